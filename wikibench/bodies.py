@@ -44,7 +44,7 @@ def is_of_a_replay(text: str) -> bool:
 
 
 def edit_body(rng: Rng, page: str, number: int, names: Sequence[str]) -> str:
-    """The text of edit ``number`` of ``page``, linking to some of ``names``."""
+    """Return the text of edit ``number`` of ``page``, linking to some of ``names``."""
     wanted = rng.randint(MIN_BYTES, MAX_BYTES)
     parts = [f"====={_plain(page)[:NAME_CHARS]}=====\n\nThis is edit {number} of the replay.\n\n"]
     size, words = len(parts[0]), 0

@@ -27,7 +27,7 @@ _MIDDLE_H: Final = 0.75  # of the file of hour h: it runs from h:15 to (h+1):15
 
 
 def factor(second_of_day: float) -> float:
-    """The rate at this second of a day (UTC), relative to the mean of the day."""
+    """Return the rate at this second of a day (UTC), relative to the mean of the day."""
     hours = (second_of_day / 3600 - _MIDDLE_H) % 24
     before = int(hours) % 24
     part = hours - int(hours)

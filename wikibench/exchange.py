@@ -1,4 +1,4 @@
-"""One request and its answer over HTTP, returned as an outcome rather than as an exception.
+"""A request and its answer over HTTP, returned as an outcome rather than as an exception.
 
 aiohttp does the HTTP: kept-alive connections, bodies checked against their length and
 encoding.  A GET that meets a kept-alive connection which the server closed meanwhile

@@ -1,4 +1,4 @@
-"""One trace and one target, made ready to be replayed once or many times.
+"""A trace and a target, made ready to be replayed once or many times.
 
 Everything that can be wrong with either is found here, before the first request of
 the load is sent.
@@ -32,7 +32,7 @@ from .visits import Load
 
 
 class Experiment:
-    """One trace and one target, to be replayed once or, by search, many times."""
+    """A trace and a target, to be replayed once or, by search, many times."""
 
     def __init__(self, path: str, trace: TraceFile, shape: TraceShape, load: Load, late_ms: float) -> None:
         """``path``: of the trace."""
@@ -111,12 +111,12 @@ class Experiment:
 
 
 def _secrets(headers: Iterable[tuple[str, str]]) -> list[str]:
-    """The values of headers, and their parts: ``Bearer`` is none, what stands after it is one."""
+    """Return the values of headers, and their parts: ``Bearer`` is none, what stands after it is one."""
     return [part for _, value in headers for part in (value, *value.split()[1:])]
 
 
 def _names(trace: TraceFile, layout: Layout) -> tuple[str, ...]:
-    """Pages of the trace for edits to link to."""
+    """Return pages of the trace for edits to link to."""
     names: dict[str, None] = {}
     for request in trace.read():
         if not request.is_save and not request.is_missing:

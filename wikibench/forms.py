@@ -38,7 +38,7 @@ class EditForm:
 
 
 def find_edit_form(page: str) -> EditForm | None:
-    """The first form of ``page`` that contains the body's textarea; None where there is none."""
+    """Return the first form of ``page`` that contains the body's textarea; None if there is none."""
     for match in _FORM.finditer(page):
         if _HAS_BODY.search(match.group()):
             reader = _FormReader()

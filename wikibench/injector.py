@@ -111,10 +111,10 @@ class Injector:
             if self.load.hopeless_s is not None and self.now_s() - planned.start_s > self.load.hopeless_s:
                 self.stop("overloaded")
             if self.ending != "complete":
-                behind = list(takewhile(self._is_due, rest))
-                for other in behind:
+                due = list(takewhile(self._is_due, rest))
+                for other in due:
                     self._waited(other, blocked_until_s)
-                self._give_up([planned, *behind])
+                self._give_up([planned, *due])
                 return
             if self.open >= self.load.open_requests:
                 self._unsent(planned, Outcome.UNSENT, "its turn had not come when the drain ended")

@@ -42,21 +42,21 @@ def record_us(histogram: HdrHistogram, value_us: int) -> None:
 
 
 def mean_us(histogram: HdrHistogram) -> float:
-    """The mean, each value taken for the middle of its bucket; 0 of nothing.
+    """Return the mean, each value taken for the middle of its bucket; 0 of nothing.
 
     The library's own steps through all buckets in Python, which takes a second.
     """
     total, count = 0.0, 0
-    for index, held in enumerate(histogram.counts):
-        if held:
+    for index, counted in enumerate(histogram.counts):
+        if counted:
             low = histogram.get_value_from_index(index)
-            total += held * (low + histogram.get_highest_equivalent_value(low)) / 2
-            count += held
+            total += counted * (low + histogram.get_highest_equivalent_value(low)) / 2
+            count += counted
     return total / count if count else 0.0
 
 
 def merged(histograms: Iterable[HdrHistogram], digits: int = DIGITS) -> HdrHistogram:
-    """The sum of histograms, lossless."""
+    """Return the sum of histograms, lossless."""
     total = new_histogram(digits)
     for histogram in histograms:
         total.add(histogram)
@@ -65,7 +65,7 @@ def merged(histograms: Iterable[HdrHistogram], digits: int = DIGITS) -> HdrHisto
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One request that has come to its end, moments in seconds from the start of the replay."""
+    """A request that has come to its end, moments in seconds from the start of the replay."""
 
     kind: Kind
     outcome: Outcome
@@ -95,7 +95,7 @@ class Pair:
 
 @dataclass(slots=True)
 class Interval:
-    """What began in one stretch of the replay, and what ended in it."""
+    """The begun requests of one stretch of the replay, and the ended ones."""
 
     requested: int = 0  # requests intended to start here
     answered: int = 0  # requests that ended here

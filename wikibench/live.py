@@ -1,4 +1,4 @@
-"""What a person sees while a replay runs, and the short account when it is over."""
+"""The display while a replay runs, and the short account when it is over."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ QUIET_S = 10.0  # between two lines where the output is no terminal
 
 
 class LiveLine:
-    """One line on standard error that is redrawn; where that is no terminal, a line now and then."""
+    """A line on standard error that is redrawn; where that is no terminal, a line now and then."""
 
     def __init__(self, title: str) -> None:
         self._console = Console(file=sys.stderr)
@@ -52,11 +52,11 @@ class LiveLine:
         recorder, now_s = injector.recorder, injector.now_s()
         rows = recorder.intervals
         done = rows[-2] if len(rows) > 1 else rows[-1] if rows else None
-        asked, got = (done.requested, done.answered) if done else (0, 0)
+        requested, got = (done.requested, done.answered) if done else (0, 0)
         p95 = milliseconds(merged((row.response for row in rows[-RECENT_INTERVALS:]), digits=2), 95.0)
         failed = recorder.failed() + injector.warm_up.failed()
         line = Text(f"{self._title}  {now_s:.0f}/{injector.load.planned_s:.0f} s  ")
-        line.append(f"asked {asked / recorder.interval_s:.0f}/s got {got / recorder.interval_s:.0f}/s  ")
+        line.append(f"asked {requested / recorder.interval_s:.0f}/s got {got / recorder.interval_s:.0f}/s  ")
         line.append("p95 –  " if p95 is None else f"p95 {p95:.0f} ms  ", style="bold")
         line.append(f"open {injector.open}  ")
         line.append(f"failed {failed}", style="bold red" if failed else "green")

@@ -1,4 +1,4 @@
-"""What may stand after the options of the commands: durations, shares, rates, requirements."""
+"""The values of the commands' options: durations, shares, rates, requirements."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Header(click.ParamType[tuple[str, str]]):
 
 
 def load_options(command: Command) -> Command:
-    """The options that say what is sent where, shared by replay and search."""
+    """Return the options that say what is sent where, shared by replay and search."""
     for option in reversed(_LOAD_OPTIONS):
         command = option(command)
     return command

@@ -78,7 +78,7 @@ def shape_of(requests: Iterable[Request], max_gap_us: int | None = None) -> Trac
 
 
 def speed_of(pace: Pace, shape: TraceShape) -> float:
-    """The factor by which the trace's own times are divided."""
+    """Return the factor by which the trace's own times are divided."""
     if pace.rate is not None:
         return pace.rate / shape.rate
     return pace.speed or 1.0
@@ -96,7 +96,7 @@ def planned_seconds(pace: Pace, shape: TraceShape) -> float:
 
 
 def plan(read: Callable[[], Iterable[Request]], pace: Pace, shape: TraceShape) -> Iterator[Planned]:
-    """The requests with their intended starts.
+    """Yield the requests with their intended starts.
 
     ``read`` gives the trace from its beginning, in order; it is called again for each
     iteration of a loop.  Lazy: as much of the trace is in memory as ``read`` keeps.

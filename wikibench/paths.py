@@ -28,11 +28,11 @@ class Layout:
     edit: str = "{page}/edit"
 
     def path(self, url: str) -> str:
-        """The path and query on the target for an address of the trace."""
+        """Return the path and query on the target for an address of the trace."""
         return self._rewritten(address_path(url))
 
     def page(self, url: str) -> str:
-        """The path of the page that a ``save`` line changes, without any query."""
+        """Return the path of the page that a ``save`` line changes, without any query."""
         path, _, query = address_path(url).partition("?")
         if path.endswith(_SCRIPT):
             title = dict(parse_qsl(query)).get("title", "")
@@ -70,15 +70,15 @@ def address_path(url: str) -> str:
 
 
 def host_of(url: str) -> str | None:
-    """The host of an address; None where the trace gives only a path."""
+    """Return the host of an address; None if the trace gives only a path."""
     return urlsplit(url).hostname if "://" in url else None
 
 
 def name_path(name: str) -> str:
-    """The escaped path (without a leading slash) of a page; blanks are written as ``_``."""
+    """Return the escaped path (without a leading slash) of a page; blanks are written as ``_``."""
     return quote(name.replace(" ", "_"), safe=_SAFE_IN_NAME)
 
 
 def page_name(path: str) -> str:
-    """The name of the page at a path of the target, as a link would spell it."""
+    """Return the name of the page at a path of the target, as a link would spell it."""
     return unquote(path.partition("?")[0]).lstrip("/").replace("_", " ")

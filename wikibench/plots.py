@@ -47,7 +47,7 @@ Draw = Callable[[Axes], None]
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """One plot in both widths, as SVG text."""
+    """A plot in both widths, as SVG text."""
 
     title: str
     caption: str
@@ -56,7 +56,7 @@ class Plot:
 
 
 def draw_all(summary: Json, points: Mapping[str, Sequence[tuple[float, float]]]) -> list[Plot]:
-    """The plots of a report.  ``points``: the percentile curves by name, from ``summary.distribution``."""
+    """Return the plots of a report.  ``points``: the percentile curves by name, from ``summary.distribution``."""
     plots = [
         _plot(
             "latency",
@@ -193,11 +193,11 @@ def _rate(axes: Axes, summary: Json) -> None:
     end = last + min(width, max(summary["duration_s"] - last, SHORTEST_STRETCH * width))
     edges = [row["start_s"] for row in rows] + [end] if rows else [0.0, width]
     lengths = [after - before for before, after in pairwise(edges)]
-    asked = [row["asked"] / length for row, length in zip(rows, lengths, strict=False)] or [0.0]
+    requested = [row["asked"] / length for row, length in zip(rows, lengths, strict=False)] or [0.0]
     got = [row["answered"] / length for row, length in zip(rows, lengths, strict=False)] or [0.0]
-    axes.stairs(asked, edges, color=S2, linewidth=1.8, label="asked", baseline=None)
+    axes.stairs(requested, edges, color=S2, linewidth=1.8, label="asked", baseline=None)
     axes.stairs(got, edges, color=S1, linewidth=1.4, label="got", baseline=None)
-    axes.set_ylim(bottom=0, top=max([*asked, *got]) * 1.08 or 1.0)
+    axes.set_ylim(bottom=0, top=max([*requested, *got]) * 1.08 or 1.0)
     axes.set_ylabel("requests per second")
     axes.set_xlabel("seconds from the start of the replay")
     _legend(axes)

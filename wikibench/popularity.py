@@ -60,13 +60,13 @@ UNIFORM: Final = RankLaw((0.0,), (), 1)
 
 
 def by_rank(law: RankLaw, pages: int) -> RankLaw:
-    """The law with its bends at the ranks where they were measured, for a wiki of ``pages``."""
+    """Return the law with its bends at the ranks where they were measured, for a wiki of ``pages``."""
     ranks = [bend * law.measured_pages for bend in law.bends]
     return RankLaw(law.slopes, tuple(rank / pages for rank in ranks), pages)
 
 
 def weights(law: RankLaw, pages: int) -> list[float]:
-    """The share of the requests that each of ``pages`` ranks gets, most wanted first.  O(pages)."""
+    """Return the share of the requests that each of ``pages`` ranks gets, most wanted first.  O(pages)."""
     bends = [bend * pages for bend in law.bends]
     raw, segment, from_rank, from_log = [], 0, 1.0, 0.0
     for rank in range(1, pages + 1):

@@ -21,7 +21,7 @@ COLUMNS = ("p50_ms", "p90_ms", "p95_ms", "p99_ms", "p99.9_ms", "max_ms")
 
 
 def environment() -> Json:
-    """The machine and the software, as far as figures depend on them."""
+    """Return the machine and the software, as far as figures depend on them."""
     return {
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC"),
         "machine": f"{platform.system()} {platform.release()} {platform.machine()}",
@@ -53,7 +53,7 @@ def write_report(folder: Path, summary: Json, replay: Replay) -> Path:
 
 
 def render(summary: Json, replay: Replay) -> str:
-    """The HTML page."""
+    """Return the HTML page."""
     import jinja2  # these two are slow to import and only wanted here
     from markupsafe import Markup
 

@@ -40,7 +40,7 @@ _MILLISECONDS: Final = {"us": 0.001, "µs": 0.001, "ms": 1.0, "s": 1000.0}
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """One clause; ``limit`` is in milliseconds, percent, a count or requests per second, as ``unit`` says."""
+    """A clause; ``limit`` is in milliseconds, percent, a count or requests per second, as ``unit`` says."""
 
     text: str
     metric: str  # p95, mean, max, errors, conflicts, rate, lateness
@@ -60,7 +60,7 @@ class Verdict:
 
     @property
     def line(self) -> str:
-        """One line for a person: which, what came out, and by how much it was missed."""
+        """Return a line for a person: which, what came out, and by how much it was missed."""
         wanted = self.requirement
         if self.got is None:
             return f"MISSED {wanted.text}: no such request was measured"
@@ -70,13 +70,13 @@ class Verdict:
 
 
 def parse_requirements(text: str) -> tuple[Requirement, ...]:
-    """The clauses of ``text``; raises RequirementError naming the first bad one."""
+    """Return the clauses of ``text``; raises RequirementError naming the first bad one."""
     clauses = [clause.strip() for clause in text.split(",")]
     return tuple(_parse_clause(clause) for clause in clauses if clause)
 
 
 def judge(requirement: Requirement, measure: Callable[[Requirement], float | None]) -> Verdict:
-    """``measure`` gives the value in the requirement's unit, or None where there is nothing to measure."""
+    """``measure`` gives the value in the requirement's unit, or None if there is nothing to measure."""
     got = measure(requirement)
     met = got is not None and _COMPARE[requirement.comparison](got, requirement.limit)
     return Verdict(requirement, got, met)

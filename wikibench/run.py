@@ -1,4 +1,4 @@
-"""One replay from plan to figures: the event loop, Ctrl-C and the live line around the injector."""
+"""A replay from plan to figures: the event loop, Ctrl-C and the live line around the injector."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _freeze_collector() -> Iterator[None]:
 
 
 def figures(injector: Injector) -> Replay:
-    """What the injector has measured."""
+    """Return the measurements of the injector."""
     load = injector.load
     return Replay(
         recorder=injector.recorder,

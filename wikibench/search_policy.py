@@ -1,4 +1,4 @@
-"""Which rate to try next in the search for the largest that keeps a requirement (pure).
+"""The rate to try next in the search for the largest that keeps a requirement (pure).
 
 First in steps of a factor until one try fails (downwards if the first one did), then
 by halving the gap between the largest rate that kept the requirement below every
@@ -37,7 +37,7 @@ class SearchPlan:
 
 
 def best_rate(tries: Sequence[Try]) -> float | None:
-    """The largest rate that kept the requirement with no failure at or below it; None if there is none."""
+    """Return the largest rate that kept the requirement with no failure at or below it; None if there is none."""
     ceiling = min(_missed(tries), default=float("inf"))
     return max((one.rate for one in tries if one.met and one.rate < ceiling), default=None)
 
@@ -48,7 +48,7 @@ def _missed(tries: Sequence[Try]) -> set[float]:
 
 
 def next_rate(tries: Sequence[Try], plan: SearchPlan) -> float | None:
-    """The rate to try next, None when the search is over."""
+    """Return the rate to try next, None when the search is over."""
     if not tries:
         return min(max(plan.first, plan.lowest), plan.highest)
     last = tries[-1]

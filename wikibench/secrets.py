@@ -18,12 +18,12 @@ _BEFORE_LAST_AT: Final = re.compile(r"(?<=//).*@|^(?!\w+://).*@", re.DOTALL)
 
 
 def without_login(url: str) -> str:
-    """The address without a name and a password."""
+    """Return the address without a name and a password."""
     return _LOGIN.sub("", url, count=1)
 
 
 def of_target(url: str) -> str:
-    """The address of a --target without what is sent as a login."""
+    """Return the address of a --target without what is sent as a login."""
     return _LOGIN_OF_TARGET.sub("", url, count=1)
 
 
@@ -33,7 +33,7 @@ def of_no_address(text: str) -> str:
 
 
 def redact_words(words: Sequence[str]) -> list[str]:
-    """The words of a command line as a report shows them."""
+    """Return the words of a command line as a report shows them."""
     shown, option = [], ""
     for word in words:
         if option or not word.startswith("--"):
@@ -69,5 +69,5 @@ def _redacted(value: Any, secrets: re.Pattern[str]) -> Any:
 
 
 def basic(name: str, password: str) -> str:
-    """The value of the header that a browser sends for ``http://name:password@host``."""
+    """Return the value of the header that a browser sends for ``http://name:password@host``."""
     return "Basic " + base64.b64encode(f"{name}:{password}".encode()).decode()

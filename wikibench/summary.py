@@ -68,12 +68,12 @@ class Replay:
 
 
 def judge_all(requirements: Sequence[Requirement], replay: Replay) -> list[Verdict]:
-    """Every requirement compared with the replay."""
+    """Return every requirement compared with the replay."""
     return [judge(requirement, lambda wanted: _measure(wanted, replay)) for requirement in requirements]
 
 
 def summarize(replay: Replay, verdicts: Sequence[Verdict], about: Json, not_valid: Sequence[str] = ()) -> Json:
-    """The whole report as JSON; ``about`` (target, trace, seed, command line, environment) stands at its top.
+    """Return the whole report as JSON; ``about`` (target, trace, seed, command line, environment) stands at its top.
 
     ``not_valid``: why the figures say nothing of the wiki.
     """
@@ -117,7 +117,7 @@ def summarize(replay: Replay, verdicts: Sequence[Verdict], about: Json, not_vali
 
 
 def times(histogram: HdrHistogram) -> Json:
-    """Percentiles of a histogram in milliseconds; None where it is empty."""
+    """Percentiles of a histogram in milliseconds; None if it is empty."""
     count = histogram.get_total_count()
     result: Json = {"count": count}
     for percentile in PERCENTILES:

@@ -40,7 +40,7 @@ class Rng(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """What a trace is made of.  Two of requests, rate and duration give the third."""
+    """The properties of a trace.  Two of requests, rate and duration give the third."""
 
     requests: int
     rate: float  # per second, mean over the trace
@@ -64,7 +64,7 @@ class Recipe:
 
 
 def size_of(requests: int | None, rate: float | None, duration_s: float | None) -> tuple[int, float]:
-    """Requests and rate from any two of the three; PlanError where there are not exactly two."""
+    """Requests and rate from any two of the three; PlanError if there are not exactly two."""
     if requests is not None and rate is not None and duration_s is None:
         return requests, rate
     if requests is not None and duration_s is not None and rate is None:
@@ -75,7 +75,7 @@ def size_of(requests: int | None, rate: float | None, duration_s: float | None) 
 
 
 def synthesize(titles: Sequence[str], recipe: Recipe, rng: Rng) -> Iterator[Request]:
-    """The requests of a trace, in order of time."""
+    """Yield the requests of a trace, in order of time."""
     if not titles:
         raise PlanError("no titles: a trace needs at least one page to ask for")
     known = frozenset(titles)
@@ -136,7 +136,7 @@ def _day_clock(duration_s: float) -> _DayClock:
 
 
 def _missing_name(titles: Sequence[str], known: frozenset[str], rng: Rng) -> str:
-    """A name that looks like one of the wiki's and is not there."""
+    """Return a name that looks like one of the wiki's and is not there."""
     while True:
         name = f"{titles[rng.randrange(len(titles))]} {rng.randrange(1_000_000):06d}"
         if name not in known:

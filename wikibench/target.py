@@ -31,7 +31,7 @@ class Target:
         return self.origin + self.prefix + path
 
     def headers(self, given: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
-        """The ``given`` ones, and the login of the address where they have none."""
+        """Return the ``given`` ones, and the login of the address where they have none."""
         known = tuple(given)
         if not self.login or any(name.lower() == "authorization" for name, _ in known):
             return known
@@ -39,7 +39,7 @@ class Target:
 
 
 def parse_target(url: str) -> Target:
-    """The target of a --target; raises TargetError where it is no address."""
+    """Return the target of a --target; raises TargetError if it is no address."""
     try:
         parts = urlsplit(url if "://" in url else f"http://{url}")
         port = parts.port

@@ -1,7 +1,7 @@
 """The check of a wiki, before any load: does it answer, and whose texts would the edits of a trace overwrite?
 
 No redirect is followed, for it may lead to another host, and no proxy of the environment is used: the target is
-checked, or nothing.  Whatever the target answers, a mistake ends in a TargetError of one line.
+checked, or nothing.  A mistake ends in a TargetError of one line, whatever the target answers.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _OPENER: Final = urllib.request.build_opener(urllib.request.ProxyHandler({}), _S
 def fetch_page(
     url: str, *, most: int = 0, headers: Iterable[tuple[str, str]] = (), timeout_s: float = TIMEOUT_S
 ) -> Page:
-    """GET ``url`` and read up to ``most`` bytes; TargetError where no HTTP comes back."""
+    """GET ``url`` and read up to ``most`` bytes; TargetError if no HTTP comes back."""
     given = {"User-Agent": f"wikibench/{__version__}", **dict(headers)}
     request = urllib.request.Request(url, headers=given)  # noqa: S310  http(s) only: see parse_target
     try:
@@ -72,7 +72,7 @@ def require_answer(target: Target, headers: Iterable[tuple[str, str]] = ()) -> N
 def pages_of_others(
     target: Target, layout: Layout, requests: Iterable[Request], headers: Iterable[tuple[str, str]]
 ) -> tuple[list[str], int]:
-    """Names of pages that the trace would edit and whose text no replay wrote, and how many pages were checked.
+    """Return names of pages that the trace would edit and whose text no replay wrote, and how many pages were checked.
 
     At most ``MAX_EDIT_CHECKS`` pages, for ``EDIT_CHECK_TIMEOUT_S``: every edit checks the text again (``visits``).
     """

@@ -1,4 +1,4 @@
-"""Where the names of a wiki's pages come from: a file, or the wiki itself.
+"""The sources of the names of a wiki's pages: a file, or the wiki itself.
 
 A file has one name a line, UTF-8.  A wiki has at ``GET /api/titles`` the same
 as text/plain; a wiki without such an address is named in the error, with the remedy.
@@ -25,7 +25,7 @@ def titles_of_file(path: Path) -> list[str]:
 
 
 def titles_of_wiki(target: Target) -> list[str]:
-    """The names of all pages of the wiki; raises TargetError if it does not have them."""
+    """Return the names of all pages of the wiki; raises TargetError if it does not have them."""
     url = target.url(ROUTE)
     request_forwarder = "; write the page names into a file, one a line, and give it with --titles"
     page = fetch_page(url, most=TITLES_BYTES + 1, headers=target.headers(()))

@@ -40,7 +40,7 @@ MICROS: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One line of a trace."""
+    """A line of a trace."""
 
     time_us: int
     url: str
@@ -57,7 +57,7 @@ class Request:
 
 
 def parse_line(line: str, number: int = 1) -> Request:
-    """The request of one line; raises TraceError naming line ``number``."""
+    """Return the request of one line; raises TraceError naming line ``number``."""
     text = line.rstrip("\r\n")
     fields = text.split(" ")
     counter: int | None = None
@@ -77,7 +77,7 @@ def parse_line(line: str, number: int = 1) -> Request:
 
 
 def parse(lines: Iterable[str], on_bad: Callable[[TraceError], None] | None = None) -> Iterator[Request]:
-    """The requests of ``lines`` in file order; empty lines are nothing.
+    """Yield the requests of ``lines`` in file order; empty lines are nothing.
 
     The first bad line raises, unless ``on_bad`` takes it and the others are read on.
     """
@@ -101,7 +101,7 @@ def format_line(request: Request) -> str:
 
 
 def in_order(requests: Iterable[Request], window: int | None = None) -> Iterator[Request]:
-    """The requests by time.
+    """Yield the requests by time.
 
     Without ``window`` all are kept in memory and sorted.  With it at most that many
     are kept, which repairs disorder up to that many lines; what is later still comes
@@ -110,13 +110,13 @@ def in_order(requests: Iterable[Request], window: int | None = None) -> Iterator
     if window is None:
         yield from sorted(requests, key=lambda request: request.time_us)
         return
-    held: list[tuple[int, int, Request]] = []
+    buffered: list[tuple[int, int, Request]] = []
     for arrival, request in enumerate(requests):
-        heapq.heappush(held, (request.time_us, arrival, request))
-        if len(held) > window:
-            yield heapq.heappop(held)[2]
-    while held:
-        yield heapq.heappop(held)[2]
+        heapq.heappush(buffered, (request.time_us, arrival, request))
+        if len(buffered) > window:
+            yield heapq.heappop(buffered)[2]
+    while buffered:
+        yield heapq.heappop(buffered)[2]
 
 
 def _is_digits(text: str) -> bool:

@@ -34,7 +34,7 @@ _FIRST_BYTES: Final = max(map(len, _PACKED))
 
 
 class TraceFile:
-    """One trace as a thing that can be read from its beginning, in order of time.
+    """A trace that can be read from its beginning, in order of time.
 
     Without ``window`` it is read and sorted once and then kept in memory (about 250
     bytes a request); with it each reading streams from disk.
@@ -136,7 +136,7 @@ def _opened(path: str) -> Iterator[IO[str]]:
 
 
 def _require_plain(what: str, first: bytes, path: str) -> None:
-    """Raise TraceFileError where the ``first`` bytes are those of a packed file."""
+    """Raise TraceFileError if the ``first`` bytes are those of a packed file."""
     for magic, (name, unpack) in _PACKED.items():
         if first.startswith(magic):
             source = f"{unpack} FILE" if path == STDIN else f"{unpack} {shlex.quote(path)}"

@@ -10,7 +10,7 @@ from .summary import Replay, milliseconds
 
 
 def why_not_valid(replay: Replay, late_ms: float) -> list[str]:
-    """One line for each reason; none: the run is valid."""
+    """Return a line for each reason; none: the run is valid."""
     p99_ms = milliseconds(replay.own_lateness, 99.0)
     if p99_ms is None or p99_ms <= late_ms:
         return []

@@ -1,4 +1,4 @@
-"""What one visitor does: view a page, or fetch an edit form and post it back.
+"""The steps of one visitor: view a page, or fetch an edit form and post it back.
 
 Both are returned as samples, whatever happens: a visit that is cut off is one too.  The
 visitor keeps no state between visits; the cookies of an edit live as long as the edit.
@@ -26,7 +26,7 @@ from .trace import Request
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What is sent, and where; the defaults are explained in ``limits``."""
+    """The content of requests, and their target; the defaults are explained in ``limits``."""
 
     target: Target
     layout: Layout = field(default_factory=Layout)
@@ -44,7 +44,7 @@ class Load:
 
 
 def kind_of(request: Request) -> Kind:
-    """The kind under which the first exchange of a visit is counted."""
+    """Return the kind under which the first exchange of a visit is counted."""
     if request.is_save:
         return Kind.EDIT_FORM
     return Kind.MISSING if request.is_missing else Kind.PAGE
@@ -60,7 +60,7 @@ class Visitor:
         self._ended_early = ended_early
 
     async def view(self, planned: Planned, sent_s: float) -> list[Sample]:
-        """One page view; redirects within the site are followed, as a browser would, and are part of it."""
+        """Return a page view; redirects within the site are followed, as a browser would, and are part of it."""
         kind, origin = kind_of(planned.request), self._load.target.origin + "/"
         url = self._load.target.url(self._load.layout.path(planned.request.url))
         outcome, why, size = Outcome.BROKEN, f"more than {REDIRECTS} redirects", 0
@@ -82,7 +82,7 @@ class Visitor:
         return [Sample(kind, outcome, planned.start_s, sent_s, self._now_s(), size, url, why)]
 
     async def edit(self, planned: Planned, sent_s: float, number: int) -> list[Sample]:
-        """The form, and the save if there is a form; ``number`` counts the edits of the replay."""
+        """Return the form, and the save if there is a form; ``number`` counts the edits of the replay."""
         load = self._load
         page = load.layout.page(planned.request.url)
         url = load.target.url(load.layout.edit_path(page))
@@ -120,7 +120,7 @@ class Visitor:
         return Sample(Kind.EDIT_SAVE, outcome, sent_s, sent_s, self._now_s(), size, action, why)
 
     def _body(self, request: Request, page: str, number: int) -> str:
-        """The text a trace brings along, or one made from (seed, page, number)."""
+        """Return the text a trace brings along, or one made from (seed, page, number)."""
         _, bar, given = request.flag.partition("|")
         if bar:
             return unquote_plus(given)
@@ -134,7 +134,7 @@ class Visitor:
             return NoAnswer(*self._cut_off())
 
     def _cut_off(self) -> tuple[Outcome, str]:
-        """What a visit is that was cancelled: by the user, or by the end of the drain."""
+        """Return the sample of a visit that was cancelled: by the user, or by the end of the drain."""
         if self._ended_early():
             return Outcome.INTERRUPTED, "the replay was ended first"
         return Outcome.TIMEOUT, "no answer when the drain ended"

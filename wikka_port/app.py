@@ -1,6 +1,6 @@
 """The wiki as a WSGI application: a request in, the answer of its handler out.
 
-Every answer bears the headers of ``security``.  What goes wrong is answered with a page that says so; only
+Every answer bears the headers of ``security``.  A fault is answered with a page that says so; only
 the server loop here catches everything, logs it with the request, and answers 500.
 """
 
@@ -153,7 +153,7 @@ def _visitor(site: Site, request: Request) -> Visitor:
 
 
 def _without_lapsed(site: Site, request: Request, response: Response) -> Response:
-    """A cookie that signs no visitor in is dropped: it would cost a call of the store with each request."""
+    """Drop a cookie that signs no visitor in: it would cost a call of the store with each request."""
     lapsed = site.visitor.name is None and cookies.cookie(request, cookies.SESSION)
     if lapsed and not any(cookies.SESSION in one for one in response.headers.getlist("Set-Cookie")):
         cookies.drop_cookie(response, request, cookies.SESSION)
@@ -176,7 +176,7 @@ def _static(site: Site, request: Request, name: str) -> Response:
 
 
 def _titles(wiki: GuardedWiki) -> Response:
-    """All names that the visitor may read, one a line, sent as they are read."""
+    """Yield all names that the visitor may read, one a line, sent as they are read."""
     first = wiki.names(limit=_TITLES_STEP)
 
     def lines() -> Iterator[str]:

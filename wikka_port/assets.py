@@ -33,7 +33,7 @@ def load_assets() -> Mapping[str, Asset]:
 
 
 def texts_asset(assets: Mapping[str, Asset], catalogue: Catalogue) -> Asset:
-    """The texts of the scripts in that language.  Raises UnreadableTexts."""
+    """Return the texts of the scripts in that language.  Raises UnreadableTexts."""
     source = assets[scripts.NAME]
     if catalogue.code == SOURCE_LANGUAGE:
         return source

@@ -38,7 +38,7 @@ class BriefMemory(Generic[T]):
         self._kept: tuple[float, float, object, T] | None = None  # guarded by _lock: when, for how long, of what
 
     def get(self) -> T:
-        """What ``find`` raises is raised and not kept."""
+        """Raises what ``find`` raises, which is not kept."""
         with self._lock:
             now, of = self._clock(), self._of()
             kept = self._kept

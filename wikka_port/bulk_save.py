@@ -4,7 +4,7 @@
 has a page of this group (a dump may have a page twice), or where the triggers lag, so that the change log does not
 grow without need.
 
-What is stored already is found and left alone (``import_plan``): saving the same again changes nothing.  With
+A revision that is stored already is left alone (``import_plan``): saving the same again changes nothing.  With
 ``merges``, revisions that belong between those that are there are put there (``history_merge``); without, a page that
 has other revisions than those stays as it is.
 """
@@ -45,7 +45,7 @@ _SETTLE_S: Final = 20.0  # for the triggers, one try
 
 @dataclass(slots=True)
 class Stored:
-    """What came of it; owned by the thread that hands over."""
+    """The outcome; owned by the thread that hands over."""
 
     revisions: int = 0
     already: int = 0  # revisions that were there
@@ -146,7 +146,7 @@ class BulkSaver:
         return stored
 
     def _steps_of(self, part: PagePart, key: bytes, row: Cells, stored: Stored) -> list[_Step]:
-        """The revisions of the part that are new, in order; none where they were merged."""
+        """Return the revisions of the part that are new, in order; none if they were merged."""
         newest = head_of(row)
         if newest.token and not newest.number and not newest.mark:
             stored.deleted.add(part.name)
@@ -282,13 +282,13 @@ class BulkSaver:
         self.waited_s += self._lag_checked_s - begun
 
     def _lag(self) -> int:
-        """Of the running ones: for a paused trigger the store itself sets the bound."""
+        """Only of the running ones: for a paused trigger the store itself sets the bound."""
         listed = self._wiki.store.run(lambda connection: connection.triggers.list())
         return max((one.lag_changes for one in listed if one.state == "running"), default=0)
 
 
 def _in_calls(steps: Sequence[_Step]) -> Iterator[list[_Step]]:
-    """Those of one call, of a bounded size.  A page that a dump has twice is in two calls, so the second conflicts."""
+    """Groups for one call, of a bounded size.  A page that a dump has twice is in two calls: the second conflicts."""
     together: list[_Step] = []
     heads: set[tuple[str, int]] = set()
     chars = 0
@@ -347,20 +347,20 @@ class _Known:
         """Whether the first of them comes after what is there: ids order revisions of one moment."""
         if not new:
             return True
-        held, given = self.origins.get(new[0][0] - 1), new[0][1].origin
-        return held is None or given is None or held.is_before(given)
+        stored, given = self.origins.get(new[0][0] - 1), new[0][1].origin
+        return stored is None or given is None or stored.is_before(given)
 
     def agrees(self, part: PagePart) -> bool:
         """Whether no revision that is there came from another one than that of its number."""
         for number, revision in enumerate(part.revisions, part.first):
-            held = self.origins.get(number)
-            if held is not None and revision.origin is not None and not held.is_of(revision.origin):
+            stored = self.origins.get(number)
+            if stored is not None and revision.origin is not None and not stored.is_of(revision.origin):
                 return False
         return True
 
 
 def _stored_before(connection: Connection, key: bytes, row: Cells, part: PagePart) -> tuple[Cells, _Known]:
-    """The page's cells of its newest revision, and what ``plan`` needs, by number."""
+    """Return the page's cells of its newest revision, and what ``plan`` needs, by number."""
     newest = head_of(row)
     if is_stale(row):
         row = {**row, **fresh_cells(connection, key, row)}

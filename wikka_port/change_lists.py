@@ -12,7 +12,7 @@ from wikka_port.rights.guarded import GuardedWiki
 def some_changes(
     wiki: GuardedWiki, wanted: Callable[[RecentChange], bool], *, before: str = "", limit: int
 ) -> tuple[list[RecentChange], str]:
-    """The newest changes that are ``wanted``, and the token to continue with.
+    """Return the newest changes that are ``wanted``, and the token to continue with.
 
     At most MINOR_STEPS times ``limit`` changes are read, so a list may be short and continue; no list has more than
     twice ``limit``.

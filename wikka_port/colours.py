@@ -27,7 +27,7 @@ _NAMES: Final = {
 
 
 def nearest(typed: str) -> str | None:
-    """A name of INKS; None for what is no colour."""
+    """Return a name of INKS; None for what is no colour."""
     word = typed.strip().lower()
     if word in _NAMES:
         return _NAMES[word]

@@ -66,5 +66,5 @@ class WikiConfig:
 
     @property
     def max_request_bytes(self) -> int:
-        """Of a whole request: each byte of the text may come as ``%XX``."""
+        """The bound of a whole request: each byte of the text may come as ``%XX``."""
         return 3 * self.max_text_bytes + 65_536

@@ -1,7 +1,7 @@
 """Names that look like another (pure): refused for new pages and signatures, kept where they come by an import.
 
 The rules are those of Unicode's UTS 39; its data of confusable characters and of scripts come from the library
-``confusable_homoglyphs``.  A name is refused where it has
+``confusable_homoglyphs``.  A name is refused if it has
 
     an invisible character      zero width, soft hyphen, filler; joiners are taken where a script or an emoji needs them
     a letter in another form    full-width and mathematical letters and digits
@@ -83,7 +83,7 @@ def find_signature_confusable(name: str) -> Confusable | None:
 
 
 def similar_names(name: str) -> list[str]:
-    """Names that look like ``name``: as ordinary as it is, so only one of them should be a page."""
+    """Return names that look like ``name``: as ordinary as it is, so only one of them should be a page."""
     bare = name.rstrip(_FINAL + " ")
     latin = name if name.isascii() else _WORD.sub(lambda word: _as_latin(word.group()), name)
     found = [other for other in (bare, latin) if other and other != name]

@@ -1,20 +1,20 @@
 """Recompute every index from the pages, compare, repair.
 
-One walk over ``pages`` with their revisions beside them says what should be there and is not; one
+A walk over ``pages`` with their revisions beside them says what should be there and is not; one
 walk over each derived table says what is there and should not.  All walks are streams: a few
 hundred rows are in memory, and the differences.
 
-What is checked beside the indexes (``pages`` and ``revisions`` are the truth, so little can be
+Checks beside the indexes (``pages`` and ``revisions`` are the truth, so little can be
 said against them):
     a page's cells are those of its newest revision
     every number up to the newest has its row, on the chain
-    rows of revisions on no chain: staged by a save that lost or fell.  Those above the newest
+    rows of revisions on no chain: staged by a save that lost or fell.  Rows above the newest
     number may belong to a save that runs right now, and are left alone for ``GRACE_MS``
     what a crash may leave of accounts (``accounts.account_check``)
 
-What differs is checked a second time, and only what differs both times counts: the rest were
+A difference is checked a second time, and only one that is found both times counts: the rest were
 changes of people who edit meanwhile.  A repair writes at the store's time of before the check: later than all
-that triggers had written of what the check saw, earlier than what comes of a later edit.  Where the application
+that triggers had written of what the check saw, earlier than what comes of a later edit.  If the application
 keeps the indexes it is the time of the source, as there.  It checks again; what then still differs is written at
 the time of now, later than any marker.
 """
@@ -147,7 +147,7 @@ class _CheckPass:
     # --- pages and revisions side by side ----------------------------------------------------------
 
     def _page_groups(self, connection: Connection, found: list[Difference]) -> Iterator[dict[bytes, Cells]]:
-        """Pages as they should be, in groups; what is wrong with them and their revisions goes to ``found``."""
+        """Yield pages as they should be, in groups; what is wrong with them and their revisions goes to ``found``."""
         pages = iter(connection.table(schema.PAGES).scan(batch_size=_GROUP))
         rows = connection.table(schema.REVISIONS).scan(columns=[b"meta"], batch_size=500)
         revisions = groupby(rows, lambda row: row[0][: schema.KEY_BYTES])
@@ -214,17 +214,17 @@ class _CheckPass:
     def _names_of_pages(self, connection: Connection, pages: Mapping[bytes, Cells]) -> Iterator[Difference]:
         named = (cells for cells in pages.values() if schema.NAME in cells)
         wanted = {schema.name_row(cells[schema.NAME].decode()): cells for cells in named}
-        held = dict(connection.table(schema.NAMES).rows(list(wanted), include_timestamp=True)) if wanted else {}
+        stored = dict(connection.table(schema.NAMES).rows(list(wanted), include_timestamp=True)) if wanted else {}
         for row, cells in wanted.items():
             expected = {schema.NAME: cells[schema.NAME]}
-            yield from cell_differences(schema.NAMES, row, expected, held.get(row, {}), self._at(time_of(cells)))
+            yield from cell_differences(schema.NAMES, row, expected, stored.get(row, {}), self._at(time_of(cells)))
 
 
 def _languages(connection: Connection, spoken: Collection[str], at_ms: int) -> Iterator[Difference]:
     """Languages that pages have and that no search would use; one that no page has any more is none."""
-    held = connection.table(schema.PAGES).row(LANGUAGES_ROW)
+    stored = connection.table(schema.PAGES).row(LANGUAGES_ROW)
     expected = {column(code): b"" for code in spoken}
-    listed = {one: (value, 0) for one, value in held.items() if one in expected}
+    listed = {one: (value, 0) for one, value in stored.items() if one in expected}
     yield from cell_differences(schema.PAGES, LANGUAGES_ROW, expected, listed, at_ms)
 
 
@@ -247,7 +247,7 @@ def _side_by_side(
 
 
 def _rows_of(connection: Connection, history: bytes) -> Iterable[Row]:
-    """The revisions under that key, without their bodies."""
+    """Return the revisions under that key, without their bodies."""
     rows: Iterable[Row] = connection.table(schema.REVISIONS).scan(
         row_start=history, row_stop=schema.revisions_end(history), columns=[b"meta"], batch_size=500
     )
@@ -261,7 +261,7 @@ def _listed(rows: Iterable[Row]) -> list[tuple[Head, bytes, Cells]]:
 def _chain(
     key: bytes, newest: Head, listed: list[tuple[Head, bytes, Cells]], page: Cells, now_ms: int
 ) -> tuple[list[tuple[Head, Cells]], list[Difference]]:
-    """The revisions of the page, newest first, and what is wrong with their rows."""
+    """Return the revisions of the page, newest first, and what is wrong with their rows."""
     chain: list[tuple[Head, Cells]] = []
     bad: list[Difference] = []
     by_number = {number: list(rows) for number, rows in groupby(listed, lambda one: one[0].number)}
@@ -303,9 +303,9 @@ def _names_without_page(connection: Connection) -> Iterator[Difference]:
     table = connection.table(schema.PAGES)
     for rows in groups_of(connection.table(schema.NAMES).scan(include_timestamp=True, batch_size=200)):
         keys = {row: schema.page_key_of_name_row(row) for row in rows}
-        asked = [key for key in keys.values() if key]
-        held = table.rows(asked, columns=[schema.VERSIONCOUNT]) if asked else []
-        there = {key for key, cells in held if is_there(cells)}
+        wanted = [key for key in keys.values() if key]
+        stored = table.rows(wanted, columns=[schema.VERSIONCOUNT]) if wanted else []
+        there = {key for key, cells in stored if is_there(cells)}
         for row, cells in rows.items():
             if keys[row] not in there:
                 yield from cell_differences(schema.NAMES, row, {}, cells, 0)
@@ -313,9 +313,9 @@ def _names_without_page(connection: Connection) -> Iterator[Difference]:
 
 def _entries(connection: Connection, entries: Mapping[bytes, tuple[Cells, int]]) -> Iterator[Difference]:
     """Rows of ``changes`` as the revisions want them."""
-    held = dict(connection.table(schema.CHANGES).rows(list(entries), include_timestamp=True)) if entries else {}
+    stored = dict(connection.table(schema.CHANGES).rows(list(entries), include_timestamp=True)) if entries else {}
     for row, (cells, at_ms) in entries.items():
-        yield from cell_differences(schema.CHANGES, row, cells, held.get(row, {}), at_ms)
+        yield from cell_differences(schema.CHANGES, row, cells, stored.get(row, {}), at_ms)
 
 
 def _changes_without_revision(connection: Connection) -> Iterator[Difference]:
@@ -323,10 +323,10 @@ def _changes_without_revision(connection: Connection) -> Iterator[Difference]:
     for rows in groups_of(connection.table(schema.CHANGES).scan(include_timestamp=True, batch_size=200)):
         named = {row: one for row, cells in rows.items() if (one := _revision_of_entry(row, cells)) is not None}
         keys = {key for key, _ in named.values()}
-        asked = [schema.revision_row(key, head) for key, head in named.values()]
-        held = pages.rows(list(keys), columns=[schema.VERSIONCOUNT, schema.HIDDEN]) if keys else []
-        newest = {key: (head_of(cells), hidden_in(cells)) for key, cells in held}
-        times = {row: time_of(cells) for row, cells in revisions.rows(asked, columns=[schema.TIME])} if asked else {}
+        wanted = [schema.revision_row(key, head) for key, head in named.values()]
+        stored = pages.rows(list(keys), columns=[schema.VERSIONCOUNT, schema.HIDDEN]) if keys else []
+        newest = {key: (head_of(cells), hidden_in(cells)) for key, cells in stored}
+        times = {row: time_of(cells) for row, cells in revisions.rows(wanted, columns=[schema.TIME])} if wanted else {}
         for row, cells in rows.items():
             key, head = named.get(row, (b"", NO_HEAD))
             last, hidden = newest.get(key, (NO_HEAD, frozenset()))
@@ -339,7 +339,7 @@ def _changes_without_revision(connection: Connection) -> Iterator[Difference]:
 
 
 def _revision_of_entry(row: bytes, cells: Mapping[bytes, tuple[bytes, int]]) -> tuple[bytes, Head] | None:
-    """Key of the page and the revision that an entry speaks of; None where it says none."""
+    """Key of the page and the revision that an entry speaks of; None if it says none."""
     key = schema.page_key_of_change_row(row)
     try:
         head = parse_head(cells.get(schema.HEAD, (b"", 0))[0])
@@ -352,7 +352,7 @@ def _revision_of_entry(row: bytes, cells: Mapping[bytes, tuple[bytes, int]]) -> 
 
 
 def _store_time(wiki: Wiki) -> int | None:
-    """The clock by which the store stamps what triggers write; None: the application writes the indexes."""
+    """Return the clock by which the store stamps what triggers write; None: the application writes the indexes."""
     if wiki.indexes == "application":
         return None
     nobody, never = bytes(schema.KEY_BYTES), [Expect(schema.VERSIONCOUNT, b"never")]
@@ -361,7 +361,7 @@ def _store_time(wiki: Wiki) -> int | None:
 
 
 def _repair(wiki: Wiki, differences: Sequence[Difference]) -> None:
-    """One call for each row and time; rows of ``pages`` and ``revisions`` are put, never changed otherwise."""
+    """Repair with a call for each row and time; rows of ``pages`` and ``revisions`` are put, not changed otherwise."""
     wanted: dict[tuple[bytes, bytes, int], list[Difference]] = {}
     terms = [one for one in differences if one.table == schema.TERMS]
     for one in differences:

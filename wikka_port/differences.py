@@ -35,7 +35,7 @@ class Difference:
     at_ms: int = field(compare=False)  # the time at which a repair writes or deletes
 
     def text(self) -> str:
-        """One line for a person."""
+        """Return a line for a person."""
         where = f"{_format_bytes(self.table)} {_format_bytes(self.row)}" + (
             f" {_format_bytes(self.column)}" if self.column else ""
         )
@@ -53,15 +53,15 @@ def _format_bytes(data: bytes | None) -> str:
     return text if len(text) <= 80 else text[:77] + "..."
 
 
-def cell_differences(table: bytes, row: bytes, expected: Cells, held: Stamped, at_ms: int) -> Iterator[Difference]:
+def cell_differences(table: bytes, row: bytes, expected: Cells, stored: Stamped, at_ms: int) -> Iterator[Difference]:
     """How the cells that are there differ from those that should be."""
     for column, value in expected.items():
-        found = held.get(column)
+        found = stored.get(column)
         if found is None:
             yield Difference(Kind.MISSING, table, row, column, value, None, at_ms)
         elif found[0] != value:
             yield Difference(Kind.DIFFERENT, table, row, column, value, found[0], max(at_ms, found[1]))
-    for column, (value, stamp) in held.items():
+    for column, (value, stamp) in stored.items():
         if column not in expected:
             yield Difference(Kind.STALE, table, row, column, None, value, stamp)
 
@@ -69,12 +69,12 @@ def cell_differences(table: bytes, row: bytes, expected: Cells, held: Stamped, a
 def groups_of(rows: Iterable[tuple[bytes, Stamped]], size: int = 200) -> Iterator[dict[bytes, Stamped]]:
     """In the order given, up to ``size`` rows and about CELLS_TOGETHER cells in a group."""
     group: dict[bytes, Stamped] = {}
-    held = 0
+    cells_together = 0
     for row, cells in rows:
         group[row] = cells
-        held += len(cells)
-        if len(group) >= size or held >= CELLS_TOGETHER:
+        cells_together += len(cells)
+        if len(group) >= size or cells_together >= CELLS_TOGETHER:
             yield group
-            group, held = {}, 0
+            group, cells_together = {}, 0
     if group:
         yield group

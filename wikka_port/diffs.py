@@ -51,7 +51,7 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of a side-by-side view."""
+    """A line of a side-by-side view."""
 
     kind: Literal["equal", "change", "delete", "insert", "skip", "cut"]
     old_number: int = 0  # from 1; 0: this side has no line here
@@ -69,7 +69,7 @@ class _Steps:
 
 
 class Work:
-    """What one diff may cost; ``share`` of the whole where several stand on one page."""
+    """The bound on the cost of one diff; ``share`` of the whole where several stand on one page."""
 
     __slots__ = ("chars", "lines", "pairing", "words")
 
@@ -154,7 +154,7 @@ def _anchors(a: list[int], b: list[int], in_a: tuple[int, int], in_b: tuple[int,
 def _myers(
     a: list[int], b: list[int], in_a: tuple[int, int], in_b: tuple[int, int], steps: _Steps
 ) -> Iterator[tuple[int, int, int]]:
-    """Equal runs of the shortest edit script; none where the budget ends first."""
+    """Equal runs of the shortest edit script; none if the budget ends first."""
     (a0, a1), (b0, b1) = in_a, in_b
     n, m = a1 - a0, b1 - b0
     furthest = {1: 0}
@@ -199,7 +199,7 @@ def _runs_from_trace(trace: list[dict[int, int]], n: int, m: int, a0: int, b0: i
 
 
 def rows(old: str, new: str, *, context: int = CONTEXT, max_rows: int = MAX_ROWS, share: float = 1.0) -> list[Row]:
-    """The lines of both texts side by side, far unchanged ones left out."""
+    """Return the lines of both texts side by side, far unchanged ones left out."""
     work = Work(share)
     out: list[Row] = []
     for row in _rows(old.split("\n"), new.split("\n"), context, work):
@@ -224,7 +224,7 @@ def _clipped(spans: tuple[Span, ...], chars: int) -> tuple[Span, ...]:
 
 
 def _rows(a: list[str], b: list[str], context: int, work: Work) -> Iterator[Row]:
-    """All rows, each made when it is requested."""
+    """Yield all rows, each made when it is requested."""
     found, is_whole = changes_of(a, b, work.lines)
     for index, operation in enumerate(found):
         _, a0, a1, b0, b1 = operation
@@ -242,7 +242,7 @@ def _rows(a: list[str], b: list[str], context: int, work: Work) -> Iterator[Row]
 
 
 def changes_of(a: list[str], b: list[str], steps: _Steps | None = None) -> tuple[list[Operation], bool]:
-    """The operations on the lines of two texts; False: on those before the bound of LINES only."""
+    """Return the operations on the lines of two texts; False: on those before the bound of LINES only."""
     low = _common(a, b)
     high = _common(a[low:][::-1], b[low:][::-1])
     end_a, end_b = len(a) - high, len(b) - high
@@ -288,7 +288,7 @@ def _equal(line: str, i: int, j: int) -> Row:
 
 
 def _block(old: list[str], new: list[str], i0: int, j0: int, work: Work) -> Iterator[Row]:
-    """The rows of a replaced block: like lines face each other, the others stand alone."""
+    """Yield the rows of a replaced block: like lines face each other, the others stand alone."""
     i = j = 0
     for x, y in [*_pairs(old, new, work.pairing), (len(old), len(new))]:
         for k in range(i, x):
@@ -302,7 +302,7 @@ def _block(old: list[str], new: list[str], i0: int, j0: int, work: Work) -> Iter
 
 
 def _pairs(old: list[str], new: list[str], steps: _Steps) -> list[tuple[int, int]]:
-    """Which line became which, in order: the pairing with the most in common."""
+    """Pair the lines of both texts, in order: the pairing with the most in common."""
     pairs = len(old) * len(new)
     if not pairs:
         return []

@@ -1,4 +1,4 @@
-"""What somebody typed into an edit form (pure): read, checked, never lost.
+"""The content of an edit form (pure): read, checked, never lost.
 
 Knows nothing of HTTP and of the store.
 """
@@ -75,7 +75,7 @@ def number_in(form: Mapping[str, str], field: str) -> int:
 
 
 def token_in(form: Mapping[str, str], field: str) -> str:
-    """The token of a revision; "" for what is none."""
+    """Return the token of a revision; "" for what is none."""
     value = form.get(field, "")
     return value if is_token(value) else ""
 

@@ -2,7 +2,7 @@
 
     events := DumpSite (PageStart Revision* PageEnd)*
 
-One revision is in memory at a time, whatever the number of revisions of its page.
+A single revision is in memory at a time, whatever the number of revisions of its page.
 The reader opens no file: it reads from a binary stream that the caller opened, and
 ``bytes_consumed`` says how far into that stream (compressed, if it is) it is, for a
 progress bar that needs no count.
@@ -151,7 +151,7 @@ class DumpReader:
             raise NotADump("it is a dump of logs, which has no pages: take pages-articles or pages-meta-history")
 
     def _parse(self, piece: bytes, *, final: bool) -> Iterator[DumpEvent]:
-        """The events of one piece.  What came whole before some damage is delivered before the damage is raised."""
+        """Yield the events of one piece.  Events before some damage are delivered before the damage is raised."""
         failure = self._feed(piece, final=final)
         events = self._document.events
         while events:
@@ -422,7 +422,7 @@ class _Document:
         return int(digits)
 
     def _instant(self, text: str) -> int:
-        """An xsd:dateTime: it may have a fraction, another zone, or none, which is UTC here."""
+        """Return the time of an xsd:dateTime: it may have a fraction, another zone, or none, which is UTC here."""
         try:
             instant = datetime.fromisoformat(text.strip())
         except ValueError:

@@ -1,6 +1,6 @@
 """Bytes of a dump file, decompressed piece by piece in bounded memory.
 
-What the file is (plain, bzip2, gzip) is decided by its first bytes, never by its name.
+The kind of the file (plain, bzip2, gzip) is decided by its first bytes, never by its name.
 Files made of several compressed streams one after the other, as Wikimedia's
 "multistream" dumps, read as one.
 
@@ -139,7 +139,7 @@ class DumpBytes:
                 return
 
     def _after_gzip_member(self, data: bytes) -> bytes:
-        """The start of the next member, or nothing; tapes and disks pad gzip files with zeros."""
+        """Return the start of the next member, or nothing; tapes and disks pad gzip files with zeros."""
         while not data.strip(b"\0"):
             data = self._read()
             if not data:

@@ -41,7 +41,7 @@ class EditBuckets:
 
     @classmethod
     def opened(cls, addresses: int) -> EditBuckets:
-        """A new table, in a file without a name.  OSError."""
+        """Return a new table, in a file without a name.  OSError."""
         size_bytes = max(1, -(-addresses // SLOTS_PER_SET)) * SLOTS_PER_SET * _SLOT.size
         file, path = tempfile.mkstemp(prefix="wikka-edits-")
         try:
@@ -66,7 +66,7 @@ class EditBuckets:
                 fcntl.lockf(self._file, fcntl.LOCK_UN)
 
     def place(self, address: str) -> tuple[int, tuple[float, float] | None]:
-        """Where ``address`` belongs, and its tokens and when they were counted, if it is known.  Under ``locked``."""
+        """Return the slot of ``address``, and its tokens and when they were counted, if known.  Under ``locked``."""
         key = _key(address)
         first = int.from_bytes(key[:8], "little") % self._sets * SLOTS_PER_SET * _SLOT.size
         idle, idle_since = first, float("inf")

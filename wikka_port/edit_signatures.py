@@ -52,19 +52,19 @@ def rename_edits(store: Store, name: str, new: str) -> int:
     there = store.run(lambda c: set(c.tables()))  # an older wiki's folder lacks some before it is prepared
     edits = 0
     for table, column, signed in _PLACES:
-        asked = {column: name.encode(), **({signed: b"account"} if signed else {})}
+        wanted = {column: name.encode(), **({signed: b"account"} if signed else {})}
         for start, stop in (_BY_DIGIT if table in _KEYED else _WHOLE) if table in there else ():
-            renamed = _rename(store, table, column, asked, new, start, stop)
+            renamed = _rename(store, table, column, wanted, new, start, stop)
             edits += renamed if (table, column) == (schema.REVISIONS, schema.REVISION_AUTHOR) else 0
     return edits
 
 
 def _rename(
-    store: Store, table: bytes, column: bytes, asked: Mapping[bytes, bytes], new: str, start: bytes, stop: bytes
+    store: Store, table: bytes, column: bytes, wanted: Mapping[bytes, bytes], new: str, start: bytes, stop: bytes
 ) -> int:
     renamed = 0
     while True:
-        found = store.run(lambda c, s=start: _signed(c, table, column, asked, s, stop))  # type: ignore[misc]
+        found = store.run(lambda c, s=start: _signed(c, table, column, wanted, s, stop))  # type: ignore[misc]
         if found:
             store.run(lambda c, f=found: _put(c, table, column, f, new.encode()))  # type: ignore[misc]
         renamed += len(found)
@@ -74,17 +74,17 @@ def _rename(
 
 
 def _signed(
-    connection: Connection, table: bytes, column: bytes, asked: Mapping[bytes, bytes], start: bytes, stop: bytes
+    connection: Connection, table: bytes, column: bytes, wanted: Mapping[bytes, bytes], start: bytes, stop: bytes
 ) -> Found:
-    """Up to _STEP rows that have what is ``asked``."""
+    """Up to _STEP rows that have what is ``wanted``."""
     found = connection.table(table).scan(
         row_start=start,
         row_stop=stop or None,
-        columns=list(asked),
+        columns=list(wanted),
         filter=b" AND ".join(
             b"SingleColumnValueFilter('%s', '%s', =, 'binary:%s', true, true)"
             % (*one.split(b":"), value.replace(b"'", b"''"))
-            for one, value in asked.items()
+            for one, value in wanted.items()
         ),
         include_timestamp=True,
         limit=_STEP,

@@ -41,8 +41,8 @@ def _write(connection: Connection, effects: list[Put | Delete], at_ms: int) -> N
                 continue
             batch.delete(effect.row, effect.columns)
             for family in [column for column in effect.columns or () if b":" not in column]:
-                held: Mapping[bytes, tuple[bytes, int]] = table.row(effect.row, [family], include_timestamp=True)
-                for column, (_, stamp) in held.items():
+                stored: Mapping[bytes, tuple[bytes, int]] = table.row(effect.row, [family], include_timestamp=True)
+                for column, (_, stamp) in stored.items():
                     if stamp > at_ms:
                         later.setdefault(stamp, []).append((effect.row, column))
     for stamp, cells in later.items():

@@ -33,7 +33,7 @@ def iso_time(time_ms: int) -> str:
 
 
 def atom(title: str, feed_url: str, home_url: str, entries: Sequence[Entry]) -> bytes:
-    """A feed; its time is that of the newest entry, so that the same entries are the same bytes."""
+    """Return a feed; its time is that of the newest entry, so that the same entries are the same bytes."""
     feed = ElementTree.Element("feed", xmlns=_NAMESPACE)
     _text(feed, "title", title)
     _text(feed, "id", feed_url)
@@ -53,7 +53,7 @@ def atom(title: str, feed_url: str, home_url: str, entries: Sequence[Entry]) -> 
 
 
 def rss(title: str, feed_url: str, home_url: str, entries: Sequence[Entry]) -> bytes:
-    """The same as RSS 2.0."""
+    """Return the same as RSS 2.0."""
     feed = ElementTree.Element("rss", version="2.0")
     channel = ElementTree.SubElement(feed, "channel")
     _text(channel, "title", title)

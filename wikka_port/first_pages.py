@@ -26,7 +26,7 @@ def first_pages(language: str = ENGLISH) -> dict[str, str]:
 
 
 def write_first_pages(wiki: Wiki, language: str = ENGLISH) -> int:
-    """How many were written: none where the wiki has a page."""
+    """How many were written: none if the wiki has a page."""
     if wiki.store.run(
         lambda c: next(iter(c.table(schema.PAGES).scan(columns=[schema.VERSIONCOUNT], limit=1, batch_size=1)), None)
     ):

@@ -46,7 +46,7 @@ class Folder:
     missing: tuple[str, ...]  # tables of this program that are not there
 
     def advice(self) -> str:
-        """A sentence for the administrator; "": there is nothing to do."""
+        """Return a sentence for the administrator; "": there is nothing to do."""
         if self.number == FORMAT and not self.missing:
             return ""
         lacks = f" and lacks the tables {', '.join(self.missing)}" if self.missing else ""
@@ -59,8 +59,8 @@ class Folder:
 def read_folder(connection: Connection, tables: tuple[TableSpec, ...]) -> Folder:
     """Two calls.  Raises NewerFolder."""
     there = set(connection.tables())
-    held = connection.table(SITE).row(ROW, columns=[NUMBER]).get(NUMBER, b"") if SITE in there else b""
-    number = int(held) if held.isdigit() else 0
+    stored = connection.table(SITE).row(ROW, columns=[NUMBER]).get(NUMBER, b"") if SITE in there else b""
+    number = int(stored) if stored.isdigit() else 0
     if number > FORMAT:
         raise NewerFolder(number)
     return Folder(number, tuple(table.name.decode() for table in tables if table.name not in there))

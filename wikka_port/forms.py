@@ -58,7 +58,7 @@ def is_genuine(site: Site, request: Request) -> bool:
 
 
 def _own_origins(site: Site, request: Request) -> frozenset[str]:
-    """Empty where a proxy may have put its own name for us into ``Host``, and the public address is not configured."""
+    """Empty if a proxy may have put its own name for us into ``Host``, and the public address is not configured."""
     public = site.config.public_url
     if site.config.proxies and not public:
         return frozenset()

@@ -41,5 +41,5 @@ def by_letter(names: Iterable[str]) -> list[tuple[str, list[str]]]:
 
 
 def page_of(items: Sequence[T], rows: int) -> tuple[Sequence[T], bool]:
-    """The first ``rows`` of what was read with ``rows + 1``, and whether there are more."""
+    """Return the first ``rows`` of what was read with ``rows + 1``, and whether there are more."""
     return items[:rows], len(items) > rows

@@ -2,7 +2,7 @@
 
 A page's row names its newest revision (number and token), and each revision names the one before.
 Rows of ``revisions`` that are not on that chain were staged by a save that lost or that fell; they
-are never shown.  A chain ends with the revision that names none before.  Where a link of the chain is
+are never shown.  A chain ends with the revision that names none before.  If a link of the chain is
 broken (damage), the only row of a number is taken.
 
 Cost: one scan of as many rows as are requested; bodies are read only where requested.
@@ -42,7 +42,7 @@ def revisions(
 def revision_at(
     connection: Connection, key: bytes, newest: Head, time_ms: int, hidden: Collection[int] = ()
 ) -> Revision | None:
-    """The newest at or before ``time_ms``.  O(revisions after it), without their bodies."""
+    """Return the newest at or before ``time_ms``.  O(revisions after it), without their bodies."""
     for head, cells in chain(connection, key, newest, newest.number, bodies=False, expected=_BATCH_META):
         if time_of(cells) <= time_ms and head.number not in hidden:
             found = revisions(connection, key, newest, head.number, limit=1, bodies=True)
@@ -60,7 +60,7 @@ def chain(
     expected: int = _BATCH_META,
     further: Collection[bytes] = (),
 ) -> Iterator[tuple[Head, Cells]]:
-    """Which revision and its cells, from number ``start`` (or the newest) down; ``further``: columns beside them."""
+    """Revisions with their cells, from number ``start`` (or the newest) down; ``further``: columns beside them."""
     first = min(start, newest.number)
     # One more above says which of several rows of number ``first`` is the one.
     for begin in (min(first + 1, newest.number), newest.number):
@@ -102,7 +102,7 @@ def _rows(
 
 
 def fresh_cells(connection: Connection, key: bytes, row: Cells) -> Cells:
-    """The page's cells of its newest revision, where the row still has those of another."""
+    """Return the page's cells of its newest revision, where the row still has those of another."""
     head = head_of(row)
     found = connection.table(schema.REVISIONS).row(
         schema.revision_row(key, head), columns=list(schema.CONTENT_FAMILIES)

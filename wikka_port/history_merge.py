@@ -105,7 +105,7 @@ class Merged:
 
 
 def places(connection: Connection, key: bytes, newest: Head) -> list[Place]:
-    """The history, oldest first.  O(revisions), without texts."""
+    """Return the history, oldest first.  O(revisions), without texts."""
     found = history.chain(connection, key, newest, newest.number, bodies=False, further=(schema.ORIGIN,))
     return [_place(head, cells) for head, cells in found][::-1]
 
@@ -302,9 +302,9 @@ class HistoryMerge:
 
     def _hidden(self) -> bytes | None:
         """``meta:hidden`` with the new numbers; None: it stays as it is."""
-        held = hidden_in(self._row)
-        now = {self._numbers.get(number, number) for number in held}
-        return b",".join(b"%d" % number for number in sorted(now)) if now != held else None
+        stored = hidden_in(self._row)
+        now = {self._numbers.get(number, number) for number in stored}
+        return b",".join(b"%d" % number for number in sorted(now)) if now != stored else None
 
 
 def _order(revision: ImportedRevision) -> tuple[int, int]:
@@ -338,7 +338,7 @@ def _token(number: int, cells: Cells) -> bytes:
 def _commit(
     connection: Connection, key: bytes, row: Cells, cells: Cells, hidden: bytes | None, at_ms: int, is_columnar: bool
 ) -> str | None:
-    """The sequence of the change; None: another revision stands there."""
+    """Return the sequence of the change; None: another revision stands there."""
     expected = row[schema.VERSIONCOUNT]
     if not is_columnar:
         table = connection.table(schema.PAGES)
@@ -348,10 +348,10 @@ def _commit(
         if hidden is not None:
             table.put(key, {schema.HIDDEN: hidden})
         return ""
-    held = row.get(schema.HIDDEN)
+    stored = row.get(schema.HIDDEN)
     conditions = [
         Expect(schema.VERSIONCOUNT, expected),
-        Expect.absent(schema.HIDDEN) if not held else Expect(schema.HIDDEN, held),
+        Expect.absent(schema.HIDDEN) if not stored else Expect(schema.HIDDEN, stored),
     ]
     puts: list[Operation] = [Put(column, value, at_ms) for column, value in cells.items()]
     if hidden is not None:

@@ -60,7 +60,7 @@ class Hosts:
 
 
 def checked_name(text: str) -> str:
-    """A host's name as browsers send it, without a port; ValueError says how to write it."""
+    """Return a host's name as browsers send it, without a port; ValueError says how to write it."""
     try:
         name = text.rstrip(".").lower().encode("idna").decode("ascii")
     except UnicodeError:

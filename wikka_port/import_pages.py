@@ -1,6 +1,6 @@
 """A MediaWiki dump as parts of pages in our markup, in constant memory.
 
-One part has the revisions of one page, or as many of them as ``PART_REVISIONS`` and ``PART_CHARS`` allow.  The
+A part has the revisions of one page, or as many of them as ``PART_REVISIONS`` and ``PART_CHARS`` allow.  The
 revisions of a page are put in the order of their times before the first part is given on (``revision_spool``), in
 whatever order the dump has them.  A page of more than SPOOLED_CHARS is given on in several such runs, each in order;
 the store then merges them.  Counts what was converted and what could not be, and compares sizes and checksums.
@@ -38,7 +38,7 @@ _SHA1_DIGITS: Final = 31  # in base 36
 
 @dataclass(slots=True)
 class Counts:
-    """What was read and converted; owned by the reading thread."""
+    """The result of reading and converting; owned by the reading thread."""
 
     pages: int = 0
     revisions: int = 0
@@ -103,7 +103,7 @@ class PartReader:
                 open_page = None
 
     def _run(self, page: _OpenPage, spool: RevisionSpool) -> Iterator[PagePart]:
-        """The parts of what is in ``spool`` but for the last one, which stays open."""
+        """Yield the parts of what is in ``spool`` but for the last one, which stays open."""
         for revision in spool.in_order():
             if page.is_full:
                 yield page.take(is_last=False)
@@ -204,7 +204,7 @@ class PartReader:
 
 
 def _from_base_36(text: str) -> int | None:
-    """A checksum as MediaWiki writes it; None for what is none."""
+    """Return a checksum as MediaWiki writes it; None for what is none."""
     try:
         return int(text, 36) if len(text) <= _SHA1_DIGITS else None
     except ValueError:

@@ -1,4 +1,4 @@
-"""What an import makes of one page (pure): which revisions are new, and when nothing may be touched.
+"""The plan of an import for one page (pure): which revisions are new, and when nothing may be touched.
 
 Revision k of a page in a dump, counted in the order of their times, is revision k of the page here.
 The times rise strictly: one that does not come after its predecessor is moved to 1 ms after it, so
@@ -33,7 +33,7 @@ class ImportedRevision:
     minor: bool = False
     source: str | None = None  # the text as it came; None: there was none
     attribution: str | None = None  # None: that of its page
-    origin: Origin | None = None  # what distinguishes it from all others of its page; None where it has no source
+    origin: Origin | None = None  # what distinguishes it from all others of its page; None if it has no source
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Origin:
         return cls(int(found[1]), int(found[2]), found[3].decode()) if found is not None else None
 
     def is_of(self, other: Origin) -> bool:
-        """The same revision: another site, or an import there, gives it another id."""
+        """Whether it is the same revision: another site, or an import there, gives it another id."""
         return self.time_ms == other.time_ms and self.sha1 == other.sha1
 
     def is_before(self, other: Origin) -> bool:
@@ -94,7 +94,7 @@ class PagePlan:
 
 
 def rising(revisions: Sequence[ImportedRevision], after_ms: int) -> list[int]:
-    """The times under which ``revisions`` are stored; ``after_ms``: that of the one before them."""
+    """Return the times under which ``revisions`` are stored; ``after_ms``: that of the one before them."""
     times: list[int] = []
     last = after_ms
     for revision in revisions:
@@ -124,7 +124,7 @@ _CC_4_SINCE_MS = 1_686_096_000_000  # 7 June 2023: Wikimedia's texts went from C
 
 
 def attribution(site: str, base: str, title: str, time_ms: int, licence: str | None) -> str:
-    """The line that an imported page shows: whence it is, by whom, under what licence."""
+    """Return the line that an imported page shows: whence it is, by whom, under what licence."""
     address = page_address(base, quote(title.replace(" ", "_"), safe="/:@!$*(),;~-._"))
     text = f"From {site or 'another wiki'}, {address or title}, by its contributors there"
     licence = licence or known_licence(base, time_ms)
@@ -154,7 +154,7 @@ def page_address(base: str, written: str) -> str:
 
 
 def files_address(base: str) -> str:
-    """The address that the name of a file is put after; "": unknown.
+    """Return the address that the name of a file is put after; "": unknown.
 
     Every MediaWiki leads from there to the file, also to one of a shared site.
     """
@@ -172,7 +172,7 @@ def _split(base: str) -> SplitResult:
 
 
 def known_licence(base: str, time_ms: int) -> str:
-    """The licence that Wikimedia's texts had then; "": the site is another one."""
+    """Return the licence that Wikimedia's texts had then; "": the site is another one."""
     host = _split(base).netloc
     if not host.endswith(_WIKIMEDIA):
         return ""

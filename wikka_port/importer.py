@@ -39,7 +39,7 @@ class Importer:
         row: bytes,
         reader: DumpReader,
         parts: PartReader,
-        begun_behind: int,
+        resumed_after: int,
         progress: Callable[[int, int], None],
     ) -> None:
         """``row``: of ``imports``, which says that so many pages are done, and ``reader`` passes over them."""
@@ -47,7 +47,7 @@ class Importer:
         self._row = row
         self._reader = reader
         self._parts = parts
-        self.resumed_after = begun_behind
+        self.resumed_after = resumed_after
         self._progress = progress
 
     @classmethod

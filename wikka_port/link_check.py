@@ -28,7 +28,7 @@ _SOURCES_PER_CALL: Final = 50  # rows of ``to`` may be wide
 
 
 class LinkCheck:
-    """One pass; first ``of_pages`` for all pages, then ``of_tables``."""
+    """A pass; first ``of_pages`` for all pages, then ``of_tables``."""
 
     def __init__(self, connection: Connection, at: Callable[[int], int]) -> None:
         """``at``: when a repair is to be written of what follows from a source of that time."""
@@ -43,11 +43,11 @@ class LinkCheck:
     # --- from the pages ----------------------------------------------------------------------------
 
     def of_pages(self, pages: Mapping[bytes, Cells]) -> Iterator[Difference]:
-        held = dict(self._backlinks.rows(list(pages), columns=[b"to"], include_timestamp=True))
+        stored = dict(self._backlinks.rows(list(pages), columns=[b"to"], include_timestamp=True))
         for key, cells in pages.items():
-            yield from self._of_page(key, cells, held.get(key, {}))
+            yield from self._of_page(key, cells, stored.get(key, {}))
 
-    def _of_page(self, key: bytes, page: Cells, held_to: Stamped) -> Iterator[Difference]:
+    def _of_page(self, key: bytes, page: Cells, stored_to: Stamped) -> Iterator[Difference]:
         names = links(
             page.get(schema.BODY, b"").decode(errors="replace"), autolink=autolink_of(page), markup=markup_of(page)
         )
@@ -55,7 +55,7 @@ class LinkCheck:
         self.links += len(targets)
         at_ms = self._at(time_of(page))
         to_cells = {schema.TO + target: name.encode() for target, name in targets.items()}
-        for difference in cell_differences(schema.BACKLINKS, key, to_cells, held_to, at_ms):
+        for difference in cell_differences(schema.BACKLINKS, key, to_cells, stored_to, at_ms):
             target = difference.column[len(schema.TO) :]
             self._wrong_to[key, target] = target in targets
             yield difference
@@ -63,16 +63,16 @@ class LinkCheck:
             return
         column = schema.FROM + key
         source = page.get(schema.NAME, b"")
-        held_from = dict(rows_in_steps(self._backlinks, targets, column, include_timestamp=True))
+        stored_from = dict(rows_in_steps(self._backlinks, targets, column, include_timestamp=True))
         there = self._existing(targets)
         missing = [target for target in targets if target not in there]
-        held_wanted = dict(rows_in_steps(self._wanted, missing, column, schema.GONE, include_timestamp=True))
+        stored_wanted = dict(rows_in_steps(self._wanted, missing, column, schema.GONE, include_timestamp=True))
         for target in targets:
-            yield from cell_differences(schema.BACKLINKS, target, {column: source}, held_from.get(target, {}), at_ms)
+            yield from cell_differences(schema.BACKLINKS, target, {column: source}, stored_from.get(target, {}), at_ms)
         for target in missing:
-            held = dict(held_wanted.get(target, {}))
-            if held.pop(schema.GONE, None) is None or held:
-                yield from cell_differences(schema.WANTED, target, {column: targets[target].encode()}, held, at_ms)
+            stored = dict(stored_wanted.get(target, {}))
+            if stored.pop(schema.GONE, None) is None or stored:
+                yield from cell_differences(schema.WANTED, target, {column: targets[target].encode()}, stored, at_ms)
 
     def _existing(self, keys: Iterable[bytes]) -> set[bytes]:
         return {row for row, cells in rows_in_steps(self._pages, keys, schema.VERSIONCOUNT) if is_there(cells)}
@@ -99,10 +99,10 @@ class LinkCheck:
         scanned = self._backlinks.scan(columns=[b"to"], include_timestamp=True, batch_size=_SOURCES_PER_CALL)
         for rows in groups_of(scanned):
             there = self._existing(rows)
-            for source, held in rows.items():
+            for source, stored in rows.items():
                 if source not in there:
-                    yield from cell_differences(schema.BACKLINKS, source, {}, held, 0)
-                targets = {column[len(schema.TO) :] for column in held} if source in there else set()
+                    yield from cell_differences(schema.BACKLINKS, source, {}, stored, 0)
+                targets = {column[len(schema.TO) :] for column in stored} if source in there else set()
                 while cell is not None and cell.source <= source:
                     yield from self._without_link(cell, targets if cell.source == source else ())
                     cell = next(cells, None)
@@ -119,7 +119,7 @@ class LinkCheck:
 
 
 def _cells(table: bytes, rows: Iterable[tuple[bytes, Stamped]]) -> Iterator[LinkCell]:
-    for row, held in rows:
-        for column, (value, at_ms) in held.items():
+    for row, stored in rows:
+        for column, (value, at_ms) in stored.items():
             if column != schema.GONE:
                 yield LinkCell(column[len(schema.FROM) :], row, table, value, at_ms)

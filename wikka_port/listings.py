@@ -44,13 +44,13 @@ class RecentChange:
 
 
 class Listings:
-    """What ``pages.Wiki`` offers beside single pages."""
+    """Lists that ``pages.Wiki`` offers beside single pages."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
 
     def backlinks(self, name: str, *, after: str = "", limit: int = 500) -> list[str]:
-        """Pages that link to ``name``.
+        """Return pages that link to ``name``.
 
         Alphabetical where all fit into ``limit``; else in an order of their own, to be continued
         by giving the last one as ``after``.
@@ -74,7 +74,7 @@ class Listings:
         return self.store.run(lambda c: list(islice(_names(c, max(first, low), stop, limit), limit)))
 
     def search_titles(self, text: str, *, limit: int = 100) -> list[str]:
-        """Names with ``text`` in them, without case and accents; alphabetical.  Reads every name."""
+        """Return names with ``text`` in them, without case and accents; alphabetical.  Reads every name."""
         needle = schema.folded(" ".join(text.replace("_", " ").split()))
         if not needle:
             return []
@@ -87,7 +87,7 @@ class Listings:
         return self.store.run(work)
 
     def search(self, query: Query, *, page: int = 1, pages: int = 0, readable: Readable | None = None) -> Results:
-        """Pages with the words that were requested, the best first (``search.searching``).
+        """Return pages with the words that were requested, the best first (``search.searching``).
 
         ``pages``: how many the wiki has, roughly; ``readable``: what the visitor may see, None: all.
         """
@@ -98,7 +98,7 @@ class Listings:
         return listed(self.store.run(lambda c: c.table(schema.PAGES).row(LANGUAGES_ROW)))
 
     def suggested(self, typed: str, *, most: int = 8) -> list[str]:
-        """Names that what is being typed may become (``search.suggesting``)."""
+        """Return names that what is being typed may become (``search.suggesting``)."""
         return self.store.run(lambda connection: suggested(connection, typed, most))
 
     def suggested_headings(self, typed: str, *, most: int, readable: Readable | None = None) -> list[HeadingOf]:
@@ -107,11 +107,11 @@ class Listings:
 
     def nearest(self, name: str, *, pages: int) -> list[str]:
         """Names that one without a page may have meant (``search.nearest``); ``pages``: how many there are, roughly."""
-        asked = _cut(name)
-        return self.store.run(lambda connection: nearest(connection, asked, pages))
+        wanted = _cut(name)
+        return self.store.run(lambda connection: nearest(connection, wanted, pages))
 
     def owned(self, owner: str, *, limit: int) -> list[str]:
-        """Names of up to ``limit`` pages that belong to ``owner``, in order.  The store reads every page."""
+        """Return names of up to ``limit`` pages that belong to ``owner``, in order.  The store reads every page."""
         quoted = owner.encode(errors="replace").replace(b"'", b"''")
         either = b" OR ".join(
             b"SingleColumnValueFilter('%s', 'owner', =, 'binary:%s', true, true)" % (family, quoted)
@@ -119,10 +119,10 @@ class Listings:
         )
 
         def work(connection: Connection) -> list[str]:
-            asked = [schema.NAME, schema.OWNER, OWN_OWNER, REVISION]
-            rows = connection.table(schema.PAGES).scan(columns=asked, filter=either, batch_size=min(limit, 500))
-            held = (cells for _, cells in rows if page_rights(cells, cells.get(schema.OWNER, b"")).owner == owner)
-            return [cells[schema.NAME].decode() for cells in islice(held, limit) if schema.NAME in cells]
+            columns = [schema.NAME, schema.OWNER, OWN_OWNER, REVISION]
+            rows = connection.table(schema.PAGES).scan(columns=columns, filter=either, batch_size=min(limit, 500))
+            owned = (cells for _, cells in rows if page_rights(cells, cells.get(schema.OWNER, b"")).owner == owner)
+            return [cells[schema.NAME].decode() for cells in islice(owned, limit) if schema.NAME in cells]
 
         return sorted(self.store.run(work), key=schema.name_row)
 
@@ -157,7 +157,7 @@ class Listings:
         return self.store.run(lambda c: sum(1 for _ in c.table(schema.CHANGES).scan(filter=work, batch_size=5_000)))
 
     def some_page(self, key: str) -> str | None:
-        """The page whose key is the first at or after ``key``, hexadecimal; from the beginning where none is."""
+        """Return the page whose key is the first at or after ``key``, hexadecimal; from the beginning where none is."""
         return self.store.run(lambda c: _some_page(c, key.encode()) or _some_page(c, b""))
 
     def changes(self, *, before: str = "", limit: int = 50) -> tuple[list[RecentChange], str]:
@@ -183,17 +183,17 @@ class Listings:
         return self.store.run(lambda connection: most_wanted(connection, limit))
 
     def initials(self, *, limit: int = 200) -> list[str]:
-        """What names begin with, folded, each once; alphabetical.  One short scan for each."""
+        """Return the first letters of names, folded, each once; alphabetical.  A short scan for each."""
         return self.store.run(lambda connection: list(islice(_initials(connection), limit)))
 
     def linking(self, names: Collection[str]) -> dict[str, list[str]]:
-        """The pages that link to each of ``names``, in one call; O(all their links)."""
+        """Return the pages that link to each of ``names``, in one call; O(all their links)."""
         keys = {page_key(name): name for name in names}
         found = self.store.run(lambda c: list(rows_in_steps(c.table(schema.BACKLINKS), keys, b"from")))
         return {keys[key]: [source.decode() for source in cells.values()] for key, cells in found}
 
     def orphaned(self, *, after: str = "", limit: int = 200) -> list[str]:
-        """Pages that no other page links to; alphabetical."""
+        """Return pages that no other page links to; alphabetical."""
         start = schema.name_row(_cut(after)) + b"\x00" if after else b""
         return self.store.run(lambda connection: list(islice(_orphaned(connection, start), limit)))
 
@@ -276,6 +276,6 @@ def _orphaned(connection: Connection, start: bytes) -> Iterator[str]:
 
 
 def _after_prefix(prefix: bytes) -> bytes | None:
-    """The first row after all that begin with ``prefix``; None: there is no end."""
+    """Return the first row after all that begin with ``prefix``; None: there is no end."""
     bare = prefix.rstrip(b"\xff")
     return bare[:-1] + bytes([bare[-1] + 1]) if bare else None

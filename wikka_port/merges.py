@@ -53,7 +53,7 @@ class _Change(NamedTuple):
 
 
 def merged(old: str, mine: str, theirs: str) -> str | None:
-    """Both edits of ``old`` in one text; None where somebody has to choose."""
+    """Both edits of ``old`` in one text; None if somebody has to choose."""
     found = pieces(old, mine, theirs)
     return None if any(isinstance(piece, Choice) for piece in found) else resolved(found, {})
 
@@ -72,7 +72,7 @@ def pieces(old: str, mine: str, theirs: str) -> list[Piece]:
 
 
 def resolved(found: Sequence[Piece], sides: Mapping[int, Side]) -> str:
-    """The text, with a side for each Choice by its number from 0.  KeyError where one is missing."""
+    """Return the text, with a side for each Choice by its number from 0.  KeyError if one is missing."""
     out: list[str] = []
     number = 0
     for piece in found:
@@ -85,7 +85,7 @@ def resolved(found: Sequence[Piece], sides: Mapping[int, Side]) -> str:
 
 
 def _changes(old: list[str], new_text: str) -> list[_Change] | None:
-    """None where the two differ over more lines than are compared."""
+    """None if the two differ over more lines than are compared."""
     new = new_text.split("\n")
     found, is_whole = changes_of(old, new)
     if not is_whole:
@@ -180,5 +180,5 @@ def _token_changes(old: list[str], new: list[str]) -> list[_Change]:
 
 
 def _is_separated(tokens: list[str], end: int, start: int) -> bool:
-    """An unchanged word lies between the two changes."""
+    """Whether an unchanged word lies between the two changes."""
     return any(token[0].isalnum() or token[0] == "_" for token in tokens[end:start]) if end < start else False

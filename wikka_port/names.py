@@ -49,7 +49,7 @@ class InvalidName(ValueError):
 
 
 def normalise(name: str) -> str:
-    """The one form of ``name`` that is stored and compared.  Raises InvalidName."""
+    """Return the one form of ``name`` that is stored and compared.  Raises InvalidName."""
     refused = _REFUSED.search(name)
     if refused:
         character = f"U+{ord(refused.group()):04X}"
@@ -66,7 +66,7 @@ def normalise(name: str) -> str:
 
 
 def page_key(name: str) -> bytes:
-    """The row key: lower-case hexadecimal MD5 of the normalised name in UTF-8 (thesis, section 5)."""
+    """Return the row key: lower-case hexadecimal MD5 of the normalised name in UTF-8 (thesis, section 5)."""
     return hashlib.md5(normalise(name).encode(), usedforsecurity=False).hexdigest().encode()
 
 
@@ -84,7 +84,7 @@ def url_path(name: str) -> str:
 
 
 def from_url(path: str) -> str:
-    """The name in a path without its handler, percent-encoded or already decoded.  Raises InvalidName.
+    """Return the name in a path without its handler, percent-encoded or already decoded.  Raises InvalidName.
 
     Lenient with what people type: a ``/`` or ``%`` as itself is taken as part of the name.
     """

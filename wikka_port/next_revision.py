@@ -95,22 +95,22 @@ def _next_head(name: str, row: Cells, old: Head) -> Head:
 
 
 def _markup_after(row: Cells, given: str | None) -> str:
-    """The value that ``meta:format`` becomes; "": there is no such cell, nor was one."""
-    held = row.get(schema.FORMAT, b"").decode(errors="replace")
-    return held if given is None or (given == WIKKA and not held) else given
+    """Return the value that ``meta:format`` becomes; "": there is no such cell, nor was one."""
+    stored = row.get(schema.FORMAT, b"").decode(errors="replace")
+    return stored if given is None or (given == WIKKA and not stored) else given
 
 
 def _language_after(row: Cells, given: str | None) -> str:
-    """The value that ``meta:language`` becomes; "": there is no such cell, nor was one.
+    """Return the value that ``meta:language`` becomes; "": there is no such cell, nor was one.
 
     English needs none; a page that had another language says so.
     """
-    held = row.get(schema.LANGUAGE, b"").decode(errors="replace")
-    return held if given is None or (given in ("", ENGLISH) and not held) else given or ENGLISH
+    stored = row.get(schema.LANGUAGE, b"").decode(errors="replace")
+    return stored if given is None or (given in ("", ENGLISH) and not stored) else given or ENGLISH
 
 
-def _kept(given: str | None, held: str) -> str:
-    return held if given is None else _storable(given)
+def _kept(given: str | None, stored: str) -> str:
+    return stored if given is None else _storable(given)
 
 
 def _storable(text: str) -> str:

@@ -22,10 +22,10 @@ class FamiliesMissing(CallerError):
 
 
 def add_missing_families(connection: Connection, tables: Iterable[TableSpec]) -> None:
-    """Changes nothing where there is none missing.  Raises FamiliesMissing."""
+    """Changes nothing if there is none missing.  Raises FamiliesMissing."""
     for table in tables:
-        held = {name.rstrip(b":").decode() for name in connection.table(table.name).families()}
-        missing = {name: given for name, given in table.families.items() if name not in held}
+        present = {name.rstrip(b":").decode() for name in connection.table(table.name).families()}
+        missing = {name: given for name, given in table.families.items() if name not in present}
         if missing and not connection.is_columnar:
             raise FamiliesMissing(table.name, sorted(missing))
         if missing:

@@ -20,9 +20,9 @@ _OURS: Final = frozenset({"same-origin", "none"})
 
 
 def is_foreign(fetch_site: str, origin: str, own: Collection[str]) -> bool:
-    """The headers of a request, "" where it has none.
+    """Whether another site sent the form; the arguments are headers of a request, "" if it has none.
 
-    ``own``: the wiki's origins, lower case; empty where a proxy hides them, which leaves the first header alone.
+    ``own``: the wiki's origins, lower case; empty if a proxy hides them, which leaves the first header alone.
     """
     if fetch_site:
         return fetch_site not in _OURS

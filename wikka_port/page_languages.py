@@ -17,7 +17,7 @@ ENGLISH: Final = "en"
 LANGUAGES_ROW: Final = b"~languages"  # after the key of every page
 _COLUMN: Final = b"meta:"
 
-# Code -> what the language calls itself, and Snowball's algorithm, "" where it has none.
+# Code -> what the language calls itself, and Snowball's algorithm, "" if it has none.
 _KNOWN: Final[Mapping[str, tuple[str, str]]] = {
     "ar": ("العربية", "arabic"),
     "bg": ("български", ""),
@@ -74,7 +74,7 @@ _ALIKE: Final = {"nb": "no", "nn": "no", "simple": "en", "iw": "he", "in": "id",
 
 
 def known(code: str) -> str:
-    """The language of NAMES that ``code`` means: that of pt-BR is pt; "" where there is none."""
+    """Return the language of NAMES that ``code`` means: that of pt-BR is pt; "" if there is none."""
     plain = code.strip().lower().replace("_", "-").partition("-")[0]
     plain = _ALIKE.get(plain, plain)
     return plain if plain in NAMES else ""
@@ -90,6 +90,6 @@ def column(code: str) -> bytes:
 
 
 def listed(columns: Iterable[bytes]) -> list[str]:
-    """The languages that a row of that name lists, and English, which comes first."""
+    """Return the languages that a row of that name lists, and English, which comes first."""
     found = {one[len(_COLUMN) :].decode(errors="replace") for one in columns}
     return [ENGLISH, *sorted(found & NAMES.keys() - {ENGLISH})]

@@ -1,4 +1,4 @@
-"""What stands in the rows of pages and revisions (pure): cells to values and back.
+"""The contents of the rows of pages and revisions (pure): cells to values and back.
 
 Knows nothing of the store; ``pages`` reads and writes with it, ``consistency`` compares with it.
 """
@@ -52,7 +52,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """One stored revision; ``body`` is None where only the list was requested."""
+    """A stored revision; ``body`` is None where only the list was requested."""
 
     name: str
     number: int
@@ -118,7 +118,7 @@ def revision_cells(draft: Draft) -> dict[bytes, bytes]:
 
 
 def page_cells(draft: Draft) -> dict[bytes, bytes]:
-    """All of a page's row but ``meta:versioncount``."""
+    """Return all of a page's row but ``meta:versioncount``."""
     return {
         **_shared(draft),
         schema.HEAD: draft.head.pack(),
@@ -129,7 +129,7 @@ def page_cells(draft: Draft) -> dict[bytes, bytes]:
 
 
 def page_cells_of_revision(head: Head, cells: Cells) -> dict[bytes, bytes]:
-    """A page's row as it must be after the revision of that row: for repairs and for stale rows."""
+    """Return a page's row as it must be after the revision of that row: for repairs and for stale rows."""
     moved = {
         schema.REVISION_AUTHOR: schema.USER,
         schema.REVISION_NOTE: schema.NOTE,
@@ -141,7 +141,7 @@ def page_cells_of_revision(head: Head, cells: Cells) -> dict[bytes, bytes]:
 
 
 def revision_cells_of_page(cells: Cells) -> dict[bytes, bytes]:
-    """The reverse: the newest revision's row, from the page's."""
+    """Return the reverse: the newest revision's row, from the page's."""
     moved = {
         schema.USER: schema.REVISION_AUTHOR,
         schema.NOTE: schema.REVISION_NOTE,
@@ -154,7 +154,7 @@ def revision_cells_of_page(cells: Cells) -> dict[bytes, bytes]:
 
 
 def without_rights(cells: Cells) -> Cells:
-    """The cells of a page's row that follow from its newest revision."""
+    """Return the cells of a page's row that follow from its newest revision."""
     return {
         column: value for column, value in cells.items() if not column.startswith(b"acl:") and column not in _OF_THE_ROW
     }
@@ -200,7 +200,7 @@ def revision_of(head: Head, cells: Cells) -> Revision:
 
 
 def is_revision(one: Page | Revision, number: int, token: str) -> bool:
-    """The revision of that number, and of that token where one is given.
+    """Whether it is the revision of that number, and of that token if one is given.
 
     A number alone is not enough: another page may have come to the name, and its revisions have the same numbers.
     """
@@ -208,7 +208,7 @@ def is_revision(one: Page | Revision, number: int, token: str) -> bool:
 
 
 def page_as_of(page: Page, old: Revision) -> Page | None:
-    """The page as that revision was; None where its text was not read."""
+    """Return the page as that revision was; None if its text was not read."""
     if old.body is None:
         return None
     return replace(
@@ -227,14 +227,14 @@ def page_as_of(page: Page, old: Revision) -> Page | None:
 
 
 def head_of(cells: Cells) -> Head:
-    """The word on the newest revision; NO_HEAD where there is no page."""
+    """Return the word on the newest revision; NO_HEAD where there is no page."""
     return parse_head(cells.get(schema.VERSIONCOUNT))
 
 
 def is_stale(cells: Cells) -> bool:
     """The cells are of another revision than the newest: their writer fell between two steps."""
-    held, newest = cells.get(schema.HEAD), cells.get(schema.VERSIONCOUNT)
-    return held != newest and (not held or not newest or head_of(cells).unmarked().pack() != held)
+    stored, newest = cells.get(schema.HEAD), cells.get(schema.VERSIONCOUNT)
+    return stored != newest and (not stored or not newest or head_of(cells).unmarked().pack() != stored)
 
 
 def is_there(cells: Cells) -> bool:
@@ -244,7 +244,7 @@ def is_there(cells: Cells) -> bool:
 
 
 def stamp_of(cells: Cells) -> int:
-    """The highest stamp of what follows from revisions and moves."""
+    """Return the highest stamp of what follows from revisions and moves."""
     return max(time_of(cells), number_in(cells, schema.STAMP))
 
 
@@ -272,18 +272,18 @@ def autolink_of(cells: Cells) -> bool:
 
 
 def markup_of(cells: Cells) -> str:
-    """The format of a text; of one that is not known here, Wikka markup."""
+    """Return the format of a text; of one that is not known here, Wikka markup."""
     value = _text(cells, schema.FORMAT)
     return value if is_format(value) else WIKKA
 
 
 def language_of(cells: Cells) -> str:
-    """The language of a text, where it is known here."""
+    """Return the language of a text, where it is known here."""
     return known(_text(cells, schema.LANGUAGE)) if schema.LANGUAGE in cells else ""
 
 
 def reverted_language(page: Page, old: Revision) -> str:
-    """The language that ``page`` gets where it goes back to ``old``; "": it needs none."""
+    """Return the language that ``page`` gets where it goes back to ``old``; "": it needs none."""
     return old.language or (ENGLISH if page.language else "")
 
 

@@ -10,7 +10,7 @@ The protocol of a save (``base`` is the number of the revision that the edit beg
     4. (plain HBase) put the other cells of the page's row, ``meta:head`` among them
     5. (``indexes="application"``) run the functions of ``triggers`` for this change
 
-What a crash leaves, and why no reader sees it:
+The remains of a crash, and why no reader sees them:
     after 2  a revision row that is on no chain (``history``): never shown; swept by ``wikka check``
     after 3  (plain) ``meta:head`` is not ``meta:versioncount``: readers take the revision's own row,
               which was staged before; ``wikka check --repair`` writes the page's cells again
@@ -149,7 +149,7 @@ class Wiki(Listings):
         return self.store.run(lambda connection: prepare(connection, with_triggers=self.indexes == "triggers"))
 
     def folder(self) -> Folder:
-        """The format and the tables of the folder.  Raises NewerFolder."""
+        """Return the format and the tables of the folder.  Raises NewerFolder."""
         return self.store.run(lambda connection: read_folder(connection, TABLES))
 
     # --- reading -----------------------------------------------------------------------------------
@@ -157,18 +157,18 @@ class Wiki(Listings):
     def page(self, name: str) -> Page | None:
         """The rules of the site come with it, if those in memory are too old."""
         key = page_key(name)
-        asked = self.rights.memory.asking()
-        if asked is None:
+        begun = self.rights.memory.asking()
+        if begun is None:
             return self.store.run(lambda c: _page_of(c, key, c.table(schema.PAGES).row(key)))
-        return self.store.run(lambda c: self._page_and_rules(c, key, asked))
+        return self.store.run(lambda c: self._page_and_rules(c, key, begun))
 
-    def _page_and_rules(self, connection: Connection, key: bytes, asked: float) -> Page | None:
+    def _page_and_rules(self, connection: Connection, key: bytes, begun: float) -> Page | None:
         found: dict[bytes, Cells] = dict(connection.table(schema.PAGES).rows([key, RULES_ROW]))
-        self.rights.memory.take(found.get(RULES_ROW, {}), asked)
+        self.rights.memory.take(found.get(RULES_ROW, {}), begun)
         return _page_of(connection, key, found.get(key, {}))
 
     def existing(self, names: Collection[str]) -> frozenset[str]:
-        """Those of ``names`` that are pages, as they were given.  One call for each ROWS_PER_CALL of them."""
+        """Return the ``names`` that are pages, as they were given.  A call for each ROWS_PER_CALL of them."""
         keys: dict[bytes, list[str]] = {}
         for name in names:
             keys.setdefault(page_key(name), []).append(name)
@@ -183,7 +183,7 @@ class Wiki(Listings):
         return found[0] if found and is_revision(found[0], number, token) else None
 
     def revision_at(self, name: str, time_ms: int) -> Revision | None:
-        """The newest revision at or before ``time_ms``."""
+        """Return the newest revision at or before ``time_ms``."""
         key = page_key(name)
 
         def work(connection: Connection) -> Revision | None:
@@ -208,7 +208,7 @@ class Wiki(Listings):
         return self.store.run(work)
 
     def head(self, name: str) -> Head:
-        """The word on the newest revision; NO_HEAD: there is no such page."""
+        """Return the word on the newest revision; NO_HEAD: there is no such page."""
         return self.store.run(lambda c: _head(c, page_key(name))[0])
 
     def source(self, name: str, number: int | None = None) -> str | None:
@@ -251,8 +251,8 @@ class Wiki(Listings):
 
         ``signed`` says what ``author`` rests on (``schema``); ``base`` is the number of the revision that the
         edit began from, 0 for a new page, and ``base_token`` its token (``is_revision``).  ``markup`` is the format
-        of the text.  What is None stays as it is; a new page links CamelCase and has no owner.  Raises Conflict,
-        InvalidName, PageTooBig, and what ``allow`` raises; returns once it is on disk.
+        of the text.  An argument of None changes nothing; a new page links CamelCase and has no owner.
+        Raises Conflict, InvalidName, PageTooBig, and what ``allow`` raises; returns once it is on disk.
         """
         name = normalise(name)
         at = self._clock() if time_ms is None else time_ms
@@ -345,14 +345,14 @@ class Wiki(Listings):
         """``commit`` of drafts of different pages, each a step of its own: where triggers index, in one call."""
         if not steps:
             return []
-        asked = {page_key(draft.name): (draft, before) for draft, before in steps}
-        assert len(asked) == len(steps), "a page has one newest revision"
+        by_key = {page_key(draft.name): (draft, before) for draft, before in steps}
+        assert len(by_key) == len(steps), "a page has one newest revision"
         sequences: dict[bytes, str | None] = {}
         is_together = self.store.is_columnar and self.indexes == "triggers"
         if is_together:
-            sequences = self.store.run(lambda connection: _commit_together(connection, asked))
+            sequences = self.store.run(lambda connection: _commit_together(connection, by_key))
         outcomes: list[Saved | Conflict] = []
-        for key, (draft, before) in asked.items():
+        for key, (draft, before) in by_key.items():
             try:
                 saved = (
                     self._committed(key, draft, before, sequences[key]) if is_together else self.commit(draft, before)
@@ -451,27 +451,27 @@ def rights_in(row: Cells) -> PageRights:
 
 
 def unchanged_rights(before: Cells) -> list[Expect]:
-    held = before.get(REVISION)
-    return [Expect.absent(REVISION) if held is None else Expect(REVISION, held)]
+    stored = before.get(REVISION)
+    return [Expect.absent(REVISION) if stored is None else Expect(REVISION, stored)]
 
 
 def _commit_atomically(
     connection: Connection, key: bytes, draft: Draft, before: Cells, further: Collection[Expect]
 ) -> str | None:
-    """The sequence of the change; None where another revision stands there, or a condition is false."""
+    """Return the sequence of the change; None where another revision stands there, or a condition is false."""
     conditions, puts = _step(draft, before)
     result = connection.table(schema.PAGES).check_and_mutate(key, [*conditions, *further], puts)
     return result.sequence if result.applied else None
 
 
-def _commit_together(connection: Connection, asked: Mapping[bytes, tuple[Draft, Cells]]) -> dict[bytes, str | None]:
+def _commit_together(connection: Connection, by_key: Mapping[bytes, tuple[Draft, Cells]]) -> dict[bytes, str | None]:
     """As ``_commit_atomically``, of several pages by their keys."""
-    results = connection.table(schema.PAGES).check_and_mutate_rows({key: _step(*step) for key, step in asked.items()})
+    results = connection.table(schema.PAGES).check_and_mutate_rows({key: _step(*step) for key, step in by_key.items()})
     return {key: result.sequence if result.applied else None for key, result in results.items()}
 
 
 def _step(draft: Draft, before: Cells) -> tuple[list[Expect], list[Put]]:
-    """What must stand in the page's row, and what is put there then."""
+    """Return the condition on the page's row, and the cells that are put then."""
     expected = before.get(schema.VERSIONCOUNT)
     condition = Expect.absent(schema.VERSIONCOUNT) if expected is None else Expect(schema.VERSIONCOUNT, expected)
     puts = [Put(column, value, draft.time_ms) for column, value in page_cells(draft).items()]
@@ -489,7 +489,7 @@ def _commit_plainly(connection: Connection, key: bytes, draft: Draft, before: Ce
 
 
 def _change(key: bytes, draft: Draft, before: Cells) -> Change:
-    """What a trigger would have been given."""
+    """Return the change that a trigger would have been given."""
     now = {**page_cells(draft), schema.VERSIONCOUNT: draft.head.pack()}
     cells = tuple(ChangedCell("put", column, draft.time_ms, value) for column, value in now.items())
     # Not the first attempt: the index of an earlier save may be missing, so the whole of it is written.

@@ -60,12 +60,12 @@ def _make_tables(connection: Connection) -> None:
 
 def _register(connection: Connection) -> None:
     """A sync, and not an add: it changes a trigger that is there with other settings, which keeps its place."""
-    held = {one.name: one.registration for one in connection.triggers.list()}
-    asked = [one.store_registration for one in triggers.REGISTRATIONS]
-    for wanted in asked:
-        there = held.get(wanted.name)
+    present = {one.name: one.registration for one in connection.triggers.list()}
+    registrations = [one.store_registration for one in triggers.REGISTRATIONS]
+    for wanted in registrations:
+        there = present.get(wanted.name)
         if there is None or there != replace(wanted, from_where=there.from_where):
-            connection.triggers.sync(asked)
+            connection.triggers.sync(registrations)
             return
 
 

@@ -37,12 +37,12 @@ def sentence(site: Site, refused: NotAllowed) -> str:
     return f"{said} {_(_SIGN_IN)}" if site.visitor.name is None else said
 
 
-def unavailable(away: StoreUnavailable) -> str:
-    return _(_NOT_PREPARED if isinstance(away, NotPrepared) else _UNAVAILABLE)
+def unavailable(error: StoreUnavailable) -> str:
+    return _(_NOT_PREPARED if isinstance(error, NotPrepared) else _UNAVAILABLE)
 
 
 def forbidden(site: Site, refused: NotAllowed) -> Response:
-    """A page with status 403; of the name it says no more than the visitor typed."""
+    """Return a page with status 403; of the name it says no more than the visitor typed."""
     reads = refused.privilege not in (Privilege.READ, Privilege.ADMINISTER)
     response = site.html(
         "forbidden.html",

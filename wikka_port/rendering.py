@@ -49,15 +49,15 @@ def page_html(
     edit: str = "",
     notes: bool = False,
     contents: bool = True,
-    asked: Mapping[str, str] | None = None,
+    parameters: Mapping[str, str] | None = None,
 ) -> str:
     """``edit``: the path of the page's editor, where the headings have links to it (``document.render``).
 
-    ``notes``: an action that is not run says so in its place, for an editor; readers see nothing there.  ``asked``:
-    parameters of the page's address, for its actions.
+    ``notes``: an action that is not run says so in its place, for an editor; readers see nothing there.
+    ``parameters``: those of the page's address, for its actions.
     """
     existing = site.wiki.existing(document.links) if document.links else frozenset()
-    run, note = _runner(site, name, asked), _note if notes else no_note
+    run, note = _runner(site, name, parameters), _note if notes else no_note
     return render(document, existing=existing, action=run, page_url=page_url, note=note, edit=edit, contents=contents)
 
 
@@ -77,7 +77,7 @@ def preview_html(site: Site, name: str, text: str, *, autolink: bool, markup: st
 
 
 def _note(slot: ActionSlot) -> str:
-    """The message to an author about an action that is not run."""
+    """Return the message to an author about an action that is not run."""
     if slot.refused:
         said = _("The action {name} is not run: {why}.", name=slot.name, why=slot.refused)
     else:
@@ -89,19 +89,19 @@ def _note(slot: ActionSlot) -> str:
 class _runner:  # noqa: N801 - a function with a memory
     """Runs the actions of one page; what goes wrong in one is shown in its place.
 
-    The same call twice is run once.  Those that begin after ACTIONS_S are not run.
+    The same call twice is run once.  Calls that begin after ACTIONS_S are not run.
     """
 
     def __init__(
         self,
         site: Site,
         name: str,
-        asked: Mapping[str, str] | None = None,
+        parameters: Mapping[str, str] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._site = site
         self._name = name
-        self._query_parameters = asked
+        self._query_parameters = parameters
         self._within: tuple[str, ...] = ()
         self._clock = clock
         self._until_s = clock() + ACTIONS_S
@@ -118,7 +118,7 @@ class _runner:  # noqa: N801 - a function with a memory
         return self._limit_included_html(self._done[call]) if action == "include" else self._done[call]
 
     def _limit_included_html(self, html: str) -> str:
-        """The HTML of a page that is included once more."""
+        """Return the HTML of a page that is included once more."""
         self._chars[0] -= len(html)
         if self._chars[0] >= 0:
             return html

@@ -142,7 +142,7 @@ KEY_BYTES: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """Which revision of a page: its number and its token; number 0: there is none."""
+    """A revision of a page: its number and its token; number 0: there is none."""
 
     number: int
     token: bytes
@@ -156,7 +156,7 @@ class Head:
         return b"%d:%s:%s%s" % (self.number, self.token, self.history, mark)
 
     def place(self, key: bytes) -> bytes:
-        """The key under which the revisions of the page ``key`` lie."""
+        """Return the key under which the revisions of the page ``key`` lie."""
         return self.history or key
 
     def unmarked(self) -> Head:
@@ -177,7 +177,7 @@ def parse_head(value: bytes | None) -> Head:
 
 
 def new_history(key: bytes, move: bytes) -> bytes:
-    """The key of the revisions of a page that begins where the move of that id left none."""
+    """Return the key of the revisions of a page that begins where the move of that id left none."""
     return hashlib.md5(key + b":" + move, usedforsecurity=False).hexdigest().encode()
 
 
@@ -226,7 +226,7 @@ def revision_row(key: bytes, head: Head) -> bytes:
 
 
 def revisions_from(key: bytes, number: int) -> bytes:
-    """Where the rows of revision ``number`` and of older ones of a page begin."""
+    """Return the beginning of the rows of revision ``number`` and of older ones of a page."""
     return key + _inverted_number(number)
 
 

@@ -1,4 +1,4 @@
-"""What guards the wiki: form tokens, the edit rate limit, headers of every answer.
+"""The guards of the wiki: form tokens, the edit rate limit, headers of every answer.
 
 A form token is ``<issued, hex seconds>.<HMAC-SHA256 over browser, session and issued>``.  The browser is a random
 value in a cookie of its own, so a token fetched by another site's server is of no use in a reader's browser; it is
@@ -71,7 +71,7 @@ class FormTokens:
 class RateLimiter:
     """A token bucket for each address; for threads, and for all processes that share ``buckets``.
 
-    Invariant: the table of buckets has a fixed size.  Of those that fall together the longest idle is forgotten
+    Invariant: the table of buckets has a fixed size.  If several fall together the longest idle is forgotten
     first; it is the fullest, or the attacker has that many addresses anyway.
     """
 
@@ -101,7 +101,7 @@ class RateLimiter:
 
 
 def network_of(address: str) -> str:
-    """What counts as one visitor: an IPv4 address, the first 64 bits of an IPv6 address."""
+    """A visitor is an IPv4 address, the first 64 bits of an IPv6 address."""
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:

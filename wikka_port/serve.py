@@ -49,7 +49,7 @@ class PortTaken(OSError):
 
 
 def listen(host: str, port: int, workers: int) -> list[socket.socket]:
-    """A bound socket for each worker.  Raises PortTaken."""
+    """Return a bound socket for each worker.  Raises PortTaken."""
     try:
         family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         with _bound(family, kind, address, shared=False) as probe:  # a shared one would not show that it is in use
@@ -76,7 +76,7 @@ def serve_in_process(
     config: WikiConfig,
     listening: socket.socket,
     ready: Callable[[], object] = lambda: None,
-    go_on: Callable[[], bool] = lambda: True,
+    may_continue: Callable[[], bool] = lambda: True,
     stop_event: threading.Event | None = None,
     buckets: EditBuckets | None = None,
 ) -> None:
@@ -94,7 +94,7 @@ def serve_in_process(
         signal.signal(signal.SIGTERM, lambda *_: worker.stop())
     ready()
     start_resuming(wiki)
-    worker.run(lambda: go_on() and not (stop_event is not None and stop_event.is_set()))
+    worker.run(lambda: may_continue() and not (stop_event is not None and stop_event.is_set()))
     wiki.store.close()
 
 
@@ -181,7 +181,7 @@ class _Parent:
                 self._config,
                 listening,
                 ready=lambda: os.write(writing, b"."),
-                go_on=lambda: os.getppid() == parent,
+                may_continue=lambda: os.getppid() == parent,
                 buckets=self._buckets,
             )
             status = 0

@@ -1,6 +1,6 @@
-"""What every handler is given: the wiki, its configuration, the visitor, and the kinds of answers.
+"""The argument of every handler: the wiki, its configuration, the visitor, and the kinds of answers.
 
-One Site serves all threads of a process; everything in it is immutable or locks for itself.  A request is given a
+A Site serves all threads of a process; everything in it is immutable or locks for itself.  A request is given a
 copy that knows its visitor (``for_visitor``).
 """
 
@@ -53,9 +53,9 @@ class Site:
     visitor: Visitor = NOBODY  # of the request that this copy is for
     browser: str = ""  # what its browser is called from this answer on; "": as before
 
-    def for_visitor(self, visitor: Visitor, dear: Callable[[], object] | None = None) -> Site:
+    def for_visitor(self, visitor: Visitor, before_expensive_read: Callable[[], object] | None = None) -> Site:
         """``before_expensive_read`` is called before much is read for one list (``GuardedWiki``)."""
-        return replace(self, visitor=visitor, wiki=self.wiki.for_visitor(visitor, dear))
+        return replace(self, visitor=visitor, wiki=self.wiki.for_visitor(visitor, before_expensive_read))
 
     def for_new_session(self, visitor: Visitor) -> Site:
         """Forms that were open before are not taken any more."""
@@ -67,7 +67,7 @@ class Site:
     def html(
         self, template: str, *, status: int = 200, indexed: bool = False, robots: str = "noindex", **values: Any
     ) -> Response:
-        """A page in the language that is spoken; only one that is ``indexed`` may be kept by search engines."""
+        """Return a page in the language that is spoken; only one that is ``indexed`` may be kept by search engines."""
         text = self.templates.page(template, spoken()).render(
             values, robots="" if indexed else robots, visitor=self.visitor, can=self.wiki.can
         )
@@ -130,6 +130,6 @@ def conditional(request: Request, response: Response) -> Response:
 
 
 def number(request: Request, key: str) -> int | None:
-    """A parameter that is a number of a revision; None where it is absent or nonsense."""
+    """Return a parameter that is a number of a revision; None if it is absent or nonsense."""
     text = request.args.get(key, "")
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else None

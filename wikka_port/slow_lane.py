@@ -6,7 +6,7 @@
                slow lane (one thread) -> begins anew -> answered
 
 An expensive request occupies a thread of the quick lane only until that is known: an address, or one read of the store.
-In the slow lane they wait in order, up to SLOW_WAITING_MAX; the next ones get 503.  One thread is
+In the slow lane they wait in order, up to SLOW_WAITING_MAX; the next ones get 503.  A single thread is
 enough: it computes, and two would only take the interpreter from each other and from the quick ones.
 
 ``run_in_slow_lane`` is for the application, before it has begun its answer and read the body of the request; without
@@ -38,28 +38,28 @@ class _RestartAsSlow(BaseException):
 
 def run_in_slow_lane(environ: Mapping[str, Any]) -> None:
     """Continue in the slow lane, unless the request is there already.  Raises TooManyExpensiveRequests."""
-    lanes: RequestDispatcher | None = environ.get(DISPATCHER_KEY)
-    if lanes is None:
+    dispatcher: RequestDispatcher | None = environ.get(DISPATCHER_KEY)
+    if dispatcher is None:
         return
-    if lanes.slow_waiting >= SLOW_WAITING_MAX:
+    if dispatcher.slow_waiting >= SLOW_WAITING_MAX:
         raise TooManyExpensiveRequests
     raise _RestartAsSlow
 
 
 class RequestDispatcher:
-    """What waitress calls a task dispatcher.  Thread-safe."""
+    """A task dispatcher of waitress.  Thread-safe."""
 
-    def __init__(self, quick: ThreadedTaskDispatcher, dear: ThreadedTaskDispatcher) -> None:
+    def __init__(self, quick: ThreadedTaskDispatcher, slow: ThreadedTaskDispatcher) -> None:
         self._quick = quick
-        self._slow = dear
+        self._slow = slow
 
     @classmethod
     def started(cls, threads: int) -> RequestDispatcher:
         """With their threads: so many in the quick lane."""
-        quick, dear = ThreadedTaskDispatcher(), ThreadedTaskDispatcher()
+        quick, slow = ThreadedTaskDispatcher(), ThreadedTaskDispatcher()
         quick.set_thread_count(threads)
-        dear.set_thread_count(1)
-        return cls(quick, dear)
+        slow.set_thread_count(1)
+        return cls(quick, slow)
 
     @property
     def slow_waiting(self) -> int:
@@ -72,8 +72,8 @@ class RequestDispatcher:
         self._slow.add_task(task)
 
     def shutdown(self, cancel_pending: bool = True, timeout: float = 5) -> None:
-        for lane in (self._quick, self._slow):
-            lane.shutdown(cancel_pending, timeout)
+        for queue in (self._quick, self._slow):
+            queue.shutdown(cancel_pending, timeout)
 
 
 class DispatchedTask(WSGITask):  # type: ignore[misc]  # waitress ships no types

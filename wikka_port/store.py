@@ -5,7 +5,7 @@ again over a new one, a bounded number of times, and then StoreUnavailable is ra
 such that doing it twice is doing it once** - all the wiki's writes carry their own timestamps, and
 a revision is recognised by its content (``schema.revision_token``).
 
-What the server answers (``IOError``, ``IllegalArgument`` of happybase) is no broken connection and
+An error of the server (``IOError``, ``IllegalArgument`` of happybase) is no broken connection and
 goes through.  A region that is busy or in transition is waited for like a broken connection, and so is a write whose
 outcome is unknown, since its region server died in the middle of it.  A table or family that is missing is
 NotPrepared: an older wiki's folder, before ``wikka prepare``.
@@ -81,7 +81,7 @@ class Store:
         return f"{self.host}:{self.port}"
 
     def run(self, work: Callable[[Connection], T], *, pauses_s: tuple[float, ...] = PAUSES_S) -> T:
-        """What ``work`` returns.  StoreUnavailable once all attempts have failed."""
+        """Return the result of ``work``.  Raises StoreUnavailable once all attempts have failed."""
         if not self._free.acquire(timeout=BUSY_S):
             raise StoreUnavailable(self.address, f"all connections were in use for {BUSY_S:.0f} s")
         try:
@@ -149,7 +149,7 @@ class Store:
 def rows_in_steps(
     table: Any, keys: Iterable[bytes], *columns: bytes, include_timestamp: bool = False
 ) -> Iterator[tuple[bytes, Any]]:
-    """Those rows of ``keys`` that have one of ``columns``, in calls of a bounded size."""
+    """Yield the rows of ``keys`` that have one of ``columns``, in calls of a bounded size."""
     left = iter(keys)
     while step := list(islice(left, ROWS_PER_CALL)):
         yield from table.rows(step, columns=list(columns), include_timestamp=include_timestamp)

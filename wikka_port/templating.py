@@ -93,13 +93,13 @@ def _environment(settings: _Settings, texts_url: str, catalogue: Catalogue) -> E
 
 @pass_context
 def when(context: Context, time_ms: int) -> Markup:
-    """A moment for people, in the visitor's time zone, and for machines."""
+    """Return a moment for people, in the visitor's time zone, and for machines."""
     return Markup('<time datetime="{}">{}</time>').format(iso_time(time_ms), _format_local_time(context, time_ms))
 
 
 @pass_context
 def clock_time(context: Context, time_ms: int) -> Markup:
-    """The time of day alone, where the day stands above."""
+    """Return the time of day alone, where the day stands above."""
     return Markup('<time datetime="{}">{}</time>').format(iso_time(time_ms), _format_local_time(context, time_ms)[11:])
 
 
@@ -120,7 +120,7 @@ def _zoned(context: Context, time_ms: int, shown: str) -> Markup:
 
 
 def zone_note(context: Context, catalogue: Catalogue) -> Markup:
-    """The zone of all times on a page that lists some; ``static/times.js`` puts another text there."""
+    """Return the zone of all times on a page that lists some; ``static/times.js`` puts another text there."""
     zone = context["visitor"].settings.zone
     said = catalogue.gettext(ZONE).format(zone=zone) if zone else catalogue.gettext(UTC)
     return Markup('<span class="zone-note">{}</span>').format(said)
@@ -131,7 +131,7 @@ def _format_local_time(context: Context, time_ms: int) -> str:
 
 
 def _text_language(code: str, catalogue: Catalogue) -> Markup:
-    """The attributes of an element whose text is in that language, within a page that speaks another one."""
+    """Return the attributes of an element whose text is in that language, within a page that speaks another one."""
     if code == catalogue.code:
         return Markup()
     side = direction(code)

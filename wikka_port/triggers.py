@@ -14,7 +14,7 @@ They yield what is to be written.  Columnar writes it in batches of its own; whe
 All follow the three rules of ``columnar.triggers.api``.  A cell has one page that it comes from, and all that a
 change of that page writes or deletes bears the change's own stamp; the stamps of a page's changes rise.  So each
 cell ends as the newest of its page's changes that touched it says, however often, late or out of
-call they run.  What a page is follows from its row as it is now, not from the steps of the change: a delete
+order they run.  The state of a page follows from its row as it is now, not from the steps of the change: a delete
 may have spared what was written ahead of the clock.  On a normal delivery a function writes the difference
 between the page before the change and now; what happened in between comes with its own change.  When it
 may have run before, or does not know what changed (a backfill, a retried dead letter), it writes all
@@ -96,7 +96,7 @@ class _Seen:
     now: Cells  # the page as it is, maybe after later changes; empty: it is gone
     before: Cells
     careful: bool  # it may have run before, or what changed is unknown
-    revision: Cells  # what the change put; empty where it made no revision
+    revision: Cells  # what the change put; empty if it made no revision
 
     @property
     def name(self) -> bytes:
@@ -138,7 +138,7 @@ def _ends(change: Change, put: Cells) -> bool:
 
 
 def alone(steps: Steps) -> Effects:
-    """The effects of a batch of one change."""
+    """Yield the effects of a batch of one change."""
     for step in steps:
         yield step if isinstance(step, Barrier) else step[1]
 
@@ -149,7 +149,7 @@ def indexes(change: Change, client: Connection) -> Effects:
 
 
 def indexes_of_batch(batch: Sequence[Change], client: Connection) -> Steps:
-    """All indexes.  A batch reads the pages that it links to once, and its barriers together."""
+    """Yield all indexes.  A batch reads the pages that it links to once, and its barriers together."""
     seen = [(change, one) for change in batch if (one := _seen(change)) is not None]
     for change, one in seen:
         for effect in (*_names(one), *_wanted(change.row, one)):
@@ -163,7 +163,7 @@ def indexes_of_batch(batch: Sequence[Change], client: Connection) -> Steps:
 
 
 def words_of_batch(batch: Sequence[Change], client: Connection) -> Steps:
-    """The index of words."""
+    """Return the index of words."""
     return indexing.index(batch, client)
 
 
@@ -172,7 +172,7 @@ def words_of_batch(batch: Sequence[Change], client: Connection) -> Steps:
 
 @dataclass(frozen=True, slots=True)
 class _Links:
-    """What a change makes of the links of its page."""
+    """The effects of a change on the links of its page."""
 
     name: bytes  # of the page
     column: bytes  # of the page, in the rows of what it links to
@@ -219,8 +219,8 @@ def _links_of_changes(seen: Sequence[tuple[Change, _Seen]], client: Connection) 
         after, before = _links(one.now), _links(one.before)
         added, removed = _without(after, before), _without(before, after)
         if one.careful:
-            held = known.get(change.row, {})
-            ever = {column[len(schema.TO) :]: name.decode() for column, name in held.items()}
+            stored = known.get(change.row, {})
+            ever = {column[len(schema.TO) :]: name.decode() for column, name in stored.items()}
             added, removed = after, _without({**before, **ever}, after)
         found.append((change, _Links(one.name, schema.FROM + change.row, added, removed)))
     return found
@@ -274,7 +274,7 @@ def _names(seen: _Seen) -> Effects:
 
 
 def changes(change: Change, client: Connection) -> Effects:
-    """One row for each revision of a page that is there, but for those that are hidden."""
+    """Yield a row for each revision of a page that is there, but for those that are hidden."""
     seen = _seen(change)
     if seen is not None:
         yield from _changes(change, seen, client)
@@ -304,7 +304,7 @@ def _changes(change: Change, seen: _Seen, client: Connection) -> Effects:
 
 
 def _merged_entries(client: Connection, change: Change, before: Head, newest: Head) -> Effects:
-    """An import put revisions into the history: entries of the chain of before go where its revisions went."""
+    """Yield an import put revisions into the history: entries of the chain of before go where its revisions went."""
     key, put = change.row, _put_by(change)
     name, hidden = put[schema.NAME], hidden_in({**change.before, **put})
     was = history.chain(client, key, before, before.number, bodies=False)
@@ -360,7 +360,7 @@ def _hiding(change: Change, client: Connection) -> Effects:
 def change_entry(
     key: bytes, head: Head, cells: Cells, author_column: bytes, note_column: bytes
 ) -> tuple[bytes, dict[bytes, bytes]]:
-    """The row of ``changes`` for a revision, from its cells or from its page's."""
+    """Return the row of ``changes`` for a revision, from its cells or from its page's."""
     signed = cells.get(schema.SIGNED)
     return schema.change_row(key, time_of(cells), head.number), {
         schema.NAME: cells.get(schema.NAME, b""),

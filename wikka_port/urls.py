@@ -8,7 +8,7 @@
     /api/titles  /health  /robots.txt  /favicon.ico
 
 A name is one segment (``names.url_path``), so "A/edit" is ``/A~2Fedit`` and no name can be taken for a
-handler.  What people type is read leniently: ``/A/B`` is the page "A/B", for "B" is no handler; the
+handler.  Typed paths are read leniently: ``/A/B`` is the page "A/B", for "B" is no handler; the
 canonical path is then answered with a redirect.  A page whose name is a reserved word is reached with its
 first letter written as a tilde escape: "health" is ``/~68ealth``.
 
@@ -61,7 +61,7 @@ class Route:
 
 
 def route(path: str, root_page: str) -> Route:
-    """What ``path`` (decoded, as WSGI hands it over) means.  Raises InvalidName."""
+    """Return the meaning of ``path`` (decoded, as WSGI passes it).  Raises InvalidName."""
     if path.startswith(STATIC_PREFIX):
         return Route("static", path.rpartition("/")[2], "static")
     if path.startswith(SITE_PREFIX) and path[len(SITE_PREFIX) :] in SITE_HANDLERS:
@@ -80,7 +80,7 @@ def route(path: str, root_page: str) -> Route:
 
 
 def page_path(name: str, handler: str = "show", **query: str | int) -> str:
-    """The canonical path of a page's handler.  Raises InvalidName."""
+    """Return the canonical path of a page's handler.  Raises InvalidName."""
     segment = url_path(name)
     if segment in RESERVED:
         segment = f"~{ord(segment[0]):02X}{segment[1:]}"

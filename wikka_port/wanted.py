@@ -19,7 +19,7 @@ _STEP: Final = 200  # candidates read together
 
 
 def existing(connection: Connection, keys: Iterable[bytes]) -> set[bytes]:
-    """The keys that are pages."""
+    """Return the keys that are pages."""
     found = rows_in_steps(connection.table(schema.PAGES), keys, schema.VERSIONCOUNT)
     return {row for row, cells in found if is_there(cells)}
 
@@ -34,7 +34,7 @@ def wanted_pages(connection: Connection, start: bytes, limit: int) -> list[tuple
 
 
 def most_wanted(connection: Connection, limit: int) -> list[tuple[str, int]]:
-    """The ``limit`` that most pages link to, most wanted first, then alphabetical.  Reads every candidate."""
+    """Return the ``limit`` that most pages link to, most wanted first, then alphabetical.  Reads every candidate."""
     rows = connection.table(schema.WANTED).scan(batch_size=_STEP)
     steps = iter(lambda: dict(islice(rows, _STEP)), {})
     return heapq.nsmallest(limit, (entry for step in steps for entry in _entries(connection, step)), key=_rank)
@@ -63,7 +63,7 @@ def _entry(connection: Connection, row: bytes, cells: Cells) -> tuple[str, int] 
 
 
 def _name_in_link(connection: Connection, row: bytes, source: bytes) -> bytes:
-    """The name of a page as a page that links to it has it; ``source``: column of that page."""
+    """Return the name of a page as a page that links to it has it; ``source``: column of that page."""
     column = schema.TO + row
     found: bytes = connection.table(schema.BACKLINKS).row(source[len(schema.FROM) :], columns=[column]).get(column, b"")
     return found

@@ -1,4 +1,4 @@
-"""One process that serves: waitress, and an end that loses no request.
+"""A process that serves: waitress, and an end that loses no request.
 
     serving --stop()--> draining --nothing open any more, or the time is up--> ended
 
@@ -48,7 +48,7 @@ class _Parser(HTTPRequestParser):  # type: ignore[misc]
     _surplus = 0  # bytes of such a body that are still to come
 
     def parse_header(self, header_plus: bytes) -> None:
-        """Raises ParsingError where the length of the body is said in two ways (RFC 9112, 6.1).
+        """Raises ParsingError if the length of the body is said in two ways (RFC 9112, 6.1).
 
         A proxy that believes the other one would take the end of the body for the next request: it is refused, and the
         connection is closed.
@@ -83,9 +83,9 @@ class Worker:
     server: Any  # waitress ships no types
     stopping: list[bool]
 
-    def run(self, go_on: Callable[[], bool] = lambda: True) -> None:
+    def run(self, may_continue: Callable[[], bool] = lambda: True) -> None:
         """Serve until ``stop`` is called or ``may_continue`` says no, which is called each second; then drain."""
-        while not self.stopping and go_on():
+        while not self.stopping and may_continue():
             self._poll_once(_POLL_S)
         self._drain()
 

@@ -49,7 +49,7 @@ class Loaded:
 
 
 class BulkLoad:
-    """One load of one table; owned by one thread."""
+    """A load of one table; owned by one thread."""
 
     def __init__(
         self, connection: Connection, engine: Engine, table: bytes, staged: StagedFolder, target: columnar.LoadTarget
@@ -71,7 +71,7 @@ class BulkLoad:
         return cls(connection, engine, table, staged, connection.call("columnarLoadTarget", table))
 
     def run(self, cells: Iterable[ExportedCell], progress: Callable[[int], None]) -> Loaded:
-        """``cells`` in order (``cell_sorting.order_of``)."""
+        """Load ``cells``, which come in order (``cell_sorting.order_of``)."""
         known = {family.bytes_name for family in self._schema.families}
         checked = self._with_known_families(cells, known)
         for number, (_, group) in enumerate(groupby(checked, key=lambda cell: bisect_right(self._starts, cell.row))):
@@ -116,7 +116,7 @@ class BulkLoad:
         return bool(self._call_with_retries("columnarIngest", self._staged.token, request))
 
     def _read_rejected_cells(self, prefix: str) -> Iterator[ExportedCell]:
-        """The cells of the files that could not come by ingestion."""
+        """Yield the cells of the files that could not come by ingestion."""
         path = os.path.join(self._staged.path, f"{prefix}store")
         store = self._engine.open(path, spaces_of(self._schema), options_of_spaces(self._schema))
         try:
@@ -148,7 +148,7 @@ class BulkLoad:
             self._call_with_retries("columnarLoadRows", rows)
 
     def _call_with_retries(self, method: str, *arguments: object) -> object:
-        """As often as the server says that it is too busy."""
+        """Call again as often as the server says that it is too busy."""
         for _ in range(BUSY_TRIES):
             try:
                 return self._connection.call(method, self._name, *arguments)

@@ -59,12 +59,12 @@ class Readable(Protocol):
 
 
 def blocks_of(cells: Iterable[ExportedCell]) -> Iterator[bytes]:
-    """The blocks of a file, after its MAGIC.  Memory: one block."""
+    """Yield the blocks of a file, after its MAGIC.  Memory: one block."""
     return map(packed_block, unpacked_blocks(cells))
 
 
 def unpacked_blocks(cells: Iterable[ExportedCell]) -> Iterator[bytes]:
-    """What each block is to hold."""
+    """Yield the content of each block, unpacked."""
     parts: list[bytes] = []
     size = 0
     last: bytes | None = None
@@ -86,13 +86,13 @@ def unpacked_blocks(cells: Iterable[ExportedCell]) -> Iterator[bytes]:
 
 
 def packed_block(cells: bytes) -> bytes:
-    """Mostly outside the interpreter lock."""
+    """Pack a block, mostly outside the interpreter lock."""
     packed = zlib.compress(cells, _LEVEL)
     return _framed(_ZLIB, packed, cells) if len(packed) < len(cells) else plain_block(cells)
 
 
 def plain_block(cells: bytes) -> bytes:
-    """For a file that is soon read again, on the same machine."""
+    """Make a block for a file that is soon read again, on the same machine."""
     return _framed(_PLAIN, cells, cells)
 
 
@@ -101,7 +101,7 @@ def _framed(kind: int, stored: bytes, cells: bytes) -> bytes:
 
 
 def read_cells(file: Readable, name: str) -> Iterator[ExportedCell]:
-    """Every cell; DamagedData names the file and the block.  A file that ends within a block is damaged."""
+    """Yield every cell.  A file that ends within a block is damaged: DamagedData names the file and the block."""
     if file.read(len(MAGIC)) != MAGIC:
         raise DamagedData(f"{name} is no file of cells of version 1")
     number = 0

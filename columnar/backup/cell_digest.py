@@ -38,7 +38,7 @@ class CellDigest:
         self.value_bytes = 0
 
     def add(self, cell: ExportedCell) -> None:
-        """Cells of one row come together: that is how rows are counted."""
+        """Add a cell.  The cells of one row must come together: rows are counted by that."""
         row, family, qualifier, timestamp, ttl_ms, value = cell
         head = _ROW.pack(len(row)) + row + _QUALIFIER.pack(len(family), len(qualifier)) + family + qualifier
         data = head + _STAMP.pack(timestamp, ttl_ms or 0) + value
@@ -50,7 +50,7 @@ class CellDigest:
             self.rows += 1
 
     def include(self, other: CellDigest) -> None:
-        """What ``other`` counted, of other rows."""
+        """Add what ``other`` counted, of other rows."""
         self._sum += other._sum
         self.rows += other.rows
         self.cells += other.cells

@@ -26,15 +26,15 @@ def order_of(cell: ExportedCell) -> _Order:
 def sorted_cells(cells: Iterable[ExportedCell], folder: str, *, run_bytes: int = RUN_BYTES) -> Iterator[ExportedCell]:
     """Runs are written to ``folder``, which must exist, and removed once they are read."""
     runs: list[str] = []
-    held: list[ExportedCell] = []
+    buffered: list[ExportedCell] = []
     size = 0
     for cell in cells:
-        held.append(cell)
+        buffered.append(cell)
         size += len(cell.row) + len(cell.qualifier) + len(cell.value) + _CELL_BYTES
         if size >= run_bytes:
-            runs.append(_spilled(_ordered(held), os.path.join(folder, f"run-{len(runs):05}.cells")))
-            held, size = [], 0
-    last = _ordered(held)
+            runs.append(_spilled(_ordered(buffered), os.path.join(folder, f"run-{len(runs):05}.cells")))
+            buffered, size = [], 0
+    last = _ordered(buffered)
     # What merges earlier wins a tie: the newest run first.
     yield from heapq.merge(last, *(_read(run) for run in reversed(runs)), key=order_of)
     for run in runs:

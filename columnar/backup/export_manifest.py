@@ -52,7 +52,7 @@ class ExportManifest:
 
 
 def to_json(manifest: ExportManifest) -> bytes:
-    held = {
+    plain = {
         "format": FORMAT,
         "taken_ms": manifest.taken_ms,
         "clock_ms": manifest.clock_ms,
@@ -72,26 +72,26 @@ def to_json(manifest: ExportManifest) -> bytes:
             for part in manifest.parts
         ],
     }
-    return json.dumps(held, indent=1, sort_keys=True).encode() + b"\n"
+    return json.dumps(plain, indent=1, sort_keys=True).encode() + b"\n"
 
 
 def from_json(data: bytes, path: str) -> ExportManifest:
     """CallerError for another format version, DamagedData for what is no manifest; ``path`` is for the message."""
     try:
-        held: dict[str, Any] = json.loads(data)
-        if held["format"] != FORMAT:
-            raise CallerError(f"{path} is of format '{held['format']}'; this version knows '{FORMAT}': upgrade")
-        table = schema.from_json(json.dumps(held["table"]).encode())
-        parts = tuple(_part(part) for part in held["parts"])
-        taken_ms = held["taken_ms"]
-        counts = held["rows"], held["cells"], held["digest"]
-        return ExportManifest(taken_ms, table, *counts, parts, held.get("clock_ms", taken_ms))
+        plain: dict[str, Any] = json.loads(data)
+        if plain["format"] != FORMAT:
+            raise CallerError(f"{path} is of format '{plain['format']}'; this version knows '{FORMAT}': upgrade")
+        table = schema.from_json(json.dumps(plain["table"]).encode())
+        parts = tuple(_part(part) for part in plain["parts"])
+        taken_ms = plain["taken_ms"]
+        counts = plain["rows"], plain["cells"], plain["digest"]
+        return ExportManifest(taken_ms, table, *counts, parts, plain.get("clock_ms", taken_ms))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise DamagedData(f"{path} is no manifest of an export: {error}") from error
 
 
-def _part(held: dict[str, Any]) -> Part:
-    if "/" in held["file"]:
-        raise ValueError(f"'{held['file']}' is no name of a part")
-    start, end = bytes.fromhex(held["start"]), bytes.fromhex(held["end"])
-    return Part(held["file"], start, end, held["bytes"], held["rows"], held["cells"])
+def _part(plain: dict[str, Any]) -> Part:
+    if "/" in plain["file"]:
+        raise ValueError(f"'{plain['file']}' is no name of a part")
+    start, end = bytes.fromhex(plain["start"]), bytes.fromhex(plain["end"])
+    return Part(plain["file"], start, end, plain["bytes"], plain["rows"], plain["cells"])

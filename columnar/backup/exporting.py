@@ -28,24 +28,24 @@ PROGRESS_CELLS: Final = 2_000
 
 
 def copy_manifest(folder: str) -> SnapshotManifest:
-    """Of the copy of a table in ``folder``."""
+    """Read the manifest of the copy of a table in ``folder``."""
     path = os.path.join(folder, snapshot_manifest.MANIFEST)
-    with open(path, "rb") as held:
-        return snapshot_manifest.from_json(held.read(), path)
+    with open(path, "rb") as file:
+        return snapshot_manifest.from_json(file.read(), path)
 
 
 def empty_folder_for_export(folder: str) -> None:
-    """Made where it is not there; what a cut-off export left in it goes.  CallerError: it holds something else."""
+    """Make the folder if missing; remove what a cut-off export left.  Raises CallerError if it has other files."""
     make_private(folder)
-    held = os.listdir(folder)
-    if any(not (name.startswith("part-") and name.endswith(".cells")) and name != MANIFEST + HALF for name in held):
+    present = os.listdir(folder)
+    if any(not (name.startswith("part-") and name.endswith(".cells")) and name != MANIFEST + HALF for name in present):
         raise CallerError(f"the folder {folder} is not empty; choose another, or empty it first")
-    for name in held:
+    for name in present:
         os.remove(os.path.join(folder, name))
 
 
 def export_table(engine: Engine, copy: str, folder: str, progress: Progress) -> ExportManifest:
-    """One part for each region; the manifest last."""
+    """Write a part for each region, and the manifest last."""
     manifest = copy_manifest(copy)
     empty_folder_for_export(folder)
     whole = CellDigest()
@@ -65,7 +65,7 @@ def export_table(engine: Engine, copy: str, folder: str, progress: Progress) -> 
 
 
 def digest_of(engine: Engine, copy: str, progress: Progress) -> CellDigest:
-    """Of the copy of a table in ``copy``."""
+    """Compute the digest of the copy of a table in ``copy``."""
     manifest = copy_manifest(copy)
     whole = CellDigest()
     for region in manifest.regions:
@@ -77,11 +77,11 @@ def digest_of(engine: Engine, copy: str, progress: Progress) -> CellDigest:
 
 
 def read_manifest(folder: str) -> ExportManifest:
-    """Of an export.  HostError: there is none, or it was cut off."""
+    """Read the manifest of an export.  Raises HostError if there is none, or it was cut off."""
     path = os.path.join(folder, MANIFEST)
     try:
-        with open(path, "rb") as held:
-            return export_manifest.from_json(held.read(), path)
+        with open(path, "rb") as file:
+            return export_manifest.from_json(file.read(), path)
     except FileNotFoundError:
         raise HostError(f"{folder} holds no whole export: it has no {MANIFEST}; export the table again") from None
     except OSError as error:
@@ -89,7 +89,7 @@ def read_manifest(folder: str) -> ExportManifest:
 
 
 def part_cells(folder: str, part: Part) -> Iterator[ExportedCell]:
-    """Every cell of a part; DamagedData where it is not whole."""
+    """Yield every cell of a part.  Raises DamagedData if the part is not whole."""
     path = os.path.join(folder, part.file)
     try:
         with open(path, "rb") as file:
@@ -104,15 +104,15 @@ def part_cells(folder: str, part: Part) -> Iterator[ExportedCell]:
 
 
 def counted(cells: Iterator[ExportedCell], digest: CellDigest, progress: Progress) -> Iterator[ExportedCell]:
-    """The cells, each added to ``digest``."""
-    told = 0
+    """Yield the cells, and add each to ``digest``."""
+    reported = 0
     for number, cell in enumerate(cells, 1):
         digest.add(cell)
         yield cell
         if number % PROGRESS_CELLS == 0:
-            progress(digest.value_bytes - told)
-            told = digest.value_bytes
-    progress(digest.value_bytes - told)
+            progress(digest.value_bytes - reported)
+            reported = digest.value_bytes
+    progress(digest.value_bytes - reported)
 
 
 def _region_cells(engine: Engine, copy: str, manifest: SnapshotManifest, region: RegionCopy) -> Iterator[ExportedCell]:
@@ -124,7 +124,7 @@ def _region_cells(engine: Engine, copy: str, manifest: SnapshotManifest, region:
 
 
 def _write_part(path: str, cells: Iterator[ExportedCell]) -> int:
-    """One block is packed in a thread while the next one is read."""
+    """Write a part; a block is packed in a thread while the next one is read."""
     with open(path, "wb") as file, ThreadPoolExecutor(1) as packer:
         file.write(MAGIC)
         packing: Future[bytes] | None = None

@@ -1,6 +1,6 @@
 """An export becomes a new table: its regions are built as stores beside the server, which then adopts them at once.
 
-Nobody sees the table before it is whole: a run that was cut off leaves a folder in staging, which the server
+No reader sees the table before it is whole: a run that was cut off leaves a folder in staging, which the server
 removes, and can simply be begun again.
 
 Blocks; for a command, in a process of its own.
@@ -22,7 +22,7 @@ from columnar.storage.durable_files import write_durably
 
 
 def build_table(engine: Engine, folder: str, exported: ExportManifest, target: str, progress: Progress) -> CellDigest:
-    """Regions and manifest in ``target``, ready to be adopted.  DamagedData: the export is not what was written."""
+    """Build regions and manifest in ``target``, ready to be adopted.  Raises DamagedData if the export was changed."""
     whole = CellDigest()
     regions = []
     for part in exported.parts:

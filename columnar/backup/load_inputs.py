@@ -52,7 +52,7 @@ class _Counted:
 
 
 def _fields(lines: Iterable[str], form: str) -> Iterator[list[str]]:
-    """Empty for an empty line."""
+    """Return the fields of a line; none for an empty line."""
     if form == "csv":
         yield from csv.reader(lines, strict=True)
     elif form == "tsv":
@@ -64,16 +64,16 @@ def _fields(lines: Iterable[str], form: str) -> Iterator[list[str]]:
             yield _of_object(json.loads(line)) if line.strip() else []
 
 
-def _of_object(held: Any) -> list[str]:
-    if not isinstance(held, dict) or not {"row", "column", "value"} <= held.keys():
+def _of_object(plain: Any) -> list[str]:
+    if not isinstance(plain, dict) or not {"row", "column", "value"} <= plain.keys():
         raise ValueError("a line is an object with row, column and value")
-    unknown = held.keys() - {"row", "column", "value", "timestamp", "ttl"}
+    unknown = plain.keys() - {"row", "column", "value", "timestamp", "ttl"}
     if unknown:
         raise ValueError(f"'{min(unknown)}' is none of row, column, value, timestamp, ttl")
-    texts = [held["row"], held["column"], held["value"]]
+    texts = [plain["row"], plain["column"], plain["value"]]
     if not all(isinstance(text, str) for text in texts):
         raise ValueError("row, column and value are texts")
-    return [*texts, *(str(held.get(name) or "") for name in ("timestamp", "ttl"))]
+    return [*texts, *(str(plain.get(name) or "") for name in ("timestamp", "ttl"))]
 
 
 def _cell(fields: list[str], typed: Typed, default_ms: int) -> ExportedCell:
@@ -98,7 +98,7 @@ def _number(fields: list[str], place: int, what: str) -> int | None:
 
 
 def checked(cell: ExportedCell) -> ExportedCell:
-    """IllegalArgument: what a put of this cell would be refused for."""
+    """Raises IllegalArgument with the reason for which a put of this cell would be refused."""
     if not 1 <= len(cell.row) <= ROW_KEY_BYTES:
         raise IllegalArgument(f"a row key has 1 to {ROW_KEY_BYTES} bytes, not {len(cell.row)}")
     if cell.timestamp > TIMESTAMP_MAX:

@@ -91,22 +91,22 @@ class SortedFiles:
         self._kept = 0
 
     def _put(self, space: str, view: FamilyView, key: bytes, raw: bytes) -> None:
-        held = self._open.get((space, view.number))
-        if held is None or held[1] >= FILE_BYTES:
-            if held is not None:
-                held[0].finish()
+        opened = self._open.get((space, view.number))
+        if opened is None or opened[1] >= FILE_BYTES:
+            if opened is not None:
+                opened[0].finish()
             count = sum(map(len, self.names.values()))
             name = f"{self._prefix}{count:05}.sst"
             self.names.setdefault(space, []).append(name)
-            held = (self._engine.sorted_file(os.path.join(self._folder, name)), 0)
+            opened = (self._engine.sorted_file(os.path.join(self._folder, name)), 0)
         try:
-            held[0].put(key, raw)
+            opened[0].put(key, raw)
         except ValueError:
             row, family, qualifier = self._column or (b"", b"", b"")
             raise CallerError(
                 f"row {abbreviate(row)}: {abbreviate(family + b':' + qualifier)} stands out of order"
             ) from None
-        self._open[space, view.number] = (held[0], held[1] + len(key) + len(raw))
+        self._open[space, view.number] = (opened[0], opened[1] + len(key) + len(raw))
 
     def finish(self) -> None:
         for file, _ in self._open.values():
@@ -118,7 +118,7 @@ class SortedFiles:
 
 
 def build_region(engine: Engine, path: str, table: Table, cells: Iterable[ExportedCell], clock_ms: int) -> None:
-    """A region's store at ``path`` that holds ``cells``, none of which a store's clock stamped after ``clock_ms``."""
+    """Build a region's store at ``path`` of ``cells``; no store's clock stamped any of them after ``clock_ms``."""
     folder = path + ".sorted"
     os.makedirs(folder)
     files = SortedFiles(engine, folder, table)

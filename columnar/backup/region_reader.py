@@ -1,7 +1,7 @@
 """The cells of a region's store that nobody writes to: every version a reader could see, row by row.
 
-What is read is a copy (``master.snapshots``) or a store that no process serves, so nothing here waits for
-anybody.  Which versions: those the family keeps and that have not expired at ``now_ms``; delete markers are none.
+The store is a copy (``master.snapshots``) or a store that no process serves, so nothing here waits for
+anybody.  Versions: those the family keeps and that have not expired at ``now_ms``; delete markers are none.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _Keys = tuple[bytes, bytes | None]  # from, below
 def cells_of(
     store: Store, views: Mapping[bytes, FamilyView], now_ms: int, start: bytes = b"", end: bytes = b""
 ) -> Iterator[ExportedCell]:
-    """Rows ``start <= row < end`` (empty: to the last), ascending by row, family, qualifier; the newest version first.
+    """Yield rows ``start <= row < end`` (empty: to the last) by row, family, qualifier; the newest version first.
 
     A store may hold rows outside of its region's range, which a split left: no reader sees them.
     """
     keys = range_start(start), range_start(end) if end else None
-    held = [view for _, view in sorted(views.items()) if view.space in store.spaces]
-    families = [_family_cells(store, view, now_ms, keys) for view in held]
+    present = [view for _, view in sorted(views.items()) if view.space in store.spaces]
+    families = [_family_cells(store, view, now_ms, keys) for view in present]
     if len(families) == 1:
         yield from families[0]
         return
@@ -40,7 +40,7 @@ def cells_of(
 
 
 def read_rows(engine: Engine, path: str, table: Table) -> Iterable[tuple[bytes, dict[bytes, bytes]]]:
-    """Rows of a store, newest values only."""
+    """Yield the rows of a store, newest values only."""
     if not engine.exists(path):
         raise HostError(f"{path} holds no store")
     store = engine.open_reading(path)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def make_folders_of_servers(data: str) -> None:
-    """HostError, DamagedData.  Blocks."""
+    """Raises HostError, DamagedData.  Blocks."""
     from columnar.master.catalogue import META_SCHEMA, Catalogue, strays
     from columnar.master.dead_servers import named_in
 

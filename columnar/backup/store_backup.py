@@ -67,7 +67,7 @@ class Backup:
 
 @dataclass(slots=True)
 class Saving:
-    """What one run did."""
+    """The outcome of one run."""
 
     copied_files: int = 0
     copied_bytes: int = 0
@@ -85,7 +85,7 @@ class BackupFolder:
 
     @classmethod
     def made(cls, path: str) -> BackupFolder:
-        """The folder, with nothing in it yet where it was empty or missing.  CallerError: it holds something else."""
+        """Return the folder, prepared if it was empty or missing.  Raises CallerError if it has other files."""
         if not os.path.isdir(path) or not os.listdir(path):
             fresh = cls(path)
             make_private(path)  # it has all that the data folder has
@@ -98,8 +98,8 @@ class BackupFolder:
     def opened(cls, path: str) -> BackupFolder:
         """CallerError: it is no folder of backups that this version knows."""
         try:
-            with open(os.path.join(path, "FORMAT"), encoding="utf-8") as held:
-                text = held.read().strip()
+            with open(os.path.join(path, "FORMAT"), encoding="utf-8") as file:
+                text = file.read().strip()
         except OSError:
             raise CallerError(f"{path} is no folder of backups: it has no FORMAT; choose another") from None
         if text != FORMAT:
@@ -108,10 +108,10 @@ class BackupFolder:
 
     @contextmanager
     def locked(self) -> Iterator[BackupFolder]:
-        """The folder, for one backup at a time.  CallerError while another backup into this folder runs."""
-        with open(os.path.join(self.path, "LOCK"), "ab") as held:
+        """Lock the folder for one backup.  Raises CallerError while another backup into this folder runs."""
+        with open(os.path.join(self.path, "LOCK"), "ab") as lock:
             try:
-                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
                 raise CallerError(f"another backup into {self.path} is running; wait until it has ended") from None
             yield self
@@ -121,9 +121,9 @@ class BackupFolder:
     def save(
         self, copy: str, data: str, tables: Iterable[str], taken_ms: int, progress: Callable[[int], None]
     ) -> tuple[Backup, Saving]:
-        """``copy`` holds ``regions`` as they are to be saved; the rest comes from the data folder ``data``.
+        """Save ``regions`` as they are in ``copy``; the rest comes from the data folder ``data``.
 
-        DamagedData: a region of the copy lost what was synced.
+        Raises DamagedData if a region of the copy lost synced data.
         """
         known = {(file.path, file.bytes, file.mtime_ns): file for file in self._last_files()}
         done = Saving()
@@ -157,11 +157,11 @@ class BackupFolder:
         progress: Callable[[int], None],
     ) -> SavedFile:
         facts = os.stat(source)
-        held = known.get((place, facts.st_size, facts.st_mtime_ns)) if place.endswith(TABLE_FILE) else None
-        if held is not None and os.path.exists(self._stored(held.sha256)):
+        checksum = known.get((place, facts.st_size, facts.st_mtime_ns)) if place.endswith(TABLE_FILE) else None
+        if checksum is not None and os.path.exists(self._stored(checksum.sha256)):
             done.reused_files += 1
             progress(facts.st_size)
-            return held
+            return checksum
         half = os.path.join(self._files, "half")
         sha256, size = _copy_checked(source, half, progress)
         os.replace(half, self._stored(sha256))
@@ -172,7 +172,7 @@ class BackupFolder:
     # --- checking ----------------------------------------------------------------------------------
 
     def names(self) -> list[str]:
-        """The oldest first."""
+        """Return the names of the backups, the oldest first."""
         found = (name.removesuffix(".json") for name in os.listdir(self._backups) if name.endswith(".json"))
         return sorted(name for name in found if _NAME.fullmatch(name))
 
@@ -180,15 +180,15 @@ class BackupFolder:
         path = os.path.join(self._backups, f"{name}.json")
         if not _NAME.fullmatch(name) or not os.path.exists(path):
             raise CallerError(f"{self.path} has no backup {name}; there are {', '.join(self.names()) or 'none'}")
-        with open(path, "rb") as held:
-            return _from_json(held.read(), path)
+        with open(path, "rb") as file:
+            return _from_json(file.read(), path)
 
     # --- restoring ---------------------------------------------------------------------------------
 
     def restore(self, backup: Backup, data: str, progress: Callable[[int], None]) -> None:
-        """A new data folder at ``data``, there whole or not at all; every byte compared with its checksum.
+        """Restore a data folder to ``data``, whole or not at all; every byte is compared with its checksum.
 
-        CallerError where ``data`` holds something already.
+        Raises CallerError if ``data`` is not empty.
         """
         data = os.path.abspath(data)
         if os.path.isdir(data) and os.listdir(data):
@@ -243,7 +243,7 @@ class BackupFolder:
 
 
 def _copy_checked(source: str, target: str, progress: Callable[[int], None]) -> tuple[str, int]:
-    """Copied and on disk; (SHA-256 in hex, bytes)."""
+    """Copy and sync a file; return its SHA-256 in hex and its size in bytes."""
     found, size = hashlib.sha256(), 0
     with open(source, "rb") as reading, open(target, "wb") as writing:
         while data := reading.read(COPY_BYTES):
@@ -257,7 +257,7 @@ def _copy_checked(source: str, target: str, progress: Callable[[int], None]) -> 
 
 
 def _to_json(backup: Backup) -> bytes:
-    held = {
+    plain = {
         "format": FORMAT,
         "taken_ms": backup.taken_ms,
         "clock_ms": backup.clock_ms,
@@ -265,19 +265,19 @@ def _to_json(backup: Backup) -> bytes:
         "tables": list(backup.tables),
         "files": [asdict(file) for file in backup.files],
     }
-    return json.dumps(held, indent=1, sort_keys=True).encode() + b"\n"
+    return json.dumps(plain, indent=1, sort_keys=True).encode() + b"\n"
 
 
 def _from_json(data: bytes, path: str) -> Backup:
     try:
-        held: dict[str, Any] = json.loads(data)
-        if held["format"] != FORMAT:
-            raise CallerError(f"{path} is of format '{held['format']}'; this version knows '{FORMAT}'")
-        files = tuple(SavedFile(**file) for file in held["files"])
+        plain: dict[str, Any] = json.loads(data)
+        if plain["format"] != FORMAT:
+            raise CallerError(f"{path} is of format '{plain['format']}'; this version knows '{FORMAT}'")
+        files = tuple(SavedFile(**file) for file in plain["files"])
         name = os.path.basename(path).removesuffix(".json")
         if any(".." in file.path.split("/") or file.path.startswith("/") for file in files):
             raise ValueError("a path leads out of the data folder")
-        taken_ms = held["taken_ms"]
-        return Backup(name, taken_ms, tuple(held["tables"]), files, held.get("clock_ms", taken_ms))
+        taken_ms = plain["taken_ms"]
+        return Backup(name, taken_ms, tuple(plain["tables"]), files, plain.get("clock_ms", taken_ms))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise DamagedData(f"{path} is no list of a backup's files: {error}") from error

@@ -1,4 +1,4 @@
-"""Where an endpoint is and how it is spoken to; and the error for one that cannot be measured.
+"""The address of an endpoint and its transport; and the error for one that cannot be measured.
 
     address := [tls://]HOST:PORT
 
@@ -40,7 +40,7 @@ class Endpoint:
 
 
 def parse_endpoint(text: str) -> Endpoint:
-    """ValueError.  Of ``tls://`` alone the authorities that the system trusts verify the certificate."""
+    """Raises ValueError.  With ``tls://`` alone the authorities that the system trusts verify the certificate."""
     address = text.removeprefix(_TLS)
     host, colon, port = address.rpartition(":")
     if not colon or not host or not port.isdigit() or "/" in host:

@@ -26,7 +26,7 @@ C = TypeVar("C")  # a connection
 
 
 class Uniform(Protocol):
-    """What of ``random.Random`` is needed here."""
+    """The part of ``random.Random`` that is needed."""
 
     def random(self) -> float: ...
 
@@ -48,7 +48,7 @@ def poisson(rng: Uniform, rate: float, duration_s: float) -> array[int]:
 
 
 class Arrivals(Generic[C]):
-    """Which call is due, which connection is free, and the times of those that were answered."""
+    """The calls that are due, the free connections, and the times of answered calls."""
 
     __slots__ = ("_at", "_counted_ns", "_due", "_due_of", "_free", "late_ns", "latencies_ns")
 
@@ -63,7 +63,7 @@ class Arrivals(Generic[C]):
         self.late_ns: array[int] = array("q")  # between due and begun, where a connection was free
 
     def begin(self, now_ns: int) -> C | None:
-        """A free connection for a call that is due: send it there.  None: nothing is due, or nobody free."""
+        """Return a free connection for a call that is due: send it there.  None: nothing is due, or nobody free."""
         if not self._free or self._at == len(self._due) or (due := self._due[self._at]) > now_ns:
             return None
         connection = self._free.popleft()

@@ -31,7 +31,7 @@ _U32 = Struct(">I")
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """One call, ready to be sent, and what a good answer to it begins with (after the frame's head)."""
+    """A call, ready to be sent, and the beginning of a good answer to it (after the frame's head)."""
 
     frame: bytes
     good: bytes
@@ -84,7 +84,7 @@ class Numbered:
 
 
 def call(method: str, *args: Any, wire: Wire = BINARY) -> bytes:
-    """The frame of a call; arguments in the order of the IDL, attributes may be left out."""
+    """Return the frame of a call; arguments in the order of the IDL, attributes may be left out."""
     buffer = TCyMemoryBuffer()
     protocol = wire.protocol(buffer)
     names = getattr(idl.SERVICE, f"{method}_args").thrift_spec
@@ -102,7 +102,7 @@ def _framed(message: bytes) -> bytes:
 
 
 def good_begin(method: str, success: Success) -> bytes:
-    """What a good reply to ``method`` begins with, in the binary protocol."""
+    """Return the beginning of a good reply to ``method`` begins with, in the binary protocol."""
     return BINARY.good_begin(method, success)
 
 
@@ -112,7 +112,7 @@ def exchange(method: str, args: tuple[Any, ...], success: Success, *, units: int
 
 
 def list_of(count: int) -> Success:
-    """The success of a method that answers a list of so many structs."""
+    """Return the success of a method that answers a list of so many structs."""
     return Success(Kind.LIST, count)
 
 
@@ -130,5 +130,5 @@ def batch(rows: list[tuple[bytes, list[tuple[bytes, bytes]]]]) -> list[Any]:
 
 
 def number_at(reply: bytes, good: bytes) -> int:
-    """An id, or the length of a list, that follows ``good`` in the binary protocol.  BadReply."""
+    """Return an id, or the length of a list, that follows ``good`` in the binary protocol.  BadReply."""
     return BINARY.id_at(reply, good)

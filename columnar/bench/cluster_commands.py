@@ -28,7 +28,7 @@ _TABLES_READ = 2
 
 
 def _cluster_options(known: tuple[str, ...], by_default: tuple[str, ...]) -> Callable[[Any], Any]:
-    """The options that both commands have; ``known``: their workloads."""
+    """Return the options that both commands have; ``known``: their workloads."""
 
     def checked(ctx: click.Context, param: click.Parameter, value: str) -> tuple[str, ...]:
         names = options.checked_workloads(ctx, param, value)
@@ -93,15 +93,15 @@ def forwarding(
     try:
         with own_store(ways.SERVERS, folder) as store, progress_bar() as progress, _pool(plan) as pool:
             filled = progress.add_task("fill the tables", total=_TABLES_READ * rows)
-            turns = _RunProgress(progress, count_runs(plan, len(ways.NAMES)))
+            run_progress = _RunProgress(progress, count_runs(plan, len(ways.NAMES)))
             found = ways.measure_forwarding(
-                store, plan, pool, lambda count: progress.advance(filled, count), turns.began
+                store, plan, pool, lambda count: progress.advance(filled, count), run_progress.began
             )
     except EndpointFailed as failure:
         give_up(failure)
     lines = [sides_of(line) for line in found]
-    asked = asdict(plan) | {"protocol": BINARY.name}
-    report = Report(now(), machine(), ways.NAMES, asked, lines, (Footprint(),) * len(ways.NAMES))
+    settings = asdict(plan) | {"protocol": BINARY.name}
+    report = Report(now(), machine(), ways.NAMES, settings, lines, (Footprint(),) * len(ways.NAMES))
     console = console_of_output()
     console.print(table_of(report), *remarks_of(report), sep="\n", highlight=False)
     write_json(json_path, report.as_json())
@@ -140,8 +140,8 @@ def scale(
             stores = sizes.started(stack, servers, folder)
             for store in stores:
                 sizes.prepare_spread(store, plan.data, lambda count: progress.advance(filled, count))
-            turns = _RunProgress(progress, count_runs(plan, len(stores)))
-            found = sizes.measure_scale(stores, plan, pool, turns.began)
+            run_progress = _RunProgress(progress, count_runs(plan, len(stores)))
+            found = sizes.measure_scale(stores, plan, pool, run_progress.began)
     except EndpointFailed as failure:
         give_up(failure)
     lines = [(workload, scaled(sides)) for workload, _, sides in map(sides_of, found)]

@@ -45,7 +45,7 @@ from columnar.client.tls_options import tls_options
 
 
 def _load_options(command: Callable[..., None]) -> Callable[..., None]:
-    """The options that ``run`` and ``compare`` share."""
+    """Return the options that ``run`` and ``compare`` share."""
     for option in reversed(
         (
             click.option(
@@ -278,15 +278,17 @@ def _measure_and_show(
         endpoints = _with_tls(endpoints, tls)
         with ExitStack() as stack, progress_bar() as progress:
             servers = [_started(stack, command, endpoint) for command, endpoint in zip(starts, endpoints, strict=True)]
-            held = [[*known, *(server.pids if server else [])] for known, server in zip(pids, servers, strict=True)]
-            idle = [_resident(each) for each in held]
+            pids_of_sides = [
+                [*known, *(server.pids if server else [])] for known, server in zip(pids, servers, strict=True)
+            ]
+            idle = [_resident(each) for each in pids_of_sides]
             if not reuse:
                 for endpoint in endpoints:
                     _fill(endpoint, plan, progress)
-            cut_short = _measured(endpoints, plan, progress, lines, [tuple(each) for each in held])
+            cut_short = _measured(endpoints, plan, progress, lines, [tuple(each) for each in pids_of_sides])
             footprints = tuple(
                 Footprint(server.start_s if server else None, before, _resident(each))
-                for server, before, each in zip(servers, idle, held, strict=True)
+                for server, before, each in zip(servers, idle, pids_of_sides, strict=True)
             )
             if not keep and cut_short is None:
                 for endpoint in endpoints:
@@ -344,7 +346,7 @@ def _fill(endpoint: Endpoint, plan: Plan, progress: Progress) -> None:
 def _measured(
     endpoints: list[Endpoint], plan: Plan, progress: Progress, lines: list[Line], servers: list[tuple[int, ...]]
 ) -> EndpointFailed | None:
-    """What cut it short; what was measured before is in ``lines``, and worth showing."""
+    """Return what cut it short; earlier measurements are in ``lines``, and worth showing."""
     task = progress.add_task("measure", total=count_runs(plan, len(endpoints)))
     turns = iter(range(count_runs(plan, len(endpoints))))
 

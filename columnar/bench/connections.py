@@ -49,7 +49,7 @@ class FrameStream:
         return False
 
     def send_next(self, frame: bytes) -> bool:
-        """The next call of an operation that began earlier: its time runs on."""
+        """Send the next call of an operation that began earlier: its time runs on."""
         began_ns = self.sent_ns
         whole = self.send(frame)
         self.sent_ns = began_ns
@@ -60,7 +60,7 @@ class FrameStream:
         return not self.unsent
 
     def receive(self) -> bytes | None:
-        """The next answer, its frame's head before it, once it is whole."""
+        """Return the next answer, its frame's head before it, once it is whole."""
         data = self.sock.recv(LARGE_RECEIVE_BYTES if self.parts else RECEIVE_BYTES)
         if not data:
             raise EndpointFailed("the endpoint closed the connection")

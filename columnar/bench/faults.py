@@ -1,4 +1,4 @@
-"""What went wrong with an endpoint, in one line that says what to do where TLS, or its absence, is the reason.
+"""The fault of an endpoint, in one line that says what to do where TLS, or its absence, is the reason.
 
 A plain port that gets TLS, or a TLS port that gets plain text, mostly just closes the connection.  If a connection
 was closed, the other transport is tried once; the answer to that is certain.
@@ -28,7 +28,7 @@ _TRUST: Final = "name the authority that signed it with --tls-ca FILE"
 
 
 def failed(endpoint: Endpoint, error: Exception) -> EndpointFailed:
-    """Of an error on a connection; may call the endpoint once more, for up to ``PROBE_TIMEOUT_S``."""
+    """Explain an error on a connection; may call the endpoint once more, for up to ``PROBE_TIMEOUT_S``."""
     cause = error.__cause__
     root = cause if isinstance(error, TTransportException) and isinstance(cause, OSError | ValueError) else error
     if isinstance(root, Misaddressed):
@@ -90,10 +90,10 @@ def speaks_tls(endpoint: Endpoint) -> bool:
 
 def speaks_plainly(endpoint: Endpoint) -> bool:
     """Whether it answers a plain call, in a frame of less than 16 MiB."""
-    ask = calls.call("getTableNames", wire=WIRES[endpoint.protocol])
+    request = calls.call("getTableNames", wire=WIRES[endpoint.protocol])
     try:
         with socket.create_connection((endpoint.host, endpoint.port), PROBE_TIMEOUT_S) as sock:
-            sock.sendall(ask)
+            sock.sendall(request)
             return sock.recv(1) == b"\x00"
     except OSError:
         return False

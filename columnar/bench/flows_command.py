@@ -133,7 +133,7 @@ def flows(profile: str, folder: str, quick: bool, json_path: str | None, **chose
 
 
 def _started(stack: ExitStack, plan: FlowsPlan, folder: str, bar: Bar) -> dict[str, Site]:
-    """A site for each variant.  EndpointFailed."""
+    """Return a site for each variant.  EndpointFailed."""
     if "external" in plan.variants:
         flows_queue.program()
     sites = {}
@@ -148,7 +148,7 @@ def _started(stack: ExitStack, plan: FlowsPlan, folder: str, bar: Bar) -> dict[s
 
 
 def _run(experiment: Experiment, plan: FlowsPlan, found: list[FlowRuns]) -> float | None:
-    """All workloads, into ``found``; the saturation that the others took shares of.  EndpointFailed."""
+    """Return all workloads, into ``found``; the saturation that the others took shares of.  EndpointFailed."""
     saturation = plan.saturation
     if "W1" in plan.workloads or saturation is None:
         saturating = experiment.saturating()

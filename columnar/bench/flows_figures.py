@@ -79,27 +79,27 @@ class Figures:
     late_p99_ms: float  # of the application itself
 
 
-def figures_of(turn: FlowRun) -> Figures:
-    sent = turn.sent
+def figures_of(flow_run: FlowRun) -> Figures:
+    sent = flow_run.sent
     tweets = sum(1 for when in sent.acknowledged_ns if when)
     each = 1 / tweets if tweets else 0.0
     last = max(sent.acknowledged_ns, default=sent.start_ns)
-    within = tweets - late_answers(turn)
-    cpu = {"app": sent.cpu_s, **turn.cpu_s} if turn.cpu_s else {}
+    within = tweets - late_answers(flow_run)
+    cpu = {"app": sent.cpu_s, **flow_run.cpu_s} if flow_run.cpu_s else {}
     late = sorted(us for us, count in sent.late_us.items() for _ in range(count))
     return Figures(
         tweets,
         len(sent.acknowledged_ns) - tweets,
         len(sent.acknowledged_ns) - within,
-        rate_of(turn, tweets if turn.executions else within),
+        rate_of(flow_run, tweets if flow_run.executions else within),
         spread_of(responses_ms(sent)),
         spread_of(lag / 1e6 for _, lag in sent.propagated),
-        max(0.0, (turn.drained_ns - last) / 1e9) if turn.executions else 0.0,
-        turn.is_drained,
+        max(0.0, (flow_run.drained_ns - last) / 1e9) if flow_run.executions else 0.0,
+        flow_run.is_drained,
         {part: cpu_s * each * 1e6 for part, cpu_s in cpu.items()},
-        turn.resident_mb,
+        flow_run.resident_mb,
         sent.bytes * each,
-        turn.executions * each,
+        flow_run.executions * each,
         dict(sent.refusals),
         sent.breaks,
         gap_ms(sent),
@@ -110,16 +110,16 @@ def figures_of(turn: FlowRun) -> Figures:
     )
 
 
-def late_answers(turn: FlowRun) -> int:
+def late_answers(flow_run: FlowRun) -> int:
     """Tweets that were acknowledged after the last phase."""
-    end = turn.sent.start_ns + int(sum(phase.seconds for phase in turn.phases) * 1e9)
-    return sum(1 for when in turn.sent.acknowledged_ns if when > end)
+    end = flow_run.sent.start_ns + int(sum(phase.seconds for phase in flow_run.phases) * 1e9)
+    return sum(1 for when in flow_run.sent.acknowledged_ns if when > end)
 
 
-def rate_of(turn: FlowRun, tweets: int) -> float:
+def rate_of(flow_run: FlowRun, tweets: int) -> float:
     """So many tweets over the load's time, and over the drain after it, where there is one."""
-    end = turn.sent.start_ns + int(sum(phase.seconds for phase in turn.phases) * 1e9)
-    return tweets / ((max(turn.drained_ns, end) if turn.executions else end) - turn.sent.start_ns) * 1e9
+    end = flow_run.sent.start_ns + int(sum(phase.seconds for phase in flow_run.phases) * 1e9)
+    return tweets / ((max(flow_run.drained_ns, end) if flow_run.executions else end) - flow_run.sent.start_ns) * 1e9
 
 
 def responses_ms(sent: Sent, begin_ns: int = 0, end_ns: int | None = None) -> list[float]:
@@ -133,59 +133,59 @@ def responses_ms(sent: Sent, begin_ns: int = 0, end_ns: int | None = None) -> li
 
 def spread_of(values: Iterable[float]) -> dict[str, float]:
     """By name: p50 ... p99.9, max, stddev; empty without values."""
-    held = sorted(values)
-    if not held:
+    ascending = sorted(values)
+    if not ascending:
         return {}
-    mean = sum(held) / len(held)
-    deviation = sqrt(sum((value - mean) ** 2 for value in held) / len(held))
-    return {f"p{share:g}": at_share(held, share) for share in SHARES} | {"max": held[-1], "stddev": deviation}
+    mean = sum(ascending) / len(ascending)
+    deviation = sqrt(sum((value - mean) ** 2 for value in ascending) / len(ascending))
+    return {f"p{share:g}": at_share(ascending, share) for share in SHARES} | {"max": ascending[-1], "stddev": deviation}
 
 
-def at_share(held: Sequence[float], share: float) -> float:
-    """The percentile of sorted values: the least value that ``share`` % of them do not exceed."""
-    return held[max(0, ceil(len(held) * share / 100) - 1)]
+def at_share(ascending: Sequence[float], share: float) -> float:
+    """Return the percentile of sorted values: the least value that ``share`` % of them do not exceed."""
+    return ascending[max(0, ceil(len(ascending) * share / 100) - 1)]
 
 
 def gap_ms(sent: Sent) -> float:
-    """The longest time without an acknowledgement, from the start to the last acknowledgement."""
+    """Return the longest time without an acknowledgement, from the start to the last acknowledgement."""
     times = [sent.start_ns, *sorted(when for when in sent.acknowledged_ns if when)]
     return max((after - before for before, after in pairwise(times)), default=0) / 1e6
 
 
-def pauses_ms(turn: FlowRun) -> list[float]:
-    """The longest time without an acknowledgement after each fault, until the next one."""
-    times = sorted(when for when in turn.sent.acknowledged_ns if when)
-    ends = [bisect_right(times, kill) for kill in turn.kills_ns] + [len(times)]
+def pauses_ms(flow_run: FlowRun) -> list[float]:
+    """Return the longest time without an acknowledgement after each fault, until the next one."""
+    times = sorted(when for when in flow_run.sent.acknowledged_ns if when)
+    ends = [bisect_right(times, kill) for kill in flow_run.kills_ns] + [len(times)]
     return [
         max(after - before for before, after in pairwise([kill, *times[begin:end]])) / 1e6
-        for kill, begin, end in zip(turn.kills_ns, ends, ends[1:], strict=False)
+        for kill, begin, end in zip(flow_run.kills_ns, ends, ends[1:], strict=False)
         if end > begin
     ]
 
 
-def phases_ms(turn: FlowRun) -> list[dict[str, float]]:
+def phases_ms(flow_run: FlowRun) -> list[dict[str, float]]:
     """Responses of each phase."""
-    found, begin = [], turn.sent.start_ns
-    for phase in turn.phases:
+    found, begin = [], flow_run.sent.start_ns
+    for phase in flow_run.phases:
         end = begin + int(phase.seconds * 1e9)
-        found.append(spread_of(responses_ms(turn.sent, begin, end)))
+        found.append(spread_of(responses_ms(flow_run.sent, begin, end)))
         begin = end
     return found
 
 
-def drained_after_s(turn: FlowRun) -> float | None:
+def drained_after_s(flow_run: FlowRun) -> float | None:
     """How long after the second phase, the burst, nothing was left to do but what arrives anyway; None: never.
 
     Done are tweets that somebody began to spread, or, where the application writes everything, acknowledged ones.
     """
-    sent = turn.sent
-    ends = sent.start_ns + int((turn.phases[0].seconds + turn.phases[1].seconds) * 1e9)
+    sent = flow_run.sent
+    ends = sent.start_ns + int((flow_run.phases[0].seconds + flow_run.phases[1].seconds) * 1e9)
     acknowledged = sorted(when for when in sent.acknowledged_ns if when)
-    slack = BACKLOG_S * (turn.phases[2].rate or 0.0)
+    slack = BACKLOG_S * (flow_run.phases[2].rate or 0.0)
     for when, executed in sent.samples:
         done = bisect_right(acknowledged, when)
-        if turn.executions:
-            done = min(done, executed - turn.executed_before)
+        if flow_run.executions:
+            done = min(done, executed - flow_run.executed_before)
         if when >= ends and bisect_right(sent.due_ns, when) - done <= slack:
             return (when - ends) / 1e9
     return None
@@ -195,4 +195,4 @@ def saturation_of(found: Sequence[FlowRuns]) -> float:
     """The reference's rate in W1, the median of its rounds; of the first variant where the reference is not there."""
     by_variant = {one.variant: one for one in found}
     one = by_variant.get(REFERENCE, found[0])
-    return median(figures_of(turn).rate for turn in one.runs)
+    return median(figures_of(flow_run).rate for flow_run in one.runs)

@@ -63,12 +63,14 @@ def judged(tweets: Tweets, acknowledged: bytes, timelines: Iterable[tuple[bytes,
             if len(examples) < MAX_EXAMPLES:
                 examples.append(f"tweet {number} lacks {lacks} of {degree} followers, own timeline: {own[number]}")
     sent = sum(acknowledged)
-    held = sum(count for count, is_acknowledged in zip(copies, acknowledged, strict=True) if is_acknowledged)
-    return Verdict(sent, held, missing, strange, torn, tuple(examples))
+    copies_acknowledged = sum(
+        count for count, is_acknowledged in zip(copies, acknowledged, strict=True) if is_acknowledged
+    )
+    return Verdict(sent, copies_acknowledged, missing, strange, torn, tuple(examples))
 
 
 def _named(column: bytes, count: int) -> tuple[int, bool]:
-    """The number of the tweet in a column, -1 where it is none that was sent; whether it is the author's."""
+    """Return the number of the tweet in a column, -1 where it is none that was sent; whether it is the author's."""
     family, _, identity = column.partition(b":")
     if family not in (OWN, IN) or not identity.isdigit() or int(identity) >= count:
         return -1, False

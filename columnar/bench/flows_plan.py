@@ -129,7 +129,7 @@ class Graph:
         return place != own and place - (place > own) < self._degrees[user]
 
     def _place(self, user: int, other: int) -> int:
-        """The other's place on the round, counted from the user's first follower."""
+        """Return the other's place on the round, counted from the user's first follower."""
         return (other * self._inverse_stride - self._starts[user]) % self.users
 
 
@@ -150,7 +150,7 @@ class Tweets:
 
 
 def _mixed(number: int) -> int:
-    """A hash of 64 bits (splitmix64)."""
+    """Return a hash of 64 bits (splitmix64)."""
     z = (number + 0x9E3779B97F4A7C15) & _64_BITS
     z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 & _64_BITS
     z = (z ^ z >> 27) * 0x94D049BB133111EB & _64_BITS

@@ -101,7 +101,7 @@ def push(tweet: Tweet) -> bytes:
 
 
 def pushed(fields: list[bytes]) -> Tweet:
-    """The tweet that ``push`` put into an entry."""
+    """Return the tweet that ``push`` put into an entry."""
     found = dict(zip(fields[::2], fields[1::2], strict=True))
     return Tweet(found[b"a"], found[b"i"], found[b"t"])
 

@@ -35,7 +35,7 @@ def median_of(found: Sequence[Figures], figure: Callable[[Figures], float]) -> f
 
 
 def table_of(workload: str, found: Sequence[FlowRuns]) -> Table:
-    """A workload of all variants."""
+    """Return a workload of all variants."""
     return {"W1": _saturating, "W2": _saturating, "W3": _burst, "W4": _faults}[workload](found)
 
 
@@ -56,10 +56,10 @@ def _saturating(found: Sequence[FlowRuns]) -> Table:
     )  # fmt: skip
     reference = {one.title: one for one in found if one.variant == REFERENCE}
     for one in found:
-        figures = [figures_of(turn) for turn in one.runs]
+        figures = [figures_of(flow_run) for flow_run in one.runs]
         rate = median_of(figures, lambda each: each.rate)
         beside = reference.get(one.title)
-        full = median(figures_of(turn).rate for turn in beside.runs) if beside else 0.0
+        full = median(figures_of(flow_run).rate for flow_run in beside.runs) if beside else 0.0
         table.add_row(
             one.title,
             one.variant,
@@ -84,12 +84,12 @@ def _burst(found: Sequence[FlowRuns]) -> Table:
         "after it\np50 / p99 / max ms", "refused", "never\nanswered", "drained\nafter s", "propagation ms\nmax",
     )  # fmt: skip
     for one in found:
-        turn, figures = one.runs[0], figures_of(one.runs[0])
-        after_s = drained_after_s(turn)
+        flow_run, figures = one.runs[0], figures_of(one.runs[0])
+        after_s = drained_after_s(flow_run)
         table.add_row(
-            " / ".join(f"{phase.rate:,.0f}" for phase in turn.phases) + " /s",
+            " / ".join(f"{phase.rate:,.0f}" for phase in flow_run.phases) + " /s",
             one.variant,
-            *(_times([each], "p50", "p99", "max") for each in phases_ms(turn)),
+            *(_times([each], "p50", "p99", "max") for each in phases_ms(flow_run)),
             str(sum(figures.refusals.values())),
             str(figures.unanswered),
             "not" if after_s is None else f"{after_s:.1f}",
@@ -105,8 +105,8 @@ def _faults(found: Sequence[FlowRuns]) -> Table:
         "execu-\ntions",
     )  # fmt: skip
     for one in found:
-        figures = [figures_of(turn) for turn in one.runs]
-        pauses = sorted(pause for turn in one.runs for pause in pauses_ms(turn))
+        figures = [figures_of(flow_run) for flow_run in one.runs]
+        pauses = sorted(pause for flow_run in one.runs for pause in pauses_ms(flow_run))
         tweets = sum(each.tweets for each in figures)
         table.add_row(
             one.title,
@@ -143,11 +143,11 @@ def remarks_of(found: Sequence[FlowRuns], verdicts: dict[str, Verdict]) -> list[
     remarks = []
     for one in found:
         where = f"{one.variant}, {one.workload}, {one.title}"
-        figures = [figures_of(turn) for turn in one.runs]
+        figures = [figures_of(flow_run) for flow_run in one.runs]
         rate = one.runs[0].phases[0].rate or 0.0
-        behind = median_of(figures, lambda each: each.backlog)
-        if one.workload == "W2" and behind > max(BACKLOG_S * rate, LEAST_BACKLOG):
-            remarks.append(f"{where}: the rate was not kept, {behind:.0f} tweets were open at the end.")
+        backlog = median_of(figures, lambda each: each.backlog)
+        if one.workload == "W2" and backlog > max(BACKLOG_S * rate, LEAST_BACKLOG):
+            remarks.append(f"{where}: the rate was not kept, {backlog:.0f} tweets were open at the end.")
         if any(not each.is_drained for each in figures):
             remarks.append(f"{where}: not everything was spread in time.")
         late = max(each.late_p99_ms for each in figures)
@@ -161,17 +161,17 @@ def remarks_of(found: Sequence[FlowRuns], verdicts: dict[str, Verdict]) -> list[
 
 
 def as_json(found: Sequence[FlowRuns]) -> list[dict[str, Any]]:
-    """Each load of each variant with the figures of all its rounds."""
+    """Return each load of each variant with the figures of all its rounds."""
     return [
         {
             "workload": one.workload,
             "load": one.title,
             "variant": one.variant,
             "phases": [asdict(phase) for phase in one.runs[0].phases],
-            "rounds": [asdict(figures_of(turn)) for turn in one.runs],
+            "rounds": [asdict(figures_of(flow_run)) for flow_run in one.runs],
             **({"responses_of_phases_ms": phases_ms(one.runs[0])} if len(one.runs[0].phases) > 1 else {}),
             **({"drained_after_s": drained_after_s(one.runs[0])} if one.workload == "W3" else {}),
-            **({"pauses_ms": [pauses_ms(turn) for turn in one.runs]} if one.workload == "W4" else {}),
+            **({"pauses_ms": [pauses_ms(flow_run) for flow_run in one.runs]} if one.workload == "W4" else {}),
         }
         for one in found
     ]

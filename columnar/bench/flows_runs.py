@@ -165,7 +165,7 @@ class Experiment:
     # --- runs ------------------------------------------------------------------------------------------
 
     def _rounds(self, workload: str, title: str, phases: Sequence[Phase], rounds: int | None = None) -> list[FlowRuns]:
-        turns: dict[str, list[FlowRun]] = {variant: [] for variant in self._sites}
+        runs: dict[str, list[FlowRun]] = {variant: [] for variant in self._sites}
         names = list(self._sites)
         for _, place in zigzag_rounds(rounds or self._plan.rounds, len(names)):
             variant = names[place]
@@ -173,8 +173,8 @@ class Experiment:
                 self._warm.add(variant)
                 warm_up = (Phase(self._plan.seconds * WARM_UP_SHARE, None),)
                 self._run_load(self._sites[variant], f"{workload}, warm-up", warm_up)
-            turns[variant].append(self._run_load(self._sites[variant], f"{workload}, {title}", tuple(phases)))
-        return [FlowRuns(workload, title, variant, tuple(held)) for variant, held in turns.items()]
+            runs[variant].append(self._run_load(self._sites[variant], f"{workload}, {title}", tuple(phases)))
+        return [FlowRuns(workload, title, variant, tuple(found)) for variant, found in runs.items()]
 
     def _run_load(
         self, site: Site, what: str, phases: tuple[Phase, ...], faults: Sequence[tuple[float, Act]] = ()
@@ -237,12 +237,12 @@ class Experiment:
 
         A load ends before its last kill where restarts take longer than cycles; then another load has the others.
         """
-        rng, kill, turns = Random(self._plan.seed), self._fault(site, ALL), list[FlowRun]()
+        rng, kill, runs = Random(self._plan.seed), self._fault(site, ALL), list[FlowRun]()
         title, left = f"all killed {self._plan.kills} times", self._plan.kills
         while left:
             kills = [(self._cycle_s * (cycle + 0.2 + 0.6 * rng.random()), kill) for cycle in range(left)]
-            turns.append(self._run_load(site, title, (Phase(left * self._cycle_s, rate),), kills))
-            if not turns[-1].kills_ns:
+            runs.append(self._run_load(site, title, (Phase(left * self._cycle_s, rate),), kills))
+            if not runs[-1].kills_ns:
                 raise EndpointFailed(f"a load of {left * self._cycle_s:g} s was over before its first kill")
-            left -= len(turns[-1].kills_ns)
-        return FlowRuns("W4", title, site.variant, tuple(turns))
+            left -= len(runs[-1].kills_ns)
+        return FlowRuns("W4", title, site.variant, tuple(runs))

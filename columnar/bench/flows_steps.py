@@ -67,7 +67,7 @@ _KEY_AT: Final = _U32.size + len(FOLLOWERS_FAMILY) + 1
 
 
 def cut(packed: bytes, *parts: bytes) -> list[bytes]:
-    """The bytes before, between and after the parts, which stand in this order."""
+    """Return the bytes before, between and after the parts, which stand in this order."""
     found = []
     for part in parts:
         before, stands, packed = packed.partition(part)
@@ -127,8 +127,8 @@ def batch_of(tweet: Tweet, followers: list[bytes], with_own: bool) -> bytes:
     """One mutateRows."""
     head, tail = _BATCH
     a, b, c, d = _IN_ROW
-    behind = b"".join((b, tweet.id, c, tweet.text, d))
-    rows = [part for follower in followers for part in (a, follower, behind)]
+    rest = b"".join((b, tweet.id, c, tweet.text, d))
+    rows = [part for follower in followers for part in (a, follower, rest)]
     if with_own:
         a, b, c, d = _OWN_ROW
         rows += (a, tweet.author, b, tweet.id, c, tweet.text, d)

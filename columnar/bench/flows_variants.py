@@ -62,7 +62,7 @@ class Site:
 
     @property
     def queue(self) -> str:
-        """Path of the queue's socket; empty where there is none."""
+        """Path of the queue's socket; empty if there is none."""
         return str(flows_queue.socket_of(self._queue_folder)) if self.variant == "external" else ""
 
     @property
@@ -121,9 +121,9 @@ class Site:
 
     # --- tweets ---------------------------------------------------------------------------------------
 
-    def drained(self, patience_s: float) -> bool:
+    def drained(self, timeout_s: float) -> bool:
         """Wait until all acknowledged tweets are spread.  EndpointFailed."""
-        ends_s = time.monotonic() + patience_s
+        ends_s = time.monotonic() + timeout_s
         if self.variant == "integrated":
             with self._connected() as connection:
                 while time.monotonic() < ends_s:
@@ -154,14 +154,14 @@ class Site:
         return length_of(self.executions)
 
     def timelines(self) -> Iterator[tuple[bytes, Iterable[bytes]]]:
-        """Each user's row of the timeline: key and columns.  EndpointFailed."""
+        """Yield each user's row of the timeline: key and columns.  EndpointFailed."""
         with self._connected() as connection:
             yield from connection.table(TIMELINE).scan(filter=b"KeyOnlyFilter()", batch_size=1_000)
 
     # --- processes ------------------------------------------------------------------------------------
 
     def roles(self) -> dict[str, int]:
-        """The process of each part, but for the application."""
+        """Return the process of each part, but for the application."""
         if self._store is None or not self._store.pids:
             raise EndpointFailed("the store ended; it says why above")
         found = {}

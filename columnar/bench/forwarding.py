@@ -44,13 +44,13 @@ def measure_forwarding(
     store.settle()
     lines: list[Line] = []
     for workload in plan.workloads:
-        ways = endpoints_by_route(store, TABLES[workload])
-        measure(ways, replace(plan, workloads=(workload,)), pool, began, lines, [store.pids] * len(ways))
+        endpoints = endpoints_by_route(store, TABLES[workload])
+        measure(endpoints, replace(plan, workloads=(workload,)), pool, began, lines, [store.pids] * len(endpoints))
     return lines
 
 
 def endpoints_by_route(store: OwnStore, table: bytes) -> list[Endpoint]:
-    """The ports of a server that does not own the table, and of the one that does.  EndpointFailed."""
+    """Return the ports of a server that does not own the table, and of the one that does.  EndpointFailed."""
     regions = store.locations(table)
     if len(regions) != 1:
         raise EndpointFailed(f"{table.decode()} has {len(regions)} regions, and a way to one is measured")

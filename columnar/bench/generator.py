@@ -1,7 +1,7 @@
 """The load generator: connections that each wait for an answer before the next request (closed loop).
 
-One process drives its connections from one epoll loop and does as little as can be for each answer:
-receive, compare the first bytes, send the next packed call, note the time.  What it used of its
+A process drives its connections from one epoll loop and does as little as can be for each answer:
+receive, compare the first bytes, send the next packed call, note the time.  Its use of its
 core is reported beside the rates, so that a reader sees whether the generator was the limit.
 """
 
@@ -33,7 +33,7 @@ LATE_NS: Final = 10_000_000_000  # after the end of the time, for the first unit
 
 @dataclass(frozen=True, slots=True)
 class LoadRun:
-    """One stretch of load, as a generator process gets it."""
+    """A stretch of load, as a generator process gets it."""
 
     endpoint: Endpoint
     workload: str
@@ -47,7 +47,7 @@ class LoadRun:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a generator saw in its run."""
+    """The outcome of a generator's run."""
 
     latencies_us: Counter[int] = field(default_factory=Counter)
     units: int = 0
@@ -81,21 +81,23 @@ class Outcome:
         return cpu_s / self.units * 1e6 if self.servers_cpu_s and self.units else None
 
 
-def run(turn: LoadRun) -> Outcome:
+def run(load_run: LoadRun) -> Outcome:
     """Drive one run in this process; EndpointFailed."""
-    return drive(turn.endpoint, sessions_of(turn), turn.warm_up_s, turn.duration_s, turn.server_pids)
+    return drive(
+        load_run.endpoint, sessions_of(load_run), load_run.warm_up_s, load_run.duration_s, load_run.server_pids
+    )
 
 
-def sessions_of(turn: LoadRun) -> list[Session]:
+def sessions_of(load_run: LoadRun) -> list[Session]:
     """Return the encoded requests of each connection."""
-    make = WORKLOADS[turn.workload].sessions
-    return make(turn.data, Random(turn.seed), turn.connections, WIRES[turn.endpoint.protocol])
+    make = WORKLOADS[load_run.workload].sessions
+    return make(load_run.data, Random(load_run.seed), load_run.connections, WIRES[load_run.endpoint.protocol])
 
 
 def drive(
     endpoint: Endpoint, sessions: list[Session], warm_up_s: float, duration_s: float, pids: tuple[int, ...] = ()
 ) -> Outcome:
-    """A connection for each session, in closed loop, from this process; EndpointFailed."""
+    """Return a connection for each session, in closed loop, from this process; EndpointFailed."""
     with connected(endpoint, sessions) as lines:
         return _drive(lines, warm_up_s, duration_s, pids)
 

@@ -1,7 +1,7 @@
 """How cost grows: with the rows of a table, with its regions, and with the history of a cell.
 
 Each part makes tables of its own that differ in one thing, times the same calls on all of them in
-turn, and drops them.  What is flat here is flat for the store: nothing is warmed up in between.
+turn, and drops them.  A figure that is flat here is flat for the store: nothing is warmed up in between.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _PROBES: Final = (GET, SHORT_SCAN, LONG_SCAN, PUT)
 
 
 def grown(endpoint: Endpoint, plan: GrowthPlan, watcher: Watcher) -> Iterator[Group]:
-    """The groups of the plan's parts, each when it is measured; no table stays.  EndpointFailed."""
+    """Yield the groups of the plan's parts, each when it is measured; no table stays.  EndpointFailed."""
     extended = is_columnar(endpoint)
     parts: dict[str, Callable[[Endpoint, GrowthPlan, bool, Watcher], list[Group]]] = {
         "rows": lambda *given: [_by_rows(*given)],

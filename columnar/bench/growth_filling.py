@@ -108,7 +108,7 @@ def _packed(table: bytes, numbers: Sequence[int]) -> bytearray:
 
 
 def _places(packed: bytearray) -> list[int]:
-    """Where the row keys stand, in their order."""
+    """Return the places of the row keys, in their order."""
     found, at = [], packed.find(dataset.row_key(0))
     while at >= 0:
         found.append(at)

@@ -41,7 +41,7 @@ _END: Final = b"\xff"
 
 
 def by_history(endpoint: Endpoint, plan: GrowthPlan, extended: bool, watcher: Watcher) -> list[Group]:
-    """A group for each number of versions that is kept, and one after the background sweep.  EndpointFailed."""
+    """Return a group for each number of versions that is kept, and one after the background sweep.  EndpointFailed."""
     tables = {kept: b"bench_growth_kept_%d" % kept for kept in KEPT}
     found = []
     with dropped_afterwards(endpoint, list(tables.values())):
@@ -87,7 +87,7 @@ def _targets(table: bytes, plan: GrowthPlan) -> list[Target]:
 
 
 def _rows_with(overwrites: int, most: int) -> tuple[bytes, ...]:
-    """The rows that share a step: many of a short history, one of a long."""
+    """Return the rows that share a step: many of a short history, one of a long."""
     count = max(1, min(most, CELLS_MADE // overwrites))
     return tuple(b"o-%08d-%08d" % (overwrites, number) for number in range(count))
 
@@ -112,7 +112,7 @@ def history(table: bytes, plan: GrowthPlan, begins_ms: int) -> Iterator[Exchange
 
 
 def deletes(table: bytes, cells: int, begins_ms: int) -> Iterator[Exchange]:
-    """Of the cells beside others, and before others."""
+    """Delete the cells beside others, and before others."""
     others = [_delete(b"s:other-%08d" % number) for number in range(cells)]
     for row in (_EMPTIED, _GONE):
         yield _at(table, row, others, begins_ms + 1)

@@ -23,7 +23,7 @@ _RECEIVE_BYTES: Final = 1 << 18
 
 
 class Line:
-    """One connection, blocking; BadReply and OSError come through."""
+    """A connection, blocking; BadReply and OSError come through."""
 
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
@@ -32,7 +32,7 @@ class Line:
         self._sock.sendall(frame)
 
     def reply(self) -> bytes:
-        """The next one, whole, the frame's head before it."""
+        """Return the next one, whole, the frame's head before it."""
         data = self._sock.recv(_RECEIVE_BYTES)
         if len(data) >= FRAME_HEAD and len(data) == FRAME_HEAD + int.from_bytes(data[:FRAME_HEAD], "big"):
             return data

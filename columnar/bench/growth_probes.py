@@ -1,4 +1,4 @@
-"""What is timed at each step: a get, a short scan, a long one, a durable put, one after the other.
+"""Each step times a get, a short scan, a long one, a durable put, one after the other.
 
 The steps take turns, there and back, for each kind of call, so that whatever else the machine does meets
 all of them; of each figure the median counts.  Puts come last: they change what the reads before them saw.
@@ -119,7 +119,7 @@ def timed(
 
 
 def calls_of(targets: Sequence[Target], probes: Sequence[Probe], each: int) -> int:
-    """What ``timed`` will advance by."""
+    """Return the number that ``timed`` will advance by."""
     return len(targets) * ROUNDS * sum(_a_round(probe, each) for probe in probes)
 
 

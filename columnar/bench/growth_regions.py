@@ -29,7 +29,7 @@ _NO_REGIONS: Final = "the endpoint cannot make a table of several regions (HBase
 
 
 def by_regions(endpoint: Endpoint, plan: GrowthPlan, extended: bool, watcher: Watcher) -> Group:
-    """The same rows, cut into more and more regions.  EndpointFailed."""
+    """Return the same rows, cut into more and more regions.  EndpointFailed."""
     rows = min(plan.rows, REGION_ROWS)
     title = f"Regions: {rows:,} rows cut into so many"
     if not extended:

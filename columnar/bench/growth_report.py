@@ -35,7 +35,7 @@ class Group:
 
 
 def spread(group: Group, column: str) -> float:
-    """Worst over best: 1 is flat.  Of times the longest over the shortest, of rates the highest over the lowest."""
+    """Worst over best: 1 is flat.  The longest over the shortest of times, the highest over the lowest of rates."""
     found = [step.figures[column] for step in group.steps]
     return max(found) / max(min(found), 1e-9)
 
@@ -45,7 +45,7 @@ def remarks_of(groups: Sequence[Group]) -> list[str]:
 
 
 def table_of_group(group: Group) -> Table:
-    """Of a group with steps; its title is not in it, for it may be the wider of the two."""
+    """Return the table of a group with steps; its title is not in it, for it may be the wider of the two."""
     table = Table(show_footer=True)
     table.add_column("step", footer="worst / best")
     for column in group.columns:

@@ -25,7 +25,7 @@ CORES: Final = 64  # at most so many are watched
 
 
 def watched_cores() -> list[int]:
-    """The cores that this process may use."""
+    """Return the cores that this process may use."""
     return sorted(os.sched_getaffinity(0))[:CORES]
 
 
@@ -44,7 +44,7 @@ def stops_of(core: int, duration_s: float) -> tuple[list[int], int]:
 
 
 def core_limits(duration_s: float) -> Iterator[Limit]:
-    """All cores at once: a machine with nothing to do stops no process."""
+    """Yield all cores at once: a machine with nothing to do stops no process."""
     cores = watched_cores()
     with ProcessPoolExecutor(len(cores), mp_context=get_context("spawn")) as pool:
         for core, (stops, measured_ns) in zip(cores, pool.map(stops_of, cores, [duration_s] * len(cores)), strict=True):
@@ -54,7 +54,7 @@ def core_limits(duration_s: float) -> Iterator[Limit]:
 
 
 def fsync_limit(folder: str, size: int, advance: Callable[[int], None]) -> Limit:
-    """Appends to a new file in ``folder``, each with an fsync of its data.  OSError where it cannot be written."""
+    """Appends to a new file in ``folder``, each with an fsync of its data.  OSError if it cannot be written."""
     written = os.urandom(size)
     times = []
     with tempfile.NamedTemporaryFile(dir=folder, prefix="columnar-bench-", buffering=0) as file:
@@ -68,7 +68,7 @@ def fsync_limit(folder: str, size: int, advance: Callable[[int], None]) -> Limit
 
 
 def round_trip_limit(advance: Callable[[int], None]) -> Limit:
-    """A byte to another process over loopback and back."""
+    """Return a byte to another process over loopback and back."""
     times = []
     with _echoing() as line:
         for _ in range(ROUND_TRIPS):

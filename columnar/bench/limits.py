@@ -1,8 +1,8 @@
-"""(pure) What the machine gives, whatever a store does: how long processes are stopped, fsyncs, a byte there and back.
+"""(pure) The limits of the machine, whatever a store does: stops of processes, fsyncs, a byte there and back.
 
 A machine stops each of its processes now and then: its kernel's own threads have their turn, and where it is virtual
 its host gives the core to others.  A call that is due at such a moment waits until it is over, so no store that needs
-the core has a lower percentile than that.  Of the stops ``waits_us`` makes what such a call waits, due at any moment:
+the core has a lower percentile than that.  ``waits_us`` computes from the stops the wait of a call due at any moment:
 the longer a stop, the more moments lie in it.
 
 Knows nothing of files, sockets and clocks.
@@ -21,7 +21,7 @@ from columnar.bench.latencies import PERCENTILES
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """One row of the table."""
+    """A row of the table."""
 
     what: str
     figures_us: Mapping[str, float]  # by the name of the percentile, and ``max``
@@ -30,13 +30,13 @@ class Limit:
 
 
 def waits_us(stops_ns: Sequence[int], measured_ns: int) -> dict[str, float]:
-    """Percentiles of what a call waits that is due at any moment of the time measured, with ``max``, in us."""
+    """Return percentiles of the wait of a call that is due at any moment of the time measured, with ``max``, in us."""
     found = {f"p{share:g}": _waited(stops_ns, (1 - share / 100) * measured_ns) / 1_000 for share in PERCENTILES}
     return {**found, "max": max(stops_ns, default=0) / 1_000}
 
 
 def _waited(stops_ns: Sequence[int], rest_ns: float) -> float:
-    """What is waited longer than that in moments of ``rest_ns`` together only."""
+    """The wait that is exceeded in moments of ``rest_ns`` together only."""
     longest = sorted(stops_ns, reverse=True)
     total = 0
     for count, stop in enumerate(longest, 1):
@@ -63,7 +63,7 @@ def table_of_limits(limits: Sequence[Limit]) -> Table:
 
 
 def remarks_of_limits(limits: Sequence[Limit]) -> list[str]:
-    """Lines below the table."""
+    """Return lines below the table."""
     found = [f"{limit.what}: {limit.note}" for limit in limits if limit.note]
     cores = [limit.figures_us["p99.9"] for limit in limits if limit.kind == "core"]
     if cores:

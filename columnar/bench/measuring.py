@@ -43,7 +43,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One workload at one number of connections: the outcomes of each endpoint, round by round."""
+    """A workload at one number of connections: the outcomes of each endpoint, round by round."""
 
     workload: str
     connections: int
@@ -61,7 +61,7 @@ class Generators:
     def run_load(
         self, endpoint: Endpoint, workload: str, connections: int, plan: Plan, seed: int, pids: tuple[int, ...] = ()
     ) -> Outcome:
-        """One stretch of load, shared among the processes; EndpointFailed.
+        """Return a stretch of load, shared among the processes; EndpointFailed.
 
         ``pids``: the server's processes; the first generator reads their processor time.
         """
@@ -71,10 +71,10 @@ class Generators:
     def run_open_load(
         self, endpoint: Endpoint, workload: str, connections: int, plan: Plan, seed: int, rate: float
     ) -> OpenOutcome:
-        """The same in open loop: so many operations arrive per second, over all processes."""
-        turns = self._load_runs(endpoint, workload, connections, plan, seed + _OPEN_SEEDS)
-        asked = [OpenLoadRun(turn, rate * turn.connections / connections) for turn in turns]
-        return summed_open(list(self._pool.map(run_open, asked)))
+        """Return the same in open loop: so many operations arrive per second, over all processes."""
+        load_runs = self._load_runs(endpoint, workload, connections, plan, seed + _OPEN_SEEDS)
+        open_runs = [OpenLoadRun(load_run, rate * load_run.connections / connections) for load_run in load_runs]
+        return summed_open(list(self._pool.map(run_open, open_runs)))
 
     def _load_runs(self, endpoint: Endpoint, workload: str, connections: int, plan: Plan, seed: int) -> list[LoadRun]:
         shares = _shares(connections, self._count)
@@ -96,11 +96,11 @@ class Generators:
 
 @contextmanager
 def generators(count: int) -> Iterator[Generators]:
-    held = Generators(count, ProcessPoolExecutor(count, mp_context=get_context("spawn")))
+    made = Generators(count, ProcessPoolExecutor(count, mp_context=get_context("spawn")))
     try:
-        yield held
+        yield made
     finally:
-        held.close()
+        made.close()
 
 
 def _shares(connections: int, processes: int) -> list[int]:

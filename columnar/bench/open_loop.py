@@ -1,6 +1,6 @@
 """The load generator in open loop: operations arrive at a fixed rate, whatever the answers do.
 
-One process, one epoll loop, as in ``generator``; ``arrivals`` says what is due and keeps the times.
+A process with an epoll loop, as in ``generator``; ``arrivals`` says what is due and keeps the times.
 Between arrivals it sleeps in ``select`` (whose timer has microseconds, where epoll's has milliseconds)
 until ``SPIN_NS`` before the next one and then reads the clock, so as not to be late by a wake-up.
 """
@@ -37,7 +37,7 @@ class OpenLoadRun:
 
 @dataclass(frozen=True, slots=True)
 class OpenOutcome:
-    """What a generator saw in a run of open loop."""
+    """The outcome of a generator's run of open loop."""
 
     rate: float  # requested
     latencies_us: Counter[int] = field(default_factory=Counter)  # since the operation was due
@@ -54,14 +54,14 @@ class OpenOutcome:
         return not self.unanswered and self.backlog <= max(self.connections, self.rate * BACKLOG_S)
 
 
-def run_open(asked: OpenLoadRun) -> OpenOutcome:
+def run_open(open_run: OpenLoadRun) -> OpenOutcome:
     """Drive one run in this process; EndpointFailed."""
-    turn = asked.load_run
-    due = poisson(Random(turn.seed ^ _SCHEDULE_SEED), asked.rate, turn.warm_up_s + turn.duration_s)
-    sessions = sessions_of(turn)
+    load_run = open_run.load_run
+    due = poisson(Random(load_run.seed ^ _SCHEDULE_SEED), open_run.rate, load_run.warm_up_s + load_run.duration_s)
+    sessions = sessions_of(load_run)
     # The epoll comes first: ``select`` takes descriptors under 1,024 only.
-    with select.epoll() as epoll, connected(turn.endpoint, sessions) as lines:
-        return _Loop(epoll, lines, due, asked).drive()
+    with select.epoll() as epoll, connected(load_run.endpoint, sessions) as lines:
+        return _Loop(epoll, lines, due, open_run).drive()
 
 
 def summed_open(outcomes: list[OpenOutcome]) -> OpenOutcome:
@@ -84,20 +84,20 @@ def summed_open(outcomes: list[OpenOutcome]) -> OpenOutcome:
 
 
 class _Loop:
-    """One turn: the connections and what each sends next."""
+    """A run: the connections and what each sends next."""
 
     def __init__(
-        self, epoll: select.epoll, lines: list[Connection], offsets_ns: array[int], asked: OpenLoadRun
+        self, epoll: select.epoll, lines: list[Connection], offsets_ns: array[int], open_run: OpenLoadRun
     ) -> None:
         self._by_fd = {line.sock.fileno(): line for line in lines}
         self._next = {line: line.session.first() for line in lines}
         self._epoll = epoll
         started = time.perf_counter_ns()
-        warm_up_ns = int(asked.load_run.warm_up_s * 1e9)
+        warm_up_ns = int(open_run.load_run.warm_up_s * 1e9)
         due = array("q", (started + offset for offset in offsets_ns))
         self._arrivals = Arrivals(due, lines, started + warm_up_ns)
-        self._until_ns = started + warm_up_ns + int(asked.load_run.duration_s * 1e9)
-        self._rate = asked.rate
+        self._until_ns = started + warm_up_ns + int(open_run.load_run.duration_s * 1e9)
+        self._rate = open_run.rate
 
     def drive(self) -> OpenOutcome:
         started, cpu = time.perf_counter_ns(), time.process_time()

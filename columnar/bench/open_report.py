@@ -21,7 +21,7 @@ from columnar.bench.workloads import WORKLOADS
 
 @dataclass(frozen=True, slots=True)
 class OpenSide:
-    """One endpoint at one workload in open loop."""
+    """An endpoint at one workload in open loop."""
 
     rate: float  # requested, operations per second
     calls: int  # counted
@@ -59,7 +59,7 @@ def open_side_of(outcomes: Sequence[OpenOutcome]) -> OpenSide:
 
 
 def open_lines_of(lines: Sequence[Line]) -> list[OpenLine]:
-    """Those that were measured in open loop."""
+    """Return the lines that were measured in open loop."""
     return [
         OpenLine(line.workload, line.connections, tuple(open_side_of(outcomes) for outcomes in line.opened))
         for line in lines
@@ -68,7 +68,7 @@ def open_lines_of(lines: Sequence[Line]) -> list[OpenLine]:
 
 
 def p999_ratio(sides: Sequence[OpenSide]) -> float | None:
-    """The first endpoint's p99.9 over the second's: under 1 the first one is quicker."""
+    """Return the first endpoint's p99.9 over the second's: under 1 the first one is quicker."""
     if len(sides) != 2 or not all(side.latency_us for side in sides):
         return None
     return sides[0].latency_us["p99.9"] / sides[1].latency_us["p99.9"]
@@ -113,7 +113,7 @@ def _pair(found: dict[str, int], low: str, high: str, nothing: str = "no calls")
 
 
 def open_remarks_of(lines: Sequence[OpenLine], names: Sequence[str], left_out: Sequence[str]) -> list[str]:
-    """Lines below the table: which rates could not be kept, which workloads have no open loop."""
+    """Return lines below the table: which rates could not be kept, which workloads have no open loop."""
     found = [
         f"(!) RATE NOT KEPT: {line.workload} at {line.connections}, {name}: of {side.rate:,.0f}/s asked for,"
         f" up to {max(side.backlogs):,} still waited when the last one arrived (bound: arrivals of"

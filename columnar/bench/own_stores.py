@@ -75,7 +75,7 @@ def own_store(servers: int, folder: str) -> Iterator[OwnStore]:
 
 
 def store_command(data: str, *options: str, port: int = 0) -> list[str]:
-    """The command that starts a store of this program on the folder ``data``, which says only errors."""
+    """Return the command that starts a store of this program on the folder ``data``, which says only errors."""
     finds_modules_here = sys.path[:1] == [os.getcwd()]  # as this process was started, ``python -m`` or a script
     program = [sys.executable, *([] if finds_modules_here else ["-P"]), "-m", "columnar", "standalone"]
     ports = ["--port", str(port), "--web-port", "-1", "--log-level", "error"]
@@ -83,7 +83,7 @@ def store_command(data: str, *options: str, port: int = 0) -> list[str]:
 
 
 def _seen(admin: ClusterAdmin, is_so: Callable[[ClusterStatus], bool], obstacle: str) -> ClusterStatus:
-    """The cluster as soon as it ``is_so``.  EndpointFailed: not within SETTLED_S, for the ``obstacle``."""
+    """Return the cluster as soon as it ``is_so``.  EndpointFailed: not within SETTLED_S, for the ``obstacle``."""
     until_s = time.monotonic() + SETTLED_S
     while not is_so(found := admin.servers()):
         if time.monotonic() > until_s:

@@ -33,7 +33,7 @@ def cpu_s_of(pids: Iterable[int]) -> tuple[float, ...]:
 
 
 def children_of(pid: int) -> list[int]:
-    """The processes that it started and that run; none where it is gone itself."""
+    """Return the processes that it started and that run; none if it is gone itself."""
     found = []
     with suppress(OSError):
         for thread in os.listdir(f"/proc/{pid}/task"):
@@ -43,7 +43,7 @@ def children_of(pid: int) -> list[int]:
 
 
 def _families(pids: Iterable[int]) -> list[set[int]]:
-    """Each of these processes with those of its descendants that are in no family before."""
+    """Return each of these processes with those of its descendants that are in no family before."""
     children: dict[int, list[int]] = {}
     for name in os.listdir("/proc"):
         if name.isdigit():
@@ -69,12 +69,12 @@ def _parent_of(pid: int) -> int:
 
 
 def _ticks(pid: int) -> int:
-    """User and system time, its own and that of the children it waited for; 0 where the process is gone."""
+    """User and system time, its own and that of the children it waited for; 0 if the process is gone."""
     return sum(int(field) for field in _stat(pid)[11:15])
 
 
 def _stat(pid: int) -> list[bytes]:
-    """The fields of the kernel's line from the third on, the state; none where the process is gone."""
+    """Return the fields of the kernel's line from the third on, the state; none if the process is gone."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as stat:
             return stat.read().rpartition(b")")[2].split()  # the name before it may hold blanks
@@ -119,7 +119,7 @@ class Started:
     def with_ready_line(
         cls, command: Sequence[str], environment: Mapping[str, str] | None = None
     ) -> tuple[Started, dict[str, str]]:
-        """A store of ours, and what its ready line says, as ``store``: host and port.  Blocks until it is ready.
+        """Return a store of ours, and what its ready line says, as ``store``: host and port.  Blocks until it is ready.
 
         EndpointFailed: it ended instead.  ``environment``: beside that of this process.
         """
@@ -145,7 +145,7 @@ class Started:
 
     @property
     def pids(self) -> list[int]:
-        """Of the command, while it runs: some only start others and end."""
+        """The processes of the command, while it runs: some only start others and end."""
         return [self._process.pid] if self._process.poll() is None else []
 
     def stop(self) -> None:
@@ -160,7 +160,7 @@ class Started:
             self._process.wait()
 
     def kill(self, *, with_children: bool) -> None:
-        """``kill -9``, of it alone or of its whole session at once.  Does nothing where it has ended."""
+        """``kill -9``, of it alone or of its whole session at once.  Does nothing if it has ended."""
         self._close_output()
         if self._process.poll() is None:
             (os.killpg if with_children else os.kill)(self._process.pid, signal.SIGKILL)

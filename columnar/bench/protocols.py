@@ -48,7 +48,7 @@ class BadReply(Exception):
 
 
 class Kind(Enum):
-    """What a method answers when all is well."""
+    """The kind of a method's answer when all is well."""
 
     VOID = "void"
     I32 = "i32"
@@ -77,7 +77,7 @@ class Wire(ABC):
 
     @abstractmethod
     def begin(self, kind: int, method: str) -> bytes:
-        """Of a message, to its struct."""
+        """Return the beginning of a message, up to its struct."""
 
     @abstractmethod
     def success(self, success: Success) -> bytes:
@@ -85,18 +85,18 @@ class Wire(ABC):
 
     @abstractmethod
     def first_i32(self, number: int) -> bytes:
-        """The first field of a struct."""
+        """Return the first field of a struct."""
 
     @abstractmethod
     def id_at(self, reply: bytes, good: bytes) -> int:
-        """The i32 that follows ``good``.  BadReply where ``good`` is not."""
+        """Return the i32 that follows ``good``.  BadReply where ``good`` is not."""
 
     @abstractmethod
     def count_at(self, reply: bytes, good: bytes) -> int:
-        """The length of the list that follows ``good``.  BadReply where ``good`` is not."""
+        """Return the length of the list that follows ``good``.  BadReply where ``good`` is not."""
 
     def good_begin(self, method: str, success: Success) -> bytes:
-        """What a good reply to ``method`` begins with, after the frame's head."""
+        """Return the beginning of a good reply to ``method``, after the frame's head."""
         return self.begin(REPLY, method) + self.success(success)
 
 
@@ -183,7 +183,7 @@ def varint(number: int) -> bytes:
 
 
 def varint_at(reply: bytes, at: int) -> tuple[int, int]:
-    """The number, and the place after it.  IndexError where the reply ends before."""
+    """Return the number, and the place after it.  IndexError if the reply ends before."""
     number = shift = 0
     while True:
         byte = reply[at]
@@ -202,17 +202,17 @@ def fault_of(reply: bytes) -> str:
             at = FRAME_HEAD + 8
             length = int(_U32.unpack_from(reply, FRAME_HEAD + 4)[0])
             name, result = reply[at : at + length], reply[at + length + 4 :]
-            shown = _binary_text(result)
+            text = _binary_text(result)
         elif begun[:1] == b"\x82" and begun[1] & 0x1F == 1:
             length, at = varint_at(reply, varint_at(reply, FRAME_HEAD + 2)[1])
             name, result = reply[at : at + length], reply[at + length :]
-            shown = _compact_text(result)
+            text = _compact_text(result)
         else:
             return f"not a framed Thrift reply: {reply[:32].hex(' ')}"
     except (IndexError, struct.error):
         return f"a reply that ends within its head: {reply[:32].hex(' ')}"
     method = name.decode(errors="replace")
-    return f"{method}: {shown}" if shown else f"{method}: unexpected result {result[:24].hex(' ')}"
+    return f"{method}: {text}" if text else f"{method}: unexpected result {result[:24].hex(' ')}"
 
 
 # The message of an exception is the first string in the first struct.  An application exception begins at

@@ -26,7 +26,7 @@ BUSY_GENERATOR: Final = 0.9  # of a core: over it the generator may be what is m
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One endpoint at one workload."""
+    """An endpoint at one workload."""
 
     rate: float
     rates: tuple[float, ...]  # of the rounds
@@ -39,7 +39,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Footprint:
-    """What is known of a server's processes; None: not requested."""
+    """The figures of a server's processes; None: not requested."""
 
     start_s: float | None = None
     resident_mb_idle: float | None = None
@@ -89,7 +89,7 @@ def sides_of(line: Line) -> tuple[str, int, tuple[Side, ...]]:
 
 
 def ratio_of(sides: Sequence[Side]) -> float | None:
-    """The first endpoint's rate over the second's."""
+    """Return the first endpoint's rate over the second's."""
     if len(sides) != 2 or not sides[1].rate:
         return None
     return sides[0].rate / sides[1].rate
@@ -98,7 +98,7 @@ def ratio_of(sides: Sequence[Side]) -> float | None:
 def cpu_ratio_of(sides: Sequence[Side]) -> float | None:
     """The first server's processor time for a unit of work over the second's, round by round: the median.
 
-    Less than 1: the first does the same work with less.  None where it is not known of both.
+    Less than 1: the first does the same work with less.  None if it is not known of both.
     """
     if len(sides) != 2 or not all(len(side.server_us) == len(side.rates) and min(side.server_us) for side in sides):
         return None
@@ -138,7 +138,7 @@ def _processor(side: Side) -> str:
 
 
 def remarks_of(report: Report) -> list[str]:
-    """Lines below the table: start, memory, and where the generator was short of time."""
+    """Return lines below the table: start, memory, and where the generator was short of time."""
     found = []
     for name, footprint in zip(report.names, report.footprints, strict=True):
         known = [

@@ -38,7 +38,7 @@ class Replies:
         self._buffer = bytearray()
 
     def feed(self, data: bytes) -> Iterator[Any]:
-        """ValueError where the stream is none of Redis."""
+        """ValueError if the stream is none of Redis."""
         self._buffer += data
         at = 0
         try:

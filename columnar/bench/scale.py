@@ -26,7 +26,7 @@ BY_DEFAULT: Final = ("get-cell", "get-row", "put", "scan-small", "scan-rows")
 
 
 def started(stack: ExitStack, counts: Sequence[int], folder: str) -> list[OwnStore]:
-    """A store for each number of servers; they run side by side and end with ``stack``.  EndpointFailed."""
+    """Return a store for each number of servers; they run side by side and end with ``stack``.  EndpointFailed."""
     return [stack.enter_context(own_store(count, folder)) for count in counts]
 
 
@@ -44,7 +44,7 @@ def prepare_spread(store: OwnStore, data: DataSet, advance: Callable[[int], None
 def measure_scale(
     stores: Sequence[OwnStore], plan: Plan, pool: Generators, began: Callable[[str, int, Endpoint], None]
 ) -> list[Line]:
-    """A line for each workload of the plan, with the outcomes of each store.  EndpointFailed."""
+    """Return a line for each workload of the plan, with the outcomes of each store.  EndpointFailed."""
     lines: list[Line] = []
     measure([store.endpoint for store in stores], plan, pool, began, lines, [store.pids for store in stores])
     return lines

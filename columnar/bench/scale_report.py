@@ -72,7 +72,7 @@ def table_of_scale(title: str, counts: Sequence[int], lines: Sequence[tuple[str,
 def remarks_of_scale(
     lines: Sequence[tuple[str, Sequence[Scaled]]], generators: int, cores: int, most: int
 ) -> list[str]:
-    """Lines below the table.  ``most``: servers of the largest store."""
+    """Return lines below the table.  ``most``: servers of the largest store."""
     found = []
     busy = [
         name for name, several in lines if any(one.side.generator_cpu > BUSY_GENERATOR * generators for one in several)

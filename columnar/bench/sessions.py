@@ -1,4 +1,4 @@
-"""What a workload is made of (pure): the calls of one connection, said one after the other.
+"""The parts of a workload (pure): the calls of one connection, said one after the other.
 
 Knows nothing of sockets and clocks; chance comes in as ``rng``.
 """
@@ -17,7 +17,7 @@ MORE_CALLS: Final = -1  # units of an answer after which the operation has anoth
 
 
 class Chance(Protocol):
-    """What of ``random.Random`` is needed here."""
+    """The part of ``random.Random`` that is needed."""
 
     def randrange(self, stop: int, /) -> int: ...
 
@@ -75,7 +75,7 @@ def repeating(ring: Callable[[DataSet, Chance], list[CallSpec]]) -> Sessions:
     """Sessions that go round one ring of calls, each from a place of its own."""
 
     def sessions(data: DataSet, rng: Chance, connections: int, wire: Wire) -> list[Session]:
-        packed = [asked.packed(wire) for asked in ring(data, rng)]
+        packed = [spec.packed(wire) for spec in ring(data, rng)]
         return [Repeating(packed, number * len(packed) // connections) for number in range(connections)]
 
     return sessions

@@ -6,7 +6,7 @@ Python's ssl works on two buffers in memory, so a whole answer costs as many sys
 Invariants:
     I1. The handshake is over when the connection is made: no clock runs yet.
     I2. Nothing that can be decrypted is left after ``recv``: the socket alone says when there is more.
-    I3. What was encrypted is sent before anything else is: nothing is encrypted twice.
+    I3. Encrypted bytes are sent before anything else is: nothing is encrypted twice.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class TlsStream:
         return self._sock.fileno()
 
     def send(self, data: bytes | memoryview) -> int:
-        """All of it, or 0 where the socket does not take all: then call again with the same, as OpenSSL has it."""
+        """All of it, or 0 if the socket does not take all: then call again with the same, as OpenSSL has it."""
         if self._unsent:
             return self._send_on(len(data))
         done = self._tls.write(data)
@@ -127,9 +127,9 @@ class TlsStream:
         return 0 if self._unsent else whole
 
     def recv(self, size: int) -> bytes:
-        """All that has come, of ``size`` bytes of ciphertext at most; nothing: the endpoint has ended.
+        """Return all that has come, of ``size`` bytes of ciphertext at most; nothing: the endpoint has ended.
 
-        SSLWantReadError: no record is whole.  What TLS itself has to answer (new keys) goes out with the next call.
+        SSLWantReadError: no record is whole.  An answer of TLS itself (new keys) goes out with the next call.
         """
         data = self._sock.recv(size)
         if not data:

@@ -53,7 +53,7 @@ def _operations(
     def ring(data: DataSet, rng: Chance) -> list[CallSpec]:
         rows = Scattered(data.rows)
         keys = (dataset.ycsb_key(rows.number(rng.random())) for _ in range(PACKED))
-        return [asked for key in keys for asked in one(key, rng)]
+        return [spec for key in keys for spec in one(key, rng)]
 
     return repeating(ring)
 
@@ -67,7 +67,7 @@ def _read_modify_write(key: bytes, rng: Chance) -> list[CallSpec]:
 
 
 class Rows:
-    """Which rows there are: those of the data set, and those that this process has inserted since.
+    """The rows that there are: those of the data set, and those that this process has inserted since.
 
     The list of the latter lives as long as one run of load.
     """
@@ -80,7 +80,7 @@ class Rows:
         self._came: list[int] = []
 
     def new(self) -> int:
-        """The number of a row to insert."""
+        """Return the number of a row to insert."""
         number = self._next
         self._next += 1
         return number
@@ -89,10 +89,10 @@ class Rows:
         """Its insert was acknowledged: it can be read."""
         self._came.append(number)
 
-    def newest(self, back: int) -> int:
-        """The row that so many came after."""
+    def newest(self, age: int) -> int:
+        """Return the row that so many came after."""
         inserted = len(self._came)
-        return self._came[-1 - back] if back < inserted else self._first - 1 - (back - inserted) % self._first
+        return self._came[-1 - age] if age < inserted else self._first - 1 - (age - inserted) % self._first
 
 
 class Inserts:
@@ -134,13 +134,13 @@ class Latest:
         self._new = _INSERT  # the row under way, if it is an insert
 
     def first(self) -> bytes:
-        back = self._draws[self._at]
+        age = self._draws[self._at]
         self._at = (self._at + 1) % len(self._draws)
-        if back == _INSERT:
+        if age == _INSERT:
             self._new = self._rows.new()
             return self._inserts.frame(self._new)
         self._new = _INSERT
-        return self._read.frame(dataset.ycsb_key(self._rows.newest(back)))
+        return self._read.frame(dataset.ycsb_key(self._rows.newest(age)))
 
     def answered(self, reply: bytes) -> tuple[bytes, int]:
         if self._new == _INSERT:
@@ -166,7 +166,7 @@ class ShortScan(NamedTuple):
 
 
 class ScanCalls:
-    """What the scans of all connections share: packed calls, and how good answers begin."""
+    """The shared part of the scans of all connections: packed calls, and how good answers begin."""
 
     def __init__(self, wire: Wire) -> None:
         self.wire = wire

@@ -41,7 +41,7 @@ class Zipf:
         self._eta = (1.0 - (2.0 / items) ** (1.0 - theta)) / (1.0 - self._first_two / self._zeta)
 
     def rank(self, chance: float) -> int:
-        """Of a number that is uniform in [0, 1)."""
+        """Return the rank for ``chance``, a number that is uniform in [0, 1)."""
         share = chance * self._zeta
         if share < 1.0:
             return 0

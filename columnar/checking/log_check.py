@@ -29,16 +29,16 @@ def say_server_logs(report: Report, data: str, catalogue: Catalogue) -> None:
     except ColumnarError as error:
         report.add(Severity.ERROR, SERVERS, error.text)
         return
-    for server, past in sorted(pasts.items()):
-        if past.damage:
-            report.add(Severity.ERROR, _place(data, server), past.damage, closed_text(past))
-    if have_logs(data) and not any(past.damage for past in pasts.values()):
+    for server, log in sorted(pasts.items()):
+        if log.damage:
+            report.add(Severity.ERROR, _place(data, server), log.damage, closed_text(log))
+    if have_logs(data) and not any(log.damage for log in pasts.values()):
         report.add(Severity.NOTE, SERVERS, _LEFT, "the next start brings them in")
 
 
-def closed_text(past: DeadServerLog) -> str:
-    """The regions that stay closed for the damage, as a clause."""
-    regions = sorted({region for region, _ in past.named})
+def closed_text(log: DeadServerLog) -> str:
+    """Return the regions that stay closed for the damage, as a clause."""
+    regions = sorted({region for region, _ in log.named})
     more = f" and {len(regions) - NAMED} more" if len(regions) > NAMED else ""
     return f"until then {len(regions)} regions stay closed: {', '.join(regions[:NAMED])}{more}" if regions else ""
 

@@ -50,10 +50,10 @@ class ServerLogs:
         self._lacked: set[Incarnation] = set()  # a region did not get what their logs have
 
     def read(self) -> None:
-        """HostError."""
+        """Read the dead servers' logs.  Raises HostError."""
         self._pasts = read_dead_server_logs(self._catalogue, self._data)
-        for server, past in self._pasts.items():
-            log: DeadLog | None = past.log
+        for server, dead_log in self._pasts.items():
+            log: DeadLog | None = dead_log.log
             if log is None:
                 seal = self._catalogue.seal_of(server)
                 folder = server_folders.log_of(self._data, str(server))
@@ -61,14 +61,14 @@ class ServerLogs:
             self._logs.add(str(server), log)
 
     def unreplayed_parts(self, info: RegionInfo) -> tuple[LogPart, ...]:
-        """The parts of logs that the region may lack."""
+        """Return the parts of logs that the region may lack."""
         row = self._catalogue.owners.get(info.region_id)
         if row is None:
             return ()
         return tuple(LogPart(str(one.server), one.epoch) for one in find_unreplayed_logs(row, self._is_in_log(info)))
 
     def _is_in_log(self, info: RegionInfo) -> Callable[[OwnershipPeriod], bool]:
-        return lambda tenure: (info.encoded, tenure.epoch) in self._pasts[tenure.server].named
+        return lambda period: (info.encoded, period.epoch) in self._pasts[period.server].named
 
     def bring_in_salvaged(self, info: RegionInfo, path: str, left: Say) -> None:
         """Bring what logs have of the region into the store at ``path``, another's by now, which lost something."""
@@ -78,9 +78,9 @@ class ServerLogs:
             log.gaps = gaps
             self._logs.add(name, log)
         self.bring_in(info, path, left, has_own=True)
-        for server, past in self._pasts.items():
-            if past.log is not None:
-                self._logs.add(str(server), past.log)
+        for server, dead_log in self._pasts.items():
+            if dead_log.log is not None:
+                self._logs.add(str(server), dead_log.log)
         if gaps:
             what = "at least one batch that was acknowledged is lost"
             left(f"{info.table} {info.encoded}: {what}; compare with a backup")
@@ -98,7 +98,7 @@ class ServerLogs:
             self._lack(info, parts, error.text, left)
 
     def lack(self, info: RegionInfo, why: str, left: Say) -> None:
-        """The region cannot get what logs have."""
+        """Note that the region cannot get what logs have."""
         parts = self.unreplayed_parts(info)
         if parts:
             self._lack(info, parts, why, left)
@@ -114,7 +114,7 @@ class ServerLogs:
     # --- the end -----------------------------------------------------------------------------------
 
     async def end(self, done: Say, left: Say) -> None:
-        """Every region has what it can get: the catalogue forgets owners and logs, and the logs go."""
+        """Remove owners from the catalogue, and the logs: every region has what it can get."""
         if not (self._pasts or self._catalogue.owners or self._catalogue.unread):
             return
         self._say_lost(left)
@@ -191,7 +191,7 @@ def bring_in_with_gaps(engine: Engine, data: str, logs: DeadLogs, left: Say) -> 
 
 
 def _moved_aside(data: str, path: str) -> str:
-    """The place within the data folder."""
+    """Return the place within the data folder."""
     aside = os.path.join(data, LOST_AND_FOUND)
     make_lasting(aside)
     name = os.path.basename(path)

@@ -18,19 +18,19 @@ class Overlap(NamedTuple):
 
 
 def faults_of(regions: list[RegionInfo]) -> list[Hole | Overlap]:
-    """In the order of rows.  No region at all is one hole."""
+    """Return holes and overlaps in the order of rows.  No region at all is one hole."""
     found: list[Hole | Overlap] = []
-    reached: bytes | None = b""  # rows below it are covered; None: all are
+    covered_to: bytes | None = b""  # rows below it are covered; None: all are
     widest: RegionInfo | None = None  # the region that reaches there
     for info in sorted(regions, key=lambda info: (info.start, info.region_id)):
-        if reached is None or info.start < reached:
+        if covered_to is None or info.start < covered_to:
             assert widest is not None, "something reaches that far"
             found.append(Overlap(widest, info))
-        elif info.start > reached:
-            found.append(Hole(reached, info.start))
+        elif info.start > covered_to:
+            found.append(Hole(covered_to, info.start))
         end = info.end or None
-        if reached is not None and (end is None or end > reached):
-            reached, widest = end, info
-    if reached is not None:
-        found.append(Hole(reached, b""))
+        if covered_to is not None and (end is None or end > covered_to):
+            covered_to, widest = end, info
+    if covered_to is not None:
+        found.append(Hole(covered_to, b""))
     return found

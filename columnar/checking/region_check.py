@@ -1,4 +1,4 @@
-"""One region's store, read from end to end: every block's checksum, every value, every key, the log against the cells.
+"""A region's store, read from end to end: every block's checksum, every value, every key, the log against the cells.
 
 The engine compares each block with its checksum as it reads it, so reading everything is the check of the files.
 Beyond that:
@@ -48,7 +48,7 @@ _LastPuts = OrderedDict[tuple[bytes, bytes], dict[bytes, int]]  # (family, row) 
 
 
 class RegionCheck:
-    """Of one open store; use once."""
+    """The check of one open store; use once."""
 
     def __init__(self, store: Store, table: Table, info: RegionInfo, report: Report, place: str = "") -> None:
         """``place`` names the region in the report, where table and folder are not its name for people."""
@@ -61,15 +61,15 @@ class RegionCheck:
         self._outside = 0
 
     def run(self) -> bool:
-        """False: a block could not be read, so the region wants salvage."""
+        """Check the store.  Returns False if a block could not be read, so that the region needs salvage."""
         whole = True
         for view in self._views.values():
             whole &= self._step(view.space, partial(self._family, view))
         whole &= self._step(VERSIONS_SPACE, self._versions)
         whole &= self._step(LOG_SPACE, self._log)
         whole &= self._step(META_SPACE, self._cursors)
-        looked_at = {view.space for view in self._views.values()} | {VERSIONS_SPACE, LOG_SPACE, META_SPACE}
-        for space in sorted(self._store.spaces - looked_at):
+        checked = {view.space for view in self._views.values()} | {VERSIONS_SPACE, LOG_SPACE, META_SPACE}
+        for space in sorted(self._store.spaces - checked):
             whole &= self._step(space, partial(self._read, space))
         if self._outside:
             text = f"{self._outside} cells of rows outside its range, which nobody reads"
@@ -179,7 +179,7 @@ class RegionCheck:
                     )
 
     def _read(self, space: str) -> None:
-        """For the checksums: marks of the server's log, which an opening reads, and families that are no more."""
+        """Read for the checksums: marks of the server's log, which an opening reads, and families that are no more."""
         for _ in self._store.scan(space, b"", None):
             pass
 

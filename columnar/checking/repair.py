@@ -1,4 +1,4 @@
-"""What can be repaired without guessing, on a data folder that nobody serves.
+"""Repairs that need no guessing, on a data folder that nobody serves.
 
     a folder that nobody names      moved to lost+found, never removed
     a hole in a table               an empty region
@@ -74,7 +74,7 @@ class _Repair:
         self._result = result
 
     async def run(self, damaged: list[Damaged]) -> None:
-        """The catalogue is opened as the server opens it."""
+        """Repair; the catalogue is opened as the server opens it."""
         path = self._folders.path(META)
         _, rows = strays(read_rows(self._engine, path, META_SCHEMA))
         loop = asyncio.get_running_loop()
@@ -103,7 +103,7 @@ class _Repair:
         self._move_aside()
 
     def _bring_in_logs(self, damaged: set[RegionInfo]) -> None:
-        """Nothing of the damaged regions is taken: their new stores get it."""
+        """Bring in what logs have, but for damaged regions: their new stores get it."""
         for entry in self._catalogue.tables.values():
             for info in entry.regions:
                 if info not in damaged:

@@ -1,4 +1,4 @@
-"""What is readable of a damaged region, as the store of a new one; what was lost, by range of keys.
+"""The readable part of a damaged region, as the store of a new one; its losses, by range of keys.
 
 A block whose checksum does not match stops every reader at it.  After it the engine reads on, if one knows a key
 to continue from; that is searched for: in growing steps until one is readable, then halving.  A damaged block in
@@ -42,9 +42,9 @@ class Lost(NamedTuple):
     def text(self) -> str:
         first = split_cell_key(self.after)[0]
         last = split_cell_key(self.to)[0] if self.to is not None else None
-        behind = f"row '{abbreviate(first)}'" if self.after else "the first row"
+        first_lost = f"row '{abbreviate(first)}'" if self.after else "the first row"
         before = "the last row" if last is None else f"row '{abbreviate(last)}'"
-        return f"lost in {self.space}: from {behind} to {before}"
+        return f"lost in {self.space}: from {first_lost} to {before}"
 
 
 class Salvaged(NamedTuple):
@@ -54,17 +54,17 @@ class Salvaged(NamedTuple):
 
 
 def salvage(engine: Engine, path: str, target: str, table: Table, *, can_be_opened: bool) -> Salvaged:
-    """A store at ``target`` with what is readable of the one at ``path``, which stays as it is."""
-    source, mended = path, ""
+    """Make a store at ``target`` of what is readable of the one at ``path``, which stays as it is."""
+    source, repaired = path, ""
     if not can_be_opened:
         source = target + ".mended"
         shutil.rmtree(source, ignore_errors=True)
         link_folder(path, source)
         if _names_its_list(engine, path, source):
-            mended = "the file CURRENT was made anew, and names the newest list of files"
+            repaired = "the file CURRENT was made anew, and names the newest list of files"
         else:
             engine.repair_store(source)
-            mended = "its list of table files was made anew; what stood only in missing files or damaged logs is lost"
+            repaired = "its list of table files was made anew; what stood only in missing files or damaged logs is lost"
     damaged = engine.open_reading(source)
     try:
         found = _saved(engine, damaged, target, table)
@@ -72,7 +72,7 @@ def salvage(engine: Engine, path: str, target: str, table: Table, *, can_be_open
         damaged.close()
         if not can_be_opened:
             shutil.rmtree(source, ignore_errors=True)
-    return Salvaged(found.pairs, found.lost, mended)
+    return Salvaged(found.pairs, found.lost, repaired)
 
 
 def _names_its_list(engine: Engine, path: str, source: str) -> bool:
@@ -136,7 +136,7 @@ def _copy_space(engine: Engine, damaged: Store, store: Store, space: str, folder
 
 
 def _drop_headless_versions(store: Store, table: Table, lost: list[Lost]) -> None:
-    """Older versions of cells whose newest is lost: to show them would be to guess (``regions.row_draft`` I1)."""
+    """Drop older versions of cells whose newest is lost: showing them would be a guess (``row_draft`` I1)."""
     by_space = {view.space: view for view in views_of(table).values()}
     batch = store.batch()
     for gap in lost:
@@ -159,8 +159,8 @@ def _readable(store: Store, space: str) -> Iterator[tuple[bytes, bytes] | Lost]:
                 yield pair
             return
         except DamagedData:
-            behind = last + b"\x00" if last else b""
-            again = _first_readable(lambda key: _key_from(store, space, key), max(start, behind))
+            begin = last + b"\x00" if last else b""
+            again = _first_readable(lambda key: _key_from(store, space, key), max(start, begin))
             yield Lost(space, last, again)
             if again is None:
                 return
@@ -168,13 +168,13 @@ def _readable(store: Store, space: str) -> Iterator[tuple[bytes, bytes] | Lost]:
 
 
 def _key_from(store: Store, space: str, key: bytes) -> bytes | None:
-    """What a reader that begins at ``key`` comes to; None: the end.  DamagedData."""
+    """Return the key and value that a reader from ``key`` on comes to; None at the end.  Raises DamagedData."""
     pair = next(iter(store.scan(space, key, None)), None)
     return pair[0] if pair is not None else None
 
 
 def _first_readable(key_from: Callable[[bytes], bytes | None], after: bytes) -> bytes | None:
-    """A key that is there and readable, beyond ``after``: the first that steps and halving find; None: none is.
+    """Return a readable key beyond ``after``: the first that steps and halving find; None if there is none.
 
     ``bad`` is always damaged, ``high`` never: between them lies an end of the damage.
     """

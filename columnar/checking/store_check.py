@@ -90,7 +90,7 @@ class StoreCheck:
         return None
 
     def _catalogue_region(self) -> None:
-        """Its other spaces too: an opening reads them, and ends where a block of them is damaged."""
+        """Check the other spaces of the catalogue too: an opening reads them, and fails if a block is damaged."""
         store = self._engine.open_reading(self._folders.path(META))
         try:
             info = RegionInfo(META_SCHEMA.name, META_REGION_ID)
@@ -158,7 +158,7 @@ class StoreCheck:
 
 
 def folders_nobody_names(names: list[str], catalogue: Catalogue) -> list[str]:
-    """Of the entries of ``regions``."""
+    """Return the entries of ``regions`` that the catalogue does not name."""
     known = {META}
     for entry in catalogue.tables.values():
         known.update(info.encoded for info in entry.regions)
@@ -174,7 +174,7 @@ def say_orphans(report: Report, names: list[str]) -> None:
 
 
 def check_snapshots(data: str, report: Report) -> None:
-    """Each file of each snapshot against its checksum."""
+    """Compare each file of each snapshot with its checksum."""
     folder = os.path.join(data, SNAPSHOTS)
     for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
         path = os.path.join(folder, name, MANIFEST)
@@ -184,8 +184,8 @@ def check_snapshots(data: str, report: Report) -> None:
             continue
         report.totals.snapshots += 1
         try:
-            with open(path, "rb") as held:
-                manifest = snapshot_manifest.from_json(held.read(), path)
+            with open(path, "rb") as manifest_file:
+                manifest = snapshot_manifest.from_json(manifest_file.read(), path)
             for region in manifest.regions:
                 for file, facts in region.files.items():
                     check_file(os.path.join(folder, name, region.folder, file), facts.size_bytes, facts.sha256)
@@ -194,7 +194,7 @@ def check_snapshots(data: str, report: Report) -> None:
 
 
 def newest_ms(engine: Engine, path: str, table: Table) -> int:
-    """The highest timestamp in a store."""
+    """Return the highest timestamp in a store."""
     store = engine.open_reading(path)
     try:
         return max((cell.timestamp for cell in cells_of(store, views_of(table), 0)), default=0)

@@ -84,7 +84,7 @@ class Admin:
         *,
         splits: Sequence[Name] = (),
     ) -> None:
-        """One region, or one more than there are ``splits`` (``hex_splits``, ``uniform_splits`` make some)."""
+        """Create a table of ``len(splits) + 1`` regions; ``hex_splits`` and ``uniform_splits`` make split points."""
         self._connection.call(
             "columnarCreateTable",
             _bytes(table),
@@ -113,7 +113,7 @@ class Admin:
         drop: Iterable[Name] = (),
         attributes: Attributes | None = None,
     ) -> None:
-        """All of it or nothing, while the table serves.
+        """Change the table while it serves: all of it or nothing.
 
         ``change`` touches only the attributes it names; None as a value, there and in ``attributes``,
         means the default.
@@ -139,7 +139,7 @@ class Admin:
         self._connection.call("disableTable", _bytes(table))
 
     def drop(self, table: Name, *, disable: bool = False) -> None:
-        """``disable``: an enabled table too, in one step: if it is refused, the table stays enabled.
+        """Drop a table; with ``disable`` an enabled one too, in one step: if that is refused, the table stays enabled.
 
         Without it an enabled table is refused, as in HBase.
         """
@@ -149,7 +149,7 @@ class Admin:
         """Remove all rows at once; how many regions they were in.
 
         ``enable``: a disabled table is enabled by the same step, as in HBase; else it stays disabled.
-        Refused where somebody must hear of each row (a trigger, CHANGE_LOG, DELETE_MARKERS).
+        Refused if somebody must hear of each row (a trigger, CHANGE_LOG, DELETE_MARKERS).
         """
         return int(self._connection.call("columnarTruncateTable", _bytes(table), preserve_splits, enable))
 
@@ -163,7 +163,7 @@ class Admin:
     ) -> int | None:
         """Remove the rows from ``start`` to ``stop``, not with it; empty is the table's end.
 
-        How many there were; None where the range went whole and nobody counted.  Repeat it after a failure.
+        How many there were; None if the range went whole and nobody counted.  Repeat it after a failure.
         """
         row, counted = _bytes(start), None
         while True:
@@ -196,7 +196,7 @@ class Admin:
         ]
 
     def flush(self, table_or_region: Name) -> None:
-        """What is in memory, to files.  A region by its full or its encoded name."""
+        """Write memory to files.  A region by its full or its encoded name."""
         self._connection.call("columnarFlush", _bytes(table_or_region))
 
     def compact(self, table_or_region: Name) -> None:
@@ -213,14 +213,14 @@ class Admin:
         self._connection.call("columnarCreateNamespace", _bytes(name), _configuration(configuration or {}))
 
     def alter_namespace(self, name: Name, change: Attributes) -> None:
-        """Touch only the keys that are named; None as a value takes a key away."""
+        """Change only the keys that are named; None as a value removes a key."""
         self._connection.call("columnarAlterNamespace", _bytes(name), _configuration(change))
 
     def namespace_configuration(self, name: Name) -> dict[str, str]:
         return _read_texts(self._connection.call("columnarDescribeNamespace", _bytes(name)))
 
     def drop_namespace(self, name: Name) -> None:
-        """Only an empty one."""
+        """Drop a namespace, which must be empty."""
         self._connection.call("columnarDropNamespace", _bytes(name))
 
     def namespaces(self) -> list[bytes]:
@@ -239,7 +239,7 @@ def _text(value: Any) -> str:
 
 
 def _texts(given: Attributes) -> dict[str, str]:
-    """Attributes as the wire has them: text, empty for the default."""
+    """Return attributes as the wire has them: text, empty for the default."""
     return {_HAPPYBASE_NAMES.get(name, attribute_name(name)): _sent(value) for name, value in given.items()}
 
 

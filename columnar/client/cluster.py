@@ -146,7 +146,7 @@ class ClusterAdmin:
         return RowLocation(_location(found.region), server, _texts(found.remarks), decisions)
 
     def transitions(self) -> list[Transition]:
-        """Longest first."""
+        """Return the transitions, the longest first."""
         return [
             Transition(
                 _text(one.kind),
@@ -163,13 +163,13 @@ class ClusterAdmin:
         ]
 
     def decisions(self) -> list[Decision]:
-        """The last 200, newest first."""
+        """Return the last 200 decisions, newest first."""
         return [_decision(one) for one in self._connection.call("columnarDecisions")]
 
     # --- changes: each returns when it is done -----------------------------------------------------
 
     def move(self, region: bytes, server: str = "", *, dry_run: bool = False) -> ClusterChange:
-        """``server`` empty: the master chooses."""
+        """Move a region; if ``server`` is empty the master chooses."""
         return self._change("columnarMove", region, server, dry_run)
 
     def assign(self, region: bytes, *, dry_run: bool = False) -> ClusterChange:
@@ -190,7 +190,7 @@ class ClusterAdmin:
         return self._change("columnarBalance", dry_run)
 
     def switch(self, what: str, on: bool, *, dry_run: bool = False) -> ClusterChange:
-        """``what``: balancer or auto-split."""
+        """Switch ``what``: balancer or auto-split."""
         return self._change("columnarSwitch", what, on, dry_run)
 
     # --- over the private socket of a supervisor, or with a client certificate ---------------------

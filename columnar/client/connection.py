@@ -81,7 +81,7 @@ class Connection(_HappybaseConnection):
         self.close()
 
     def _refresh_thrift_client(self) -> None:
-        """All that happybase does here, over a socket of ours."""
+        """Do what happybase does in this place, over a socket of ours."""
         self.transport = self._transport_class(self._socket())
         protocol = self._protocol_class(self.transport, decode_response=False)
         self.client = _Client(Hbase, protocol)
@@ -89,7 +89,7 @@ class Connection(_HappybaseConnection):
         self._is_columnar: bool | None = None
 
     def _socket(self) -> StoreSocket:
-        """Not yet open."""
+        """Return a socket that is not yet open."""
         if self._tls is not None:
             return TlsSocket(self._tls, self.host, self.port, socket_timeout=self.timeout)
         if self._unix_socket:
@@ -129,14 +129,14 @@ class Connection(_HappybaseConnection):
         attributes: Mapping[str, str] | None = None,
         splits: Sequence[bytes] = (),
     ) -> None:
-        """As happybase; with ``attributes`` of the table or ``splits`` that of ``admin``, with its defaults."""
+        """Create a table as happybase; with ``attributes`` of the table or ``splits`` as ``admin``, by its defaults."""
         if not attributes and not splits:
             super().create_table(name, families)
             return
         self.admin.create_table(self._table_name(name), families, attributes, splits=splits)
 
     def delete_table(self, name: bytes | str, disable: bool = False) -> None:
-        """As happybase; with ``disable`` in one step: if the drop is refused, the table stays enabled."""
+        """Delete a table as happybase; with ``disable`` in one step: after a refused drop the table stays enabled."""
         if not disable:
             super().delete_table(name)
             return
@@ -146,7 +146,7 @@ class Connection(_HappybaseConnection):
             self._disable_and_delete(name)
 
     def _disable_and_delete(self, name: bytes | str) -> None:
-        """A plain HBase has a call for each: after a refused drop an enabled table is enabled again."""
+        """Disable and drop at a plain HBase, a call each; after a refused drop an enabled table is enabled again."""
         was_enabled = self.is_table_enabled(name)
         if was_enabled:
             self.disable_table(name)
@@ -158,11 +158,11 @@ class Connection(_HappybaseConnection):
             raise
 
     def status(self) -> Any:
-        """The server's StatusReport: version, tables with sizes, open regions, requests by method."""
+        """Return the server's StatusReport: version, tables with sizes, open regions, requests by method."""
         return self.call("columnarStatus")
 
     def flows(self) -> str:
-        """The graph of flows as JSON (docs/operations.md)."""
+        """Return the graph of flows as JSON (docs/operations.md)."""
         found = self.call("columnarFlows")
         return found.decode() if isinstance(found, bytes) else str(found)
 

@@ -86,7 +86,7 @@ DECLARED: Final = tuple(_OURS)  # for ``except``
 
 
 def as_ours(error: Any) -> Exception:
-    """The error that a store declared, as the class that says its message; any other error as it is."""
+    """Return the error that a store declared, as the class of its message; any other error as it is."""
     made = _OURS.get(type(error))
     found: Exception = error if made is None else made(error.message)
     return found
@@ -114,7 +114,7 @@ class NotYet(Exception):
 
 
 def hbase_class(error: Exception) -> str:
-    """The HBase exception class that a server's message begins with, or an empty string."""
+    """Return the HBase exception class that a server's message begins with, or an empty string."""
     message = getattr(error, "message", b"") or b""
     text = message.decode(errors="replace") if isinstance(message, bytes) else str(message)
     head = text.partition(":")[0]

@@ -36,18 +36,18 @@ class SnapshotAdministration:
     _connection: Connection
 
     def take_snapshot(self, name: str, table: bytes) -> Snapshot:
-        """The table serves meanwhile; each row is consistent, the whole not more than that."""
+        """Take a snapshot while the table serves; each row is consistent, the whole not more than that."""
         return _snapshot(self._connection.call("columnarSnapshotTake", name, table))
 
     def list_snapshots(self) -> list[Snapshot]:
         return [_snapshot(one) for one in self._connection.call("columnarSnapshotList")]
 
     def clone_snapshot(self, name: str, table: bytes) -> None:
-        """A new table with the snapshot's schema and rows, without triggers."""
+        """Make a table with the snapshot's schema and rows, without triggers."""
         self._connection.call("columnarSnapshotClone", name, table)
 
     def restore_snapshot(self, name: str) -> None:
-        """The table becomes what it was; what was written since is gone.  Refused where triggers watch it."""
+        """Restore the table to the snapshot; later writes are gone.  Refused if triggers watch the table."""
         self._connection.call("columnarSnapshotRestore", name)
 
     def delete_snapshot(self, name: str) -> None:
@@ -55,9 +55,9 @@ class SnapshotAdministration:
 
     @contextmanager
     def staged(self, what: str, table: bytes = b"") -> Iterator[StagedFolder]:
-        """A folder of the server, ours until the end of the block: ``copy`` of a table, ``everything`` or ``empty``.
+        """Yield a folder of the server, ours until the block ends: ``copy`` of a table, ``everything`` or ``empty``.
 
-        HostError where the server is another machine, or its folder belongs to somebody else.
+        Raises HostError if the server is another machine, or its folder belongs to another user.
         """
         answer = self._connection.call("columnarStage", what, table)
         folder = StagedFolder(_text(answer.token), _text(answer.folder))
@@ -76,7 +76,7 @@ class SnapshotAdministration:
             self._connection.call("columnarStageRelease", folder.token)
 
     def adopt_staged(self, folder: StagedFolder, table: bytes) -> None:
-        """A new table out of the regions in ``folder``."""
+        """Make a table of the regions in ``folder``."""
         self._connection.call("columnarStageAdopt", folder.token, table)
 
 

@@ -7,12 +7,12 @@ from columnar.model import presplit
 
 
 def hex_splits(ranges: int) -> list[bytes]:
-    """For keys that begin with lower-case hexadecimal digits, as an MD5 does: ``10000000``, ``20000000``, ..."""
+    """Split keys that begin with lower-case hexadecimal digits, as an MD5 does: ``10000000``, ``20000000``, ..."""
     with wrong_arguments():
         return presplit.hex_splits(ranges)
 
 
 def uniform_splits(ranges: int) -> list[bytes]:
-    """For keys whose first bytes take all values equally often: a hash as it is, a random number."""
+    """Split keys whose first bytes take all values equally often: a hash as it is, a random number."""
     with wrong_arguments():
         return presplit.uniform_splits(ranges)

@@ -126,7 +126,7 @@ class Table(_HappybaseTable):
     def check_and_mutate(
         self, row: bytes, conditions: Sequence[Expect], operations: Sequence[Operation]
     ) -> CheckResult:
-        """If all conditions are met all operations are applied, in the order given, as one step; else nothing is.
+        """Apply all operations, in the order given, as one step, if all conditions are met; else nothing.
 
         Returns after the fsync.  IllegalArgument, IOError as happybase; NotColumnar on a plain HBase.
         """
@@ -144,11 +144,11 @@ class Table(_HappybaseTable):
     def check_and_mutate_rows(
         self, rows: Mapping[bytes, tuple[Sequence[Expect], Sequence[Operation]]]
     ) -> dict[bytes, CheckResult]:
-        """``check_and_mutate`` of several rows, each of them one step; mostly in one call, with one fsync.
+        """Do ``check_and_mutate`` for several rows, each of them one step; mostly in one call, with one fsync.
 
         After an error some rows may be written.  IllegalArgument, IOError as happybase; NotColumnar on a plain HBase.
         """
-        asked = [
+        sent = [
             columnar.CheckedRow(
                 row=row,
                 conditions=[_condition(one) for one in conditions],
@@ -157,9 +157,9 @@ class Table(_HappybaseTable):
             for row, (conditions, operations) in rows.items()
         ]
         try:
-            answers = self.connection.call("columnarCheckAndMutateRows", self.name, asked)
+            answers = self.connection.call("columnarCheckAndMutateRows", self.name, sent)
         except NotColumnar:  # or a Columnar of before
-            answers = [columnar.CheckedRowResult() for _ in asked]
+            answers = [columnar.CheckedRowResult() for _ in sent]
         return {
             row: self.check_and_mutate(row, *rows[row]) if answer.result is None else _check_result(answer.result)
             for row, answer in zip(rows, answers, strict=True)
@@ -175,17 +175,17 @@ class Table(_HappybaseTable):
         limit: int = 1_000,
         reverse: bool = False,
     ) -> list[tuple[bytes, bytes]]:
-        """(qualifier, value) of cells of one family, from ``start`` up to ``stop`` and not with it (empty: no bound).
+        """Return (qualifier, value) of cells of one family, from ``start`` up to ``stop``, exclusive (empty: no bound).
 
         In the order of qualifiers, or with ``reverse`` from the last on.  At most ``limit`` (10,000), and fewer where
         they have over 4 MiB: none says that there are none.  The cost is that of the answer, however wide the row is.
         """
         found = self.connection.call("columnarRowSlice", self.name, row, family, start, stop, limit, reverse)
         cut = len(family.removesuffix(b":")) + 1
-        return [(one.columnName[cut:], one.cell.value) for held in found for one in held.sortedColumns]
+        return [(one.columnName[cut:], one.cell.value) for row_result in found for one in row_result.sortedColumns]
 
     def members(self, row: bytes, family: bytes = b"m") -> dict[bytes, MemberCell]:
-        """The sources that give to the row (``Contribute``); those that were withdrawn are not among them."""
+        """Return the sources that give to the row (``Contribute``); those that were withdrawn are not among them."""
         prefix = family + b":"
         found = {}
         for column, value in self.row(row, columns=[family]).items():
@@ -197,11 +197,11 @@ class Table(_HappybaseTable):
         return found
 
     def mutate(self, row: bytes, operations: Sequence[Operation]) -> CheckResult:
-        """``check_and_mutate`` without conditions."""
+        """Do ``check_and_mutate`` without conditions."""
         return self.check_and_mutate(row, (), operations)
 
     def mutate_rows(self, rows: Mapping[bytes, Sequence[Operation]]) -> None:
-        """Many rows in one call, each of them one step; returns when all are on disk.
+        """Write many rows in one call, each of them one step; returns when all are on disk.
 
         After an error some rows may be written.  IllegalArgument, IOError as happybase; NotColumnar on a plain HBase.
         """

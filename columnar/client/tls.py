@@ -23,7 +23,7 @@ class ClientTls:
     key: str = ""
 
     def context(self) -> ssl.SSLContext:
-        """HostError where a file cannot be used."""
+        """Make the context.  Raises HostError if a file cannot be used."""
         if bool(self.cert) != bool(self.key):
             raise WrongArgument("a client's certificate and its key go together: give both files, or none")
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # it verifies certificate and name
@@ -38,7 +38,7 @@ class ClientTls:
 
 
 def given(tls: ClientTls | ssl.SSLContext | bool | None, ca: str, cert: str, key: str) -> ssl.SSLContext | None:
-    """What the arguments of ``Connection`` mean; None: plain TCP."""
+    """Return the meaning of the arguments of ``Connection`` mean; None: plain TCP."""
     if isinstance(tls, ssl.SSLContext):
         return tls
     if isinstance(tls, ClientTls):

@@ -132,11 +132,11 @@ class Triggers:
         )
 
     def register(self, registration: Registration) -> None:
-        """As ``add``; a number of 0 means the server's default."""
+        """Add a trigger as ``add``; a number of 0 means the server's default."""
         self._connection.call("columnarTriggerAdd", spec_of(registration))
 
     def sync(self, declared: Sequence[Registration], removed: Sequence[str] = ()) -> None:
-        """Have the triggers of a module as it declares them; ``removed``: those of an earlier sync that are to go."""
+        """Make the triggers of a module as it declares them; ``removed``: those of an earlier sync that are to go."""
         self._connection.call("columnarTriggerSync", [spec_of(one) for one in declared], list(removed))
 
     def reload(self) -> None:
@@ -163,7 +163,7 @@ class Triggers:
         return [_letter(one) for one in self._connection.call("columnarDeadLetters", name, limit)]
 
     def show_dead(self, name: str, row: bytes = b"", limit: int = 1) -> list[DeadLetter]:  # type: ignore[valid-type]
-        """Dead letters of a trigger with their changes, of one row or of any; 10 at most."""
+        """Return dead letters of a trigger with their changes, of one row or of any; 10 at most."""
         return [_letter(one) for one in self._connection.call("columnarTriggerDeadShow", name, row, limit)]
 
     def retry(self, name: str, row: bytes = b"", *, as_it_was: bool = False) -> int:

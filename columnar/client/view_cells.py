@@ -65,7 +65,7 @@ class Side:
     # --- totals ------------------------------------------------------------------------------------
 
     def group(self, key: Key, rows: Iterable[Mapping[bytes, bytes]]) -> Group:
-        """``rows``: the cells of the rows into which the group is spread, by column."""
+        """Return the group.  ``rows``: the cells of the rows into which it is spread, by column."""
         totals = dict.fromkeys(self._columns, 0)
         for cells in rows:
             for name, column in self._columns.items():
@@ -83,15 +83,15 @@ class Side:
     # --- members -----------------------------------------------------------------------------------
 
     def member(self, qualifier: bytes, value: bytes) -> Member | None:
-        """None: it was withdrawn.  DamagedData."""
-        held = unpack(value)
-        if held.is_gone:
+        """Return the member; None if it was withdrawn.  Raises DamagedData."""
+        unpacked = unpack(value)
+        if unpacked.is_gone:
             return None
-        order = self._order_of(held.order) if held.ordered else None
-        return Member(qualifier[len(self.letter) :], self.name, order, dict(held.carried), qualifier)
+        order = self._order_of(unpacked.order) if unpacked.ordered else None
+        return Member(qualifier[len(self.letter) :], self.name, order, dict(unpacked.carried), qualifier)
 
     def ordered(self, qualifier: bytes, value: bytes) -> Member:
-        """A member as it stands in the order.  DamagedData."""
+        """Return a member as it stands in the order.  Raises DamagedData."""
         order, member = split_order_qualifier(qualifier)
         row = member[len(self.letter) :]
         return Member(row, self.name, self._order_of(order), dict(unpack_carried(value)), qualifier)
@@ -117,7 +117,7 @@ def _scaled(total: int, number: Number) -> Figure:
 
 
 def rows_of(view: View, key: Key) -> list[bytes]:
-    """The rows of the view's table that contain the group.  IllegalArgument: the key has too few parts, or too many."""
+    """Return the rows of the view's table with the group.  Raises IllegalArgument at a wrong number of key parts."""
     parts = (key,) if isinstance(key, bytes) else tuple(key)
     wanted = len(view.source.key)
     if len(parts) != wanted:
@@ -131,13 +131,13 @@ def rows_of(view: View, key: Key) -> list[bytes]:
 
 
 def key_of(view: View, row: bytes) -> Key:
-    """The group of a row of the view's table.  DamagedData: it is none of the view's."""
+    """Return the group of a row of the view's table.  Raises DamagedData if the row is none of the view's."""
     parts = parted(row, view.key_parts)[: len(view.source.key)]
     return parts[0] if len(parts) == 1 else parts
 
 
 def prefix_of(view: View, prefix: Key) -> bytes:
-    """The beginning of rows whose keys begin so; the last of several parts is the one that is cut.  IllegalArgument."""
+    """Return the prefix of rows whose keys begin so; only the last part may be cut.  Raises IllegalArgument."""
     parts = (prefix,) if isinstance(prefix, bytes) else tuple(prefix)
     if not 1 <= len(parts) <= len(view.source.key):
         raise WrongArgument(f"a prefix of keys of view {view.name} has 1 to {len(view.source.key)} parts")
@@ -145,7 +145,7 @@ def prefix_of(view: View, prefix: Key) -> bytes:
 
 
 def merged(pages: Sequence[Sequence[Member]], limit: int) -> list[Member]:
-    """The first members of a group, out of the first ones of each of its rows."""
+    """Merge the first members of each row of a group into the first members of the group."""
     return sorted((one for page in pages for one in page), key=_place)[:limit]
 
 

@@ -52,7 +52,7 @@ class ViewReader:
     # --- groups ------------------------------------------------------------------------------------
 
     def get(self, group: Key, *, extremes: bool = True, after: str = "", timeout_ms: int = WAIT_MS) -> Group:
-        """A group's totals; of a group that is not there all are 0.
+        """Return a group's totals; those of a missing group are 0.
 
         ``extremes``: ``lowest`` and ``highest`` too, two more reads where the view has an order.  ``after``: the token
         of a write (``CheckResult.sequence``) that must be in it.  NotYet: it was not within ``timeout_ms``.
@@ -64,7 +64,7 @@ class ViewReader:
         return self._group(table, view, sides_of(view)[0], group, extremes=extremes)
 
     def sides(self, group: Key, *, after: str = "", timeout_ms: int = WAIT_MS) -> tuple[Group, Group]:
-        """The two sides of a join's group, the left one first."""
+        """Return the two sides of a join's group, the left one first."""
         view, table = self._at(after, timeout_ms)
         left, right = self._two_sides(view)
         return self._group(table, view, left, group), self._group(table, view, right, group)
@@ -78,7 +78,7 @@ class ViewReader:
         written: str = "",
         timeout_ms: int = WAIT_MS,
     ) -> list[Group]:
-        """Groups whose keys begin with ``prefix``, ascending, beyond ``after``; without extremes.
+        """Return groups whose keys begin with ``prefix``, ascending, beyond ``after``; without extremes.
 
         A prefix of several parts is whole but for its last one: ``(b"alice", b"")`` is all of ``alice``.  Groups of a
         join are left sides; ``sides`` has the other.  ``written``: the token of a write that must be in them (``get``).
@@ -96,17 +96,17 @@ class ViewReader:
         if stop is not None and start >= stop:
             return
         found = table.scan(row_start=start, row_stop=stop, columns=[TOTALS], batch_size=SCANNED_ROWS)
-        held: tuple[Key, list[dict[bytes, bytes]]] | None = None
+        current: tuple[Key, list[dict[bytes, bytes]]] | None = None
         for row, cells in found:
             key = key_of(view, row)
-            if held is not None and held[0] == key:
-                held[1].append(cells)
+            if current is not None and current[0] == key:
+                current[1].append(cells)
                 continue
-            if held is not None:
-                yield held
-            held = key, [cells]
-        if held is not None:
-            yield held
+            if current is not None:
+                yield current
+            current = key, [cells]
+        if current is not None:
+            yield current
 
     def _group(self, table: Table, view: View, side: Side, key: Key, *, extremes: bool = True) -> Group:
         rows = rows_of(view, key)
@@ -130,7 +130,7 @@ class ViewReader:
         written: str = "",
         timeout_ms: int = WAIT_MS,
     ) -> list[Member]:
-        """Members by source row, beyond ``after``, the last one of the page before.
+        """Return members by source row, beyond ``after``, the last one of the page before.
 
         ``side``: of a join, ``left`` or ``right``; ``left`` where nothing is said.  ``written``: as in
         ``groups``.
@@ -148,7 +148,9 @@ class ViewReader:
         written: str = "",
         timeout_ms: int = WAIT_MS,
     ) -> list[Member]:
-        """The first members by the view's order, each with what it carries.  IllegalArgument: the view has no order.
+        """Return the first members by the view's order, each with what it carries.
+
+        Raises IllegalArgument if the view has no order.
 
         ``written``: as in ``groups``.
         """
@@ -161,7 +163,7 @@ class ViewReader:
     def pairs(
         self, group: Key, kind: Kind = "inner", *, written: str = "", timeout_ms: int = WAIT_MS
     ) -> Iterator[Pair]:
-        """Each member of the left side with each of the right one, by their rows.
+        """Yield each member of the left side with each of the right one, by their rows.
 
         ``left``: a left member without any right one comes with None; ``outer``: a right one without a left one, too.
         ``written``: as in ``groups``; waited for with the first pair.

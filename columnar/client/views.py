@@ -41,7 +41,7 @@ class Views:
     # --- declaring -----------------------------------------------------------------------------------
 
     def add(self, view: View) -> None:
-        """Declare a view: from now on it follows its sources, and the rows that are there are shown to it meanwhile.
+        """Declare a view: from now on it follows its sources, and existing rows are backfilled meanwhile.
 
         Adding the very same view again changes nothing; another one under a name that is taken is an IllegalArgument.
         ``wait`` returns when it is built.
@@ -51,15 +51,15 @@ class Views:
         self._connection.call("columnarViewAdd", definition)
 
     def drop(self, name: str) -> None:
-        """The view, all its generations and their tables are gone."""
+        """Drop the view, all its generations and their tables."""
         self._connection.call("columnarViewDrop", name)
 
     def list(self) -> list[ViewStatus]:
-        """All generations of all views, by name."""
+        """Return all generations of all views, by name."""
         return [_status(one) for one in self._connection.call("columnarViewList")]
 
     def status(self, name: str) -> ViewStatus:
-        """The status of the generation that readers see.  IllegalArgument: there is no such view."""
+        """Return the status of the generation that readers see.  Raises IllegalArgument if there is no such view."""
         found = next((one for one in self.list() if one.name == name and one.role == "live"), None)
         if found is None:
             raise WrongArgument(f"there is no view {name}; columnar view list shows those there are")
@@ -89,7 +89,7 @@ class Views:
         return _text(live), _text(kept)
 
     def check(self, name: str, *, repair: bool = False) -> CheckReport:
-        """Prove that the view equals its tables; with ``repair`` set right what is wrong.
+        """Prove that the view equals its tables; with ``repair`` repair differences.
 
         Reads both sides once, while writers write: the connection's ``timeout`` must allow for that.
         """
@@ -121,7 +121,7 @@ class Definitions:
         self._until_s = 0.0
 
     def __call__(self) -> tuple[View, str]:
-        """The view, and the name by which this generation of it is read.  IllegalArgument: there is none to be read."""
+        """Return the view, and the name of its generation for reads.  Raises IllegalArgument if none can be read."""
         now_s = self._clock()
         if self._known is None or now_s >= self._until_s:
             status = self._views.status(self._name)

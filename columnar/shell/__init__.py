@@ -1,1 +1,1 @@
-"""What a person at a terminal types: the subcommands that talk to a server, and how they show things."""
+"""The commands of a person at a terminal: the subcommands that talk to a server, and how they show things."""

@@ -192,8 +192,8 @@ def delete_rows(server: Server, table: str, start: str, stop: str, prefix: str, 
       columnar delete-rows pages --prefix draft/ --yes
       columnar delete-rows pages --all
     """
-    ways = [bool(start or stop), bool(prefix), everything]
-    if sum(ways) != 1:
+    ranges = [bool(start or stop), bool(prefix), everything]
+    if sum(ranges) != 1:
         raise Misused("say which rows: --start and --stop, --prefix, or --all")
     first, last = typed(start or prefix), typed(stop)
     if prefix:
@@ -265,7 +265,7 @@ def _show_located(server: Server, located: list[RegionLocation]) -> None:
 
 
 def _place(place: RegionLocation | None, has_servers: bool) -> tuple[object, ...]:
-    """The columns that only a store of several servers has."""
+    """Return the columns that only a store of several servers has."""
     if not has_servers:
         return ()
     return (place.server or "-", place.epoch) if place is not None else ("-", "-")

@@ -55,12 +55,12 @@ def _lags(server: Server, table: str) -> list[str] | None:
     """Triggers that lag on the table: its writers may be slowed for them.  None: servers know them alone."""
     if server.unix_socket:
         return None
-    told = []
+    lagging = []
     for one in server.connection.triggers.list():
         if readable(one.table) != table or not (one.lag_changes or one.state != "running"):
             continue
-        told.append(f"trigger {one.name} is {one.state}, {one.lag_changes} changes behind ({one.lag_seconds:.1f} s)")
-    return told
+        lagging.append(f"trigger {one.name} is {one.state}, {one.lag_changes} changes behind ({one.lag_seconds:.1f} s)")
+    return lagging
 
 
 def _row_facts(found: RowLocation, for_people: bool) -> dict[str, object]:

@@ -42,12 +42,12 @@ class CommandCompleter(Completer):
         last, begin = typed.last, typed.begin
         if last.startswith("--") and "=" in last and not typed.quote:
             begin += last.index("=") + 1  # the option stays, its value is completed
-        behind = begin - len(document.text_before_cursor)
+        offset = begin - len(document.text_before_cursor)
         for item in self._items(words, last):
             if item.type in ("file", "dir"):
                 yield from _paths(item, last, complete_event)
             else:
-                yield Completion(_as_typed(item.value, typed), behind, item.value, display_meta=_help_of(item))
+                yield Completion(_as_typed(item.value, typed), offset, item.value, display_meta=_help_of(item))
 
     def _items(self, words: list[str], last: str) -> list[CompletionItem]:
         found = ShellComplete(self._root, {"obj": self._session}, NAME, "")

@@ -35,12 +35,12 @@ def completion(ctx: click.Context, shell: str) -> None:
     click.echo(found(ctx.find_root().command, {}, "columnar", "_COLUMNAR_COMPLETE").source())
 
 
-def completing(*kinds: str, behind: str = "") -> Complete:
-    """Names of these kinds (``store_names.KINDS``), each followed by ``behind``; after a comma the next one."""
+def completing(*kinds: str, suffix: str = "") -> Complete:
+    """Return names of these kinds (``store_names.KINDS``), each followed by ``suffix``; after a comma the next one."""
 
     def complete(ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
         before, comma, last = incomplete.rpartition(",")
-        names = [name + behind for kind in kinds for name in names_in_store(ctx, kind)]
+        names = [name + suffix for kind in kinds for name in names_in_store(ctx, kind)]
         return _items(names, before + comma, last)
 
     return complete
@@ -60,7 +60,7 @@ def _items(names: Iterable[str], before: str, last: str) -> list[CompletionItem]
 
 
 def names_in_store(ctx: click.Context, kind: str) -> list[str]:
-    """The names, of the command's table where the kind is part of one; none where no store answers at once."""
+    """Return the names, of the command's table where the kind is part of one; none if no store answers at once."""
     from columnar.shell.connecting import DEFAULT_STORE
     from columnar.shell.session import session_of
     from columnar.shell.store_names import StoreNames
@@ -76,7 +76,7 @@ def names_in_store(ctx: click.Context, kind: str) -> list[str]:
 
 
 def _table_of(ctx: click.Context) -> str:
-    """The table that the command names; '' where it names none.
+    """Return the table that the command names; '' if it names none.
 
     While an option lacks its value, click has parsed no arguments: they stand in ``args`` as they were typed.
     """
@@ -98,4 +98,4 @@ def _tls_of(given: dict[str, Any]) -> ClientTls | None:
 
 
 table_argument = click.argument("table", shell_complete=completing("table"))
-complete_column = completing("family", behind=":")
+complete_column = completing("family", suffix=":")

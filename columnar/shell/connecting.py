@@ -65,7 +65,7 @@ class Unreachable(Refused):
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """What a command works with."""
+    """The means of a command."""
 
     connection: Connection
     output: Output
@@ -207,7 +207,7 @@ def _had_begun(error: Exception) -> bool:
 
 
 def _meant(connection: Connection, error_class: str, arguments: dict[str, Any]) -> str | None:
-    """What to write instead; of the server's names, in another call: only after a refusal."""
+    """Return what to write instead; of the server's names, in another call: only after a refusal."""
     try:
         if error_class == "TableNotFoundException":
             return table_meant(arguments, [readable(name) for name in connection.tables()])

@@ -92,7 +92,7 @@ def _run_script(file: str | None, text: str | None, commands: Commands, keep_goi
 
 
 def _tolerant(source: TextIO) -> TextIO:
-    """Bytes that are no text are kept as they are, as in arguments."""
+    """Keep bytes that are no text as they are, as in arguments."""
     if isinstance(source, io.TextIOWrapper):
         source.reconfigure(errors="surrogateescape")
     return source

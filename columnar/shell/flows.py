@@ -28,6 +28,6 @@ def flows(server: Server) -> None:
     if server.output.as_json:
         server.output.json(json.loads(text))
         return
-    looks, silent = flow_status.from_json(text)
-    click.echo(flow_status.drawing_of(looks), nl=False)
+    flows, silent = flow_status.from_json(text)
+    click.echo(flow_status.drawing_of(flows), nl=False)
     remark_on_silent(silent)

@@ -57,14 +57,14 @@ def _number(value: Value) -> str:
 
 
 def _texts(value: Value) -> list[str]:
-    """A text alone, or a list of texts."""
+    """Return a text alone, or a list of texts."""
     if isinstance(value, Sequence) and not isinstance(value, bytes):
         return [_text(one) for one in value]
     return [_text(value)]
 
 
 def _plain(call: Call, least: int, most: int) -> list[str]:
-    """All arguments, none of them a hash or a list."""
+    """Return all arguments, none of them a hash or a list."""
     if not least <= len(call.arguments) <= most:
         count = str(least) if least == most else f"{least} to {most}"
         raise NotUnderstood(f"{call.verb} takes {count} arguments")
@@ -78,7 +78,7 @@ def _parted(call: Call, texts: int) -> tuple[list[Value], dict[str, Value]]:
 
 
 def _options(given: Mapping[str, Value]) -> dict[str, Value]:
-    """A hash by the names of options, which may be written in small letters."""
+    """Return a hash by the names of options, which may be written in small letters."""
     return {attribute_name(key): value for key, value in given.items()}
 
 
@@ -98,7 +98,7 @@ def _as_typed(call: Call, texts: int) -> tuple[list[Value], dict[str, Value]]:
 
 
 def _column(text: str) -> str:
-    """A column as an element of a list and before a ``=``; HBase's formatters are not taken."""
+    """Return a column as an element of a list and before a ``=``; HBase's formatters are not taken."""
     if text.count(":") > 1 and text.rpartition(":")[2].startswith(("to", "c(")):
         raise Otherwise("columns take no formatter; --as counter shows values of 8 bytes as numbers, --as hex as hex")
     return text.replace(",", "\\x2C").replace("=", "\\x3D")
@@ -174,8 +174,8 @@ def get(call: Call) -> list[str]:
     times = _times(options)
     row = _text(given[1])
     if "FILTER" in options:
-        asked = ["--columns", ",".join(map(_column, columns))] if columns else []
-        words = ["scan", _text(given[0]), "--start", row, "--stop", row + "\\x00", *asked, *times, *_filter(options)]
+        chosen = ["--columns", ",".join(map(_column, columns))] if columns else []
+        words = ["scan", _text(given[0]), "--start", row, "--stop", row + "\\x00", *chosen, *times, *_filter(options)]
     else:
         words = ["get", _text(given[0]), row, *map(_unformatted, columns), *times]
     _nothing_left(options, "get --help shows the options")
@@ -287,7 +287,7 @@ def _bytes(value: Value) -> bytes:
 
 
 def _path(value: Value) -> str:
-    """The name of a file as it is, and no option at its beginning."""
+    """Return the name of a file as it is, and no option at its beginning."""
     path = _bytes(value).decode("utf-8", "surrogateescape")
     return "./" + path if path.startswith("-") else path
 

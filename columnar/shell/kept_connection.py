@@ -49,11 +49,11 @@ class KeptConnection:
         self._release(opened, store, tls)
 
     def _taken(self, store: str, tls: ClientTls | None) -> Opened:
-        held, self._idle_connection = self._idle_connection, None
-        if held is not None:
-            if self._where == (store, tls) and not _has_ended(held[0]):
-                return held
-            held[0].close()
+        idle, self._idle_connection = self._idle_connection, None
+        if idle is not None:
+            if self._where == (store, tls) and not _has_ended(idle[0]):
+                return idle
+            idle[0].close()
         return self._connect(store, tls)
 
     def _release(self, opened: Opened, store: str, tls: ClientTls | None) -> None:
@@ -61,9 +61,9 @@ class KeptConnection:
         self._idle_connection, self._where = opened, (store, tls)
 
     def close(self) -> None:
-        held, self._idle_connection = self._idle_connection, None
-        if held is not None:
-            held[0].close()
+        idle, self._idle_connection = self._idle_connection, None
+        if idle is not None:
+            idle[0].close()
 
 
 def _has_ended(connection: Connection) -> bool:

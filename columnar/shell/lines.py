@@ -105,13 +105,13 @@ class Statements:
         return f"the statement that begins in line {self._began} goes on"
 
     def feed(self, line: str) -> list[Statement]:
-        """The statements that end in ``line``, which is without its line end."""
+        """Return the statements that end in ``line``, which is without its line end."""
         found: list[Statement] = []
-        goes_on = self._scan(line, found)
+        continues = self._scan(line, found)
         self.line += 1
         if self._quote:
             self._add("\n")
-        elif goes_on:
+        elif continues:
             self._add("\n" if self._is_hbase else "", in_word=self._is_in_word and not self._is_hbase)
         else:
             self._finish(found)
@@ -203,7 +203,7 @@ class Statements:
 
 
 def statements_of(text: str) -> tuple[list[Statement], Statements]:
-    """All whole statements of ``text``, and the state after its last line."""
+    """Return all whole statements of ``text``, and the state after its last line."""
     reader, found = Statements(), []
     for line in text.split("\n"):
         found += reader.feed(line)
@@ -274,7 +274,7 @@ def before_cursor(text: str) -> Unfinished:
 
 
 def _last_statement(text: str) -> int:
-    """The place at which the last statement of a line begins."""
+    """Return the place at which the last statement of a line begins."""
     quote, place, begin = "", 0, 0
     while place < len(text):
         character = text[place]

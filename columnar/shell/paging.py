@@ -39,7 +39,7 @@ class Pages:
             self._pager.write(self._taken())
 
     def _height(self, line: str) -> int:
-        """Lines of the screen that it takes."""
+        """Return the number of lines of the screen that it takes."""
         return 1 + max(0, len(click.unstyle(line)) - 1) // self._columns
 
     def _taken(self) -> str:

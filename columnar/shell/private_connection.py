@@ -45,8 +45,10 @@ def with_supervisor(command: Callable[..., Any]) -> Callable[..., Any]:
     return _with_data(command, with_server(by_store), LONGEST_S)
 
 
-def _with_data(command: Callable[..., Any], with_store: Callable[..., Any], patience_s: float) -> Callable[..., Any]:
-    """``with_store``: the command as it is without ``--data``; ``patience_s``: for an answer of the supervisor."""
+def _with_data(
+    command: Callable[..., Any], with_store: Callable[..., Any], answer_timeout_s: float
+) -> Callable[..., Any]:
+    """``with_store``: the command without ``--data``; ``answer_timeout_s``: for an answer of the supervisor."""
 
     @click.option(
         "--data",
@@ -63,7 +65,7 @@ def _with_data(command: Callable[..., Any], with_store: Callable[..., Any], pati
             del arguments[name]
         with report_errors(data, "the log of its supervisor says more"):
             found = _serving(data)
-            with closing(_connected(found, data, patience_s)) as connection:
+            with closing(_connected(found, data, answer_timeout_s)) as connection:
                 return command(Server(connection, _output(as_json), data, unix_socket=found.socket), **arguments)
 
     return connected
@@ -83,11 +85,11 @@ def _serving(data: str) -> run_file.RunFile:
     return found
 
 
-def _connected(found: run_file.RunFile, data: str, patience_s: float) -> Connection:
+def _connected(found: run_file.RunFile, data: str, answer_timeout_s: float) -> Connection:
     try:
-        with closing(Connection(unix_socket=found.socket, timeout=round(PING_S * 1_000))) as asked:
-            asked.admin.namespaces()
-        return Connection(unix_socket=found.socket, timeout=round(patience_s * 1_000))
+        with closing(Connection(unix_socket=found.socket, timeout=round(PING_S * 1_000))) as pinged:
+            pinged.admin.namespaces()
+        return Connection(unix_socket=found.socket, timeout=round(answer_timeout_s * 1_000))
     except (TTransportException, OSError) as error:
         # A queue of connections that nobody takes is full at some time: a connection is refused for that, too.
         if any(isinstance(one, TimeoutError | BlockingIOError) for one in _causes(error)):

@@ -48,11 +48,11 @@ def get(server: Server, table: str, row: str, columns: tuple[str, ...], look: Ce
       columnar get counters '\\x00\\x01' --json
     """
     key = typed(row)
-    held = server.connection.table(typed(table))
-    found = held.row(
+    opened = server.connection.table(typed(table))
+    found = opened.row(
         key, columns=[typed(column) for column in columns] or None, timestamp=look.before_ms, include_timestamp=True
     )
-    cells = list(look.cells(held, key, found))
+    cells = list(look.cells(opened, key, found))
     if not cells:
         of_then = " of that time" if look.before_ms is not None or look.since_ms else ""
         what = f"row {row} has none of these columns{of_then}" if columns else f"there is no such row{of_then}"
@@ -177,8 +177,8 @@ def check_and_put(server: Server, table: str, row: str, cells: tuple[str, ...], 
         raise IllegalArgument("say what is expected: --if COLUMN=VALUE, --if-absent COLUMN or --if-exists COLUMN")
     moment = _moment(options["timestamp"])
     puts = [Put(column, value, moment) for column, value in _pairs(values, row, cells)]
-    held = server.connection.table(typed(table))
-    done = held.check_and_mutate(typed(row), [one for _, one in expected], puts)
+    opened = server.connection.table(typed(table))
+    done = opened.check_and_mutate(typed(row), [one for _, one in expected], puts)
     if not done.applied:
         raise Refused(f"nothing is written: {expected[done.failed_condition or 0][0]} does not hold")
     server.output.done(f"{len(puts)} cells of {readable(typed(row))} written", {"written": len(puts)})

@@ -30,7 +30,7 @@ _OWN_PROCESS: Final = frozenset({"standalone"})  # they take the place of their 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The text is one line with the next step; empty where the command has said all."""
+    """The text is one line with the next step; empty if the command has said all."""
 
     text: str
 
@@ -125,8 +125,8 @@ class Commands:
         return "done"
 
     def _in_own_process(self, words: tuple[str, ...]) -> Outcome:
-        here = sys.path[:1] == [os.getcwd()]  # as for python -m: then modules of this folder count there too
-        command = [sys.executable, *([] if here else ["-P"]), "-m", NAME, *words]
+        in_this_folder = sys.path[:1] == [os.getcwd()]  # as for python -m: then modules of this folder count there too
+        command = [sys.executable, *([] if in_this_folder else ["-P"]), "-m", NAME, *words]
         with subprocess.Popen(command) as process:
             while True:
                 try:

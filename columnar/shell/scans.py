@@ -53,13 +53,13 @@ def scan(server: Server, table: str, *, look: CellOptions, limit: int | None, **
       columnar scan counters --as counter
       columnar scan pages --filter "SingleColumnValueFilter('meta','author',=,'binary:me')"
     """
-    held = server.connection.table(typed(table))
+    opened = server.connection.table(typed(table))
     # Rows that --since leaves out do not count: then the limit is kept here.
     at_most = None if look.since_ms else limit
     shown = 0
     with server.output.paged() as output:
         for row, found in _rows(server, table, before_ms=look.before_ms, limit=at_most, **asked):
-            cells = list(look.cells(held, row, found))
+            cells = list(look.cells(opened, row, found))
             if not cells:
                 continue
             output.row(row, cells, timestamps=look.timestamps, full=look.full, form=look.form)

@@ -44,7 +44,7 @@ class Script:
         self._status = 0
 
     def run(self, source: TextIO) -> int:
-        """The exit status."""
+        """Return the exit status."""
         reader = Statements()
         try:
             for line in _lines(source):

@@ -27,7 +27,7 @@ class Session:
 
 
 def session_of(ctx: click.Context | None) -> Session | None:
-    """None where the command was typed at the system's shell."""
+    """None if the command was typed at the system's shell."""
     return ctx.find_object(Session) if ctx is not None else None
 
 

@@ -33,7 +33,7 @@ class PrivateHistory(FileHistory):
 
 
 def opened(folder: str) -> PrivateHistory:
-    """OSError where the folder cannot be made or the file not be written."""
+    """OSError if the folder cannot be made or the file not be written."""
     os.makedirs(folder, mode=0o700, exist_ok=True)
     path = os.path.join(folder, "shell_history")
     with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, _PRIVATE), "r+b") as file:

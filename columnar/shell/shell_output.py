@@ -91,7 +91,7 @@ class Output:
     def row(
         self, row: bytes, cells: Sequence[Cell], *, timestamps: bool, full: bool = False, form: Form | None = None
     ) -> None:
-        """One row: an object, one line for each cell, or a paragraph."""
+        """A row: an object, one line for each cell, or a paragraph."""
         if self.as_json:
             self.json({"row": readable(row), "cells": [_as_json(cell, form) for cell in cells]})
         elif self.is_terminal:
@@ -152,8 +152,8 @@ def remark_on_silent(servers: Iterable[str]) -> None:
 
 
 def as_plain(value: Any, leaving_out: Sequence[str] = ()) -> dict[str, object]:
-    """A dataclass for JSON; bytes as they are typed."""
-    return {key: _plain(held) for key, held in asdict(value).items() if key not in leaving_out}
+    """Return a dataclass for JSON; bytes as they are typed."""
+    return {key: _plain(one) for key, one in asdict(value).items() if key not in leaving_out}
 
 
 def _plain(value: object) -> object:
@@ -162,11 +162,11 @@ def _plain(value: object) -> object:
     if isinstance(value, tuple):
         return [_plain(one) for one in value]
     if isinstance(value, dict):
-        return {key: _plain(held) for key, held in value.items()}
+        return {key: _plain(one) for key, one in value.items()}
     return value
 
 
 def last_line(text: str) -> str:
-    """The last line of an error, which says what happened; those before say where."""
+    """Return the last line of an error, which says what happened; those before say where."""
     lines = text.strip().splitlines()
     return readable(lines[-1].encode()) if lines else ""

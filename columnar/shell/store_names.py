@@ -80,9 +80,9 @@ class StoreNames:
         self._known: dict[tuple[str, str, str], tuple[float, list[str]]] = {}
 
     def of(self, store: str, tls: ClientTls | None, kind: str, of: str = "") -> list[str]:
-        """Sorted, as they are typed; none where the store does not answer in time."""
+        """Sorted, as they are typed; none if the store does not answer in time."""
         now, key = self._clock(), (store, kind, of)
-        self._known = {one: held for one, held in self._known.items() if now - held[0] < REMEMBERED_S}
+        self._known = {one: known for one, known in self._known.items() if now - known[0] < REMEMBERED_S}
         if key not in self._known:
             self._known[key] = now, self._request_names(store, tls, kind, of)
         return self._known[key][1]

@@ -53,7 +53,7 @@ def tables(server: Server, everything: bool) -> None:
 
 
 def _sizes(server: Server) -> dict[bytes, int]:
-    """Bytes by table; none from a plain HBase, which does not say."""
+    """Return bytes by table; none from a plain HBase, which does not say."""
     try:
         return {table.name: table.sizeBytes for table in server.connection.status().tables}
     except NotColumnar:
@@ -131,8 +131,8 @@ def create(
 def _split_points(
     splits: tuple[str, ...], file: str | None, hexadecimal: int | None, uniform: int | None
 ) -> list[bytes]:
-    ways = [way for way in (splits, file, hexadecimal, uniform) if way]
-    if len(ways) > 1:
+    options = [option for option in (splits, file, hexadecimal, uniform) if option]
+    if len(options) > 1:
         raise Misused("say how to split once: --split, --splits-file, --splits-hex or --splits-uniform")
     if file is not None:
         return _rows_of_file(file)
@@ -151,7 +151,7 @@ def _rows_of_file(path: str) -> list[bytes]:
 
 
 def _for_happybase(name: str, attributes: dict[str, str]) -> dict[str, Any]:
-    """The attributes that a plain HBase takes."""
+    """Return the attributes that a plain HBase takes."""
     family = with_attributes(Family(name), attributes)
     unknown = sorted(attributes.keys() & {"MIN_VERSIONS", "BLOCKSIZE", "DURABILITY"})
     if unknown:

@@ -3,7 +3,7 @@
     bytes to text   printable characters of UTF-8 as they are; every other byte, and the backslash, as \\xNN
     text to bytes   \\xNN is that byte; everything else is its UTF-8
 
-Of data that is no text as a whole (broken UTF-8, or control characters other than tab and line ends) only ASCII is
+If data is no text as a whole (broken UTF-8, or control characters other than tab and line ends) only ASCII is
 shown as it is: two bytes of a number that happen to be a letter are none.
 
 ``typed(readable(data)) == data`` for all bytes; control characters never reach a terminal.
@@ -55,12 +55,12 @@ def _escape_character(character: str) -> str:
 
 
 def typed(text: str) -> bytes:
-    """What was typed, as bytes."""
+    """Return the typed text as bytes."""
     return _ESCAPE.sub(lambda found: bytes([int(found[1], 16)]), text.encode("utf-8", "surrogateescape"))
 
 
 def column_and_value(text: str) -> tuple[bytes, str]:
-    """Of ``family:qualifier=value``; the value as it was typed.  A ``=`` in the qualifier is typed as \\x3D."""
+    """Parse ``family:qualifier=value``; the value as it was typed.  A ``=`` in the qualifier is typed as \\x3D."""
     column, equals, value = text.partition("=")
     if not equals or ":" not in column:
         raise IllegalArgument(f"'{text}' is no cell: write FAMILY:QUALIFIER=VALUE, for example text:body='Hello'")

@@ -35,12 +35,12 @@ def sync(server: Server, module: str, yes: bool, dry_run: bool) -> None:
       columnar trigger sync my_triggers --yes
     """
     marks = _declared(module)
-    held = [one.registration for one in server.connection.triggers.list() if one.registration is not None]
+    present = [one.registration for one in server.connection.triggers.list() if one.registration is not None]
     tables = [name.decode() for name in server.connection.tables()]
     try:
         wanted = [with_places(_registration(server, mark), tables) for mark in marks]
-        removed = no_more_declared(held, wanted, module)
-        plan = plan_of(held, wanted, removed)
+        removed = no_more_declared(present, wanted, module)
+        plan = plan_of(present, wanted, removed)
     except IllegalArgument as error:
         raise Refused(error.text) from None
     if not server.output.as_json:

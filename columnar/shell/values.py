@@ -21,7 +21,7 @@ COUNTER_BYTES: Final = 8
 
 
 class Values:
-    """Of one command: standard input is one value, once."""
+    """The values of one command: standard input is one value, once."""
 
     def __init__(self, form: Form) -> None:
         self._form = form
@@ -71,7 +71,7 @@ def counter_of(text: str) -> bytes:
 
 
 def number_of(value: bytes) -> int | None:
-    """What an increment would take ``value`` for; None: it would be refused."""
+    """Return the number that an increment takes ``value`` for; None if it would be refused."""
     return int.from_bytes(value, "big", signed=True) if len(value) == COUNTER_BYTES else None
 
 

@@ -31,22 +31,22 @@ class SidedCommand(click.Command):
 
 
 def sided(args: Sequence[str]) -> list[str]:
-    """The words with source options after ``--join`` under their names of the other side."""
+    """Return the words with source options after ``--join`` under their names of the other side."""
     found: list[str] = []
-    is_behind = False
+    is_joined = False
     for word in args:
         if word == "--":
             break
         name, equals, value = word.partition("=")
-        if is_behind and name.startswith("--") and name[2:] in _OF_SOURCE:
+        if is_joined and name.startswith("--") and name[2:] in _OF_SOURCE:
             word = f"--{_OTHER}{name[2:]}{equals}{value}"
-        is_behind = is_behind or name == "--join"
+        is_joined = is_joined or name == "--join"
         found.append(word)
     return found + list(args[len(found) :])
 
 
 def definition_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options of a definition; the command gets them as ``definition``, a mapping for ``view_of``."""
+    """Return the options of a definition; the command gets them as ``definition``, a mapping for ``view_of``."""
     for option in reversed((*_source_options(""), *_join_option(), *_source_options(_OTHER), _SPREAD)):
         command = option(command)
     return command
@@ -88,7 +88,7 @@ def _source_options(side: str) -> tuple[Callable[[Any], Any], ...]:
     )  # fmt: skip
 
 
-def view_of(name: str, options: Mapping[str, Any], held: View | None = None) -> View:
+def view_of(name: str, options: Mapping[str, Any], current: View | None = None) -> View:
     """Return the view that the options define; ``current`` if no option says anything.
 
     Raises IllegalArgument if a definition is not whole.
@@ -97,9 +97,9 @@ def view_of(name: str, options: Mapping[str, Any], held: View | None = None) -> 
     if options["from_table"] is None:
         if any(value for value in options.values()):
             raise IllegalArgument("say what the view follows: --from TABLE --by KEY")
-        if held is None:
+        if current is None:
             raise IllegalArgument("say what the view follows: --from TABLE --by KEY")
-        return held
+        return current
     source = _source(options["from_table"], options, "")
     other = options["join_table"]
     return View(name, source, None if other is None else _source(other, options, "join_"), spread or 1)

@@ -187,12 +187,12 @@ def _figure(value: object) -> object:
 def _as_json(member: Member | None) -> dict[str, object] | None:
     if member is None:
         return None
-    held: dict[str, object] = {"row": readable(member.row)}
+    shown: dict[str, object] = {"row": readable(member.row)}
     if member.side:
-        held["side"] = member.side
+        shown["side"] = member.side
     if member.order is not None:
-        held["order"] = _figure(member.order)
-    return held | {"columns": {readable(name): readable(value) for name, value in member.columns.items()}}
+        shown["order"] = _figure(member.order)
+    return shown | {"columns": {readable(name): readable(value) for name, value in member.columns.items()}}
 
 
 def _show_members(server: Server, found: Sequence[Member]) -> None:
@@ -234,7 +234,7 @@ def _show_definition(server: Server, name: str) -> None:
 
 
 def source_facts(source: Source) -> dict[str, object]:
-    """The declaration of a source, by the names of the options."""
+    """Return the declaration of a source, by the names of the options."""
     facts: dict[str, object] = {"from": source.table, "by": " and ".join(source.key)}
     if source.where:
         facts["where"] = " and ".join(source.where)

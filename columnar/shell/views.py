@@ -105,7 +105,7 @@ def _wait_until_built(server: Server, name: str, table: str = "") -> None:
 
 
 def _is_built(connection: Connection, name: str, table: str, advance: Callable[[int], None]) -> bool:
-    """All that is written now is in the view, and the master knows that it is built."""
+    """Whether all that is written now is in the view, and the master knows that it is built."""
     found = [one for one in connection.views.list() if one.name == name and one.table == (table or one.table)]
     if not found:
         raise Refused(f"view {name} was dropped while it was built")
@@ -209,8 +209,8 @@ def rebuild(server: Server, name: str, wait: bool, dry_run: bool, **options: Any
       columnar view rebuild authors --wait
       columnar view rebuild authors --from pages --by meta:author --sum bytes=meta:bytes --dry-run
     """
-    held = server.connection.views.status(name)
-    declared = view_of(name, options, held.definition)
+    current = server.connection.views.status(name)
+    declared = view_of(name, options, current.definition)
     if dry_run:
         _check_locally(server, declared)
         _show_plan(server, declared, f"the next generation of {name} would be declared so; nothing was done")

@@ -1,7 +1,8 @@
-"""What listens at an address, found out before the first call: a port that speaks HTTP is found in three seconds.
+"""The listener at an address, found out before the first call: a port that speaks HTTP is found in three seconds.
 
 A server of Thrift answers the cheapest call of HBase's interface at once.  Another one says something else, or waits
-for more: then it gets an HTTP request.  Whatever is no HTTP is left to the first call, which may wait for a busy store.
+for more: then it gets an HTTP request.  Any port that does not speak HTTP is left to the first call, which may wait for
+a busy store.
 
     connect CONNECT_S, ANSWER_S for the call, ANSWER_S for the page: at most 3 s at an address of this machine
 """
@@ -26,7 +27,7 @@ _TAKES_CALLS: Final = re.compile(rb"^Allow: *POST *\r$", re.MULTILINE | re.IGNOR
 
 
 def http_found(host: str, port: int, tls: ssl.SSLContext | None) -> str | None:
-    """What is wrong with the address, or None.  OSError: nothing listens there, or it wants a certificate."""
+    """Return what is wrong with the address, or None.  OSError: nothing listens there, or it wants a certificate."""
     try:
         answer = _probe_port(_connected(host, port), host, tls, _CALL)
     except TimeoutError:
@@ -50,32 +51,32 @@ def _connected(host: str, port: int) -> socket.socket:
 
 
 def _probe_port(plain: socket.socket, host: str, tls: ssl.SSLContext | None, question: bytes) -> bytes | None:
-    """The beginning of the answer; None: the connection ended.  TimeoutError: silence; SSLError: no, not for us.
+    """Return the beginning of the answer; None: the connection ended.  TimeoutError: silence; SSLError: no, not for us.
 
-    Whatever else is the matter the first call says.
+    The first call says any other fault.
     """
     with closing(plain):
         plain.settimeout(ANSWER_S)
         try:
-            asked = tls.wrap_socket(plain, server_hostname=host) if tls is not None else plain
+            connection = tls.wrap_socket(plain, server_hostname=host) if tls is not None else plain
         except TimeoutError:
             raise
         except (OSError, ValueError):
             return None
-        with closing(asked):
+        with closing(connection):
             try:
-                asked.sendall(question)
-                return _head(asked) or None
+                connection.sendall(question)
+                return _head(connection) or None
             except (TimeoutError, ssl.SSLError):  # said now: each connection refused is a line in the store's log
                 raise
             except OSError:
                 return None
 
 
-def _head(asked: socket.socket) -> bytes:
-    answer = asked.recv(HTTP_PROBE_BYTES)
+def _head(connection: socket.socket) -> bytes:
+    answer = connection.recv(HTTP_PROBE_BYTES)
     while answer.startswith(b"HTTP/") and b"\r\n\r\n" not in answer and len(answer) < HTTP_PROBE_BYTES:
-        more = asked.recv(HTTP_PROBE_BYTES)
+        more = connection.recv(HTTP_PROBE_BYTES)
         if not more:
             break
         answer += more

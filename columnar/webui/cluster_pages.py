@@ -71,11 +71,15 @@ class ClusterStatusPages:
     """The pages by their paths, for an application to take in.  Constant after construction."""
 
     def __init__(
-        self, ask: LoopRunner, looks: ClusterStatusSource, status: Callable[[], PageStatus], templates: Environment
+        self,
+        run_on_loop: LoopRunner,
+        source: ClusterStatusSource,
+        status: Callable[[], PageStatus],
+        templates: Environment,
     ) -> None:
         """``status``: on the loop."""
-        self._run_on_loop = ask
-        self._source = looks
+        self._run_on_loop = run_on_loop
+        self._source = source
         self._status = status
         self._templates = templates
         self.answers: dict[str, Callable[[Request], Response]] = {
@@ -87,7 +91,7 @@ class ClusterStatusPages:
             "/decisions": self._decisions,
         }
 
-    def page(self, template: str, status: PageStatus, *, renews: bool = True, **shown_there: Any) -> Response:
+    def page(self, template: str, status: PageStatus, *, renews: bool = True, **values: Any) -> Response:
         html = self._templates.get_template(template).render(
             status=status,
             refresh_s=REFRESH_S if renews else 0,
@@ -95,7 +99,7 @@ class ClusterStatusPages:
             key=key_text,
             where=link_to,
             colour=lambda server: colour_of(server, [one.name for one in status.cluster.servers]),
-            **shown_there,
+            **values,
         )
         return Response(html, mimetype="text/html")
 
@@ -175,22 +179,22 @@ class ClusterPages(Pages):
 
     def __init__(
         self,
-        ask: LoopRunner,
-        looks: ClusterStatusSource,
+        run_on_loop: LoopRunner,
+        source: ClusterStatusSource,
         status: Callable[[], PageStatus],
         servers: Servers,
         templates: Environment,
         store: str,
         visitors: Visitors | None,
     ) -> None:
-        self._run_on_loop = ask
+        self._run_on_loop = run_on_loop
         self._status = status
         self._servers = servers
         self._process = ProcessCollector(registry=None)  # of the master's own process
         self._registry = CollectorRegistry()
         self._registry.register(FamilyCollector(self._metrics))
-        look_pages = ClusterStatusPages(ask, looks, status, templates)
-        self._page, answers = look_pages.page, look_pages.answers
+        status_pages = ClusterStatusPages(run_on_loop, source, status, templates)
+        self._page, answers = status_pages.page, status_pages.answers
         own: dict[str, Callable[[Request], Response]] = {
             "/": answers["/servers"],
             "/metrics": lambda _: Response(exposition(self._registry), content_type=CONTENT_TYPE),
@@ -198,21 +202,21 @@ class ClusterPages(Pages):
             "/live": lambda _: self._live(),
             "/triggers": lambda _: self._triggers(),
             "/requests": RequestPage(
-                servers.measures, servers.slow_requests, lambda: ask(status), look_pages.page
+                servers.measures, servers.slow_requests, lambda: run_on_loop(status), status_pages.page
             ).answer,
-            "/flows": FlowPage(servers.flows, lambda: ask(status), look_pages.page).answer,
+            "/flows": FlowPage(servers.flows, lambda: run_on_loop(status), status_pages.page).answer,
         }
         super().__init__({**own, **answers}, store, visitors)
 
     def _triggers(self) -> Response:
-        looks, silent = self._servers.triggers()
-        shown_ones = [line_of(look) for look in looks[:MAX_LISTED_TRIGGERS]]
-        hidden = max(0, len(looks) - MAX_LISTED_TRIGGERS)
+        triggers, silent = self._servers.triggers()
+        lines = [line_of(trigger) for trigger in triggers[:MAX_LISTED_TRIGGERS]]
+        hidden = max(0, len(triggers) - MAX_LISTED_TRIGGERS)
         status = self._run_on_loop(self._status)
-        return self._page("triggers.html", status, triggers=shown_ones, hidden=hidden, silent=silent)
+        return self._page("triggers.html", status, triggers=lines, hidden=hidden, silent=silent)
 
     def _metrics(self) -> list[Metric]:
-        """The master's families, and with their name those of the servers that answer in time."""
+        """Return the master's families, and with their name those of the servers that answer in time."""
         status = self._run_on_loop(self._status)
         of_servers, silent = self._servers.measures()
         own = map(metric_of, (*of_cluster(status, silent), *of_disk(status.data_folder)))
@@ -231,15 +235,15 @@ class ClusterPages(Pages):
 
 
 def cluster_pages(
-    ask: LoopRunner,
-    looks: ClusterStatusSource,
+    run_on_loop: LoopRunner,
+    source: ClusterStatusSource,
     status: Callable[[], PageStatus],
     servers: Servers,
     store: str = "",
     visitors: Visitors | None = None,
 ) -> ClusterPages:
-    """The application, with its pages read from the package."""
-    return ClusterPages(ask, looks, status, servers, environment(), store, visitors)
+    """Return the application, with its pages read from the package."""
+    return ClusterPages(run_on_loop, source, status, servers, environment(), store, visitors)
 
 
 def _last_part(request: Request) -> str:
@@ -251,11 +255,11 @@ def _none(text: str) -> Response:
 
 
 def _slice(request: Request, regions: Sequence[RegionStatus]) -> tuple[Sequence[RegionStatus], int, int]:
-    """The regions of the page that was requested, which one it is, and how many there are."""
+    """Return the regions of the page that was requested, which one it is, and how many there are."""
     text = request.args.get("page", "")
-    asked = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 1
+    page_number = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 1
     pages = max(1, -(-len(regions) // REGIONS_PER_PAGE))
-    page = min(max(1, asked), pages)
+    page = min(max(1, page_number), pages)
     return regions[(page - 1) * REGIONS_PER_PAGE : page * REGIONS_PER_PAGE], page, pages
 
 

@@ -19,7 +19,7 @@ HISTORY_S: Final = 120  # of requests per second, one sample a second
 
 
 class MethodCounters:
-    """One method's totals since the start."""
+    """A method's totals since the start."""
 
     __slots__ = ("buckets", "bytes_in", "bytes_out", "errors", "seconds")
 
@@ -39,7 +39,7 @@ class MethodCounters:
         return sum(self.errors.values())
 
     def quantile_s(self, share: float) -> float:
-        """The bound under which ``share`` of the calls stayed; infinite over the last, 0 without calls."""
+        """Return the bound under which ``share`` of the calls stayed; infinite over the last, 0 without calls."""
         wanted = share * self.calls
         seen = 0
         for bound, count in zip((*BOUNDS_S, float("inf")), self.buckets, strict=True):
@@ -96,7 +96,7 @@ class RequestCounters:
 
 
 class ServiceCounters:
-    """One service's share of ``RequestCounters``: the ``Observer`` of its port."""
+    """A service's share of ``RequestCounters``: the ``Observer`` of its port."""
 
     def __init__(self, counters: RequestCounters, prefix: str) -> None:
         self._counters = counters

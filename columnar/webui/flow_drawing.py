@@ -50,8 +50,8 @@ class Drawing:
     height: int
 
 
-def drawing_of(looks: Sequence[FlowStatus]) -> Drawing:
-    by_name = {(look.kind, look.name): look for look in looks[:FLOWS_DRAWN]}
+def drawing_of(flows: Sequence[FlowStatus]) -> Drawing:
+    by_name = {(look.kind, look.name): look for look in flows[:FLOWS_DRAWN]}
     order = [by_name[flow.kind, flow.name] for flow in graph_of(by_name.values()).in_order()]
     places: dict[str, int] = {}  # table -> row
     rows: list[Row] = []
@@ -82,7 +82,7 @@ def _figures(look: FlowStatus) -> str:
 
 
 def fitted(text: str, size: int, width: int = NAME_WIDTH) -> str:
-    """The text, or as much of its beginning as is not wider than ``width`` pixels in letters of ``size``."""
+    """Return the text, or as much of its beginning as is not wider than ``width`` pixels in letters of ``size``."""
     if sum(map(_width, text)) * size <= width:
         return text
     left = width / size - 1.0  # for the dots
@@ -104,7 +104,7 @@ def _y(row: int) -> int:
 
 
 def _arc(start: int, end: int) -> Arc:
-    """A curve that is the wider the further it goes; down at the left of the texts, up at their right."""
+    """Return a curve that is the wider the further it goes; down at the left of the texts, up at their right."""
     a, b = _y(start), _y(end)
     bow = min(56, 14 + 7 * abs(end - start))
     is_upward = end < start

@@ -11,7 +11,7 @@ from columnar.webui.status import TableLine
 
 
 def sizes_of(table: TableLine) -> list[int]:
-    """Bytes of each region; some 50 microseconds for a closed one."""
+    """Return bytes of each region; some 50 microseconds for a closed one."""
     return [region.size_bytes if region.is_open else size_of(region.folder) for region in table.regions]
 
 

@@ -39,7 +39,7 @@ class FamilyCollector(Collector):
 
 
 def registry_of(status: Callable[[], Status]) -> CollectorRegistry:
-    """The metrics of a process that is alone."""
+    """Return the metrics of a process that is alone."""
     registry = CollectorRegistry()
     registry.register(FamilyCollector(lambda: map(metric_of, _of_one(status()))))
     ProcessCollector(registry=registry)  # process_resident_memory_bytes, process_cpu_seconds_total, process_open_fds
@@ -70,7 +70,7 @@ def metric_of(family: Family) -> Metric:
 
 
 def merged(own: Iterable[Metric], of_servers: Mapping[str, Iterable[Family]]) -> list[Metric]:
-    """The metrics of a master with the families of its servers, which get a label more: each name once."""
+    """Return the metrics of a master with the families of its servers, which get a label more: each name once."""
     found = {metric.name: metric for metric in own}
     with_server: dict[str, Metric] = {}
     for server, its in sorted(of_servers.items()):

@@ -91,7 +91,7 @@ class PageRequest:
 
 
 class Pages:
-    """Pages by their paths.  One instance serves all requests, from any thread: it is constant."""
+    """Pages by their paths.  An instance serves all requests, from any thread: it is constant."""
 
     def __init__(
         self, answers: dict[str, Callable[[Request], Response]], store: str, visitors: Visitors | None
@@ -181,19 +181,23 @@ class StatusPages(Pages):
 
     def _index(self, request: Request) -> Response:
         """Its size is bounded, however many tables and regions there are."""
-        status, asked = self._status(), PageRequest.from_request(request)
-        lines = [line for line in status.tables if not asked.table or line.name == asked.table]
-        if asked.table and not lines:
+        status, requested = self._status(), PageRequest.from_request(request)
+        lines = [line for line in status.tables if not requested.table or line.name == requested.table]
+        if requested.table and not lines:
             return Response("There is no such table.\n", 404, mimetype="text/plain")
-        count, at_once = (len(lines[0].regions), REGIONS_PER_PAGE) if asked.table else (len(lines), TABLES_PER_PAGE)
+        count, at_once = (len(lines[0].regions), REGIONS_PER_PAGE) if requested.table else (len(lines), TABLES_PER_PAGE)
         pages = max(1, -(-count // at_once))
-        page = min(asked.page, pages)
+        page = min(requested.page, pages)
         first = (page - 1) * at_once
-        rows = _limited_table_rows(lines[first : first + at_once]) if not asked.table else [_table_row(lines[0], first)]
+        rows = (
+            _limited_table_rows(lines[first : first + at_once])
+            if not requested.table
+            else [_table_row(lines[0], first)]
+        )
         html = self._page.render(
             status=status,
             tables=rows,
-            asked=asked,
+            asked=requested,
             page=page,
             pages=pages,
             triggers=status.triggers[:MAX_LISTED_TRIGGERS],
@@ -212,7 +216,7 @@ def status_pages(
     visitors: Visitors | None = None,
     more: Mapping[str, Callable[[Request], Response]] | None = None,
 ) -> StatusPages:
-    """The application, with its page read from the package."""
+    """Return the application, with its page read from the package."""
     return StatusPages(status, faults, environment().get_template("status.html"), store, visitors, more or {})
 
 
@@ -234,7 +238,7 @@ def _table_row(table: TableLine, first: int, at_most: int = REGIONS_PER_PAGE) ->
 
 
 def sparkline(rates: tuple[float, ...], *, width: int = 600, height: int = 60) -> str:
-    """The points of an SVG polyline; the newest at the right edge, the highest at the top."""
+    """Return the points of an SVG polyline; the newest at the right edge, the highest at the top."""
     top = max([*rates, 1.0])
     step = width / 119  # two minutes, however many of them there have been
     first = width - step * (len(rates) - 1)
@@ -252,7 +256,7 @@ def bytes_text(size: float) -> str:
 
 
 def seconds_text(seconds: float) -> str:
-    """A latency: the unit that leaves a readable number."""
+    """Return a latency: the unit that leaves a readable number."""
     if math.isinf(seconds):
         return "> 10 s"
     return f"{seconds * 1_000:g} ms" if seconds < 1 else f"{seconds:g} s"
@@ -275,7 +279,7 @@ def duration_text(seconds: float) -> str:
 
 
 def environment() -> Environment:
-    """Of the templates of all pages."""
+    """Return the environment of the templates of all pages."""
     made = Environment(loader=PackageLoader("columnar.webui"), autoescape=True, undefined=StrictUndefined)
     made.filters.update(
         {

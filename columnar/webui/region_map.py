@@ -30,7 +30,7 @@ class Stretch:
     width: float
     colour: int  # 0: no server serves it; else 1 to COLOURS
     shade: float  # 0 to 1
-    label: str  # empty where it has no room
+    label: str  # empty if it has no room
 
     @property
     def middle(self) -> float:
@@ -72,7 +72,7 @@ def legend_of(regions: Sequence[RegionStatus], servers: Sequence[str]) -> list[L
     """Servers that have some of the regions; last those without a server."""
     found = []
     for name in (*servers, ""):
-        held = [one for one in regions if one.server == name]
-        if held:
-            found.append(Legend(name or "nobody", colour_of(name, servers), len(held), sum(one.load for one in held)))
+        owned = [one for one in regions if one.server == name]
+        if owned:
+            found.append(Legend(name or "nobody", colour_of(name, servers), len(owned), sum(one.load for one in owned)))
     return found

@@ -36,7 +36,7 @@ class TlsFront:
 
     @property
     def inside(self) -> socket.socket:
-        """Where the page itself is served; listens already."""
+        """The socket of the page itself; listens already."""
         return self._private.listening
 
     async def start(self) -> None:
@@ -59,7 +59,7 @@ class TlsFront:
 
 
 class _Side(asyncio.Protocol):
-    """One of two connections; what comes here goes out there."""
+    """A side of two connections; its bytes go out at the other."""
 
     def __init__(self) -> None:
         self.transport: Any = None

@@ -50,8 +50,8 @@ def method_figures(families: Iterable[Family]) -> list[MethodFigures]:
         elif family.name == "columnar_request_seconds":
             for (method,), numbers in family.samples:
                 counts = numbers[: len(BOUNDS_S) + 1]
-                held = buckets.setdefault(method, [0.0] * len(counts))
-                buckets[method] = [one + more for one, more in zip(held, counts, strict=True)]
+                total = buckets.setdefault(method, [0.0] * len(counts))
+                buckets[method] = [one + more for one, more in zip(total, counts, strict=True)]
     return [
         MethodFigures(name, calls[name], failed[name], *(_under(buckets.get(name, []), share) for share in (0.5, 0.99)))
         for name in sorted(calls)
@@ -59,7 +59,7 @@ def method_figures(families: Iterable[Family]) -> list[MethodFigures]:
 
 
 def _under(buckets: Sequence[float], share: float) -> float:
-    """The bound under which that share of the calls stayed; infinite over the last one."""
+    """Return the bound under which that share of the calls stayed; infinite over the last one."""
     wanted, seen = share * sum(buckets), 0.0
     for bound, count in zip((*BOUNDS_S, float("inf")), buckets, strict=False):
         seen += count

@@ -4,7 +4,7 @@
     serve       at the first visit a daemon thread imports the web libraries (0.1 s, 8 MB) and runs waitress
     run         a request's thread has the loop make a ``Status`` and waits LOOP_TIMEOUT_S at most
 
-Where the ports speak TLS, the port belongs to the loop, which decrypts (``wire.tls_protocol``) and carries
+If the ports speak TLS, the port belongs to the loop, which decrypts (``wire.tls_protocol``) and carries
 their text to waitress' own socket, which no other user can reach (``relay``).
 
 The loop never waits for the web; a web that is slow or down costs the store nothing.
@@ -42,7 +42,7 @@ STOP_S: Final = 2.0
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """A listening socket; port 0 takes a free one.  HostError: in use, or no such address."""
+    """Return a listening socket; port 0 takes a free one.  HostError: in use, or no such address."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -68,7 +68,7 @@ class LoopRunner(Protocol):
 
 
 class Site(Protocol):
-    """What a web port shows."""
+    """The content of a web port."""
 
     def sample(self, now_s: float) -> None:
         """Once a second, on the loop."""
@@ -97,9 +97,9 @@ class StoreSite:
             from columnar.webui.flow_page import FlowPage
             from columnar.webui.request_page import RequestPage
 
-            looks = sources.cluster_source()
-            status = partial(self._as_cluster, looks)
-            pages = ClusterStatusPages(ask, looks, status, environment())
+            source = sources.cluster_source()
+            status = partial(self._as_cluster, source)
+            pages = ClusterStatusPages(ask, source, status, environment())
             flows = FlowPage(lambda: (ask(sources.flows), ()), lambda: ask(status), pages.page)
             requests = RequestPage(
                 lambda: ({"": tuple(of_process(ask(self._status)))}, ()),
@@ -114,12 +114,12 @@ class StoreSite:
     def _status(self) -> Status:
         return gather(self._sources)
 
-    def _as_cluster(self, looks: ClusterStatusSource) -> PageStatus:
+    def _as_cluster(self, source: ClusterStatusSource) -> PageStatus:
         from columnar.webui.cluster_status import PageStatus
 
         sources = self._sources
         uptime_s = time.time() - sources.started_s
-        return PageStatus(sources.version, sources.address, sources.data_folder, uptime_s, looks.cluster_status())
+        return PageStatus(sources.version, sources.address, sources.data_folder, uptime_s, source.cluster_status())
 
 
 class WebServer:
@@ -235,7 +235,7 @@ def _end(server: Any) -> None:
 def served_at(
     bound: socket.socket, shown: Sources | Site, tls: Tls | None = None, visitors: Visitors | None = None
 ) -> WebServer:
-    """The web server of a port that is bound; with ``tls`` it has a private socket behind the port.  OSError."""
+    """Return the web server of a port that is bound; with ``tls`` it has a private socket behind the port.  OSError."""
     site = StoreSite(shown) if isinstance(shown, Sources) else shown
     return WebServer(bound, site, _front(bound, tls) if tls is not None else None, visitors)
 

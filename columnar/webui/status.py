@@ -1,4 +1,4 @@
-"""What the page and the metrics may show, as values: gathered on the loop, shown in another thread.
+"""The content of the page and the metrics, as values: collected on the loop, shown in another thread.
 
 Numbers of one status belong to one moment.  Sizes of regions that are open come from their
 engine; those of closed ones are left out here (``folder``) and looked up by the thread that shows
@@ -44,7 +44,7 @@ class NotAnswering(Exception):
 
 @dataclass(frozen=True, slots=True)
 class TriggerLine:
-    """One trigger as its owner reports it: see ``Sources.triggers``."""
+    """A trigger as its owner reports it: see ``Sources.triggers``."""
 
     name: str
     table: str
@@ -89,7 +89,7 @@ class RegionLine:
     is_open: bool
     reads: int  # since it was opened
     writes: int
-    size_bytes: int  # 0 where it is closed: see ``folder``
+    size_bytes: int  # 0 if it is closed: see ``folder``
     folder: str
 
 
@@ -170,7 +170,7 @@ class ClusterStatusSource(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Where a status comes from; each is called on the loop and must return at once."""
+    """The sources of a status; each is called on the loop and must return at once."""
 
     version: str
     address: str
@@ -253,14 +253,14 @@ def _methods(counters: RequestCounters) -> tuple[MethodLine, ...]:
     return tuple(
         MethodLine(
             name=name,
-            calls=held.calls,
-            errors=tuple(sorted(held.errors.items())),
-            buckets=tuple(held.buckets),
-            seconds=held.seconds,
-            bytes_in=held.bytes_in,
-            bytes_out=held.bytes_out,
-            median_s=held.quantile_s(0.5),
-            p99_s=held.quantile_s(0.99),
+            calls=counted.calls,
+            errors=tuple(sorted(counted.errors.items())),
+            buckets=tuple(counted.buckets),
+            seconds=counted.seconds,
+            bytes_in=counted.bytes_in,
+            bytes_out=counted.bytes_out,
+            median_s=counted.quantile_s(0.5),
+            p99_s=counted.quantile_s(0.99),
         )
-        for name, held in sorted(counters.by_method.items())
+        for name, counted in sorted(counters.by_method.items())
     )

@@ -1,4 +1,7 @@
-"""Pages name files that are there and link to headings that are there: a module that moves takes its pages along."""
+"""Pages name files, folders and modules that are there and link to headings that are there.
+
+So a module that moves, or is renamed, takes its pages along.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +21,12 @@ PAGES = [
 ]
 ARCHITECTURE_BYTES = 16 * 1024  # a module's docstring has its invariants, docs/decisions.md the reasons
 EXAMPLES = {"my_triggers.py", "hello.py"}  # no file of ours: the reader writes it, or shows it on a page of the wiki
+LOGGERS = {"columnar.slow"}  # names in lines of the log, no modules
 
 _BLOCK = re.compile(r"^```.*?^```$", re.S | re.M)
 _FILE = re.compile(r"(?<![\w/.-])((?:\w[\w-]*/)*\w[\w-]*\.(?:py|md|thrift))\b")
+_FOLDER = re.compile(r"`((?:columnar|wikka_port|wikibench|tests|docs)(?:/\w[\w-]*)*/?)`")
+_DOTTED = re.compile(r"(?<![\w./-])((?:columnar|wikka_port|wikibench|tests)(?:\.\w+)+)(?![\w/])")
 _LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(#[^)\s]+)?\)")
 
 
@@ -65,6 +71,28 @@ def broken_links(text: str, page: Path) -> list[str]:
     return broken
 
 
+def missing_folders(text: str, there: frozenset[str]) -> list[str]:
+    """Paths of folders in backticks that are not there."""
+    folders = {"/".join(parts[:end]) for parts in (name.split("/") for name in there) for end in range(1, len(parts))}
+    return sorted({name for name in _FOLDER.findall(text) if name.rstrip("/") not in folders})
+
+
+def missing_dotted(text: str, there: frozenset[str]) -> list[str]:
+    """Dotted names, also those in blocks, that are no module and no name that their module has."""
+    return sorted({name for name in _DOTTED.findall(text) if not is_there(name.split("."), there)} - LOGGERS)
+
+
+def is_there(parts: list[str], there: frozenset[str]) -> bool:
+    for end in range(len(parts), 1, -1):
+        path, rest = "/".join(parts[:end]), parts[end:]
+        module = next((name for name in (f"{path}.py", f"{path}/__init__.py") if name in there), None)
+        if module is not None:
+            return set(rest) <= set(re.findall(r"\w+", (ROOT / module).read_text()))
+        if not rest and any(name.startswith(f"{path}/") for name in there):
+            return True
+    return False
+
+
 def missing_modules(text: str, there: frozenset[str]) -> list[str]:
     """Bare names in backticks that are no module, and folders that are not there."""
     parts = {part for name in there for part in name.removesuffix(".py").split("/")}
@@ -75,6 +103,12 @@ def missing_modules(text: str, there: frozenset[str]) -> list[str]:
 @pytest.mark.parametrize("page", PAGES, ids=ids)
 def test_a_page_names_files_that_are_there(page: Path) -> None:
     assert missing_files(page.read_text(), files()) == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=ids)
+def test_a_page_names_folders_and_modules_that_are_there(page: Path) -> None:
+    text = page.read_text()
+    assert missing_folders(text, files()) + missing_dotted(text, files()) == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=ids)
@@ -93,6 +127,14 @@ def test_missing_modules_are_found() -> None:
     there = frozenset({"columnar/wire/detect.py", "columnar/cli.py"})
     text = "`columnar/wire/`: `detect`, `told` and `Told`; `wire/gone/`"
     assert missing_modules(text, there) == ["told", "wire/gone/"]
+
+
+def test_missing_folders_and_names_are_found() -> None:
+    there = frozenset({"columnar/wire/detect.py", "columnar/runtime/faults.py", "tests/proofs/views.py"})
+    text = "`columnar/wire/` and `columnar/routing/`; columnar.runtime.faults.FAULTS, columnar.runtime.faults.GONE,"
+    assert missing_folders(text, there) == ["columnar/routing/"]
+    named = missing_dotted(f"{text} columnar.faults; python -m tests.proofs.views, or tests.proofs.gone", there)
+    assert named == ["columnar.faults", "columnar.runtime.faults.GONE", "tests.proofs.gone"]
 
 
 def test_missing_files_and_broken_links_are_found() -> None:

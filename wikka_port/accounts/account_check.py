@@ -24,7 +24,7 @@ Stamped = Mapping[bytes, tuple[bytes, int]]
 
 
 def differences(connection: Connection, now_ms: int) -> Iterator[Difference]:
-    """O(accounts); a few hundred are in memory.  Nothing where the wiki was never prepared for accounts."""
+    """O(accounts); a few hundred are in memory.  Nothing if the wiki was never prepared for accounts."""
     if USERS not in connection.tables():
         return
     secret = connection.table(SITE).row(tables.SECRET_ROW).get(tables.SECRET, b"")
@@ -73,8 +73,8 @@ def _orphaned(
 ) -> Iterator[Difference]:
     """Rows of addresses that no account has."""
     owners = {row: _values(cells).get(tables.OF_USER, b"") for row, cells in emails.items()}
-    asked = sorted({owner for owner in owners.values() if owner})
-    users = dict(connection.table(USERS).rows(asked, columns=[b"account"])) if asked else {}
+    owned = sorted({owner for owner in owners.values() if owner})
+    users = dict(connection.table(USERS).rows(owned, columns=[b"account"])) if owned else {}
     for row, cells in emails.items():
         account = account_of(owners[row], users.get(owners[row], {}))
         ours = account is not None and account.id.encode() == _values(cells).get(tables.OF_ID)

@@ -2,7 +2,7 @@
 
     row     salt, inverted milliseconds (13 digits), 16 hexadecimal digits by chance
     a:what  register, sign-in, sign-in refused, sign-out, password, email, status, admin, delete, invite, ...
-    a:user  the account that it is about         a:by  who did it, "" where it is the same, or "command"
+    a:user  the account that it is about         a:by  who did it, "" if it is the same, or "command"
     a:note  more, for a person                   n:network  from where; ends after 90 days
 
 No entry has a password or a token.

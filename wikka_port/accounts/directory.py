@@ -84,7 +84,7 @@ class Directory:
     # --- changes -----------------------------------------------------------------------------------
 
     def make(self, name: str, *, status: Status, password: str = "", email: str = "", admin: bool = False) -> Account:
-        """A new account; ``name`` and ``email`` are checked, ``password`` is a hash.
+        """Return a new account; ``name`` and ``email`` are checked, ``password`` is a hash.
 
         Raises AddressTaken before anything is written, and NameTaken, which releases the address.
         """
@@ -134,7 +134,7 @@ class Directory:
         self._change(account, {tables.PASSWORD: password.encode()}, [b"session"])
 
     def renew_hash(self, account: Account, password: str) -> Account:
-        """The same password under another hash; nothing where it was changed meanwhile."""
+        """Return the same password under another hash; nothing if it was changed meanwhile."""
         expected = {tables.PASSWORD: account.password.encode()}
         if self._rows.change(USERS, account.row, expected, {tables.PASSWORD: password.encode()}):
             return replace(account, password=password)

@@ -45,7 +45,7 @@ class Links:
         self._clock = clock_ms
 
     def issue(self, kind: Kind, user: bytes = b"", extra: str = "", life_s: int | None = None) -> str:
-        """The token of a new link; ``life_s``: other than its kind's."""
+        """Return the token of a new link; ``life_s``: other than its kind's."""
         token = secrets.token_urlsafe(32)
         cells = {
             _KIND: kind.encode(),
@@ -57,7 +57,7 @@ class Links:
         return token
 
     def find_link(self, token: str, kind: Kind) -> Link | None:
-        """The subject of the link; None where it is none of that kind, too old, or spent."""
+        """Return the subject of the link; None if it is none of that kind, too old, or spent."""
         if not token or len(token) > _TOKEN_CHARS_MAX:
             return None
         cells = self._rows.row(TOKENS, token_row(token))

@@ -87,7 +87,7 @@ class Outbox:
 
 
 def deliver_by(config: MailConfig) -> Callable[[Mail], None]:
-    """A function that sends one mail and returns when the server has it.  OSError, SMTPException."""
+    """Return a function that sends one mail and returns when the server has it.  OSError, SMTPException."""
 
     def deliver(mail: Mail) -> None:
         context = None if config.tls == "none" else ssl.create_default_context()

@@ -17,6 +17,6 @@ def note_network(rows: Rows, name: str, number: int, network: str) -> None:
 
 def networks_of(rows: Rows, name: str, numbers: Iterable[int]) -> dict[int, str]:
     """By the number of the revision, where one is known.  One call.  Raises StoreUnavailable."""
-    asked = {revisions_from(page_key(name), number): number for number in numbers}
-    found = rows.rows(NETWORKS, list(asked))
-    return {asked[row]: cells[NETWORK].decode(errors="replace") for row, cells in found.items() if NETWORK in cells}
+    wanted = {revisions_from(page_key(name), number): number for number in numbers}
+    found = rows.rows(NETWORKS, list(wanted))
+    return {wanted[row]: cells[NETWORK].decode(errors="replace") for row, cells in found.items() if NETWORK in cells}

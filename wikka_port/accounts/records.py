@@ -29,7 +29,7 @@ class Account:
 
 
 def account_of(row: bytes, cells: Cells) -> Account | None:
-    """None where there is no account, or one whose registration fell before its end."""
+    """None if there is no account, or one whose registration fell before its end."""
     status = _text(cells, tables.STATUS)
     if tables.NAME not in cells or status not in STATUSES:
         return None

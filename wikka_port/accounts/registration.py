@@ -66,47 +66,47 @@ class Registration:
 
     # --- beginning ---------------------------------------------------------------------------------
 
-    def refusal(self, asked: RegistrationForm) -> str | None:
+    def refusal(self, form: RegistrationForm) -> str | None:
         """Why registration is impossible so, before anything was typed; None: it is possible."""
-        if asked.administrator:
-            return None if self.links.find_link(asked.administrator, "administrator") else _(OUTDATED)
-        if asked.invitation:
-            return None if self.links.find_link(asked.invitation, "invitation") else _(OUTDATED)
+        if form.administrator:
+            return None if self.links.find_link(form.administrator, "administrator") else _(OUTDATED)
+        if form.invitation:
+            return None if self.links.find_link(form.invitation, "invitation") else _(OUTDATED)
         closed = CLOSED.get(self.policy)
         return None if closed is None else _(closed)
 
-    def register(self, asked: RegistrationForm, client: Client) -> Account:
+    def register(self, form: RegistrationForm, client: Client) -> Account:
         """Make an account; its status says what comes next.  Unsuitable, NameTaken, Refused, StoreUnavailable."""
-        name = checked_name(asked.name, self.names)
-        email = checked_address(asked.email) if self.is_address_required else ""
-        password = checked_password(asked.password, name=name, address=email)
-        refusal = self.refusal(asked)
+        name = checked_name(form.name, self.names)
+        email = checked_address(form.email) if self.is_address_required else ""
+        password = checked_password(form.password, name=name, address=email)
+        refusal = self.refusal(form)
         if refusal is not None:
             raise Refused(refusal)
         hashed = self.passwords.hashed(password)
         self.directory.check_free(name)
-        if asked.administrator or asked.invitation:
-            self._spend(asked)
-        status, after = self._statuses(asked)
-        admin = asked.administrator != ""
+        if form.administrator or form.invitation:
+            self._spend(form)
+        status, after = self._statuses(form)
+        admin = form.administrator != ""
         try:
             account = self.directory.make(name, status=status, password=hashed, email=email, admin=admin)
         except AddressTaken:
             account = self._make_unconfirmable(name, hashed, email)
-        self.audit.note("register", user=name, network=client.network, note=describe_origin(asked))
+        self.audit.note("register", user=name, network=client.network, note=describe_origin(form))
         if status == "signed-up":
             self._send_confirmation(account, email, after)
         return account
 
-    def _statuses(self, asked: RegistrationForm) -> tuple[Status, Status]:
-        """The status of a new account, and the one that it has once its address is confirmed."""
-        waits = self.policy == "approval" and not asked.invitation
-        after: Status = "active" if asked.administrator or not waits else "pending"
-        return ("signed-up" if self.is_address_required and not asked.administrator else after), after
+    def _statuses(self, form: RegistrationForm) -> tuple[Status, Status]:
+        """Return the status of a new account, and the one that it has once its address is confirmed."""
+        waits = self.policy == "approval" and not form.invitation
+        after: Status = "active" if form.administrator or not waits else "pending"
+        return ("signed-up" if self.is_address_required and not form.administrator else after), after
 
-    def _spend(self, asked: RegistrationForm) -> None:
-        token = asked.administrator or asked.invitation
-        if self.links.spend(token, "administrator" if asked.administrator else "invitation") is None:
+    def _spend(self, form: RegistrationForm) -> None:
+        token = form.administrator or form.invitation
+        if self.links.spend(token, "administrator" if form.administrator else "invitation") is None:
             raise Refused(_(OUTDATED))
 
     def _make_unconfirmable(self, name: str, hashed: str, email: str) -> Account:
@@ -131,7 +131,7 @@ class Registration:
     # --- links -------------------------------------------------------------------------------------
 
     def _confirm_link(self, account: Account, after: str, email: str) -> str:
-        """The token of a link that is good until the password or the address of the account changes.
+        """Return the token of a link that is good until the password or the address of the account changes.
 
         A thief who had the password could otherwise keep the link to an address of his, and with it get the account
         back from an owner who has set a new password.
@@ -184,7 +184,7 @@ class Registration:
         self.outbox.post(letter)
 
     def reset_link(self, account: Account, life_s: int | None = None) -> str:
-        """The token of a link that sets a new password, good until the password changes."""
+        """Return the token of a link that sets a new password, good until the password changes."""
         return self.links.issue("reset", account.row, _state(account), life_s)
 
     def of_reset_link(self, link: Link) -> Account | None:
@@ -222,10 +222,10 @@ class Registration:
         self.audit.note("administrator", user=account.name, by="a link", network=client.network)
 
 
-def describe_origin(asked: RegistrationForm) -> str:
-    if asked.administrator:
+def describe_origin(form: RegistrationForm) -> str:
+    if form.administrator:
         return "by the administrator's link"
-    return "by invitation" if asked.invitation else ""
+    return "by invitation" if form.invitation else ""
 
 
 def _state(account: Account, *more: str) -> str:

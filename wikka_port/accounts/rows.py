@@ -60,12 +60,12 @@ class StoreRows:
         self._store = store
 
     def row(self, table: bytes, row: bytes, columns: Sequence[bytes] | None = None) -> Cells:
-        asked = None if columns is None else list(columns)
-        return self._store.run(lambda c: dict(c.table(table).row(row, columns=asked)))
+        wanted = None if columns is None else list(columns)
+        return self._store.run(lambda c: dict(c.table(table).row(row, columns=wanted)))
 
     def rows(self, table: bytes, rows: Collection[bytes], columns: Sequence[bytes] | None = None) -> dict[bytes, Cells]:
-        asked = None if columns is None else list(columns)
-        return self._store.run(lambda c: dict(c.table(table).rows(list(rows), columns=asked))) if rows else {}
+        wanted = None if columns is None else list(columns)
+        return self._store.run(lambda c: dict(c.table(table).rows(list(rows), columns=wanted))) if rows else {}
 
     def scan(
         self, table: bytes, start: bytes = b"", *, columns: Sequence[bytes] | None = None, limit: int | None = None
@@ -85,8 +85,8 @@ class StoreRows:
         self._store.run(lambda c: c.table(table).put(row, cells))
 
     def delete(self, table: bytes, row: bytes, columns: Sequence[bytes] | None = None) -> None:
-        asked = None if columns is None else list(columns)
-        self._store.run(lambda c: c.table(table).delete(row, columns=asked))
+        wanted = None if columns is None else list(columns)
+        self._store.run(lambda c: c.table(table).delete(row, columns=wanted))
 
     def change(
         self,
@@ -106,8 +106,8 @@ _STEP = 200
 def _scanned(
     connection: Connection, table: bytes, start: bytes, columns: Sequence[bytes] | None, limit: int
 ) -> list[tuple[bytes, Cells]]:
-    asked = None if columns is None else list(columns)
-    return list(connection.table(table).scan(row_start=start, columns=asked, limit=limit, batch_size=limit))
+    wanted = None if columns is None else list(columns)
+    return list(connection.table(table).scan(row_start=start, columns=wanted, limit=limit, batch_size=limit))
 
 
 def _in_one_step(
@@ -138,7 +138,7 @@ def _in_steps(
     puts: Cells,
     deletes: Sequence[bytes],
 ) -> bool:
-    """The guarded put of the first cell, then the rest; what was ours already continues from there."""
+    """Do the guarded put of the first cell, then the rest; a change that was ours already continues from there."""
     (guard, known), (first, *others) = next(iter(expected.items())), puts.items()
     applied = check_and_put(connection, table, row, guard, known, first[1], put=first[0])
     if not applied and not _was_ours(connection, table, row, expected, puts):

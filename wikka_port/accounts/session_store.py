@@ -40,7 +40,7 @@ class Sessions:
         self._clock = clock_ms
 
     def visitor(self, cookie: str, network_hash: str) -> Visitor | None:
-        """The person whom the cookie signs in; None: none."""
+        """Return the person whom the cookie signs in; None: none."""
         ticket = ticket_of(cookie)
         if ticket is None:
             return None
@@ -56,7 +56,7 @@ class Sessions:
         return visitor_of(account, network_hash, ticket.column)
 
     def begin(self, account: Account, *, network: str, agent: str) -> str | None:
-        """The cookie of a new session; None where the password is not any more what ``account`` says."""
+        """Return the cookie of a new session; None if the password is not any more what ``account`` says."""
         token = secrets.token_urlsafe(32)
         now = self._clock()
         session = Session(now, now, network, agent)
@@ -69,7 +69,7 @@ class Sessions:
         return cookie_value(account.row, token)
 
     def of(self, row: bytes) -> list[Seen]:
-        """The account's sessions, the one seen last first."""
+        """Return the account's sessions, the one seen last first."""
         cells = self._rows.row(USERS, row, (SESSION.rstrip(b":"),))
         now = self._clock()
         known = ((column, unpack(value)) for column, value in cells.items())

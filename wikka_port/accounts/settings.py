@@ -81,14 +81,14 @@ def settings_cells(settings: Settings) -> dict[bytes, bytes]:
 
 @lru_cache(maxsize=1)
 def zones() -> frozenset[str]:
-    """Names of time zones that this system knows; some 600."""
+    """Return names of time zones that this system knows; some 600."""
     return frozenset(
         name for name in available_timezones() if "/" in name and not name.startswith(("Etc/", "posix", "right"))
     )
 
 
 def rows_of(text: str, base: int) -> int:
-    """The number of rows, within its bounds; ``base`` for what is no number."""
+    """Return the number of rows, within its bounds; ``base`` for what is no number."""
     if not (text.isascii() and text.isdigit() and len(text) <= 6):
         return base
     return min(max(int(text), ROWS_MIN), ROWS_MAX)

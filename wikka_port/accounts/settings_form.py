@@ -10,7 +10,7 @@ from wikka_port.texts import _
 
 
 def checked_settings(given: Mapping[str, str], base: Settings) -> Settings:
-    """The settings from a form of a person: what cannot be set is refused.  Raises Unsuitable."""
+    """Return the settings from a form of a person: what cannot be set is refused.  Raises Unsuitable."""
     zone = given.get("zone", "").strip()
     if zone and zone not in zones():
         raise Unsuitable(

@@ -30,7 +30,7 @@ class SignOn:
     audit: Audit
 
     def name(self, request: Request) -> str:
-        """The name that the proxy gives; "": none, or no proxy of ours."""
+        """Return the name that the proxy gives; "": none, or no proxy of ours."""
         if not self.header:
             return ""
         original = request.environ.get("werkzeug.proxy_fix.orig", {})

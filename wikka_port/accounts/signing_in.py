@@ -67,7 +67,7 @@ class SigningIn:
     by_account: RateLimiter
 
     def sign_in(self, name: str, password: str, client: Client) -> tuple[Account, str]:
-        """The account and the cookie of its new session.  Raises Refused, StoreUnavailable."""
+        """Return the account and the cookie of its new session.  Raises Refused, StoreUnavailable."""
         self.check_rate(client)
         name = name[:ADDRESS_CHARS_MAX]
         account = self._named(name)

@@ -42,7 +42,7 @@ class Unsuitable(ValueError):
 
 
 def checked_name(text: str, allowed: Allowed = "any") -> str:
-    """The name as it is shown.  Raises Unsuitable."""
+    """Return the name as it is shown.  Raises Unsuitable."""
     try:
         name = normalise(text)
     except InvalidName as problem:
@@ -95,7 +95,7 @@ def usual_password(password: str) -> str:
 
 
 def checked_address(text: str) -> str:
-    """The address of a mail, as it was typed but for blanks around it.  Raises Unsuitable."""
+    """Return the address of a mail, as it was typed but for blanks around it.  Raises Unsuitable."""
     address = text.strip()
     if len(address) > ADDRESS_CHARS_MAX or not _ADDRESS.fullmatch(address) or not address.isprintable():
         raise Unsuitable(_("This is no mail address. It looks like name@example.org."))

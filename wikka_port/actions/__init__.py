@@ -1,4 +1,4 @@
-"""Actions: what ``{{name key="value"}}`` in a page becomes.  One module each, named as in WikkaWiki; those
+"""Actions: what ``{{name key="value"}}`` in a page becomes.  Each is a module, named as in WikkaWiki; those
 that are a word or a link within a line are in ``furniture``.
 
 ``toc``, ``notoc`` and ``redirect`` are the markup's own.  An action returns safe HTML; it may raise StoreUnavailable

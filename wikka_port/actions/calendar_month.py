@@ -26,10 +26,10 @@ _DAYS: Final = (N_("Mon"), N_("Tue"), N_("Wed"), N_("Thu"), N_("Fri"), N_("Sat")
 def run(call: ActionCall) -> str:
     now = datetime.now(UTC)
     year, month = call.number("year", now.year, YEAR_MAX), call.number("month", now.month, 12)
-    turns = call.query_parameters is not None and not any(
+    follows_address = call.query_parameters is not None and not any(
         call.arguments.get(key, "").strip() for key in ("year", "month")
     )
-    if turns:
+    if follows_address:
         year = call.query_number("year", 1, YEAR_MAX) or year
         month = call.query_number("month", 1, 12) or month
     is_now = (year, month) == (now.year, now.month)
@@ -39,9 +39,9 @@ def run(call: ActionCall) -> str:
         days=[_(day) for day in _DAYS],
         weeks=calendar.Calendar().monthdayscalendar(year, month),
         today=now.day if is_now else 0,
-        before=_link(call, year, month - 1) if turns else None,
-        present=_link(call, now.year, now.month) if turns and not is_now else None,
-        after=_link(call, year, month + 1) if turns else None,
+        before=_link(call, year, month - 1) if follows_address else None,
+        present=_link(call, now.year, now.month) if follows_address and not is_now else None,
+        after=_link(call, year, month + 1) if follows_address else None,
     )
 
 
@@ -50,7 +50,7 @@ def _name(year: int, month: int) -> str:
 
 
 def _link(call: ActionCall, year: int, month: int) -> tuple[str, str] | None:
-    """The address and the name of a month, which may be the 0th or 13th of a year; None beyond the calendar."""
+    """Return the address and the name of a month, which may be the 0th or 13th of a year; None beyond the calendar."""
     year, month = year + (month - 1) // 12, (month - 1) % 12 + 1
     if not 1 <= year <= YEAR_MAX:
         return None

@@ -1,4 +1,4 @@
-"""One call of an action: where it stands and what was typed."""
+"""A call of an action: where it stands and what was typed."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class ActionCall:
         return self.within[0] if self.within else self.page
 
     def query_number(self, key: str, least: int, most: int) -> int | None:
-        """A parameter of the address; None where it is absent or nonsense, for readers did not write the page."""
+        """A parameter of the address; None if it is absent or nonsense, for readers did not write the page."""
         text = (self.query_parameters or {}).get(key, "")
         given = int(text) if text.isascii() and text.isdigit() and len(text) <= len(str(most)) else least - 1
         return given if least <= given <= most else None
 
     def number(self, key: str, default: int, most: int) -> int:
-        """A number from 1 to ``most``.  Raises ValueError with a sentence for the author."""
+        """Return a number from 1 to ``most``.  Raises ValueError with a sentence for the author."""
         text = self.arguments.get(key, "").strip()
         if not text:
             return default

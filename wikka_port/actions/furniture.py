@@ -47,12 +47,12 @@ def _to_site(handler: str, label: str) -> Action:
     return lambda call: _link(site_path(handler), call.arguments.get("label", "") or _(label))
 
 
-def _of_page(tell: Callable[[Page], str]) -> Action:
-    """Show figures of the newest revision; nothing where there is none yet (a preview)."""
+def _of_page(text_of: Callable[[Page], str]) -> Action:
+    """Show figures of the newest revision; nothing if there is none yet (a preview)."""
 
     def run(call: ActionCall) -> str:
         page = call.site.wiki.page(call.page)
-        return escape(tell(page)) if page is not None else ""
+        return escape(text_of(page)) if page is not None else ""
 
     return run
 
@@ -62,8 +62,8 @@ def lastedit(call: ActionCall) -> str:
     page = call.site.wiki.page(call.page)
     if page is None:
         return ""
-    asked = call.arguments.get("show", "").strip()
-    depth = int(asked) if asked in ("0", "1", "2", "3") else 3
+    wanted = call.arguments.get("show", "").strip()
+    depth = int(wanted) if wanted in ("0", "1", "2", "3") else 3
     time = f"{iso_time(page.time_ms)[:16].replace('T', ' ')} UTC"
     if depth > 0:
         said = _("Last edited {time} by {author}", time=time, author=page.author)
@@ -79,7 +79,7 @@ def homepage(call: ActionCall) -> str:
 
 
 def title(call: ActionCall) -> str:
-    """The page's title: its first heading, else its name."""
+    """Return the page's title: its first heading, else its name."""
     page = call.site.wiki.page(call.page)
     if page is None:
         return escape(call.page)

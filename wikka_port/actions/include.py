@@ -25,10 +25,10 @@ _ID: Final = re.compile(r' id="[^"]*"')
 
 
 def run(call: ActionCall) -> str:
-    asked = call.arguments.get("page", "").strip()
-    if not asked:
+    wanted = call.arguments.get("page", "").strip()
+    if not wanted:
         raise ValueError(_("{given} should be the name of a page", given='page="..."'))
-    name = normalise(decode_references(asked))  # as of a link: a quotation mark is written so
+    name = normalise(decode_references(wanted))  # as of a link: a quotation mark is written so
     if len(call.within) >= INCLUDE_DEPTH_MAX:
         raise ValueError(_("pages are included {most} deep at most", most=INCLUDE_DEPTH_MAX))
     page = _page(call, name)

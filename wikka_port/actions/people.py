@@ -29,7 +29,7 @@ CHANGES_LISTED: Final = 200  # changes of one person, by the newest
 
 
 def mypages(call: ActionCall) -> str:
-    """The pages that the visitor owns."""
+    """Return the pages that the visitor owns."""
     found = _owned(call)
     if found is None:
         return _said(_(SIGN_IN))
@@ -39,7 +39,7 @@ def mypages(call: ActionCall) -> str:
 
 
 def mychanges(call: ActionCall) -> str:
-    """The pages that the visitor changed, by his newest changes; ``order="alpha"`` by name."""
+    """Return the pages that the visitor changed, by his newest changes; ``order="alpha"`` by name."""
     name = call.site.visitor.name
     if name is None:
         return _said(_(SIGN_IN))
@@ -80,7 +80,7 @@ def countusers(call: ActionCall) -> str:
 
 
 def lastusers(call: ActionCall) -> str:
-    """The newest accounts of people who wrote here: ``max``, and ``style="simple"`` for their names alone."""
+    """Return the newest accounts of people who wrote here: ``max``, and ``style="simple"`` for their names alone."""
     visitor = call.site.visitor
     active = (one for one in call.site.accounts.directory.all() if one.status == "active")
     if not (visitor.admin and visitor.is_active):
@@ -95,16 +95,16 @@ def lastusers(call: ActionCall) -> str:
 
 
 def owner(call: ActionCall) -> str:
-    """The owner of the page; ``page`` names another one."""
+    """Return the owner of the page; ``page`` names another one."""
     return escape(_owner_of(call) or _("Nobody"))
 
 
 def ownerlink(call: ActionCall) -> str:
-    """The owner of the page in words; a link to claim it for a visitor who may."""
-    held = _owner_of(call)
-    if held:
-        yours = call.site.visitor.name is not None and held.casefold() == call.site.visitor.name.casefold()
-        return _("You own this page") if yours else _("Owner: {owner}", owner=escape(held))
+    """Return the owner of the page in words; a link to claim it for a visitor who may."""
+    owner = _owner_of(call)
+    if owner:
+        yours = call.site.visitor.name is not None and owner.casefold() == call.site.visitor.name.casefold()
+        return _("You own this page") if yours else _("Owner: {owner}", owner=escape(owner))
     if call.site.wiki.can(call.page).claim:
         url = escape(page_path(call.page, "claim"))
         return _('Nobody owns this page (<a href="{url}" rel="nofollow">claim it</a>)', url=url)
@@ -112,7 +112,7 @@ def ownerlink(call: ActionCall) -> str:
 
 
 def acls(call: ActionCall) -> str:
-    """A link to the rights of the page, for who may change them; nothing for others."""
+    """Return a link to the rights of the page, for who may change them; nothing for others."""
     call.site.wiki.page(call.page)
     if not call.site.wiki.can(call.page).change_rights:
         return ""
@@ -123,8 +123,8 @@ def acls(call: ActionCall) -> str:
 def _owner_of(call: ActionCall) -> str:
     """ "": none.  Raises NotAllowed."""
     page = call.site.wiki.page(normalise(call.arguments.get("page", "") or call.page))
-    held = page.owner if page is not None else ""
-    return "" if held in NO_OWNERS or held == PUBLIC else held
+    owner = page.owner if page is not None else ""
+    return "" if owner in NO_OWNERS or owner == PUBLIC else owner
 
 
 def _owned(call: ActionCall) -> list[str] | None:

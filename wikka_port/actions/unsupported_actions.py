@@ -52,7 +52,7 @@ UNSUPPORTED: Final[Mapping[str, str]] = {**TO_COME, **REPLACED, **LEFT_OUT}
 
 
 def instead_of(name: str) -> str:
-    """A sentence for the author of a page with the action ``name``, which is not here."""
+    """Return a sentence for the author of a page with the action ``name``, which is not here."""
     if name in TO_COME:
         why = _(TO_COME[name])
         return _("The action {name} is not here yet: {why}. Readers see nothing in its place.", name=name, why=why)

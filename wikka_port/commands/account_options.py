@@ -68,7 +68,7 @@ ACCOUNT_OPTIONS: Final = (
 
 
 def taken_accounts(given: dict[str, Any]) -> dict[str, Any]:
-    """The values of ACCOUNT_OPTIONS taken out of ``given``, as fields of WikiConfig."""
+    """Return the values of ACCOUNT_OPTIONS taken out of ``given``, as fields of WikiConfig."""
     names = ("smtp", "smtp_tls", "smtp_user", "smtp_password_file", "mail_from", "sign_on_header", "sign_on_from")
     taken = {name: given.pop(name) for name in names}
     fields = {name: given.pop(name) for name in ("registration", "user_names", "public_url")}

@@ -32,5 +32,5 @@ def new_admin_link(wiki: Wiki, public_url: str) -> str:
 
 
 def first_admin_link(wiki: Wiki, public_url: str) -> str | None:
-    """None where the wiki has an administrator."""
+    """None if the wiki has an administrator."""
     return None if accounts_of(wiki).directory.has_administrator() else new_admin_link(wiki, public_url)

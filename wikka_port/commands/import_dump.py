@@ -144,7 +144,7 @@ def _print_summary(summary: ImportSummary, seconds: float, settled_s: float | No
 
 
 def _named(summary: ImportSummary) -> list[str]:
-    """Lines on what should be looked at, the most serious first."""
+    """Return lines on what should be looked at, the most serious first."""
     counts, stored = summary.counts, summary.stored
     of_pages = (
         (stored.busy, "saved or moved meanwhile: import again"),

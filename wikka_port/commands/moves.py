@@ -127,16 +127,16 @@ def delete(
     if bool(names) == bool(prefix):
         raise click.UsageError("name pages, or give --prefix")
     with _moving(store, indexes, tls) as moves:
-        asked = moves.wiki.names(prefix=prefix, limit=JOB_PAGES_MAX) if prefix else [normalise(one) for one in names]
-        _list("pages would be deleted" if dry_run else "pages are to be deleted", asked)
-        if dry_run or not asked:
+        pages = moves.wiki.names(prefix=prefix, limit=JOB_PAGES_MAX) if prefix else [normalise(one) for one in names]
+        _list("pages would be deleted" if dry_run else "pages are to be deleted", pages)
+        if dry_run or not pages:
             return
-        if len(asked) > 1 and not yes:
-            click.confirm(f"Delete {len(asked):,} pages?", abort=True)
-        if len(asked) == 1:
-            moves.delete(asked[0], reason)
+        if len(pages) > 1 and not yes:
+            click.confirm(f"Delete {len(pages):,} pages?", abort=True)
+        if len(pages) == 1:
+            moves.delete(pages[0], reason)
         else:
-            _do(moves.wiki, new_job(MASS_DELETE, COMMAND, "wiki", reason), asked)
+            _do(moves.wiki, new_job(MASS_DELETE, COMMAND, "wiki", reason), pages)
         _settle(moves.wiki)
     click.echo("Deleted; wikka undelete NAME brings a page back.")
 

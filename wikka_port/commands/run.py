@@ -143,16 +143,16 @@ def _start(command: Sequence[str]) -> subprocess.Popen[bytes]:
 
 
 def _stop_on_signals(children: list[subprocess.Popen[bytes]]) -> None:
-    asked = False
+    interrupted = False
 
     def stop(number: int, _frame: object) -> None:
-        nonlocal asked
-        if asked:
+        nonlocal interrupted
+        if interrupted:
             for child in children:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(child.pid, signal.SIGKILL)  # with its workers
             os._exit(_KILLED)
-        asked = True
+        interrupted = True
         raise _Stopped
 
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -171,17 +171,17 @@ def _check_port(host: str, port: int, option: str) -> None:
             raise _Ended(f"cannot use port {port} of {host} ({error.strerror}); choose another with {option}") from None
 
 
-def _await_ready_line(child: subprocess.Popen[bytes], what: str, patience_s: float) -> None:
+def _await_ready_line(child: subprocess.Popen[bytes], what: str, timeout_s: float) -> None:
     """Both print one line, and nothing else, on stdout once they serve."""
     assert child.stdout is not None, "it was started with a pipe"
     os.set_blocking(child.stdout.fileno(), False)
     said = b""
-    deadline = time.monotonic() + patience_s
+    deadline = time.monotonic() + timeout_s
     while b"\n" not in said:
         if child.poll() is not None:
             raise _Ended(f"the {what} did not start; what it said stands above")
         if time.monotonic() > deadline:
-            raise _Ended(f"the {what} was not ready after {patience_s:.0f} s")
+            raise _Ended(f"the {what} was not ready after {timeout_s:.0f} s")
         said += child.stdout.read() or b""
         time.sleep(_POLL_S)
 

@@ -1,4 +1,4 @@
-"""What ``wikka serve`` and ``wikka run`` both take: how the wiki serves, whatever its store."""
+"""Options that ``wikka serve`` and ``wikka run`` both take: how the wiki serves, whatever its store."""
 
 from __future__ import annotations
 

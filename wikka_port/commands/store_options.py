@@ -1,4 +1,4 @@
-"""What all commands that talk to a store have: their options, and what they say when it does not answer."""
+"""The shared part of all commands that talk to a store: their options, and their message when it does not answer."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def address_of(store: str) -> tuple[str, int]:
 
 
 def checked_tls(tls: ClientTls | None) -> ClientTls | None:
-    """What cannot be read ends the command with one line."""
+    """End the command with one line if a file of ``tls`` cannot be read."""
     try:
         if tls is not None:
             tls.context()

@@ -161,11 +161,11 @@ def audit(store: str, indexes: Any, tls: ClientTls | None, limit: int, as_json: 
     with open_wiki(store, indexes, tls, pool=2) as wiki:
         entries = accounts_of(wiki).audit.recent(limit)
     for one in entries:
-        told = {"what": one.what, "user": one.user, "by": one.by, "network": one.network, "note": one.note}
+        fields = {"what": one.what, "user": one.user, "by": one.by, "network": one.network, "note": one.note}
         if as_json:
-            click.echo(json.dumps({"time": iso_time(one.time_ms), **told}))
+            click.echo(json.dumps({"time": iso_time(one.time_ms), **fields}))
         else:
-            click.echo("  ".join((iso_time(one.time_ms), *(value for value in told.values() if value))))
+            click.echo("  ".join((iso_time(one.time_ms), *(value for value in fields.values() if value))))
 
 
 def _set_email(accounts: Accounts, account: Account, email: str) -> None:

@@ -35,7 +35,7 @@ class Turned:
 
 
 def turned(draft: FormDraft, *, autolink: bool) -> Turned | None:
-    """None where the text is in the format that was chosen.  The text of a new page is in it already."""
+    """None if the text is in the format that was chosen.  The text of a new page is in it already."""
     if not draft.markup or not draft.written or draft.written == draft.markup:
         return None
     if draft.section:

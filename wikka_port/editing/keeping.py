@@ -48,13 +48,13 @@ class Drafts:
         return bool(self._rows.row(DRAFTS, draft_row(name, owner, draft_id), (AT,)))
 
     def own(self, name: str, owners: Collection[str]) -> list[KeptDraft]:
-        """The drafts of ``owners`` with their texts, the newest first; of two with the same id the newer one."""
-        asked = [
+        """Return the drafts of ``owners`` with their texts, the newest first; of two with the same id the newer one."""
+        wanted = [
             draft_row(name, owner, one.id)
             for owner in owners
             for one in self._found(prefix(name, owner), 2 * KEPT_PER_PAGE)
         ]
-        read = (unpack(row, cells) for row, cells in self._rows.rows(DRAFTS, asked).items())
+        read = (unpack(row, cells) for row, cells in self._rows.rows(DRAFTS, wanted).items())
         found: dict[str, KeptDraft] = {}
         for one in sorted((one for one in read if one is not None), key=lambda one: -one.time_ms):
             if one.text is not None:
@@ -65,7 +65,7 @@ class Drafts:
         self._rows.delete(DRAFTS, draft_row(name, owner, draft_id))
 
     def others(self, name: str, owners: Collection[str], now_ms: int) -> list[Other]:
-        """The owners of drafts kept within PRESENT_MS, but for ``owners``; in the order in which they began."""
+        """Return the owners of drafts kept within PRESENT_MS, but for ``owners``; in the order in which they began."""
         found: dict[str, KeptDraft] = {}
         for one in self._found(prefix(name), PRESENT_DRAFTS_SCANNED):
             if one.owner in owners or not one.who or now_ms - one.time_ms >= PRESENT_MS:

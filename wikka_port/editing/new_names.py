@@ -15,7 +15,7 @@ GROUP: Final = N_(
 
 
 def refusal(site: Site, name: str, *, leaving: str = "") -> str:
-    """A sentence for who wants the name; "": nothing is against it.
+    """Return a sentence for who wants the name; "": nothing is against it.
 
     ``leaving`` is the name that the page has now.  The sentence says nothing of a page that the visitor may not read.
     """

@@ -38,8 +38,8 @@ def opened(site: Site, request: Request, name: str, page: Page | None, draft: Fo
     """``draft``, or the kept one that ``?draft=`` names.  Raises NotAllowed, StoreUnavailable."""
     drafts, owners = site.wiki.drafts(name), owners_of(site, request)
     own = [one for one in drafts.own(name, owners) if not _is_saved(one, page)]
-    asked = request.args.get("draft", "")
-    resumed = next((one for one in own if one.id == asked), None)
+    wanted = request.args.get("draft", "")
+    resumed = next((one for one in own if one.id == wanted), None)
     others = drafts.others(name, owners, site.accounts.clock_ms())
     return Opened(
         draft=draft if resumed is None else form_of(resumed),
@@ -64,7 +64,7 @@ def form_of(kept: KeptDraft) -> FormDraft:
 
 
 def with_id(draft: FormDraft) -> FormDraft:
-    """A form that keeps drafts under an id of its own."""
+    """Return a form that keeps drafts under an id of its own."""
     return draft if draft.id else replace(draft, id=secrets.token_hex(ID_BYTES))
 
 

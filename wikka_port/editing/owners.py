@@ -19,7 +19,7 @@ _NONE: Final = ""
 
 
 def owners_of(site: Site, request: Request) -> list[str]:
-    """The account first; none for a browser that never kept a draft."""
+    """Return the account first; none for a browser that never kept a draft."""
     cookie = cookies.cookie(request, cookies.DRAFTS)
     return [
         *([owner_of_account(site.visitor.name)] if site.visitor.name else []),
@@ -28,7 +28,7 @@ def owners_of(site: Site, request: Request) -> list[str]:
 
 
 def owner_to_keep(site: Site, request: Request) -> tuple[str, str]:
-    """The owner of what is kept now, and the value that the browser's cookie has to get; "": as it is."""
+    """Return the owner of what is kept now, and the value that the browser's cookie has to get; "": as it is."""
     if site.visitor.name:
         return owner_of_account(site.visitor.name), _NONE
     cookie = cookies.cookie(request, cookies.DRAFTS)

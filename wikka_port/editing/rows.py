@@ -65,7 +65,7 @@ class KeptDraft:
     time_ms: int
     base: int
     section: str
-    text: str | None  # None where the family ``at`` alone was requested
+    text: str | None  # None if the family ``at`` alone was requested
     note: str = ""
     markup: str = ""  # format of the text; "": the page's
     base_token: str = ""
@@ -89,7 +89,7 @@ def _owner(kind: str, what: str) -> str:
 
 
 def prefix(name: str, owner: str = "") -> bytes:
-    """The beginning of the rows of a page, or of an owner on a page.  Raises InvalidName."""
+    """Return the beginning of the rows of a page, or of an owner on a page.  Raises InvalidName."""
     return page_key(name) + owner.encode()
 
 
@@ -122,7 +122,7 @@ def pack(draft: KeptDraft) -> dict[bytes, bytes]:
 
 
 def unpack(row: bytes, cells: Mapping[bytes, bytes]) -> KeptDraft | None:
-    """None where the draft is not whole: the time to live of a part of it is over."""
+    """None if the draft is not whole: the time to live of a part of it is over."""
     if TIME not in cells:
         return None
     return KeptDraft(

@@ -17,7 +17,7 @@ from wikka_port.site import Site
 
 
 def of_section(site: Site, page: Page, draft: FormDraft, place: str) -> FormDraft:
-    """The form of that section; ``draft`` where the page has no such section (any more)."""
+    """Return the form of that section; ``draft`` where the page has no such section (any more)."""
     section = _section(site, page, place)
     if section is None:
         return draft
@@ -25,7 +25,7 @@ def of_section(site: Site, page: Page, draft: FormDraft, place: str) -> FormDraf
 
 
 def whole(site: Site, name: str, draft: FormDraft, page: Page | None) -> FormDraft | None:
-    """``draft`` as one of the whole page; None where the text that its section is from cannot be had any more.
+    """``draft`` as one of the whole page; None if the text that its section is from cannot be had any more.
 
     Raises NotAllowed, StoreUnavailable.
     """

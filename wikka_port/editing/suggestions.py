@@ -51,7 +51,7 @@ class Suggestion:
     time_ms: int
     base: int
     markup: str
-    text: str | None  # None where the family ``at`` alone was requested
+    text: str | None  # None if the family ``at`` alone was requested
     note: str = ""
     id: str = ""  # "": not stored yet
     base_token: str = ""
@@ -81,7 +81,7 @@ class Suggestions:
         return made
 
     def of(self, name: str) -> list[Suggestion]:
-        """The suggestions of a page without their texts, the newest first."""
+        """Return the suggestions of a page without their texts, the newest first."""
         start = page_key(name)
         found = []
         for row, cells in self._rows.scan(SUGGESTIONS, start, columns=(_AT,), limit=2 * SUGGESTED_OF_PAGE):
@@ -132,7 +132,7 @@ def _pack(one: Suggestion) -> dict[bytes, bytes]:
 
 
 def _unpack(row: bytes, cells: Mapping[bytes, bytes]) -> Suggestion | None:
-    """None where it is not whole: the time to live of a part of it is over."""
+    """None if it is not whole: the time to live of a part of it is over."""
     time, base, markup = cells.get(b"at:time", b""), cells.get(b"at:base", b""), _text(cells, b"at:format")
     if not time.isdigit() or not base.isdigit():
         return None

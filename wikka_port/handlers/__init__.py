@@ -1,4 +1,4 @@
-"""Handlers: what ``/Name/handler`` and ``/-/handler`` answer.  One module each, named as in WikkaWiki.
+"""Handlers: what ``/Name/handler`` and ``/-/handler`` answer.  Each is a module, named as in WikkaWiki.
 
 Each has ``handle(site, request, name) -> Response``; those of the whole wiki are given "" as name.
 """

@@ -82,7 +82,7 @@ def _posted(site: Site, request: Request, page: Page, proposal: Proposal) -> Res
     try:
         site.wiki.rights.change(page.name, page.rights, proposal.owner, proposal.lists)
     except RightsChanged:
-        current = site.wiki.page(page.name)  # raises NotAllowed where the author lost his right by that
+        current = site.wiki.page(page.name)  # raises NotAllowed if the author lost his right by that
         site.wiki.require(page.name, Privilege.CHANGE_RIGHTS)
         if current is None:
             return missing(site, page.name)
@@ -125,12 +125,12 @@ def _guarded(site: Site, page: Page, rights: PageRights, proposal: Proposal, vis
     """With the groups of both, the lists as they are and as they are proposed."""
     rules = site.wiki.rights.rules()
     proposed = PageRights(proposal.owner, proposal.lists, page.rights.revision)
-    asked = group_names(visitor or site.visitor, [(page.name, page.rights), (page.name, proposed)], rules)
-    return Guarded(page.name, rights, True, rules, site.wiki.rights.members(asked))
+    wanted = group_names(visitor or site.visitor, [(page.name, page.rights), (page.name, proposed)], rules)
+    return Guarded(page.name, rights, True, rules, site.wiki.rights.members(wanted))
 
 
 def _tried(site: Site, page: Page, proposal: Proposal) -> dict[str, Any]:
-    """The meaning of the proposal for the user named in the form."""
+    """Return the meaning of the proposal for the user named in the form."""
     visitor, known = _visitor_named(site, proposal.tried_as)
     proposed = PageRights(proposal.owner, proposal.lists, page.rights.revision)
     found = decisions(site.wiki.rights, visitor, Guarded(page.name, proposed, True, site.wiki.rights.rules()))
@@ -143,7 +143,7 @@ def _tried(site: Site, page: Page, proposal: Proposal) -> dict[str, Any]:
 
 
 def _visitor_named(site: Site, name: str) -> tuple[Visitor, bool]:
-    """The user of that name; where there is none, somebody who had just registered it."""
+    """Return the user of that name; where there is none, somebody who had just registered it."""
     if not name:
         return NOBODY, True
     account = site.accounts.directory.account(name)

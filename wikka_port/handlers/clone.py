@@ -12,11 +12,11 @@ from wikka_port.urls import page_path, page_url
 
 def handle(site: Site, request: Request, name: str) -> Response:
     """Nothing is written before the editor of the new page saves."""
-    asked = request.args.get("name", "").strip()
-    if not asked:
+    wanted = request.args.get("name", "").strip()
+    if not wanted:
         page = site.wiki.page(name)
         return missing(site, name) if page is None else site.html("clone.html", page_name=name, page=page)
-    return redirect(page_path(normalise(asked), "edit", like=name), status=302)
+    return redirect(page_path(normalise(wanted), "edit", like=name), status=302)
 
 
 def handle_new(site: Site, request: Request, name: str) -> Response:

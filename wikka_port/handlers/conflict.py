@@ -45,7 +45,7 @@ class Place:
 def conflict_page(
     site: Site, request: Request, name: str, unmerged: Unmerged, *, sides: dict[int, Side] | None = None
 ) -> Response:
-    """The places to choose at, and below them the text as it was typed, to be put together by hand."""
+    """Return the places to choose at, and below them the text as it was typed, to be put together by hand."""
     draft, current = unmerged.draft, unmerged.current
     theirs = unified(current.body) if current else ""
     began = _began(site, name, draft)
@@ -66,7 +66,7 @@ def conflict_page(
 
 
 def choose(site: Site, request: Request, name: str) -> FormDraft | Response:
-    """The edit with what was chosen, to be saved; or a page to continue with."""
+    """Return the edit with what was chosen, to be saved; or a page to continue with."""
     draft = draft_of(request.form)
     try:
         met = _met(site, name, number_in(request.form, "now"), token_in(request.form, "now_token"))
@@ -90,7 +90,7 @@ def choose(site: Site, request: Request, name: str) -> FormDraft | Response:
 
 
 def _met(site: Site, name: str, number: int, token: str) -> Page | None:
-    """The page as it was when the places were shown; None where that text cannot be had any more."""
+    """Return the page as it was when the places were shown; None if that text cannot be had any more."""
     page = site.wiki.page(name)
     if page is None or is_revision(page, number, token):
         return page
@@ -112,7 +112,7 @@ def _began(site: Site, name: str, draft: FormDraft) -> str | None:
 
 
 def _pieces_from(began: str | None, mine: str, theirs: str) -> list[Piece]:
-    """A single place to choose at, where the text that the edit began from cannot be had."""
+    """Return a single place to choose at, where the text that the edit began from cannot be had."""
     if began is None:
         return [Choice((), tuple(mine.split("\n")), tuple(theirs.split("\n")))]
     return pieces(began, mine, theirs)
@@ -126,9 +126,9 @@ def _places(found: list[Piece], sides: dict[int, Side]) -> list[Place]:
 def _place(found: list[Piece], index: int, number: int, sides: dict[int, Side], share: float) -> Place:
     piece = found[index]
     assert isinstance(piece, Choice), "the index is of one"
-    before, behind = found[index - 1] if index else None, found[index + 1] if index + 1 < len(found) else None
+    before, after = found[index - 1] if index else None, found[index + 1] if index + 1 < len(found) else None
     head = list(before.lines[-_CONTEXT:]) if isinstance(before, Agreed) else []
-    tail = list(behind.lines[:_CONTEXT]) if isinstance(behind, Agreed) else []
+    tail = list(after.lines[:_CONTEXT]) if isinstance(after, Agreed) else []
     theirs, mine = ("\n".join([*head, *lines, *tail]) for lines in (piece.theirs, piece.mine))
     return Place(
         number=number,

@@ -42,5 +42,5 @@ def handle(site: Site, request: Request, name: str) -> Response:
 
 
 def _later(page: Page, shown: int) -> int:
-    """The number of the next revision that is shown; 0: there is none."""
+    """Return the number of the next revision that is shown; 0: there is none."""
     return next((one for one in range(shown + 1, page.number + 1) if one not in page.hidden), 0)

@@ -164,9 +164,9 @@ def _discard_draft(site: Site, request: Request, name: str, draft: FormDraft) ->
 def _compare(site: Site, request: Request, name: str) -> Response:
     page = site.wiki.page(name)
     site.wiki.require(name, Privilege.WRITE)
-    asked = request.args.get("draft", "")
-    own = site.wiki.drafts(name).own(name, owners_of(site, request)) if is_id(asked) else []
-    kept = next((one for one in own if one.id == asked), None)
+    wanted = request.args.get("draft", "")
+    own = site.wiki.drafts(name).own(name, owners_of(site, request)) if is_id(wanted) else []
+    kept = next((one for one in own if one.id == wanted), None)
     if kept is None or kept.text is None:
         message = _("There is no such draft: it was saved or thrown away, or it is another browser's.")
         back = page_path(name, "edit")

@@ -1,6 +1,6 @@
 """The editor: the form, the preview, the save, and what to do when somebody else saved first.
 
-Whatever goes wrong, the answer is a page with the text as it was typed, ready to be sent again:
+If anything goes wrong, the answer is a page with the text as it was typed, ready to be sent again:
 
     403  the form was too old, or came from elsewhere        409  somebody saved meanwhile
          or was made for somebody else than who is signed in now: a sign-in stands beside the text
@@ -88,10 +88,10 @@ def _first_draft(site: Site, request: Request, page: Page | None) -> FormDraft:
             return FormDraft("")
         note = "" if is_template(model.name) else _w("Copy of {name}", name=model.name)[: site.config.max_note_chars]
         return FormDraft(model.body, note, markup=model.markup, language=model.language)
-    asked = number(request, "revision")
-    old = None if asked is None else site.wiki.revision(page.name, asked)
+    wanted = number(request, "revision")
+    old = None if wanted is None else site.wiki.revision(page.name, wanted)
     if old is not None and old.body is not None:
-        note = _w("From revision {number}", number=asked)
+        note = _w("From revision {number}", number=wanted)
         language = reverted_language(page, old)
         draft = FormDraft(old.body, note, base=page.number, base_token=page.token, markup=old.markup)
         return replace(draft, language=language)
@@ -124,7 +124,7 @@ def submit(site: Site, request: Request, name: str, draft: FormDraft, *, was_sto
 
 
 def _signed_in(site: Site, request: Request, name: str, draft: FormDraft, *, was_stored: bool) -> Response:
-    """A form with a sign-in beside the text: both are done, or the text comes back."""
+    """Return a form with a sign-in beside the text: both are done, or the text comes back."""
     try:
         entered = enter(site, request)
     except Refused as refused:
@@ -167,7 +167,7 @@ def _submit(site: Site, request: Request, name: str, draft: FormDraft, *, was_st
 
 
 def _turned(site: Site, request: Request, name: str, draft: FormDraft) -> Response | None:
-    """The text in another format, where one was chosen: it is shown before it is saved."""
+    """Return the text in another format, where one was chosen: it is shown before it is saved."""
     if not draft.written or draft.written == draft.markup or not draft.markup:
         return None
     if is_expensive(draft.body, markup=draft.written):

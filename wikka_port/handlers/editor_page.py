@@ -60,12 +60,12 @@ def edit_form(
 
 
 def _offered(site: Site, request: Request) -> str | None:
-    """The name in the sign-in beside the text, which stays there until it is used; None: there is none."""
+    """Return the name in the sign-in beside the text, which stays there until it is used; None: there is none."""
     return None if site.visitor.name else request.form.get("user")
 
 
 def _usual(site: Site, draft: FormDraft) -> str:
-    """The format of a form that says none: it is older than formats, or of a new page."""
+    """Return the format of a form that says none: it is older than formats, or of a new page."""
     return WIKKA if draft.base else site.config.markup
 
 
@@ -74,9 +74,9 @@ def later(response: Response, seconds: int) -> Response:
     return response
 
 
-def unavailable_text(away: StoreUnavailable) -> str:
+def unavailable_text(error: StoreUnavailable) -> str:
     """Say why nothing was saved or kept."""
-    return f"{unavailable(away)} {_(SAFE)}"
+    return f"{unavailable(error)} {_(SAFE)}"
 
 
 def other_person(site: Site, draft: FormDraft) -> str:

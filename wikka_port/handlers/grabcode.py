@@ -25,9 +25,9 @@ def handle(site: Site, request: Request, name: str) -> Response:
     page = site.wiki.page(name)
     if page is None:
         return missing(site, name)
-    asked = number(request, "revision")
-    if asked is not None and asked != page.number:
-        old = site.wiki.revision(name, asked)
+    wanted = number(request, "revision")
+    if wanted is not None and wanted != page.number:
+        old = site.wiki.revision(name, wanted)
         if old is None or old.body is None:
             return no_revision(site, name)
         page = replace(page, body=old.body, markup=old.markup)

@@ -26,10 +26,10 @@ def handle(site: Site, request: Request, name: str) -> Response:
         return _form(site, request, page, status=403, problem=_(STALE_FORM))
     form = request.form
     text = form.get("revision", "")
-    asked = int(text) if text.isascii() and text.isdigit() and len(text) <= 10 else 0
+    wanted = int(text) if text.isascii() and text.isdigit() and len(text) <= 10 else 0
     try:
         reason = form.get("reason", "")[:REASON_CHARS_MAX]
-        site.wiki.moves.hide(name, asked, hidden="show" not in form, reason=reason)
+        site.wiki.moves.hide(name, wanted, hidden="show" not in form, reason=reason)
     except NotMoved as refused:
         return _form(site, request, page, status=409, problem=str(refused))
     site.wiki.settle("", site.config.settle_s)

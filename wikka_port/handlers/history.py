@@ -1,4 +1,4 @@
-"""What each of the last revisions changed, one difference below the other."""
+"""The changes of the last revisions, one difference below the other."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def form(
 
 
 def within(address: str) -> str:
-    """A path of this wiki; "/" for what leads elsewhere, or is no path in ASCII."""
+    """Return a path of this wiki; "/" for what leads elsewhere, or is no path in ASCII."""
     if not (address.isascii() and address.isprintable()) or "\\" in address or not address.startswith("/"):
         return "/"
     return "/" if address.startswith("//") else address

@@ -70,7 +70,7 @@ def moment(text: str) -> int | None:
 
 
 def handle_delete(site: Site, request: Request, _name: str) -> Response:
-    """Pages whose names begin alike, deleted: ``?prefix=`` shows them, POST does it."""
+    """Delete pages whose names begin alike: ``?prefix=`` shows them, POST does it."""
     moves = site.wiki.moves
     moves.require_site()
     given = request.form if request.method == "POST" else request.args
@@ -91,6 +91,6 @@ def handle_delete(site: Site, request: Request, _name: str) -> Response:
 
 
 def handle_deleted(site: Site, request: Request, _name: str) -> Response:
-    """All deleted pages, for administrators."""
+    """Show all deleted pages, for administrators."""
     site.wiki.moves.require_site()
     return site.html("deleted.html", found=site.wiki.moves.deleted())

@@ -25,11 +25,11 @@ _MAX_LISTED = 500  # names
 def handle(site: Site, request: Request, _name: str) -> Response:
     moves = site.wiki.moves
     jobs = Jobs(moves.rows, clock_ms)
-    asked = request.args.get("job", "")
-    if not asked:
+    wanted = request.args.get("job", "")
+    if not wanted:
         moves.require_site()
         return form_page(site, request, "moves.html", running=jobs.recent(), progress=None, problem="", refresh=0)
-    progress = jobs.progress(asked.encode("utf-8", "replace"))
+    progress = jobs.progress(wanted.encode("utf-8", "replace"))
     if progress is None or not _may_see(site, progress):
         moves.require_site()
         message = _("There is no such work.")
@@ -52,7 +52,7 @@ def _may_see(site: Site, progress: Progress) -> bool:
 
 
 def _changed(site: Site, request: Request, jobs: Jobs, progress: Progress) -> str:
-    """The id of the job to be shown then.  Raises NotMoved, NotAllowed."""
+    """Return the id of the job to be shown then.  Raises NotMoved, NotAllowed."""
     job = progress.job
     if "stop" in request.form:
         jobs.stop(job.id)

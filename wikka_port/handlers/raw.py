@@ -9,15 +9,15 @@ from wikka_port.texts import _
 
 
 def handle(site: Site, request: Request, name: str) -> Response:
-    asked = number(request, "revision")
-    found = site.wiki.page(name) if asked is None else site.wiki.revision(name, asked)
-    source = site.wiki.source(name, asked) if found is not None and request.args.get("source") else None
+    wanted = number(request, "revision")
+    found = site.wiki.page(name) if wanted is None else site.wiki.revision(name, wanted)
+    source = site.wiki.source(name, wanted) if found is not None and request.args.get("source") else None
     if source is not None:
         text, status = source, 200
     elif found is not None and request.args.get("source"):
         text, status = _("This revision was not imported: there is no other source than its text.") + "\n", 404
     elif found is None:
-        said = _("There is no page {name}.", name=name) if asked is None else _("There is no such revision.")
+        said = _("There is no page {name}.", name=name) if wanted is None else _("There is no such revision.")
         text, status = f"{said}\n", 404
     else:
         text, status = found.body or "", 200

@@ -20,23 +20,23 @@ from wikka_port.urls import site_path
 
 def handle(site: Site, request: Request, name: str) -> Response:
     """``?invitation=TOKEN`` and ``?administrator=TOKEN`` are links that were given to somebody."""
-    asked = _read_form(request)
-    if site.visitor.name and asked.administrator:
-        return _become_administrator(site, request, asked.administrator)
+    typed = _read_form(request)
+    if site.visitor.name and typed.administrator:
+        return _become_administrator(site, request, typed.administrator)
     if request.method == "POST" and not is_genuine(site, request):
-        return _form(site, request, asked, status=403, problem=_(STALE_FORM))
+        return _form(site, request, typed, status=403, problem=_(STALE_FORM))
     try:
         if request.method == "POST":
             site.accounts.signing_in.check_rate(client_of(request))
-            return _registered(site, request, asked)
-        refusal = site.accounts.registration.refusal(asked)
+            return _registered(site, request, typed)
+        refusal = site.accounts.registration.refusal(typed)
     except Unsuitable as unsuitable:
-        return _form(site, request, asked, status=400, problem=str(unsuitable))
+        return _form(site, request, typed, status=400, problem=str(unsuitable))
     except NameTaken:
-        return _form(site, request, asked, status=409, problem=_(TAKEN))
+        return _form(site, request, typed, status=409, problem=_(TAKEN))
     except Refused as refused:
-        return _form(site, request, asked, status=refused.status, problem=str(refused))
-    return _form(site, request, asked, status=403, closed=refusal) if refusal else _form(site, request, asked)
+        return _form(site, request, typed, status=refused.status, problem=str(refused))
+    return _form(site, request, typed, status=403, closed=refusal) if refusal else _form(site, request, typed)
 
 
 def _read_form(request: Request) -> RegistrationForm:
@@ -50,10 +50,10 @@ def _read_form(request: Request) -> RegistrationForm:
     )
 
 
-def _registered(site: Site, request: Request, asked: RegistrationForm) -> Response:
-    account = site.accounts.registration.register(asked, client_of(request))
+def _registered(site: Site, request: Request, typed: RegistrationForm) -> Response:
+    account = site.accounts.registration.register(typed, client_of(request))
     if account.status != "active":
-        return site.html("registered.html", account=account, email=asked.email)
+        return site.html("registered.html", account=account, email=typed.email)
     return _entered(site, request, account)
 
 
@@ -85,7 +85,7 @@ def _become_administrator(site: Site, request: Request, token: str) -> Response:
 
 
 def _form(
-    site: Site, request: Request, asked: RegistrationForm, *, status: int = 200, problem: str = "", closed: str = ""
+    site: Site, request: Request, typed: RegistrationForm, *, status: int = 200, problem: str = "", closed: str = ""
 ) -> Response:
     return form_page(
         site,
@@ -94,9 +94,9 @@ def _form(
         status=status,
         problem=problem,
         closed=closed,
-        asked=asked,
+        asked=typed,
         is_address_required=site.accounts.registration.is_address_required,
-        waits=site.accounts.registration.policy == "approval" and not asked.invitation,
+        waits=site.accounts.registration.policy == "approval" and not typed.invitation,
         names=site.config.user_names,
         password_min=PASSWORD_CHARS_MIN,
     )

@@ -79,13 +79,13 @@ def _begin_jobs(site: Site, request: Request, move: Move) -> str:
     given: dict[str, Any] = {"source": old, "target": move.target, "redirect": move.redirect, "history": move.history}
     jobs, last = Jobs(wiki.rows, clock_ms), b""
     wiki.settle("", site.config.settle_s)
-    asked = []
+    chosen = []
     if "subpages" in request.form:
         below = [one for one in wiki.names(prefix=f"{old}/", limit=JOB_PAGES_MAX) if one.startswith(f"{old}/")]
-        asked.append((SUBPAGES, below))
+        chosen.append((SUBPAGES, below))
     if "links" in request.form:
-        asked.append((LINKS, [one for one in islice(linking(wiki, old), JOB_PAGES_MAX) if one != old]))
-    for kind, found in asked:
+        chosen.append((LINKS, [one for one in islice(linking(wiki, old), JOB_PAGES_MAX) if one != old]))
+    for kind, found in chosen:
         names = sorted(site.wiki.listed(found))
         if names:
             job = new_job(kind, visitor.signature, "account", **given, along=last)

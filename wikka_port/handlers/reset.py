@@ -40,7 +40,7 @@ def handle(site: Site, request: Request, name: str) -> Response:
 
 
 def _name(site: Site, token: str) -> str:
-    """The account whose password the link sets; "" where it is not good any more."""
+    """Return the account whose password the link sets; "" if it is not good any more."""
     link = site.accounts.registration.links.find_link(token, "reset")
     account = site.accounts.registration.of_reset_link(link) if link else None
     return account.name if account else ""

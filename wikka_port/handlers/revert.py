@@ -25,8 +25,8 @@ def handle(site: Site, request: Request, name: str) -> Response:
         return missing(site, name)
     if request.method != "POST":  # what is posted is checked with the save
         site.wiki.require(name, Privilege.WRITE)
-    asked = number(request, "revision")
-    old = _last_but_one(site, page) if asked is None else site.wiki.revision(name, asked)
+    wanted = number(request, "revision")
+    old = _last_but_one(site, page) if wanted is None else site.wiki.revision(name, wanted)
     if old is None or old.body is None:
         return no_revision(site, name)
     note = _w("Back to revision {number}", number=old.number)
@@ -48,6 +48,6 @@ def handle(site: Site, request: Request, name: str) -> Response:
 
 
 def _last_but_one(site: Site, page: Page) -> Revision | None:
-    """The newest one before the page as it is that is shown."""
+    """Return the newest one before the page as it is that is shown."""
     found = site.wiki.revisions(page.name, below=page.number, limit=1, bodies=True)
     return found[0] if found else None

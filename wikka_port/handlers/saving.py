@@ -92,7 +92,7 @@ def _whole(site: Site, name: str, draft: FormDraft) -> FormDraft:
 
 
 def _both(site: Site, name: str, edit: FormDraft, current: Page | None) -> FormDraft | None:
-    """The edit put together with the page as it is; None where somebody has to choose."""
+    """Return the edit put together with the page as it is; None if somebody has to choose."""
     if current is None or not alike(edit, current):
         return None
     try:
@@ -109,7 +109,7 @@ def alike(edit: FormDraft, current: Page) -> bool:
 
 
 def began_from(site: Site, name: str, edit: FormDraft) -> str | None:
-    """The text that an edit began from; None where it cannot be had, since another page has the name, for example.
+    """The text that an edit began from; None if it cannot be had, since another page has the name, for example.
 
     Raises NotAllowed, StoreUnavailable.
     """
@@ -157,8 +157,8 @@ def _check_bounds(page: Page | None, body: str, markup: str) -> None:
     problem = over_bounds(body, autolink=autolink, markup=markup)
     if problem is None:
         return
-    held = None if page is None else over_bounds(page.body, autolink=autolink, markup=page.markup)
-    if page is None or len(body) > len(page.body) or held is None:
+    stored = None if page is None else over_bounds(page.body, autolink=autolink, markup=page.markup)
+    if page is None or len(body) > len(page.body) or stored is None:
         raise NotSaved(413, f"{problem} {_(REMEDY)}")
 
 

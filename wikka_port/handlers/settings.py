@@ -76,17 +76,17 @@ def _form(
     site: Site, request: Request, account: Account, *, status: int = 200, problem: str = "", done: str = ""
 ) -> Response:
     typed = request.form if problem else {}
-    looks = {field.name: getattr(account.settings, field.name) for field in fields(account.settings)}
+    values = {field.name: getattr(account.settings, field.name) for field in fields(account.settings)}
     if typed.get("do") == "looks":
         numbers = {field for field in ("changes", "revisions") if not typed.get(field, "").strip().isdecimal()}
-        looks |= {"dblclick": False, **{field: value for field, value in typed.items() if field not in numbers}}
+        values |= {"dblclick": False, **{field: value for field, value in typed.items() if field not in numbers}}
     return form_page(
         site,
         request,
         "settings.html",
         status=status,
         account=account,
-        settings=looks,
+        settings=values,
         email=typed.get("email", account.email)[:ADDRESS_CHARS_MAX],
         zones=sorted(zones()),
         languages=site.languages.names,

@@ -73,7 +73,7 @@ def _merge_of(request: Request, page: Page) -> tuple[int, int] | None:
 
 
 def _values(
-    site: Site, page: Page, document: Document, edit: str = "", asked: Mapping[str, str] | None = None
+    site: Site, page: Page, document: Document, edit: str = "", parameters: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
     heading = document.headings[0] if document.headings else None
     notes = site.visitor.is_active and site.wiki.can(page.name).write
@@ -83,7 +83,7 @@ def _values(
         "title": page.name if page.attribution else document.title or page.name,
         "has_heading": heading is not None and heading.level == 1,
         "empty": not page.body.strip(),
-        "content": page_html(site, page.name, document, edit=edit, notes=notes, asked=asked),
+        "content": page_html(site, page.name, document, edit=edit, notes=notes, parameters=parameters),
     }
 
 
@@ -99,9 +99,9 @@ def _old(site: Site, request: Request, newest: Page) -> Response:
 
 
 def _wanted_revision(site: Site, request: Request, newest: Page) -> Revision | None:
-    asked = number(request, "revision")
-    if asked is not None:
-        return site.wiki.revision(newest.name, asked)
+    wanted = number(request, "revision")
+    if wanted is not None:
+        return site.wiki.revision(newest.name, wanted)
     time_ms = _moment_ms(request.args.get("time", ""))
     return site.wiki.revision_at(newest.name, time_ms) if time_ms is not None else None
 

@@ -69,9 +69,9 @@ def _answer(site: Site, request: Request, name: str) -> Response:
         if "preview" in request.form:
             return _previewed(site, request, page)
         return _decided(site, request, page, writer)
-    asked = request.args.get("id", "")
-    if asked:
-        found = _seen(site, request, page, asked, writer)
+    wanted = request.args.get("id", "")
+    if wanted:
+        found = _seen(site, request, page, wanted, writer)
         return _gone(site, name) if found is None else _suggestion_page(site, request, page, found, writer)
     if not writer:
         _require_to_suggest(site, name)
@@ -141,9 +141,9 @@ def _send(site: Site, request: Request, page: Page) -> Response:
     return response
 
 
-def _seen(site: Site, request: Request, page: Page, asked: str, writer: bool) -> Suggestion | None:
-    """The suggestion, for its author and for who may write the page."""
-    found = site.wiki.suggestions(page.name).one(page.name, asked)
+def _seen(site: Site, request: Request, page: Page, wanted: str, writer: bool) -> Suggestion | None:
+    """Return the suggestion, for its author and for who may write the page."""
+    found = site.wiki.suggestions(page.name).one(page.name, wanted)
     if found is None or not (writer or found.owner in owners_of(site, request)):
         return None
     return found
@@ -196,11 +196,11 @@ def _gone(site: Site, name: str) -> Response:
 def _suggestion_page(
     site: Site, request: Request, page: Page, found: Suggestion, writer: bool, *, status: int = 200, problem: str = ""
 ) -> Response:
-    old, behind = page.body, not is_revision(page, found.base, found.base_token)
-    if behind:
+    old, is_outdated = page.body, not is_revision(page, found.base, found.base_token)
+    if is_outdated:
         began = site.wiki.revision(page.name, found.base, found.base_token)
         old = began.body or "" if began is not None else ""
-    values: dict[str, Any] = {"one": found, "writer": writer, "problem": problem, "behind": behind}
+    values: dict[str, Any] = {"one": found, "writer": writer, "problem": problem, "behind": is_outdated}
     return form_page(
         site,
         request,

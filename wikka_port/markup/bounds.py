@@ -1,6 +1,6 @@
 """Whether a text goes over the bounds of a page (pure), and the message to its author.
 
-What is counted is what the page would be rendered and indexed from.  Knows nothing of what follows from it:
+The bounds count what the page would be rendered and indexed from.  Knows nothing of what follows from it:
 a save is refused (``drafts``), a page that is stored is shown up to the bound (``html``).
 """
 
@@ -45,7 +45,7 @@ def said_of(over: Bound) -> str:
 
 
 def over_bounds(text: str, *, autolink: bool = True, markup: str = WIKKA) -> str | None:
-    """A sentence on the first bound that ``text`` goes over; None: it fits."""
+    """Return a sentence on the first bound that ``text`` goes over; None: it fits."""
     is_short = len(text) <= min(LINKS_MAX, CELLS_MAX, STEPS_MAX) * _CHARS_PER_LINK
     if is_short and text.count("{{") <= ACTIONS_MAX and not (markup == MARKDOWN and "]:" in text):
         return None

@@ -23,7 +23,7 @@ def is_set(value: str) -> bool:
 
 
 def read_action(text: str, start: int, end: int) -> ActionCall | PageLink | None:
-    """The insides of ``{{..}}``; None where they are no call.  A redirect is a link."""
+    """Return the insides of ``{{..}}``; None if they are no call.  A redirect is a link."""
     call = _ACTION.fullmatch(text, start, end)
     if not call:
         return None

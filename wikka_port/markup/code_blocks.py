@@ -80,7 +80,7 @@ def _coloured(body: str, alias: str) -> str:
 
 
 def block_html(code: CodeBlock, budget: Budget) -> str:
-    """The block as ``figure``/``pre``; well nested, everything escaped."""
+    """Return the block as ``figure``/``pre``; well nested, everything escaped."""
     body = code.body.strip("\n").rstrip()
     alias = LANGUAGES.get(code.language)
     inner = _coloured(body, alias) if alias and budget.grants(body, alias) else escape(body)
@@ -98,5 +98,5 @@ def block_html(code: CodeBlock, budget: Budget) -> str:
 
 
 def inline_html(code: CodeBlock) -> str:
-    """The same where only text may stand (a heading)."""
+    """Return the same where only text may stand (a heading)."""
     return f"<code>{escape(' '.join(code.body.split()))}</code>"

@@ -24,7 +24,7 @@ _LEVELS: Final = re.compile(r"\s*([1-6])\s*(?:(?:-|\.\.|,)\s*([1-6])\s*)?")
 
 
 def toc_html(headings: Sequence[Heading], arguments: Mapping[str, str]) -> str:
-    """A ``nav`` with id "toc"; "" where there is no heading to list."""
+    """Return a ``nav`` with id "toc"; "" if there is no heading to list."""
     levels = _levels(arguments.get("levels", ""))
     shown = [heading for heading in _below_title(headings) if heading.level in levels]
     if not shown:
@@ -36,7 +36,7 @@ def toc_html(headings: Sequence[Heading], arguments: Mapping[str, str]) -> str:
 
 
 def own_contents(headings: Sequence[Heading]) -> list[ContentsSlot]:
-    """The table that a page has by itself, folded; [] where it has few headings."""
+    """Return the table that a page has by itself, folded; [] where it has few headings."""
     shown = _below_title(headings)
     if len(shown) < FROM_HEADINGS:
         return []
@@ -45,11 +45,11 @@ def own_contents(headings: Sequence[Heading]) -> list[ContentsSlot]:
     return [ContentsSlot(f'{fold}<nav aria-label="{title}">{_list(shown)}</nav></details>\n')]
 
 
-def _levels(asked: str) -> Collection[int]:
-    named = {int(level) for level in _NAMED_LEVELS.findall(asked)}
+def _levels(typed: str) -> Collection[int]:
+    named = {int(level) for level in _NAMED_LEVELS.findall(typed)}
     if named:
         return named
-    wanted = _LEVELS.fullmatch(asked)
+    wanted = _LEVELS.fullmatch(typed)
     return range(int(wanted[1]), int(wanted[2] or wanted[1]) + 1) if wanted else range(1, 7)
 
 

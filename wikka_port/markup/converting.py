@@ -80,7 +80,7 @@ def _compare(before: Sequence[Token], after: Sequence[Token], lost: dict[str, No
 
 
 def _words(read: Sequence[Token]) -> list[str]:
-    """The words that a reader sees, in no order: footnotes stand at the end."""
+    """Return the words that a reader sees, in no order: footnotes stand at the end."""
     said = []
     for token in read:
         if isinstance(token, str):
@@ -177,12 +177,12 @@ class _Writer:
             self._text(part)
 
     def _text(self, part: list[Token]) -> None:
-        goes_on = self._in == "text"
+        continues = self._in == "text"
         words = self._inline(part, line_start=True)
         if not words.strip():
             return
         self._begin("text")
-        if goes_on and self._lines and not self._lines[-1].endswith("\\"):
+        if continues and self._lines and not self._lines[-1].endswith("\\"):
             self._lines[-1] += "\\"
         self._lines.append(words.rstrip())
 
@@ -253,11 +253,11 @@ class _Writer:
     # -- in a line
 
     def _whole(self, part: Sequence[Token]) -> str:
-        """A line whose emphasis ends with it."""
-        held, self._open = self._open, []
+        """Return a line whose emphasis ends with it."""
+        opened, self._open = self._open, []
         words = self._inline(part, line_start=True).strip()
         words += self._closers()
-        self._open = held
+        self._open = opened
         return words
 
     def _closers(self) -> str:
@@ -309,8 +309,8 @@ class _Writer:
             return markdown_writing.text(token, autolink=self._autolink, line_start=line_start)
         if isinstance(token, PageLink):
             following = part[after] if after < len(part) else ""
-            apart = not out[-1:].isalnum() and not (isinstance(following, str) and following[:1].isalnum())
-            return markdown_writing.page_link(token, bare=self._autolink and apart and isinstance(following, str))
+            is_separate = not out[-1:].isalnum() and not (isinstance(following, str) and following[:1].isalnum())
+            return markdown_writing.page_link(token, bare=self._autolink and is_separate and isinstance(following, str))
         if isinstance(token, Outside):
             return markdown_writing.outside(token)
         if isinstance(token, Image):
@@ -326,7 +326,7 @@ class _Writer:
         return self._lost(token)
 
     def _lost(self, token: Token) -> str:
-        """The words of what Markdown has no means for."""
+        """Return the words of what Markdown has no means for."""
         if isinstance(token, Toggle):
             self.lost[_(_LOST_TOGGLES.get(token.tag) or N_("some emphasis"))] = None
         elif isinstance(token, Float):
@@ -356,7 +356,7 @@ def _row(cells: Sequence[str]) -> str:
 
 
 def _parts(line: list[Token]) -> Iterator[list[Token]]:
-    """The line divided at what stands as a block of its own."""
+    """Yield the line divided at what stands as a block of its own."""
     words: list[Token] = []
     at = 0
     while at < len(line):

@@ -113,7 +113,7 @@ def render(
     edit: str = "",
     contents: bool = True,
 ) -> str:
-    """The page as HTML.
+    """Return the page as HTML.
 
     ``existing``: which of ``document.links`` exist; a link to any other page has class "missing" and leads
     to ``page_url(name) + "/edit"``.  ``action`` returns HTML that is already safe (it gets the arguments as

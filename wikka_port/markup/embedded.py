@@ -1,7 +1,7 @@
 """Embedded HTML (pure): what people write between pairs of double quotes, made safe.
 
-The sanitiser is nh3 (the ammonia library, a real HTML parser).  What is allowed is listed here and
-short: text-level elements, lists, tables, images.  No style, form, frame, media or script; links
+The sanitiser is nh3 (the ammonia library, a real HTML parser).  The allowed elements are listed here and
+few: text-level elements, lists, tables, images.  No style, form, frame, media or script; links
 carry ``rel="nofollow noopener"``.  The id of a link is a place of the page, as those of headings:
 ``[[#id]]`` leads there, and no script or style of the wiki's own knows it.  Classes get the prefix
 ``user-``, so that a page cannot dress up as the wiki's own controls.  Each piece is closed by itself:

@@ -1,4 +1,4 @@
-"""Tokens of Wikka markup -> fragments of HTML (pure): the compiler.  What it makes is always safe and well nested.
+"""Tokens of Wikka markup -> fragments of HTML (pure): the compiler.  Its output is always safe and well nested.
 
 The state is a mode and four things that may be open around it:
 
@@ -9,7 +9,7 @@ The state is a mode and four things that may be open around it:
 
 Invariants:
     I1. Toggles are closed before what contains them is.  A toggle that is closed out of turn has the ones
-        inside it closed and opened again, so ``**a //b** c//`` shows what its author meant.  Those that are open
+        inside it closed and opened again, so ``**a //b** c//`` shows what its author meant.  Toggles that are open
         around a heading or rule inside a line are opened again in the heading and after both.
     I2. Every PageLink becomes exactly one PageSlot (``links.links`` relies on it).
     I3. Ids are unique, and "toc" is the table of contents: the page's own, or one before the first heading that stands
@@ -152,7 +152,7 @@ class Compiler:
     # -- places for content
 
     def _inline(self) -> list[Piece]:
-        """Where text may go now; opens a paragraph or cell if need be."""
+        """Return the place for text; opens a paragraph or cell if need be."""
         if self._mode == TOP:
             self._close_blocks()
             self._out.append("<p>")
@@ -168,7 +168,7 @@ class Compiler:
         return self._out
 
     def _block(self) -> list[Piece]:
-        """Where a block may go now (not while a heading is open)."""
+        """Return the place for a block (not while a heading is open)."""
         self._close_toggles()
         if self._mode == CELL and self._table is not None:
             self._out = self._table.sink()
@@ -181,7 +181,7 @@ class Compiler:
             self._out.append(f"</{self._toggles.pop().tag}>")
 
     def _carry(self) -> list[Toggle]:
-        """The toggles that are open in this line, closed."""
+        """Return the toggles that are open in this line, closed."""
         carried = [] if self._break else self._toggles + self._carried
         self._close_toggles()
         self._carried = []
@@ -318,7 +318,7 @@ class Compiler:
         self._carried = carried.copy()
 
     def _begin_note(self) -> None:
-        """What follows goes into the note, as the words of a heading do: no block can begin there."""
+        """The text that follows goes into the note, as the words of a heading do: no block can begin there."""
         number = len(self._notes) + 1
         said = _("Footnote {number}", number=number)
         words = f'<a id="r-{number}" href="#n-{number}" aria-label="{said}">{number}</a>'
@@ -340,8 +340,8 @@ class Compiler:
         self._out.append(f'<section class="footnotes" aria-label="{_("Footnotes")}"><ol>\n')
         for number, note in enumerate(self._notes, 1):
             said = _("Back to footnote {number} in the text", number=number)
-            back = f' <a href="#r-{number}" aria-label="{said}">↩</a>'
-            self._out += [f'<li id="n-{number}">', *note, f"{back}</li>\n"]
+            link_back = f' <a href="#r-{number}" aria-label="{said}">↩</a>'
+            self._out += [f'<li id="n-{number}">', *note, f"{link_back}</li>\n"]
         self._out.append("</ol></section>\n")
 
     def _end_heading(self) -> None:

@@ -41,7 +41,7 @@ def use(own: Mapping[str, str]) -> None:
 
 
 def address(prefix: str, page: str) -> str | None:
-    """The URL of ``page`` at the site called ``prefix``; None where there is no such site."""
+    """Return the URL of ``page`` at the site called ``prefix``; None if there is no such site."""
     base = SITES.get(prefix.lower())
     if base is None or not page:
         return None

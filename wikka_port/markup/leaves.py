@@ -52,7 +52,7 @@ class Places:
 
 
 def heading_pieces(heading: Heading, inside: list[Piece]) -> list[Piece]:
-    """The element with its anchor; ``inside`` is what stands in it."""
+    """Return the element with its anchor; ``inside`` is what stands in it."""
     level, text, place, start = heading
     said = _("Link to this section: {heading}", heading=escape(text))
     anchor = f'<a class="anchor" href="#{place}" aria-label="{said}">#</a>'
@@ -91,7 +91,7 @@ def label_html(inside: Inside) -> str:
 
 
 def image_html(image: Image) -> str:
-    """A link around it: where the policy of the site blocks foreign images, the reader can still go there."""
+    """Return a link around it: where the policy of the site blocks foreign images, the reader can still go there."""
     url, picture = escape(image.url), escape(safe_picture(image.url) or "")
     name = escape(image.alt or image.url.rsplit("/", 1)[-1])
     return (

@@ -1,7 +1,7 @@
 """Text -> tokens (pure, fuzzed).  Any text is a page: the lexer never raises, it falls back to showing what was typed.
 
-One compiled expression finds the next place where something may begin; every alternative in it begins
-with a literal, so that the regex engine skips plain text by a character set.  What has an end of its
+A compiled expression finds the next place where something may begin; every alternative in it begins
+with a literal, so that the regex engine skips plain text by a character set.  A construct with an end of its
 own (``[[ ]]``, ``{{ }}``, ``%% %%``, ``"" ""``, comments) is completed by a search for that end.
 
 Invariants:
@@ -82,7 +82,7 @@ _LONGEST_SCHEME: Final = 6
 
 
 def tokens(text: str, *, autolink: bool = True) -> list[Token]:
-    """The tokens of ``text``; with ``autolink`` CamelCase words are links.  Never raises; O(len(text))."""
+    """Return the tokens of ``text``; with ``autolink`` CamelCase words are links.  Never raises; O(len(text))."""
     return _Lexer(fit(text), autolink).run()
 
 
@@ -102,7 +102,7 @@ class _Full(Exception):
 
 
 class _Lexer:
-    """One pass over one text.  ``done``: everything before it has become tokens."""
+    """A pass over one text.  ``done``: everything before it has become tokens."""
 
     __slots__ = (
         "_answers",
@@ -173,7 +173,7 @@ class _Lexer:
     # -- the text between marks
 
     def _flush(self, end: int) -> None:
-        """What lies between ``done`` and ``end`` is running text."""
+        """The text between ``done`` and ``end`` is running text."""
         if end <= self.done:
             return
         text, out = self.text, self.out
@@ -210,7 +210,7 @@ class _Lexer:
         return end
 
     def _ahead(self, needle: str, start: int) -> int:
-        """Where ``needle`` next stands at or after ``start``; past the text if nowhere.  ``start`` never falls (I1)."""
+        """Find ``needle`` at or after ``start``; past the text if nowhere.  ``start`` never falls (I1)."""
         answer = self._answers.get(needle, -1)
         if answer < start:
             answer = self.text.find(needle, start)
@@ -276,7 +276,7 @@ class _Lexer:
         return end
 
     def _place(self) -> int:
-        """Where this line begins, for the section of its heading; -1 in a table and after a comment."""
+        """Return the beginning of this line, for the section of its heading; -1 in a table and after a comment."""
         start = self.line_start
         return -1 if self.row or self.text[start - 1 : start] not in ("", "\n") else start
 
@@ -315,7 +315,7 @@ class _Lexer:
     # -- what has an end of its own
 
     def _slash(self, start: int, _mark: str) -> int:
-        """A comment that vanishes with the blanks after it, and with its line if it has that for itself."""
+        """Read a comment that vanishes with the blanks after it, and with its line if it has that for itself."""
         close = self._ahead("*/", start + 2)
         if close > len(self.text):
             return start + 2
@@ -331,7 +331,7 @@ class _Lexer:
         return end
 
     def _backticks(self, start: int, _mark: str) -> int:
-        """A comment that leaves the blanks around it."""
+        """Read a comment that leaves the blanks around it."""
         close = self._ahead("``", start + 2)
         if close > len(self.text):
             return start + 2
@@ -418,7 +418,7 @@ class _Lexer:
     # -- addresses and references
 
     def _colon(self, start: int, mark: str) -> int:
-        """The word before a colon may be a scheme or the prefix of another wiki."""
+        """Read a colon: the word before it may be a scheme or the prefix of another wiki."""
         text = self.text
         if mark == "::c::":
             return self._emit(start, start + 5, CLEAR)

@@ -1,4 +1,4 @@
-"""What a text links to (pure): the same tokens that the page is rendered from, so the two agree.
+"""The links of a text (pure): the same tokens that the page is rendered from, so the two agree.
 
 ``links`` is what the backlinks trigger calls for each saved revision; it does no HTML.  A page that another one
 includes counts as linked to: it is missed where it is not there, and has to be led where it is renamed.
@@ -19,7 +19,7 @@ _REDIRECT_LENGTH: Final = 50  # characters; more than that before the link is no
 
 
 def page_names(read: Iterable[Token]) -> list[str]:
-    """The pages that these tokens link to: normalised names, each once, in order."""
+    """Return the pages that these tokens link to: normalised names, each once, in order."""
     return list(dict.fromkeys(token.name for token in read if isinstance(token, PageLink)))
 
 
@@ -32,7 +32,7 @@ def _targets(read: Iterable[Token]) -> Iterator[str]:
 
 
 def redirect_of(read: Iterable[Token]) -> str | None:
-    """The page that a text with these tokens stands for.
+    """Return the page that a text with these tokens stands for.
 
     ``{{redirect target=".."}}`` says so anywhere, ``#REDIRECT [[..]]`` where nothing comes before it.
     """
@@ -57,5 +57,5 @@ def links(text: str, *, autolink: bool = True, markup: str = WIKKA) -> list[str]
 
 
 def redirect_target(text: str, *, autolink: bool = True, markup: str = WIKKA) -> str | None:
-    """The page that ``text`` sends its reader to, or None."""
+    """Return the page that ``text`` sends its reader to, or None."""
     return redirect_of(tokens(text, autolink=autolink, markup=markup))

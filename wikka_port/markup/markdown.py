@@ -131,14 +131,14 @@ class _Reader:
 
     def _block(self, block: Sequence[Parsed]) -> None:
         """A block of the page with all that is in it, or nothing of it.  Raises _Full."""
-        out, held = self._out, (set(self._linked), dict(self._numbers), dict(self._times))
+        out, saved = self._out, (set(self._linked), dict(self._numbers), dict(self._times))
         self._out = []
         try:
             for token in block:
                 self._read(token)
         except _Full:
             self._out = out
-            self._linked, self._numbers, self._times = held
+            self._linked, self._numbers, self._times = saved
             raise
         if block[0].type == "note_open":
             self._notes.setdefault(str(block[0].meta["label"]), self._out)
@@ -349,7 +349,7 @@ def _first_line(block: Sequence[Parsed]) -> int:
 
 
 def _blocks(read: Sequence[Parsed]) -> Iterator[Sequence[Parsed]]:
-    """The blocks of a page, each with all that is in it."""
+    """Yield the blocks of a page, each with all that is in it."""
     start = depth = 0
     for at, token in enumerate(read):
         depth += token.nesting
@@ -368,7 +368,7 @@ def _extended(out: list[Token], more: list[Token]) -> list[Token]:
 
 
 def _bare(found: re.Match[str]) -> tuple[Outside | None, int]:
-    """The link that an address in running text is, and where it ends."""
+    """Return the link that an address in running text is, and where it ends."""
     scheme, length = found[1].lower(), trimmed(found[2])
     end = found.start(2) + length
     typed = found.string[found.start() : end]
@@ -383,7 +383,7 @@ def _bare(found: re.Match[str]) -> tuple[Outside | None, int]:
 
 
 def _target(address: str, label: str, inside: Inside) -> PageLink | Outside | None:
-    """The target of ``[label](address)``; None: nothing that may be followed."""
+    """Return the target of ``[label](address)``; None: nothing that may be followed."""
     address = address.strip()
     if is_url(address):
         url = safe_url(address)
@@ -404,7 +404,7 @@ def _target(address: str, label: str, inside: Inside) -> PageLink | Outside | No
 
 
 def _page(address: str, label: str, inside: Inside) -> PageLink | None:
-    """A relative address: names do not stand in folders, so it is relative to the wiki."""
+    """Return a relative address: names do not stand in folders, so it is relative to the wiki."""
     path, _, place = address.partition("#")
     parts = [part for part in path.split("/") if part not in ("", ".", "..")]
     if not parts:
@@ -423,7 +423,7 @@ def _place(typed: str) -> str:
 
 
 def _picture(token: Parsed) -> Image | str:
-    """The description alone where the picture is at no address that may be loaded."""
+    """Return the description alone where the picture is at no address that may be loaded."""
     address = str(token.attrGet("src") or "").strip()
     alt = " ".join("".join(part for part in _inside(token.children or []) if isinstance(part, str)).split())
     local = address.startswith("/") and not address.startswith("//")
@@ -432,7 +432,7 @@ def _picture(token: Parsed) -> Image | str:
 
 
 def _inside(children: Sequence[Parsed]) -> Inside:
-    """The words of a label, with their emphasis."""
+    """Return the words of a label, with their emphasis."""
     out: list[str | Open | Close] = []
     for child in children:
         kind, _, end = child.type.rpartition("_")

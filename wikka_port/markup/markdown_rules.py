@@ -183,7 +183,7 @@ def _note(state: StateBlock, start: int, end: int, silent: bool) -> bool:
 
 def _note_text(state: StateBlock, start: int, end: int, begin: int) -> None:
     """Parse what stands after the colon, at ``begin``, as blocks of their own."""
-    held = state.bMarks[start], state.tShift[start], state.sCount[start], state.parentType
+    saved = state.bMarks[start], state.tShift[start], state.sCount[start], state.parentType
     text = begin
     while text < state.eMarks[start] and state.src[text] in " \t":
         text += 1
@@ -195,4 +195,4 @@ def _note_text(state: StateBlock, start: int, end: int, begin: int) -> None:
         state.md.block.tokenize(state, start, end)
     finally:
         state.blkIndent -= 4
-        state.bMarks[start], state.tShift[start], state.sCount[start], state.parentType = held
+        state.bMarks[start], state.tShift[start], state.sCount[start], state.parentType = saved

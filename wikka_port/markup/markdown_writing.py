@@ -88,7 +88,7 @@ def code_span(words: str) -> str:
 
 
 def fence(code: CodeBlock) -> list[str]:
-    """The lines of a block of code."""
+    """Return the lines of a block of code."""
     body = code.body.strip("\n").rstrip()
     ticks = "`" * max(3, 1 + max((len(run) for run in _TICKS.findall(body)), default=0))
     return [f"{ticks}{code.language.replace(' ', '-').replace('`', '')}", *body.split("\n"), ticks]

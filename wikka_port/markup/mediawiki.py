@@ -7,7 +7,7 @@ Reading order: ``mediawiki_titles`` (what a link means), ``mediawiki_pieces`` (w
 
 Invariants:
     I1. ``convert`` raises on no text and takes time linear in it.
-    I2. What was not markup there is none here: it shows as the author's text.
+    I2. Text that was not markup there is none here: it shows as the author's text.
     I3. Nothing vanishes uncounted: what has no counterpart is shown as typed, or is counted by kind.
 
 Templates are not expanded (a dump has no parser): ``mediawiki_templates`` says what stands in their place.
@@ -109,7 +109,7 @@ def convert(
 
 
 def convert_source(text: str, *, model: str) -> Converted:
-    """A page that is no wikitext (a module, a style sheet): one listing."""
+    """Return a page that is no wikitext (a module, a style sheet): one listing."""
     block = code_block(clean(text), _LANGUAGES.get(model, ""))
     return Converted(block, None, (), (), Counter({"code": 1}), Counter())
 
@@ -145,7 +145,7 @@ _Block = tuple[str, str]  # kind ("line", "list", "paragraph"), text
 
 
 def _joined(blocks: list[_Block]) -> str:
-    """An empty line between paragraphs, none inside a list and after a heading."""
+    """Return an empty line between paragraphs, none inside a list and after a heading."""
     out: list[str] = []
     before = ""
     for kind, text in blocks:
@@ -195,7 +195,7 @@ def _blocks(draft: Draft, lines: list[str]) -> list[_Block]:
 
 
 def _sections(blocks: list[_Block]) -> Iterator[list[_Block]]:
-    """What stands before the first heading, and what after each one."""
+    """Return the text before the first heading, and the text after each one."""
     begin = 0
     for at, (kind, text) in enumerate(blocks):
         if kind == "line" and text.startswith("=="):
@@ -222,7 +222,7 @@ def _pictures_after_first_paragraph(blocks: list[_Block]) -> list[_Block]:
 
 
 def _without_nothing(draft: Draft, line: str) -> str:
-    """A line whose block begins after calls of templates that show nothing, without their marks."""
+    """Return a line whose block begins after calls of templates that show nothing, without their marks."""
     lead = draft.lead(line)
     if lead and line.startswith(_BEGINS_BLOCK, lead):
         return line[lead:]
@@ -233,7 +233,7 @@ def _without_nothing(draft: Draft, line: str) -> str:
 
 
 def _line_block(draft: Draft, line: str, *, is_indented: bool) -> list[_Block] | None:
-    """The blocks that a line makes by itself; None if it is a part of a paragraph."""
+    """Return the blocks that a line makes by itself; None if it is a part of a paragraph."""
     if not line:
         return []
     alone = draft.blocks_of(line)
@@ -302,7 +302,7 @@ def _guarded(draft: Draft, text: str) -> str:
 
 
 def _preformatted(draft: Draft, lines: list[str]) -> str:
-    """Lines that begin with a blank: code, unless there is markup in them."""
+    """Return lines that begin with a blank: code, unless there is markup in them."""
     lines = [line[1:].rstrip() for line in lines]
     text = "\n".join(lines)
     if "\x02" not in text and "''" not in text and not re.search(r"https?://|<[a-zA-Z/]", text):

@@ -1,4 +1,4 @@
-"""One line of MediaWiki text to one line of ours (pure): emphasis, addresses, HTML tags, entities.
+"""A line of MediaWiki text to one line of ours (pure): emphasis, addresses, HTML tags, entities.
 
 Our emphasis is toggles, so every pair is closed in the line that opens it and pairs never cross:
 what crosses in the source is closed and opened again.
@@ -116,7 +116,7 @@ def heading_of(draft: Draft, line: str) -> tuple[int, str] | None:
 
 
 def plain_label(draft: Draft, text: str) -> str:
-    """What stands in a label, where our markup reads no markup."""
+    """Return the text of a label, where our markup reads no markup."""
     text = _TOKEN.sub(_label_token, text)
     return collapse(unescape(draft.plain(text))).strip()
 
@@ -140,7 +140,7 @@ def _label_token(match: re.Match[str]) -> str:
 def _quote_runs(text: str, found: list[re.Match[str]]) -> Iterator[tuple[int, tuple[str, ...]]]:
     """For each run of apostrophes: how many are shown, and which emphasis it toggles.
 
-    Where both bold and italics come out odd, one run of three was meant as an apostrophe
+    If both bold and italics come out odd, one run of three was meant as an apostrophe
     before italics (l'''amour''), as MediaWiki has it.
     """
     lengths = [min(len(run[0]), 5) if len(run[0]) != 4 else 3 for run in found]
@@ -154,8 +154,8 @@ def _quote_runs(text: str, found: list[re.Match[str]]) -> Iterator[tuple[int, tu
 
 
 def _meant_as_apostrophe(text: str, found: list[re.Match[str]], lengths: list[int]) -> int:
-    """The first run of three after a word of one letter, else after another word, else after a blank."""
-    behind_word = behind_blank = -1
+    """Return the first run of three after a word of one letter, else after another word, else after a blank."""
+    after_word = after_blank = -1
     end = 0
     for at, (run, length) in enumerate(zip(found, lengths, strict=True)):
         before = text[max(run.start() - 2, end) : run.start()]
@@ -163,12 +163,12 @@ def _meant_as_apostrophe(text: str, found: list[re.Match[str]], lengths: list[in
         if length != 3:
             continue
         if before[-1:] == " ":
-            behind_blank = at if behind_blank < 0 else behind_blank
+            after_blank = at if after_blank < 0 else after_blank
         elif before[:1] == " ":
             return at
-        elif behind_word < 0:
-            behind_word = at
-    return behind_word if behind_word >= 0 else behind_blank
+        elif after_word < 0:
+            after_word = at
+    return after_word if after_word >= 0 else after_blank
 
 
 def _opening(style: str) -> str:

@@ -1,4 +1,4 @@
-"""What stands in double square brackets (pure): links, images, categories, other languages.
+"""The content of double square brackets (pure): links, images, categories, other languages.
 
 Knows nothing of where such brackets begin and end; :mod:`mediawiki_scan` does.
 """
@@ -31,7 +31,7 @@ _IMAGE_OPTION: Final = re.compile(
 
 
 def link(draft: Draft, head: str, label: str | None, trail: str) -> Piece | None:
-    """The link ``[[head|label]]trail``; None if it is none.  ``label`` may have marks and line breaks."""
+    """Return the link ``[[head|label]]trail``; None if it is none.  ``label`` may have marks and line breaks."""
     head = unescape(head)
     if _URL.match(head.strip()):
         return _address(draft, head, label, trail)
@@ -105,7 +105,7 @@ def _interwiki_link(draft: Draft, target: Target, label: str) -> str:
 
 
 def _pipe_trick(head: str) -> str:
-    """The label of ``[[a:b (c)|]]``: b."""
+    """Return the label of ``[[a:b (c)|]]``: b."""
     name = head.strip().removeprefix(":").partition(":")[2] or head.strip()
     return re.sub(r"\s*\([^()]*\)\s*$", "", name) or head
 
@@ -133,7 +133,7 @@ def _reference(found: re.Match[str]) -> str:
 
 
 def picture(dialect: Dialect, name: str, words: str = "") -> str:
-    """What stands for the file ``name``: the picture, a link to where it is, or its name alone."""
+    """Return the substitute for the file ``name``: the picture, a link to where it is, or its name alone."""
     if not dialect.pictures:
         return mono(f"[image: {name}]")
     url = dialect.pictures + quote(name.replace(" ", "_"), safe="()!,;:@~")

@@ -1,4 +1,4 @@
-"""What has been made of one MediaWiki text so far (pure): finished pieces, links, notes, counts.
+"""The state of the conversion of one MediaWiki text (pure): finished pieces, links, notes, counts.
 
 A construct that is finished becomes a Piece and stands in the text as a mark, STX number ETX.
 Neither character can come from a dump (XML forbids them) and ``clean`` takes them out of
@@ -94,7 +94,7 @@ class Draft:
         return f"\x02{len(self.pieces) - 1}\x03"
 
     def edges(self, text: str) -> tuple[str, str]:
-        """The first and the last EDGE_CHARS of ``text`` as it will be; both are the whole of what is shorter."""
+        """Return the first and the last EDGE_CHARS of ``text`` as it will be; both are the whole of what is shorter."""
         if "\x02" not in text:
             return text[:EDGE_CHARS], text[-EDGE_CHARS:]
         parts = MARK.split(text)
@@ -130,7 +130,7 @@ class Draft:
         return line
 
     def blocks_of(self, line: str) -> list[str] | None:
-        """The blocks of a line with nothing but marks of pieces that can stand alone."""
+        """Return the blocks of a line with nothing but marks of pieces that can stand alone."""
         if not line.startswith("\x02") or MARK.sub("", line).strip():
             return None
         blocks = [self.pieces[int(match[1])].block for match in MARK.finditer(line)]
@@ -262,7 +262,7 @@ def _reach(danger: re.Pattern[str], joined: str, border: int) -> int:
 
 
 def joins(before: str, after: str) -> bool:
-    """Whether the end of one text and the begin of another are markup together."""
+    """Whether the end of one text and the beginning of another are markup together."""
     joined, border = before + after, len(before)
     if _reach(_DANGER, joined, border) > border:
         return (before[-1:], after[:1]) != ('"', '"')  # both are ends of literals (I4)
@@ -304,7 +304,7 @@ def note_mark(number: int, *, is_first: bool) -> str:
 
 
 def note_place(number: int, *, is_used: bool) -> str:
-    """What stands after the text of a note, and leads back."""
+    """Return the link after the text of a note, which leads back."""
     return f'""<a id="note_{number}" href="#{_PLACE}use_{number}">↩</a>""' if is_used else ""
 
 
@@ -318,5 +318,5 @@ def code_block(text: str, language: str = "") -> str:
 
 
 def preformatted(text: str) -> str:
-    """The same for where lines of their own cannot be had."""
+    """Return the same for where lines of their own cannot be had."""
     return '""<pre>' + entities(text).replace("\n", "&#10;") + '</pre>""'

@@ -1,8 +1,8 @@
 """The first pass over a MediaWiki text (pure): everything that has an opening and a closing.
 
 Comments, tags whose content is no markup, references, templates and links are found with one
-regular expression and one stack, and replaced by marks (see :mod:`mediawiki_pieces`).  What
-never closes stays text.
+regular expression and one stack, and replaced by marks (see :mod:`mediawiki_pieces`).  An
+element that never closes stays text.
 
 Linear: a closed construct becomes one mark at once; parts of an unclosed one move up a level
 at most once before a mark swallows them, for levels are joined as ropes, not copied.
@@ -127,7 +127,7 @@ class _Scan:
         return match.end()
 
     def _closing(self, pattern: str, start: int) -> re.Match[str] | None:
-        """The next closing.  No stretch of the text is searched twice, which would be quadratic."""
+        """Return the next closing.  No stretch of the text is searched twice, which would be quadratic."""
         known = self._next.get(pattern)
         if pattern in self._next and (known is None or known.start() >= start):
             return known
@@ -146,9 +146,9 @@ class _Scan:
             if closing is None:
                 return len(text)  # MediaWiki too: to the end
             end = closing.end()
-            behind = _BLANKS.match(text, end)
-            blanks += behind[0] if behind else ""
-            end = behind.end() if behind else end
+            found = _BLANKS.match(text, end)
+            blanks += found[0] if found else ""
+            end = found.end() if found else end
         if begin and text[begin - 1] == "\n" and text.startswith("\n", end):
             if begin < match.start():
                 self._levels[-1].parts.pop()
@@ -158,7 +158,7 @@ class _Scan:
         return end
 
     def _included(self, match: re.Match[str]) -> int:
-        """What is for other pages only, those that include this one: its source stands with the calls of templates."""
+        """Text for other pages only, those that include this one: its source stands with the calls of templates."""
         closing = self._closing(r"</includeonly\s*+>", match.end())
         if closing is None:
             self._draft.unconverted["html <includeonly>"] += 1
@@ -175,8 +175,8 @@ class _Scan:
         lines = scan(self._draft, self._text[match.end() : closing.start()].strip("\n")).split("\n")
         indented = [_LEADING.sub(lambda found: "&nbsp;" * len(found[0]), line) for line in lines]
         self._add("\n" + "<br>\n".join(indented) + "\n")
-        behind = _BLANKS.match(self._text, closing.end())
-        return behind.end() if behind else closing.end()
+        blanks = _BLANKS.match(self._text, closing.end())
+        return blanks.end() if blanks else closing.end()
 
     def _raw(self, match: re.Match[str]) -> int:
         name = match["raw"].lower()
@@ -193,7 +193,7 @@ class _Scan:
         return closing.end()
 
     def _caption(self, text: str) -> str:
-        """A line of a gallery, which lies in this text and cannot contain another gallery."""
+        """Return a line of a gallery, which lies in this text and cannot contain another gallery."""
         return scan(self._draft, text)
 
     # -- templates ------------------------------------------------------------------
@@ -246,7 +246,7 @@ class _Scan:
         del self._levels[depth + 1 :]
 
     def _template(self, level: _Level) -> str:
-        """What can be shown of it (``mediawiki_templates``), else nothing: its source then stands at the end."""
+        """The part that can be shown (``mediawiki_templates``), else nothing: its source then stands at the end."""
         draft = self._draft
         source = "".join([level.opening, *_flat(level.parts)])
         if level.opening.startswith("{{{"):
@@ -367,7 +367,7 @@ class _Scan:
 
 
 def _literal_line(line: str) -> str:
-    """A line of a template's source: its text literal, the marks in it alive."""
+    """Return a line of a template's source: its text literal, the marks in it alive."""
     parts = [part for part in _MARK_OR_TEXT.split(line) if part]
     shown = "".join(part if part.startswith("\x02") else f'""{entities(part)}""' for part in parts)
     return f"##{shown}##"

@@ -39,7 +39,7 @@ class _Table:
 
 
 def table_end(lines: list[str], start: int) -> int:
-    """The index after the table that opens at ``start``; after the last line if it never closes."""
+    """Return the index after the table that opens at ``start``; after the last line if it never closes."""
     depth = 0
     for index in range(start, len(lines)):
         line = lines[index].lstrip(" \t:*#;")
@@ -53,7 +53,7 @@ def table_end(lines: list[str], start: int) -> int:
 
 
 def table(draft: Draft, lines: list[str]) -> str:
-    """The lines of one table, the opening one first."""
+    """Return the lines of one table, the opening one first."""
     draft.converted["table"] += 1
     made = _Table()
     depth = 0
@@ -173,7 +173,7 @@ def _content(draft: Draft, lines: list[str]) -> str:
 
 
 def _cell_line(draft: Draft, text: str, *, begins_line: bool) -> tuple[str, bool]:
-    """One line of a cell, and whether it keeps a line of its own; ``begins_line``: no sign of a cell is before it."""
+    """A line of a cell, and whether it keeps a line of its own; ``begins_line``: no sign of a cell is before it."""
     if prefix := _PREFIX.match(text):
         sign = {"*": "• ", "#": "• "}.get(prefix[0][-1], "")
         draft.unconverted["list in a cell"] += bool(sign)

@@ -111,7 +111,7 @@ def note_of(call: Call) -> tuple[str, str] | None:
 
 
 def made_of(draft: Draft, call: Call) -> tuple[str, Piece] | None:
-    """The kind of ``call`` and what stands in its place; None: it is to be hidden."""
+    """Return the kind of ``call`` and what stands in its place; None: it is to be hidden."""
     for kind, make in _MAKERS:
         piece = make(draft, call)
         if piece is not None:
@@ -126,7 +126,7 @@ def hidden_table(sources: Sequence[str]) -> str:
 
 
 def _render_value(draft: Draft, value: str, *, is_block: bool = True) -> str:
-    """A value as one line of ours: the name of a picture leads to it, the lines of a list stand between dots.
+    """Return a value as one line of ours: the name of a picture leads to it, the lines of a list stand between dots.
 
     ``is_block``: it begins a line in MediaWiki, so that a sign at its begin is that of a list item, too.
     """
@@ -137,7 +137,7 @@ def _render_value(draft: Draft, value: str, *, is_block: bool = True) -> str:
 
 
 def _piece(draft: Draft, value: str, *, is_block: bool = False) -> Piece:
-    """A value within a line; one of several lines is a list."""
+    """Return a value within a line; one of several lines is a list."""
     shown = _render_value(draft, value, is_block=is_block or "\n" in value)
     return Piece(balance_quotes(shown), plain_label(draft, value), block=shown)
 

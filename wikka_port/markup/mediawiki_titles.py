@@ -49,7 +49,7 @@ TITLE_CHARS_MAX: Final = 255  # MediaWiki: bytes; more than enough here
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What ``[[...]]`` points to."""
+    """The target of ``[[...]]``."""
 
     kind: Literal["page", "file", "category", "media", "special", "language", "interwiki", "here"]
     title: str  # the page's full name; with "language" and "interwiki" the title over there
@@ -59,7 +59,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """What of a site its texts depend on.  Make one for a dump and keep it."""
+    """The properties of a site that its texts depend on.  Make one for a dump and keep it."""
 
     numbers: Mapping[str, int]  # lower-case name or alias -> namespace
     names: Mapping[int, str]  # namespace -> its name in the titles of the dump
@@ -100,7 +100,7 @@ class Dialect:
         return number % 2 == 1 or number in _WITH_SUBPAGES
 
     def title(self, text: str) -> str:
-        """The title as the dump writes it: blanks, capital letter, the namespace by its own name."""
+        """Return the title as the dump writes it: blanks, capital letter, the namespace by its own name."""
         prefix, colon, rest = text.partition(":")
         number = self.numbers.get(prefix.strip().lower()) if colon else None
         if number is None:

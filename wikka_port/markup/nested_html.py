@@ -109,7 +109,7 @@ class NestedCompiler:
     # -- places for content
 
     def _line(self) -> list[Piece]:
-        """The place for text; opens the paragraph and its emphasis if need be."""
+        """Return the place for text; opens the paragraph and its emphasis if need be."""
         if self._paragraph == "due":
             self._out.append("<p>")
             self._paragraph = "open"

@@ -28,7 +28,7 @@ def unified(text: str) -> str:
 
 
 def section_of(headings: Sequence[Heading], text: str, place: str) -> Section | None:
-    """The section whose heading has the id ``place``.  ``text`` is ``unified``."""
+    """Return the section whose heading has the id ``place``.  ``text`` is ``unified``."""
     found = [heading for heading in headings if heading.start >= 0]
     for number, heading in enumerate(found):
         if heading.id == place:
@@ -38,7 +38,7 @@ def section_of(headings: Sequence[Heading], text: str, place: str) -> Section | 
 
 
 def taken(text: str, section: Section) -> str:
-    """The section's text without the empty lines after it."""
+    """Return the section's text without the empty lines after it."""
     return text[section.start : section.end].rstrip("\n")
 
 
@@ -48,7 +48,7 @@ def spliced(text: str, section: Section, body: str) -> str:
     if not body.strip():
         return before + after
     old = text[section.start : section.end]
-    lines_behind = old[len(old.rstrip("\n")) :]
-    if after and not lines_behind:
-        lines_behind = "\n"
-    return before + body.rstrip("\n") + lines_behind + after
+    lines_after = old[len(old.rstrip("\n")) :]
+    if after and not lines_after:
+        lines_after = "\n"
+    return before + body.rstrip("\n") + lines_after + after

@@ -10,7 +10,7 @@ become classes (STYLES), the rest is dropped.
 
 A table of the class "folded" (``|!|(c:folded)||``) is folded under its caption until a reader opens it.
 
-What is typed after a delimiter that has no content of its own opens a ``td``, so that nothing typed is
+Text after a delimiter that has no content of its own opens a ``td``, so that nothing typed is
 lost.  ``||`` or ``|=|`` opens its cell when something comes or the next delimiter does; at the end of a row it closes.
 """
 
@@ -49,7 +49,7 @@ _SECTIONS: Final = {"[": "thead", "]": "tfoot", "#": "tbody"}
 
 
 def attributes(cell: Cell, allowed: str) -> str:
-    """The attributes as typed, made safe; ``allowed`` are the letters that the element takes."""
+    """Return the attributes as typed, made safe; ``allowed`` are the letters that the element takes."""
     if not cell.attributes and not cell.css:
         return ""
     pairs = [part.partition(":") for part in _SPLIT.split(cell.attributes)]
@@ -86,7 +86,7 @@ def _style_classes(css: str) -> str:
 
 
 class TableBuilder:
-    """One table that is being read.  ``sink()`` is where the content of the present cell goes."""
+    """A table that is being read.  ``sink()`` is where the content of the present cell goes."""
 
     __slots__ = ("_attributes", "_captions", "_cell", "_columns", "_pending", "_row", "_section", "_sections")
 
@@ -165,7 +165,7 @@ class TableBuilder:
         self._row = []
 
     def finish(self) -> list[Piece]:
-        """The table; [] where it came to nothing."""
+        """Return the table; [] where it came to nothing."""
         self.end_row()
         order = {"thead": 0, "tbody": 1, "tfoot": 2}
         body = [section for section in self._sections if section[2]]

@@ -1,4 +1,4 @@
-"""What a link leads to (pure): a page, an address outside, or nothing.
+"""The target of a link (pure): a page, an address outside, or nothing.
 
 The order in which a target is read: URL, mail address, ``#place`` on this page, ``/path`` on this
 site, ``Prefix:Page`` of another wiki, and else the name of a page.  ``&#58;`` and the like stand for
@@ -67,7 +67,7 @@ def is_url(text: str) -> bool:
 
 
 def place_id(text: str) -> str:
-    """The id of a heading with this text, before it is made unique."""
+    """Return the id of a heading with this text, before it is made unique."""
     return "s-" + (_NOT_WORD.sub("-", text.lower()).strip("-")[:80] or "section")
 
 
@@ -80,7 +80,7 @@ def page_link(name: str, label: str = "", *, redirect: bool = False) -> PageLink
 
 
 def read_link(body: str) -> PageLink | Outside | None:
-    """The insides of ``[[..]]``; None where they are no link (and are then shown as typed)."""
+    """Return the insides of ``[[..]]``; None if they are no link (and are then shown as typed)."""
     target, bar, label = body.partition("|")
     target, label = target.strip(), decode_references(label).strip()
     if not bar and target:
@@ -135,9 +135,9 @@ def trimmed(address: str) -> int:
 
 
 def included_page(action: ActionCall) -> str | None:
-    """The page that ``{{include page="Page"}}`` shows in its place, normalised; None for another action."""
-    asked = dict(action.arguments).get("page", "") if action.name == "include" else ""
-    link = page_link(asked) if asked else None
+    """Return the page that ``{{include page="Page"}}`` shows in its place, normalised; None for another action."""
+    page = dict(action.arguments).get("page", "") if action.name == "include" else ""
+    link = page_link(page) if page else None
     return None if link is None else link.name
 
 

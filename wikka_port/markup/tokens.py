@@ -162,7 +162,7 @@ class CodeBlock:
 
 @dataclass(frozen=True, slots=True)
 class Embedded:
-    """What stood between two pairs of double quotes: HTML that is not checked yet."""
+    """The text between two pairs of double quotes: HTML that is not checked yet."""
 
     source: str
 

@@ -39,5 +39,5 @@ def literal(text: str, *, autolink: bool = True) -> str:
 
 
 def link_to(name: str) -> str:
-    """The shortest link: the bare word where CamelCase makes it one."""
+    """Return the shortest link: the bare word where CamelCase makes it one."""
     return name if is_camel_case(name) else forced_link(name)

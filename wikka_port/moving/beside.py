@@ -60,7 +60,7 @@ def _rows_of_page(connection: Connection, move: Move) -> Iterator[tuple[bytes, b
 
 
 def _steps(connection: Connection, name: bytes, key: bytes) -> Iterator[dict[bytes, Stamped]]:
-    """The rows of a table that begin with ``key``; those that were given out may be deleted meanwhile."""
+    """Yield the rows of a table that begin with ``key``; those that were given out may be deleted meanwhile."""
     table, start, stop = connection.table(name), key, key + b"g"  # after every hexadecimal digit
     while rows := list(
         table.scan(row_start=start, row_stop=stop, include_timestamp=True, limit=_STEP, batch_size=_STEP)
@@ -70,7 +70,7 @@ def _steps(connection: Connection, name: bytes, key: bytes) -> Iterator[dict[byt
 
 
 def _texts_of_page(connection: Connection, move: Move, step: dict[bytes, Stamped]) -> set[bytes]:
-    """The rows of drafts or suggestions that are of the page."""
+    """Return the rows of drafts or suggestions that are of the page."""
     own, began = set[bytes](), dict[bytes, bytes]()
     for row, cells in step.items():
         values = {column: value for column, (value, _) in cells.items()}
@@ -79,13 +79,13 @@ def _texts_of_page(connection: Connection, move: Move, step: dict[bytes, Stamped
             began[row] = schema.revision_row(page_key(move.source), Head(base, token, move.head.history))
         elif number_in(values, TIME) <= _left_ms(move):
             own.add(row)
-    asked = list(set(began.values()))
-    found = dict(connection.table(schema.REVISIONS).rows(asked, columns=[schema.TIME])) if asked else {}
+    wanted = list(set(began.values()))
+    found = dict(connection.table(schema.REVISIONS).rows(wanted, columns=[schema.TIME])) if wanted else {}
     return own | {row for row, revision in began.items() if revision in found}
 
 
 def _left_ms(move: Move) -> int:
-    """The moment at which the page was at its name no more."""
+    """Return the moment at which the page was at its name no more."""
     inverted = move.row[schema.KEY_BYTES :][:13]
     return schema.TIME_MAX_MS - int(inverted) if inverted.isdigit() else move.at_ms
 
@@ -120,5 +120,5 @@ def _has(connection: Connection, place: bytes, number: int) -> bool:
 
 
 def _number_of(row: bytes) -> int:
-    """The number of the edit in a row of networks."""
+    """Return the number of the edit in a row of networks."""
     return schema.parse_revision_row(row + b":")[1].number

@@ -20,15 +20,15 @@ def hide(mover: Mover, name: str, number: int, *, hidden: bool) -> None:
         row = mover.page_row(name)
         if not is_there(row):
             raise NothingThere(name)
-        newest, held = head_of(row), hidden_in(row)
+        newest, hidden_before = head_of(row), hidden_in(row)
         if not 1 <= number <= newest.number:
             raise BadRevision(name, _("{name} has no revision {number}.", name=name, number=number))
         if number == newest.number and hidden:
             raise BadRevision(
                 name, _("The newest revision cannot be hidden: save another text first, then hide this one.")
             )
-        after = held | {number} if hidden else held - {number}
-        if after == held:
+        after = hidden_before | {number} if hidden else hidden_before - {number}
+        if after == hidden_before:
             return
         if len(after) > HIDDEN_MAX:
             said = N_("{most} revisions of a page can be hidden at most: delete the page instead.")

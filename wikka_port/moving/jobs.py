@@ -106,8 +106,8 @@ class Jobs:
 
     def begin(self, job: Job, names: Iterable[str]) -> Progress:
         """Write down what is to be done; nothing is done yet."""
-        asked = dict.fromkeys(names)
-        cells = {_column(name): _TODO + b" " + name.encode() for name in list(asked)[:JOB_PAGES_MAX]}
+        wanted = dict.fromkeys(names)
+        cells = {_column(name): _TODO + b" " + name.encode() for name in list(wanted)[:JOB_PAGES_MAX]}
         self._journal.open(job.id, {**job.cells(), **cells})
         return self.progress(job.id) or Progress(job, OPEN, (), (), ())
 
@@ -164,12 +164,12 @@ class Jobs:
 
     def _lease(self, job_id: bytes, token: str) -> bool:
         """Take it, or keep it."""
-        held = self._rows.row(MOVES, job_id, [_LEASE]).get(_LEASE, b"")
-        until, _, owner = held.partition(b" ")
-        if held and owner != token.encode() and int(until) > self._clock():
+        current = self._rows.row(MOVES, job_id, [_LEASE]).get(_LEASE, b"")
+        until, _, owner = current.partition(b" ")
+        if current and owner != token.encode() and int(until) > self._clock():
             return False
         lease = b"%d %s" % (self._clock() + JOB_LEASE_MS, token.encode())
-        return self._rows.change(MOVES, job_id, {_LEASE: held or None}, {_LEASE: lease})
+        return self._rows.change(MOVES, job_id, {_LEASE: current or None}, {_LEASE: lease})
 
 
 def _column(name: str) -> bytes:

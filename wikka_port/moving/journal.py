@@ -149,7 +149,7 @@ class Journal:
         return {column[len(ITEM) :]: kind.decode(errors="replace") for column, kind in cells.items()}
 
     def read(self, row: bytes) -> tuple[Move, bytes] | None:
-        """A move and its state."""
+        """Return a move and its state."""
         cells = self._rows.row(MOVES, row, [b"m"])
         return (unpack(row, cells), cells[STATE]) if STATE in cells else None
 

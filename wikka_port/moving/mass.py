@@ -46,13 +46,13 @@ class Hands(Protocol):
         ...
 
     def move(self, name: str, new: str, *, redirect: bool, reason: str) -> bytes:
-        """The key of the page's history."""
+        """Return the key of the page's history."""
         ...
 
     def restore_name(self, name: str, old: str, history: bytes) -> None: ...
 
     def delete_page(self, name: str, reason: str) -> bytes:
-        """The row in ``deleted``."""
+        """Return the row in ``deleted``."""
         ...
 
     def undelete_page(self, name: str, row: bytes) -> None: ...
@@ -91,7 +91,7 @@ def act_of(wiki: Wiki, jobs: Jobs, job: Job, hands: Hands) -> Act:
 
 
 def more_of(wiki: Wiki, job: Job) -> list[str]:
-    """Pages that have come to it since it began: new links to the old name."""
+    """Return pages that have come to it since it began: new links to the old name."""
     return [name for name in linking(wiki, job.source) if name != job.source] if job.kind == LINKS else []
 
 
@@ -133,7 +133,7 @@ def _delete_page(name: str, reason: str, hands: Hands) -> Item:
 
 
 def edited_by(wiki: Wiki, author: str, since_ms: int) -> Iterator[str]:
-    """Names of pages that ``author`` edited since then, each once; the newest edit first."""
+    """Yield names of pages that ``author`` edited since then, each once; the newest edit first."""
     seen: set[str] = set()
     token = ""
     while len(seen) < JOB_PAGES_MAX:
@@ -158,8 +158,8 @@ def planned(wiki: Wiki, author: str, since_ms: int, name: str) -> Reverted:
                 return Reverted(name, edits, one.number, "" if edits else _(EDITED))
             edits += 1
         if len(found) < 50:
-            back = _renamed_to(wiki, name) if edits == 1 else ""
-            return Reverted(name, edits, 0, "" if edits else _(NO_PAGE), back)
+            old_name = _renamed_to(wiki, name) if edits == 1 else ""
+            return Reverted(name, edits, 0, "" if edits else _(NO_PAGE), old_name)
         below = found[-1].number
     return Reverted(name, edits, 0, _("it has more than {most} such edits", most=MAX_REVERTED_REVISIONS))
 
@@ -216,9 +216,9 @@ def _undo(wiki: Wiki, jobs: Jobs, job: Job, name: str, hands: Hands) -> Item:
     if item.place:
         hands.undelete_page(name, item.place)
         return Item(name)
-    back = _restore_text(wiki, job, item, hands)
-    if back is not None:
-        return back
+    restored = _restore_text(wiki, job, item, hands)
+    if restored is not None:
+        return restored
     pages = _pages_now(wiki, job, name)
     if undone.job.kind != LINKS:
         return Item(name, why=_w(EDITED if pages else NO_PAGE))
@@ -227,7 +227,7 @@ def _undo(wiki: Wiki, jobs: Jobs, job: Job, name: str, hands: Hands) -> Item:
 
 
 def _restore_text(wiki: Wiki, job: Job, item: Item, hands: Hands) -> Item | None:
-    """The text of before the edit comes back; None where somebody has edited the page since."""
+    """Restore the text of before the edit; None if somebody has edited the page since."""
     for _attempt in range(_TRIES):
         for page in _pages_now(wiki, job, item.name):
             if not item.number or not is_revision(page, item.number, item.token):
@@ -244,7 +244,7 @@ def _restore_text(wiki: Wiki, job: Job, item: Item, hands: Hands) -> Item | None
 
 
 def _pages_now(wiki: Wiki, job: Job, name: str) -> list[Page]:
-    """The page of that name, and the one that it, or its subpage, is renamed back to by now."""
+    """Return the page of that name, and the one that it, or its subpage, is renamed back to by now."""
     names = [name]
     for now, then in ((job.source, job.target), (job.target, job.source)):
         if now and then and (name == now or name.startswith(f"{now}/")):

@@ -188,7 +188,7 @@ class Mover:
         return cells
 
     def free(self, place: tuple[bytes, bytes]) -> Cells:
-        """The row by table and key, marked by no move: a move that marked it is finished.  Raises Busy."""
+        """Return the row by table and key, marked by no move: a move that marked it is finished.  Raises Busy."""
         for _ in range(ATTEMPTS):
             row = self._store.run(lambda c: places.read(c, place))
             if not head_of(row).mark:
@@ -240,8 +240,8 @@ class Mover:
 
     def _begin(self, move: Move, row: Cells) -> bool:
         """Steps 1 to 7.  False: the page was changed meanwhile, or its new name was taken; nothing is moved."""
-        held = row.get(REVISION)
-        rights = [Expect.absent(REVISION) if held is None else Expect(REVISION, held)]
+        stored = row.get(REVISION)
+        rights = [Expect.absent(REVISION) if stored is None else Expect(REVISION, stored)]
         self.journal.open(move.id, pack(move))
         self.on_step_done("intent")
         return self._continue_move(move, INTENT, rights)
@@ -255,7 +255,7 @@ class Mover:
         return self._continue_move(*found, [])
 
     def finish_all(self) -> int:
-        """All that have not ended; how many.  None in the folder of an older wiki that is not prepared yet."""
+        """Finish all moves that have not ended; return their number: 0 for an older folder that is not prepared yet."""
         if not self._store.run(lambda c: MOVES in c.tables()):
             return 0
         moves = [one for one, kind in self.journal.opened().items() if kind in (RENAME, DELETE, UNDELETE, PURGE)]
@@ -348,16 +348,16 @@ def _withdraw(connection: Connection, move: Move, plain: bool) -> None:
 
 def _index(connection: Connection, move: Move) -> None:
     """As if the triggers were given both changes."""
-    held = places.read(connection, move.target_place)
-    if head_of(held) != places.arriving_head(move):
+    cells = places.read(connection, move.target_place)
+    if head_of(cells) != places.arriving_head(move):
         return  # somebody else has finished it, indexes first
     if move.target_place[0] == schema.PAGES:
-        run_indexes(connection, _change(move.target_place[1], held, {}, move.at_ms))
+        run_indexes(connection, _change(move.target_place[1], cells, {}, move.at_ms))
     if move.source_place[0] == schema.PAGES:
         key = move.source_place[1]
         before = {schema.NAME: move.source.encode(), schema.VERSIONCOUNT: move.head.pack()}
         now = places.read(connection, move.source_place)
-        put = places.left_cells(move, held)
+        put = places.left_cells(move, cells)
         run_indexes(connection, _change(key, now, before, move.at_ms, put))
 
 

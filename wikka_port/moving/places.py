@@ -32,7 +32,7 @@ _RIGHTS = b"acl:"  # and ``meta:hidden``: cells at the store's time
 
 
 def read(connection: Connection, place: tuple[bytes, bytes]) -> Cells:
-    """The row; a page's cells as they are of its newest revision."""
+    """Return the row; a page's cells as they are of its newest revision."""
     table, row = place
     cells: Cells = connection.table(table).row(row)
     if table == schema.PAGES and is_there(cells) and is_stale(cells):
@@ -43,7 +43,7 @@ def read(connection: Connection, place: tuple[bytes, bytes]) -> Cells:
 def _swap(
     connection: Connection, place: tuple[bytes, bytes], before: bytes | None, after: bytes, at_ms: int, plain: bool
 ) -> bool:
-    """The cell alone.  True as well where it says ``after`` already."""
+    """Swap the cell alone.  True as well if it says ``after`` already."""
     table, row = place
     if plain:
         if check_and_put(connection, table, row, VERSIONCOUNT, before, after):
@@ -115,33 +115,35 @@ def arrive(connection: Connection, move: Move, source: Cells, *, plain: bool) ->
         if VERSIONCOUNT not in connection.table(table).row(key, columns=[VERSIONCOUNT]):
             connection.table(table).put(key, {**cells, VERSIONCOUNT: marked}, timestamp=move.at_ms)
         return True
-    held: Cells = connection.table(table).row(key)
-    if held.get(VERSIONCOUNT) == marked:
+    stored: Cells = connection.table(table).row(key)
+    if stored.get(VERSIONCOUNT) == marked:
         return True
-    other = head_of(held)
-    if is_there(held) or other.mark not in (b"", move.id):
+    other = head_of(stored)
+    if is_there(stored) or other.mark not in (b"", move.id):
         return False
-    if not other.mark and stamp_of(held) >= move.at_ms:  # where the move has reserved it, the stamp may be its own
+    if not other.mark and stamp_of(stored) >= move.at_ms:  # where the move has reserved it, the stamp may be its own
         return False
-    surplus = [column for column in held if column not in cells and column != VERSIONCOUNT]
+    surplus = [column for column in stored if column not in cells and column != VERSIONCOUNT]
     arrived = _arrive_plainly if plain else _arrive_atomically
-    return arrived(connection, move, held, cells, surplus)
+    return arrived(connection, move, stored, cells, surplus)
 
 
 def _arrive_atomically(
-    connection: Connection, move: Move, held: Cells, cells: Cells, surplus: Collection[bytes]
+    connection: Connection, move: Move, stored: Cells, cells: Cells, surplus: Collection[bytes]
 ) -> bool:
     marked = arriving_head(move).pack()
     operations = _deletes(surplus, move.at_ms) + _puts({**cells, VERSIONCOUNT: marked}, move.at_ms)
-    if _atomically(connection, move.target_place, held.get(VERSIONCOUNT), [], operations):
+    if _atomically(connection, move.target_place, stored.get(VERSIONCOUNT), [], operations):
         return True
     table, key = move.target_place
     return bool(connection.table(table).row(key, columns=[VERSIONCOUNT]).get(VERSIONCOUNT) == marked)
 
 
-def _arrive_plainly(connection: Connection, move: Move, held: Cells, cells: Cells, surplus: Collection[bytes]) -> bool:
-    reserved, arrived = replace(head_of(held), mark=move.id).pack(), arriving_head(move).pack()
-    if not _swap(connection, move.target_place, held.get(VERSIONCOUNT), reserved, 0, True):
+def _arrive_plainly(
+    connection: Connection, move: Move, stored: Cells, cells: Cells, surplus: Collection[bytes]
+) -> bool:
+    reserved, arrived = replace(head_of(stored), mark=move.id).pack(), arriving_head(move).pack()
+    if not _swap(connection, move.target_place, stored.get(VERSIONCOUNT), reserved, 0, True):
         table, key = move.target_place
         return bool(connection.table(table).row(key, columns=[VERSIONCOUNT]).get(VERSIONCOUNT) == arrived)
     _remove(connection, move.target_place, surplus, move.at_ms)
@@ -158,18 +160,18 @@ def settle_down(connection: Connection, move: Move, *, plain: bool) -> None:
 def remove_arrival(connection: Connection, move: Move, *, plain: bool) -> None:
     """Remove what a move that was given up has brought, or reserved: the row is no page."""
     table, key = move.target_place
-    held: Cells = connection.table(table).row(key)
-    if head_of(held).mark != move.id:
+    stored: Cells = connection.table(table).row(key)
+    if head_of(stored).mark != move.id:
         return
     if table == DELETED:
         connection.table(table).delete(key)
         return
     after = {VERSIONCOUNT: Head(0, move.id).pack(), schema.STAMP: b"%d" % move.at_ms}
-    surplus = [column for column in held if column not in after]
+    surplus = [column for column in stored if column not in after]
     if not plain:
         operations = _deletes(surplus, move.at_ms) + _puts(after, move.at_ms)
-        _atomically(connection, move.target_place, held[VERSIONCOUNT], [], operations)
-    elif _swap(connection, move.target_place, held[VERSIONCOUNT], after[VERSIONCOUNT], 0, True):
+        _atomically(connection, move.target_place, stored[VERSIONCOUNT], [], operations)
+    elif _swap(connection, move.target_place, stored[VERSIONCOUNT], after[VERSIONCOUNT], 0, True):
         _remove(connection, move.target_place, surplus, move.at_ms)
 
 
@@ -177,7 +179,7 @@ def remove_arrival(connection: Connection, move: Move, *, plain: bool) -> None:
 
 
 def redirect_draft(move: Move, source: Cells) -> Draft:
-    """The revision with which the old name continues."""
+    """Return the revision with which the old name continues."""
     key = page_key(move.source)
     draft = Draft(
         name=move.source,
@@ -198,7 +200,7 @@ def redirect_draft(move: Move, source: Cells) -> Draft:
 
 
 def left_cells(move: Move, source: Cells) -> dict[bytes, bytes]:
-    """The cells of the row that the page has left, but for rights."""
+    """Return the cells of the row that the page has left, but for rights."""
     stamp = {schema.STAMP: b"%d" % move.at_ms}
     if move.redirect:
         draft = redirect_draft(move, source)
@@ -210,42 +212,42 @@ def left_cells(move: Move, source: Cells) -> dict[bytes, bytes]:
 def leave(connection: Connection, move: Move, *, plain: bool) -> bool:
     """Take the page from where it was; again, if a process crashed after the decision.  False: it is not marked."""
     table, key = move.source_place
-    held: Cells = connection.table(table).row(key)
+    stored: Cells = connection.table(table).row(key)
     if table == DELETED:
-        return _leave_trash(connection, move, held, plain=plain)
-    after = left_cells(move, held)
-    if held.get(VERSIONCOUNT) not in (move.marked.pack(), after[VERSIONCOUNT]):
+        return _leave_trash(connection, move, stored, plain=plain)
+    after = left_cells(move, stored)
+    if stored.get(VERSIONCOUNT) not in (move.marked.pack(), after[VERSIONCOUNT]):
         return False
-    if stamp_of(held) > move.at_ms:  # the page came back here after this move, and a late process has marked it
+    if stamp_of(stored) > move.at_ms:  # the page came back here after this move, and a late process has marked it
         return False
-    if held[VERSIONCOUNT] == after[VERSIONCOUNT] and not plain:
+    if stored[VERSIONCOUNT] == after[VERSIONCOUNT] and not plain:
         return True
     if move.redirect:
-        draft = redirect_draft(move, held)
+        draft = redirect_draft(move, stored)
         connection.table(schema.REVISIONS).put(
             schema.revision_row(key, draft.head), revision_cells(draft), timestamp=move.at_ms
         )
-    surplus = [c for c in held if c not in after and not (move.redirect and c.startswith(_RIGHTS))]
+    surplus = [c for c in stored if c not in after and not (move.redirect and c.startswith(_RIGHTS))]
     if not plain:
         operations = _deletes(surplus, move.at_ms) + _puts(after, move.at_ms)
-        return _atomically(connection, move.source_place, held[VERSIONCOUNT], [], operations)
+        return _atomically(connection, move.source_place, stored[VERSIONCOUNT], [], operations)
     known = {column: value for column, value in after.items() if column in (schema.STAMP, schema.WAS)}
     _write(connection, move.source_place, known, move.at_ms)
-    if not _swap(connection, move.source_place, held[VERSIONCOUNT], after[VERSIONCOUNT], 0, True):
+    if not _swap(connection, move.source_place, stored[VERSIONCOUNT], after[VERSIONCOUNT], 0, True):
         return False
     _remove(connection, move.source_place, surplus, move.at_ms)
     _write(connection, move.source_place, {c: v for c, v in after.items() if c != VERSIONCOUNT}, move.at_ms)
     return True
 
 
-def _leave_trash(connection: Connection, move: Move, held: Cells, *, plain: bool) -> bool:
+def _leave_trash(connection: Connection, move: Move, stored: Cells, *, plain: bool) -> bool:
     gone = Head(0, move.id).pack()
-    if held and held.get(VERSIONCOUNT) not in (move.marked.pack(), gone):
+    if stored and stored.get(VERSIONCOUNT) not in (move.marked.pack(), gone):
         return False
     if not plain:
-        families: list[Operation] = [Delete(family) for family in {column.partition(b":")[0] for column in held}]
-        return not held or _atomically(connection, move.source_place, held[VERSIONCOUNT], [], families)
-    if held and not _swap(connection, move.source_place, held[VERSIONCOUNT], gone, 0, True):
+        families: list[Operation] = [Delete(family) for family in {column.partition(b":")[0] for column in stored}]
+        return not stored or _atomically(connection, move.source_place, stored[VERSIONCOUNT], [], families)
+    if stored and not _swap(connection, move.source_place, stored[VERSIONCOUNT], gone, 0, True):
         return False
     table, key = move.source_place
     connection.table(table).delete(key)
@@ -256,8 +258,8 @@ def put_hidden(connection: Connection, key: bytes, row: Cells, value: bytes, *, 
     """Put which revisions are hidden, at the store's time: the cell is of no revision."""
     if plain:
         return check_and_put(connection, schema.PAGES, key, VERSIONCOUNT, row[VERSIONCOUNT], value, put=schema.HIDDEN)
-    held = row.get(schema.HIDDEN)
-    unchanged = Expect.absent(schema.HIDDEN) if held is None else Expect(schema.HIDDEN, held)
+    stored = row.get(schema.HIDDEN)
+    unchanged = Expect.absent(schema.HIDDEN) if stored is None else Expect(schema.HIDDEN, stored)
     put: list[Operation] = [Put(schema.HIDDEN, value)]
     return _atomically(connection, (schema.PAGES, key), row[VERSIONCOUNT], [unchanged], put)
 

@@ -115,7 +115,7 @@ def _names(match: re.Match[str], old: str) -> bool:
 
 
 def _with_led_words(text: str, old: str, new: str, mark: str, markup: str) -> str:
-    """The word alone, which is a link where words are."""
+    """Return the word alone, which is a link where words are."""
     parts = re.split(rf"(?<!\w){re.escape(old)}(?!\w)", text)
     if len(parts) == 1:
         return text

@@ -26,7 +26,7 @@ OPERATOR: Final = Visitor("(command)", "(command)", "active", True, "")
 
 
 def guarded_wiki_of(wiki: Wiki, job: Job) -> GuardedWiki:
-    """The wiki as the visitor who requested the job may see it now."""
+    """Return the wiki as the visitor who requested the job may see it now."""
     if job.by == COMMAND:
         return GuardedWiki(wiki, OPERATOR)
     account = Directory(wiki.rows, clock_ms).account(job.by)
@@ -38,15 +38,15 @@ def guarded_wiki_of(wiki: Wiki, job: Job) -> GuardedWiki:
 def work(wiki: Wiki, job: Job, step: Callable[[], None] = lambda: None) -> Progress:
     """Raises StoreUnavailable.  ``step`` is called for each page."""
     jobs = Jobs(wiki.rows, clock_ms)
-    door = guarded_wiki_of(wiki, job)
-    act = act_of(wiki, jobs, job, door.moves)
+    guarded = guarded_wiki_of(wiki, job)
+    act = act_of(wiki, jobs, job, guarded.moves)
 
     def one(name: str) -> Item:
         item = act(name)
         step()
         return item
 
-    return jobs.work(job.id, one, lambda _: door.listed(more_of(wiki, job)))
+    return jobs.work(job.id, one, lambda _: guarded.listed(more_of(wiki, job)))
 
 
 def start(wiki: Wiki, job: Job) -> threading.Thread:

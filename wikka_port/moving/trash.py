@@ -30,7 +30,7 @@ class Deleted:
 
 
 def deleted(rows: Rows, name: str = "", *, limit: int = LISTED_MAX) -> list[Deleted]:
-    """The deleted pages of ``name``, or all; the last one first."""
+    """Return the deleted pages of ``name``, or all; the last one first."""
     begin = page_key(name) if name else b""
     found = []
     for row, cells in rows.scan(DELETED, begin, columns=(b"meta", b"gone", b"acl"), limit=limit):

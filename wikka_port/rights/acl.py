@@ -158,7 +158,7 @@ def lets_all_in(access: AccessList) -> bool:
 
 
 def members_of(body: str) -> frozenset[str]:
-    """The folded names of those whom the text of a group page names."""
+    """Return the folded names of those whom the text of a group page names."""
     parts = body[:GROUP_CHARS_MAX].split("+")
     return frozenset(folded(part) for part in parts[1:-1] if _is_member(part))
 

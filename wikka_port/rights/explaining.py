@@ -32,7 +32,7 @@ class Explained:
 def explained(
     stored: StoredRights, name: str, rights: PageRights, readable: Readable = lambda names: names
 ) -> list[Explained]:
-    """The list that counts for each privilege.  Raises StoreUnavailable.
+    """Return the list that counts for each privilege.  Raises StoreUnavailable.
 
     ``readable``: those of the names of pages that the reader of this may read; of other groups no members are counted.
     """
@@ -61,12 +61,12 @@ def decisions(stored: StoredRights, visitor: Visitor, page: Guarded) -> Mapping[
 def _named(
     stored: StoredRights, rules: Rules, names: Iterable[str], readable: Readable = lambda names: names
 ) -> dict[str, Named]:
-    asked = sorted(names)
-    users = stored.users(asked)
-    members = stored.members([name for name in asked if name not in users])
-    groups = [name for name in asked if members.get(name)]
+    wanted = sorted(names)
+    users = stored.users(wanted)
+    members = stored.members([name for name in wanted if name not in users])
+    groups = [name for name in wanted if members.get(name)]
     rights = stored.of(groups[:_JOINERS_MAX])
-    found = {name: Named("user") if name in users else Named("nobody") for name in asked}
+    found = {name: Named("user") if name in users else Named("nobody") for name in wanted}
     counted = set(readable(groups))
     for name in groups:
         joined_by = _joined_by(effective(name, rights[name], rules, Privilege.WRITE)[0]) if name in rights else ""

@@ -1,6 +1,6 @@
 """The wiki as one visitor may see it: the only interface through which handlers and actions reach pages and lists.
 
-It has the reading methods of ``pages.Wiki`` under their names.  Methods for one page raise NotAllowed where the visitor
+It has the reading methods of ``pages.Wiki`` under their names.  Methods for one page raise NotAllowed if the visitor
 may not read it; lists leave out what he may not read, and so do their counts.  A method that ``Wiki`` has and this
 class lacks cannot be called by a handler: it has to be added here, with its rule.
 
@@ -140,8 +140,8 @@ class GuardedWiki:
 
     def readable(self, names: Iterable[str]) -> set[str]:
         """Filter ``names``: the visitor may read what is left."""
-        asked = set(names)
-        return asked if not asked or self._is_open() else self._may_read(self._wiki.rights.of(asked))
+        wanted = set(names)
+        return wanted if not wanted or self._is_open() else self._may_read(self._wiki.rights.of(wanted))
 
     def listed(self, names: Iterable[str]) -> set[str]:
         """As ``readable``, of ``names`` that come from an index, without those at which no page is any more.
@@ -149,8 +149,8 @@ class GuardedWiki:
         An index may not know yet that a page was deleted or has another name, and its rights went with it: nothing
         says who might read it.
         """
-        asked = set(names)
-        return asked if not asked or self._is_open() else self._may_read(self._wiki.rights.of_pages(asked))
+        wanted = set(names)
+        return wanted if not wanted or self._is_open() else self._may_read(self._wiki.rights.of_pages(wanted))
 
     def would_be_group(self, name: str) -> bool:
         """Administrators alone begin a page of a name that lists mean as a group: its text says who is in it."""
@@ -315,7 +315,7 @@ class GuardedWiki:
         return self._gathered(lambda last, n: self._wiki.orphaned(after=last or after, limit=n), str, limit)
 
     def backlinks(self, name: str, *, after: str = "", limit: int = 500) -> list[str]:
-        """Raises NotAllowed where the visitor may not read ``name``."""
+        """Raises NotAllowed if the visitor may not read ``name``."""
         name = self._readable(name)
         if self._is_open():
             return self._wiki.backlinks(name, after=after, limit=limit)
@@ -358,7 +358,7 @@ class GuardedWiki:
         return sorted({folded(name)[:1] for step in self._all_names() for name in step})[:limit]
 
     def some_page(self, key: str) -> str | None:
-        """A few places are tried; None where no page there may be read."""
+        """A few places are tried; None if no page there may be read."""
         for _ in range(RANDOM_TRIES):
             name = self._wiki.some_page(key)
             if name is None or self._is_open() or self.listed([name]):
@@ -422,7 +422,7 @@ class GuardedWiki:
                 return count
 
     def _all_names(self) -> Iterator[set[str]]:
-        """All that the visitor may read, in steps."""
+        """Yield all that the visitor may read, in steps."""
         start = ""
         while names := self._wiki.names(start=start, limit=LISTED_STEP):
             yield self.listed(names[1:] if names[0] == start else names)

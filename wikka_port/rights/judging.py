@@ -153,7 +153,7 @@ def _by_list(visitor: Visitor, page: Guarded, privilege: Privilege) -> Decision:
 
 
 def group_names(visitor: Visitor, pages: Iterable[tuple[str, PageRights]], rules: Rules) -> set[str]:
-    """The groups that a decision on these pages may hang on; none for who needs no list, or is in no group."""
+    """Return the groups that a decision on these pages may hang on; none for who needs no list, or is in no group."""
     if not visitor.is_active or visitor.name is None or visitor.admin:
         return set()
     mine = folded(visitor.name)

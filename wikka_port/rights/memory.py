@@ -28,24 +28,24 @@ class RulesMemory:
         self._cached: tuple[float, Rules] | None = None  # when it was read
 
     def young(self) -> Rules | None:
-        """The rules if they are young enough; None: they have to be read.
+        """Return the rules if they are young enough; None: they have to be read.
 
         The answer is the rules themselves: another thread may ``forget`` between a check and a use, and no rules
         at all let everybody in.
         """
-        held = self._cached
-        return held[1] if held is not None and 0 <= self._clock() - held[0] < RIGHTS_AGE_S else None
+        cached = self._cached
+        return cached[1] if cached is not None and 0 <= self._clock() - cached[0] < RIGHTS_AGE_S else None
 
     def asking(self) -> float | None:
         """When a reading that begins now begins; None: those in memory are young enough."""
         now = self._clock()
         return now if self.young() is None else None
 
-    def take(self, cells: Mapping[bytes, bytes], asked: float) -> Rules:
+    def take(self, cells: Mapping[bytes, bytes], begun: float) -> Rules:
         """``cells``: of the row, read since ``begun``."""
-        held = self._cached
-        rules = held[1] if held is not None and held[1].cells == cells else Rules(cells)
-        self._cached = (asked, rules)
+        cached = self._cached
+        rules = cached[1] if cached is not None and cached[1].cells == cells else Rules(cells)
+        self._cached = (begun, rules)
         return rules
 
     def forget(self) -> None:
@@ -70,13 +70,13 @@ class GroupMemory:
         self._cached: OrderedDict[str, tuple[float, Group]] = OrderedDict()  # guarded by _lock
 
     def young(self, names: Collection[str]) -> dict[str, Group]:
-        """The groups among ``names`` that are in memory and young enough."""
+        """Return the groups among ``names`` that are in memory and young enough."""
         now = self._clock()
         with self._lock:
             found = {name: self._cached[name] for name in names if name in self._cached}
             for name in found:
                 self._cached.move_to_end(name)
-        return {name: group for name, (asked, group) in found.items() if 0 <= now - asked < RIGHTS_AGE_S}
+        return {name: group for name, (begun, group) in found.items() if 0 <= now - begun < RIGHTS_AGE_S}
 
     def old(self, name: str) -> Group:
         """As it was when it was last read; NO_GROUP: it is not in memory."""
@@ -84,10 +84,10 @@ class GroupMemory:
             found = self._cached.get(name)
             return NO_GROUP if found is None else found[1]
 
-    def keep(self, groups: Mapping[str, Group], asked: float) -> None:
+    def keep(self, groups: Mapping[str, Group], begun: float) -> None:
         with self._lock:
             for name, group in groups.items():
-                self._cached[name] = (asked, group)
+                self._cached[name] = (begun, group)
                 self._cached.move_to_end(name)
             while len(self._cached) > GROUPS_MAX:
                 self._cached.popitem(last=False)

@@ -131,7 +131,7 @@ class GuardedMoves:
     # --- the trash ---------------------------------------------------------------------------------
 
     def deleted(self, name: str = "") -> list[Deleted]:
-        """The deleted pages that the visitor may bring back."""
+        """Return the deleted pages that the visitor may bring back."""
         return [one for one in deleted(self.rows, name) if self.may_undelete(one)]
 
     def may_undelete_any(self, name: str) -> bool:
@@ -148,7 +148,7 @@ class GuardedMoves:
     # --- one page of a job -------------------------------------------------------------------------
 
     def save(self, page: Page, body: str, note: str, markup: str, language: str = "") -> Saved:
-        """An edit of the visitor.  Raises NotAllowed, Conflict, PageTooBig."""
+        """Return an edit of the visitor.  Raises NotAllowed, Conflict, PageTooBig."""
 
         def allow(rights: PageRights, exists: bool) -> None:
             self._allow(page.name, Privilege.WRITE, exists)(rights)

@@ -47,7 +47,7 @@ class Proposal:
         return self.edited - self.own
 
     def with_typed_lists(self) -> Proposal:
-        """The proposal in which all that was typed counts."""
+        """Return the proposal in which all that was typed counts."""
         return replace(self, own=self.own | self.edited)
 
 
@@ -81,7 +81,7 @@ def _lines(text: str) -> str:
 
 
 def proposal_from(rights: PageRights, shown: Mapping[Privilege, str]) -> Proposal:
-    """The form as it is first shown; ``shown``: the lists that count now."""
+    """Return the form as it is first shown; ``shown``: the lists that count now."""
     texts = {privilege: rights.lists.get(privilege, shown[privilege]) for privilege in LISTED}
     owner = "" if rights.owner in NO_OWNERS else rights.owner
     return Proposal(owner, texts, frozenset(rights.lists), rights.revision.decode(errors="replace"))
@@ -100,7 +100,7 @@ def complaints(proposal: Proposal) -> dict[Privilege, str]:
 
 
 def losses(visitor: Visitor, page: Guarded, proposal: Proposal) -> dict[Privilege, str]:
-    """The rights that ``visitor`` has now and would lose, in words.  The proposal's lists have no mistakes."""
+    """Return the rights that ``visitor`` has now and would lose, in words.  The proposal's lists have no mistakes."""
     after = replace(page, rights=PageRights(proposal.owner, proposal.lists, page.rights.revision))
     return {
         privilege: _(words)

@@ -91,8 +91,8 @@ def page_rights(cells: Mapping[bytes, bytes], owner: bytes) -> PageRights:
     revision = cells.get(REVISION)
     if revision is None:
         return PageRights(owner.decode(errors="replace")) if owner else NO_RIGHTS
-    held = [(privilege, cells.get(column, INHERITED)) for column, privilege in _COLUMNS.items()]
-    lists = {privilege: text.decode(errors="replace") for privilege, text in held if text != INHERITED}
+    stored = [(privilege, cells.get(column, INHERITED)) for column, privilege in _COLUMNS.items()]
+    lists = {privilege: text.decode(errors="replace") for privilege, text in stored if text != INHERITED}
     return PageRights(cells.get(OWN_OWNER, owner).decode(errors="replace"), lists, revision)
 
 
@@ -188,6 +188,6 @@ NO_RULES: Final = Rules()
 
 
 def effective(name: str, rights: PageRights, rules: Rules, privilege: Privilege) -> tuple[AccessList, Source]:
-    """The list that counts for a page, and where it comes from."""
+    """Return the list that counts for a page, and where it comes from."""
     own = rights.lists.get(privilege)
     return rules.list_for(name, privilege) if own is None else (read_list(own), OF_PAGE)

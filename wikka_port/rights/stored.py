@@ -90,11 +90,11 @@ class StoredRights:
         young = self.memory.young()
         if young is not None:
             return young
-        asked = self._clock()
-        return self.memory.take(self._rows.row(PAGES, RULES_ROW, [FAMILY]), asked)
+        begun = self._clock()
+        return self.memory.take(self._rows.row(PAGES, RULES_ROW, [FAMILY]), begun)
 
     def of(self, names: Collection[str]) -> dict[str, PageRights]:
-        """The rights of each of ``names``; a name that is no page has none.  ROWS_PER_CALL of them in a call."""
+        """Return the rights of each of ``names``; a name that is no page has none.  ROWS_PER_CALL of them in a call."""
         keys = {name: page_key(name) for name in names}
         cells = dict(self._in_steps(PAGES, set(keys.values()), _RIGHTS))
         return {name: _rights_in(cells.get(key, {})) for name, key in keys.items()}
@@ -106,20 +106,20 @@ class StoredRights:
         return {name: _rights_in(cells[key]) for name, key in keys.items() if is_there(cells.get(key, {}))}
 
     def members(self, names: Collection[str]) -> dict[str, frozenset[str]]:
-        """The members of group pages; a name that is a user's is no group.  At most a second old."""
+        """Return the members of group pages; a name that is a user's is no group.  At most a second old."""
         if not names:
             return {}
         found = self._groups.young(names)
         missing = [name for name in names if name not in found]
         if missing:
-            asked = self._clock()
+            begun = self._clock()
             read = self._read_groups(missing)
-            self._groups.keep(read, asked)
+            self._groups.keep(read, begun)
             found.update(read)
         return {name: group.members for name, group in found.items()}
 
     def users(self, names: Iterable[str]) -> set[str]:
-        """The registered users among ``names``."""
+        """Return the registered users among ``names``."""
         rows = {user_row(name): name for name in names if name}
         return {rows[row] for row, _ in self._in_steps(USERS, rows, (ID,))}
 
@@ -139,13 +139,13 @@ class StoredRights:
         changed = {}
         for key, cells in self._in_steps(PAGES, keys, (VERSIONCOUNT,)):
             name, head = keys[key], cells[VERSIONCOUNT]
-            held = self._groups.old(name)
+            cached = self._groups.old(name)
             if name in users:
                 continue
             if not is_there(cells):
                 continue
-            if held.head == head:
-                groups[name] = held
+            if cached.head == head:
+                groups[name] = cached
             else:
                 changed[key] = name
         for key, cells in self._in_steps(PAGES, changed, (VERSIONCOUNT, HEAD, BODY)):
@@ -187,7 +187,7 @@ class StoredRights:
         return PageRights(owner, kept, revision)
 
     def _as_registered(self, owner: str) -> str:
-        """The name as its account has it: pages are found by their owner to the letter."""
+        """Return the name as its account has it: pages are found by their owner to the letter."""
         if owner in NO_OWNERS or owner == PUBLIC:
             return owner
         account = self._rows.row(USERS, user_row(owner), [ACCOUNT_NAME])
@@ -200,13 +200,13 @@ class StoredRights:
         """
         key = page_key(name)
         for _attempt in range(_ATTEMPTS):
-            held = self._rows.row(PAGES, key, [*_RIGHTS, VERSIONCOUNT])
-            newest = held.get(VERSIONCOUNT)
+            stored = self._rows.row(PAGES, key, [*_RIGHTS, VERSIONCOUNT])
+            newest = stored.get(VERSIONCOUNT)
             mark = parse_head(newest).mark
             if mark:
                 self._finish(mark)
-            rights = _rights_in(held)
-            if mark or (rights.owner, rights.revision) != (before.owner, before.revision) or not is_there(held):
+            rights = _rights_in(stored)
+            if mark or (rights.owner, rights.revision) != (before.owner, before.revision) or not is_there(stored):
                 break  # another page may have the name by now, and the same revision: none
             if self._rows.change(PAGES, key, {REVISION: before.revision or None, VERSIONCOUNT: newest}, puts):
                 return

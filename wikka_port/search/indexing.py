@@ -34,25 +34,25 @@ class _PostingsChange(NamedTuple):
 
 
 def index(batch: Sequence[Change], client: Connection) -> Steps:
-    turns = _postings_changes(batch, client)
-    for turn in turns:
-        if turn.put or turn.removed:
-            yield turn.change, Put(schema.DOCS, turn.change.row, {STEMS: pack_stems(turn.stems | turn.removed)})
-    if any(turn.put or turn.removed for turn in turns):
+    changes = _postings_changes(batch, client)
+    for change in changes:
+        if change.put or change.removed:
+            yield change.change, Put(schema.DOCS, change.change.row, {STEMS: pack_stems(change.stems | change.removed)})
+    if any(change.put or change.removed for change in changes):
         yield Barrier()
-    for turn in turns:
-        key, column = turn.change.row, column_of(turn.change.row)
-        for stem, posting in turn.put.items():
-            yield turn.change, Put(schema.TERMS, term_row(stem, key), {column: posting})
-        for stem in turn.removed:
-            yield turn.change, Delete(schema.TERMS, term_row(stem, key), [column])
-    if any(turn.removed for turn in turns):
+    for change in changes:
+        key, column = change.change.row, column_of(change.change.row)
+        for stem, posting in change.put.items():
+            yield change.change, Put(schema.TERMS, term_row(stem, key), {column: posting})
+        for stem in change.removed:
+            yield change.change, Delete(schema.TERMS, term_row(stem, key), [column])
+    if any(change.removed for change in changes):
         yield Barrier()
-    for turn in turns:
-        if not turn.stems:
-            yield turn.change, Delete(schema.DOCS, turn.change.row, [STEMS])
-        elif turn.removed:
-            yield turn.change, Put(schema.DOCS, turn.change.row, {STEMS: pack_stems(turn.stems)})
+    for change in changes:
+        if not change.stems:
+            yield change.change, Delete(schema.DOCS, change.change.row, [STEMS])
+        elif change.removed:
+            yield change.change, Put(schema.DOCS, change.change.row, {STEMS: pack_stems(change.stems)})
 
 
 def _postings_changes(batch: Sequence[Change], client: Connection) -> list[_PostingsChange]:
@@ -93,7 +93,7 @@ def _concerns(change: Change) -> bool:
 
 
 def postings_of(cells: Cells) -> Postings:
-    """A page's postings, from its row; empty: there is no page."""
+    """Return a page's postings, from its row; empty: there is no page."""
     name, body = cells.get(schema.NAME), cells.get(schema.BODY)
     if not name or body is None:
         return {}

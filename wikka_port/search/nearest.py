@@ -31,14 +31,14 @@ SHORTEST: Final = 3  # letters: what is shorter has too many names near it
 _ALIKE, _ONE_OFF, _BEGINS = range(3)
 
 
-def nearest(connection: Connection, asked: str, pages: int) -> list[str]:
+def nearest(connection: Connection, typed: str, pages: int) -> list[str]:
     """Up to CANDIDATES names, the nearest first.  ``pages``: how many the wiki has, roughly."""
     if pages <= ALL_PAGES:
-        return ranked(asked, _names(connection, "", _ALL_ROWS))
-    found = {name for form in forms(asked) for name in _names(connection, form, _FORM_ROWS)}
-    if not any(_rank(asked, name) == _ALIKE for name in found):
-        found.update(name for part in _parts(asked) for name in _names(connection, part, _PART_ROWS))
-    return ranked(asked, found)
+        return ranked(typed, _names(connection, "", _ALL_ROWS))
+    found = {name for form in forms(typed) for name in _names(connection, form, _FORM_ROWS)}
+    if not any(_rank(typed, name) == _ALIKE for name in found):
+        found.update(name for part in _parts(typed) for name in _names(connection, part, _PART_ROWS))
+    return ranked(typed, found)
 
 
 def _names(connection: Connection, prefix: str, most: int) -> Iterator[str]:
@@ -51,20 +51,20 @@ def _names(connection: Connection, prefix: str, most: int) -> Iterator[str]:
 # --- which names are near (pure) -----------------------------------------------------------------
 
 
-def ranked(asked: str, names: Iterable[str]) -> list[str]:
-    near = [(rank, len(name), name) for name in names if name != asked and (rank := _rank(asked, name)) is not None]
+def ranked(typed: str, names: Iterable[str]) -> list[str]:
+    near = [(rank, len(name), name) for name in names if name != typed and (rank := _rank(typed, name)) is not None]
     return [name for _, _, name in sorted(near)[:CANDIDATES]]
 
 
-def forms(asked: str) -> list[str]:
+def forms(typed: str) -> list[str]:
     """How a name that is meant may begin in the index: at most four."""
-    above = asked.rpartition("/")[0]
-    made = (folded(asked), _squashed(asked), folded(title_text(asked).rpartition("\n")[2]), folded(above))
+    above = typed.rpartition("/")[0]
+    made = (folded(typed), _squashed(typed), folded(title_text(typed).rpartition("\n")[2]), folded(above))
     return list(dict.fromkeys(form for form in made if form))
 
 
-def _parts(asked: str) -> list[str]:
-    bare = folded(asked)
+def _parts(typed: str) -> list[str]:
+    bare = folded(typed)
     return list(dict.fromkeys(bare[: len(bare) // part] for part in (2, 3) if len(bare) // part > 1))
 
 
@@ -72,16 +72,16 @@ def _squashed(name: str) -> str:
     return folded(name).replace(" ", "")
 
 
-def _rank(asked: str, name: str) -> int | None:
+def _rank(typed: str, name: str) -> int | None:
     """None: it is not near."""
-    one, other = _squashed(asked), _squashed(name)
+    one, other = _squashed(typed), _squashed(name)
     if one == other:
         return _ALIKE
     if min(len(one), len(other)) < SHORTEST:
         return None
     if is_one_off(one, other):
         return _ONE_OFF
-    return _BEGINS if other.startswith(one) or other == _squashed(asked.rpartition("/")[0]) else None
+    return _BEGINS if other.startswith(one) or other == _squashed(typed.rpartition("/")[0]) else None
 
 
 def is_one_off(one: str, other: str) -> bool:

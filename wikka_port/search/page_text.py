@@ -41,7 +41,7 @@ _HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 def title_text(name: str) -> str:
-    """The words of a name: TidalRivers is found as a whole, and by "tidal" and "rivers"."""
+    """Return the words of a name: TidalRivers is found as a whole, and by "tidal" and "rivers"."""
     parts = _HUMP.sub(" ", name)
     return name if parts == name else f"{name}\n{parts}"
 
@@ -76,7 +76,7 @@ def text_of(read: Iterable[Token]) -> PageText:
 
 
 def _said(token: Token) -> str:
-    """The text that a reader sees of it, or a break that ends a word."""
+    """Return the text that a reader sees of it, or a break that ends a word."""
     if isinstance(token, PageLink | Outside):
         return token.label or (token.name if isinstance(token, PageLink) else "")
     if isinstance(token, CodeBlock):

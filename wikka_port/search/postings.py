@@ -47,7 +47,7 @@ Postings = Mapping[str, bytes]  # by stem, packed
 
 
 def of_page(name: str, body: str, *, autolink: bool, markup: str = WIKKA, language: str = ENGLISH) -> Postings:
-    """The postings of a page."""
+    """Return the postings of a page."""
     plain = page_text(body, autolink=autolink, markup=markup)
     title, headings, text = (Counter(stems(part, language)) for part in (title_text(name), plain.headings, plain.text))
     length = min(_MOST, (title.total() + headings.total() + text.total()).bit_length())
@@ -77,7 +77,7 @@ def stem_of_row(row: bytes) -> str:
 
 
 def column_of(key: bytes) -> bytes:
-    """The column of a page, given by its key in hexadecimal."""
+    """Return the column of a page, given by its key in hexadecimal."""
     return POSTING + bytes.fromhex(key.decode())
 
 

@@ -60,15 +60,15 @@ class Query:
         return bool(self.prefix or self.author or self.from_ms is not None or self.before_ms is not None)
 
     def stems(self) -> frozenset[str]:
-        """The stems that the clauses name."""
+        """Return the stems that the clauses name."""
         return frozenset(stem for clause in self.clauses for phrase in clause for stem in phrase)
 
 
-def parse(asked: str, languages: Sequence[str] = (ENGLISH,)) -> Query:
+def parse(typed: str, languages: Sequence[str] = (ENGLISH,)) -> Query:
     """Never raises.  A word, or a phrase, is searched for as each of ``languages`` has it."""
     reader = _Reader(languages)
-    text = " ".join(asked[:QUERY_CHARS].split())
-    if len(asked) > QUERY_CHARS:
+    text = " ".join(typed[:QUERY_CHARS].split())
+    if len(typed) > QUERY_CHARS:
         reader.problems.append(_("Only the first {most} characters were searched.", most=QUERY_CHARS))
     for is_excluded, name, value, is_quoted in _parts(text):
         reader.take(is_excluded, name, value, is_quoted)

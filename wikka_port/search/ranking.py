@@ -39,7 +39,7 @@ def scores_of(pages: Iterable[bytes], found: Found, count: int) -> dict[bytes, f
 
 
 def ordered(scores: Mapping[bytes, float]) -> list[bytes]:
-    """The best first."""
+    """Return the best first."""
     return sorted(scores, key=lambda page: (-scores[page], page))
 
 

@@ -52,31 +52,31 @@ class Recount:
         self.postings = 0
 
     def of_pages(self, pages: Mapping[bytes, Cells]) -> Iterator[Difference]:
-        held = dict(rows_in_steps(self._docs, pages, STEMS, include_timestamp=True))
+        stored = dict(rows_in_steps(self._docs, pages, STEMS, include_timestamp=True))
         for key, cells in pages.items():
             postings = postings_of(cells)
             at_ms = self._at(time_of(cells))
             self.postings += len(postings)
             self._wanted[key] = (_sum_of(key, postings), at_ms)
             expected = {STEMS: pack_stems(postings)} if postings else {}
-            yield from cell_differences(schema.DOCS, key, expected, held.get(key, {}), at_ms)
+            yield from cell_differences(schema.DOCS, key, expected, stored.get(key, {}), at_ms)
 
     def of_tables(self) -> Iterator[Difference]:
         for key, _ in self._docs.scan(batch_size=500):
             if key not in self._wanted:
                 yield Difference(Kind.STALE, schema.DOCS, key, STEMS, None, b"", self._at(0))
-        held: dict[bytes, _Sum] = {}
+        stored: dict[bytes, _Sum] = {}
         for row, cells in self._terms.scan(batch_size=_SCANNED):
             stem = stem_of_row(row)
             for column, value in cells.items():
                 key = key_of(column)
-                count, total = held.get(key, _NONE)
-                held[key] = (count + 1, (total + _digest(stem, key, value, row)) % _SUMS)
+                count, total = stored.get(key, _NONE)
+                stored[key] = (count + 1, (total + _digest(stem, key, value, row)) % _SUMS)
         for key, (wanted, at_ms) in self._wanted.items():
-            found = held.pop(key, _NONE)
+            found = stored.pop(key, _NONE)
             if found != wanted:
                 yield _difference(key, wanted, found, at_ms)
-        for key, found in held.items():
+        for key, found in stored.items():
             yield _difference(key, _NONE, found, self._at(0))
 
 
@@ -98,7 +98,7 @@ def _sum_of(key: bytes, postings: Postings) -> _Sum:
 
 
 def _digest(stem: str, key: bytes, posting: bytes, row: bytes) -> int:
-    """A posting in another row than its own counts as another one."""
+    """Return the digest; a posting in another row than its own counts as another one."""
     place = b"" if row == term_row(stem, key) else row
     return int.from_bytes(blake2b(b"\x00".join((stem.encode(), key, posting, place)), digest_size=8).digest())
 

@@ -87,7 +87,7 @@ NOTHING: Final = Results([], 0, False, False)
 def search(
     connection: Connection, query: Query, *, page: int = 1, pages: int = 0, readable: Readable | None = None
 ) -> Results:
-    """The ``page``-th page of what was found; ``pages``: how many the wiki has, for the ranking."""
+    """Return the ``page``-th page of what was found; ``pages``: how many the wiki has, for the ranking."""
     if query.is_empty:
         return NOTHING
     looked = _Search(connection, query, pages, readable)
@@ -140,7 +140,7 @@ class _Search:
         return sum(map(len, self._linking(page, f"KeyOnlyFilter() AND ColumnPaginationFilter({LINKS}, 0)")))
 
     def _linking(self, page: bytes, filtered: str) -> Iterator[Cells]:
-        """The columns of the pages that link to it; at most one row."""
+        """Return the columns of the pages that link to it; at most one row."""
         rows = self._connection.table(schema.BACKLINKS).scan(
             row_start=page, row_stop=page + b"\x00", columns=[b"from"], filter=filtered, batch_size=2
         )
@@ -166,17 +166,17 @@ class _Search:
         """Read the postings of a frequent word for these pages."""
         if stem not in self._partly:
             return
-        held = self.found[stem]
+        stored = self.found[stem]
         by_row: dict[bytes, list[bytes]] = {}
         for page in pages:
-            if page not in held:
+            if page not in stored:
                 by_row.setdefault(term_row(stem, page), []).append(column_of(page))
         for row, columns in by_row.items():
             for column, value in self._terms.row(row, columns=columns).items():
-                held[key_of(column)] = parse_posting(value)
+                stored[key_of(column)] = parse_posting(value)
 
     def _with_all(self, phrase: Phrase, among: set[bytes] | None) -> set[bytes]:
-        """Pages with all words of a phrase; ``among``: of these pages alone."""
+        """Return pages with all words of a phrase; ``among``: of these pages alone."""
         pages = among
         for stem in sorted(set(phrase), key=lambda stem: (stem in self._partly, len(self.found[stem]))):
             if pages is not None:
@@ -209,7 +209,7 @@ class _Search:
         return max(is_partly for is_partly, _ in sizes), sum(size for _, size in sizes)
 
     def _given(self) -> set[bytes] | None:
-        """The pages that a category has, or that a prefix of names has if the query has nothing else."""
+        """Return the pages that a category has, or that a prefix of names has if the query has nothing else."""
         query = self._query
         if query.category:
             return self._of_category(query.category)
@@ -273,8 +273,8 @@ class _Search:
         """In the order of ``keys``, so many together; passed over is what is no page any more: the index may lag."""
         for at in range(0, len(keys), step):
             some = keys[at : at + step]
-            held = dict(rows_in_steps(self._pages, some, *columns))
-            yield [(key, held[key]) for key in some if is_there(held.get(key, {}))]
+            cells = dict(rows_in_steps(self._pages, some, *columns))
+            yield [(key, cells[key]) for key in some if is_there(cells.get(key, {}))]
 
     def _is_wanted(self, cells: Cells) -> bool:
         query = self._query
@@ -330,7 +330,7 @@ def _text(cells: Cells, column: bytes) -> str:
 
 
 def _respelled(connection: Connection, looked: _Search, query: Query) -> tuple[str, Query] | None:
-    """The query with its first word that stands nowhere replaced by a neighbour that most pages have."""
+    """Return the query with its first word that stands nowhere replaced by a neighbour that most pages have."""
     for at, clause in enumerate(query.clauses):
         if any(len(phrase) != 1 or looked.found.get(phrase[0]) for phrase in clause):
             continue

@@ -52,11 +52,11 @@ def passage(
     start = 0 if at is None else _line_start(body, at.start)
     fragment = body[start : max(start + _FRAGMENT_CHARS, at.end if at is not None else 0)]
     plain = _without_headings(page_text(fragment, markup=markup), wanted, language)
-    return _cut(plain, wanted, language, is_begun=start > 0, goes_on=start + len(fragment) < len(body))
+    return _cut(plain, wanted, language, is_begun=start > 0, continues=start + len(fragment) < len(body))
 
 
 def _without_headings(read: PageText, wanted: Collection[str], language: str) -> str:
-    """The running text; the headings with the words before it, separated, where it has none of them."""
+    """Return the running text; the headings with the words before it, separated, where it has none of them."""
     text = " ".join(read.text.split())
     if text and (not wanted or any(word.stem in wanted for word in words(text, language))):
         return text
@@ -75,7 +75,7 @@ def _hits(body: str, wanted: Collection[str], language: str) -> list[Word]:
 
 
 def _line_start(body: str, at: int) -> int:
-    """The line's beginning, or that of the sentence where the line is long."""
+    """Return the line's beginning, or that of the sentence where the line is long."""
     line = body.rfind("\n", 0, at) + 1
     if at - line <= _AROUND:
         return line
@@ -84,7 +84,7 @@ def _line_start(body: str, at: int) -> int:
     return sentence + 2 if sentence >= 0 and at - sentence <= 2 * _AROUND else near
 
 
-def _cut(plain: str, wanted: Collection[str], language: str, *, is_begun: bool, goes_on: bool) -> list[Piece]:
+def _cut(plain: str, wanted: Collection[str], language: str, *, is_begun: bool, continues: bool) -> list[Piece]:
     end = len(plain)
     if end > PASSAGE_CHARS:
         end = plain.rfind(" ", PASSAGE_CHARS // 2, PASSAGE_CHARS)
@@ -92,13 +92,13 @@ def _cut(plain: str, wanted: Collection[str], language: str, *, is_begun: bool, 
     pieces = marked(plain[:end], wanted, language)
     if is_begun:
         pieces.insert(0, ("… ", False))
-    if goes_on or end < len(plain):
+    if continues or end < len(plain):
         pieces.append((" …", False))
     return pieces
 
 
 def marked(text: str, wanted: Collection[str], language: str = ENGLISH) -> list[Piece]:
-    """All of a short text, with marks."""
+    """Return all of a short text, with marks."""
     pieces: list[Piece] = []
     at = 0
     for word in words(text, language):
@@ -110,7 +110,7 @@ def marked(text: str, wanted: Collection[str], language: str = ENGLISH) -> list[
 
 
 def _best(hits: list[Word]) -> tuple[Word | None, Word | None]:
-    """The first and last word of the passage."""
+    """Return the first and last word of the passage."""
     best: tuple[int, int] = (0, 0)
     chosen: tuple[Word | None, Word | None] = (None, None)
     inside: Counter[str] = Counter()

@@ -57,7 +57,7 @@ def neighbours(word: str, languages: Sequence[str] = (ENGLISH,)) -> dict[str, st
 
 
 def _is_letter(character: str) -> bool:
-    """A letter, or a mark that belongs to one."""
+    """Whether it is a letter, or a mark that belongs to one."""
     return character.isalpha() or unicodedata.category(character)[0] == "M"
 
 
@@ -73,7 +73,7 @@ def _of(alphabet: str) -> frozenset[str]:
 
 
 def _changed(word: str, letters: Sequence[str]) -> Iterable[str]:
-    """The likeliest slips first."""
+    """Yield the likeliest slips first."""
     cuts = [(word[:at], word[at:]) for at in range(len(word) + 1)]
     yield from (head + tail[1] + tail[0] + tail[2:] for head, tail in cuts if len(tail) > 1)
     yield from (head + tail[1:] for head, tail in cuts if tail)

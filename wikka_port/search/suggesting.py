@@ -75,7 +75,7 @@ def _has(name: str, parts: list[str]) -> bool:
 
 
 def _postings(connection: Connection, part: str) -> Iterator[tuple[bytes, Posting]]:
-    """Pages with a word that may begin as ``part`` does, by their keys."""
+    """Return pages with a word that may begin as ``part`` does, by their keys."""
     rows = connection.table(schema.TERMS).scan(
         row_prefix=part[:_BEGIN].encode(),
         columns=[POSTINGS_FAMILY],

@@ -66,7 +66,7 @@ def _composed(run: str) -> str:
 
 
 def _mixed(run: str, begin: int, language: str) -> Iterator[Word]:
-    """A run in which characters stand that are taken in pairs."""
+    """Yield a run in which characters stand that are taken in pairs."""
     at = 0
     for paired in _PAIRED.finditer(run):
         start, end = paired.span()
@@ -82,7 +82,7 @@ def _mixed(run: str, begin: int, language: str) -> Iterator[Word]:
 
 @lru_cache(maxsize=_REMEMBERED)
 def stem_of(word: str, language: str = ENGLISH) -> str:
-    """The stem of one word; "" where nothing but marks is left.
+    """Return the stem of one word; "" where nothing but marks is left.
 
     A word of Latin letters is stemmed without its accents, which not everybody types.  In another alphabet marks make
     letters that its stemmer has to see.

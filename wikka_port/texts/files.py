@@ -16,7 +16,7 @@ _LINE_CHARS: Final = 120
 
 
 def up_to_date(old: polib.POFile | None, texts: Iterable[Text], code: str) -> polib.POFile:
-    """A file with these texts and what ``old`` has for them; texts that are not said any more are left out."""
+    """Return a file with these texts and what ``old`` has for them; texts that are not said any more are left out."""
     made = polib.POFile(wrapwidth=_LINE_CHARS)
     made.metadata = (
         dict(old.metadata)
@@ -64,7 +64,7 @@ def _entry(text: Text, before: polib.POEntry | None) -> polib.POEntry:
 
 
 def problems(file: polib.POFile) -> Iterator[str]:
-    """A line for each text that is missing or wrong."""
+    """Yield a line for each text that is missing or wrong."""
     for entry in file:
         if entry.obsolete:
             continue
@@ -80,7 +80,7 @@ def problems(file: polib.POFile) -> Iterator[str]:
 
 
 def _places(text: str) -> set[str]:
-    """The places of its values: ``%(name)s`` of templates, ``{name}`` elsewhere."""
+    """Return the places of its values: ``%(name)s`` of templates, ``{name}`` elsewhere."""
     return {one.group() if one.group(1) else "{" + one.group(2) + "}" for one in _PLACE.finditer(text)}
 
 

@@ -21,7 +21,7 @@ def name_of(code: str) -> str:
 
 
 def language_of(name: str) -> str:
-    """The code in the name of such a script; "" for another name."""
+    """Return the code in the name of such a script; "" for another name."""
     found = re.fullmatch(r"texts\.([A-Za-z0-9-]+)\.js", name)
     return found.group(1) if found else ""
 
