@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.deep import seeds
 from tests.support.well_nested import check
 from wikka_port.markup import lexer, mindmap
 from wikka_port.markup.document import parse, render
@@ -209,7 +210,8 @@ def test_characters_looked_at_grow_with_the_text(unit: str, monkeypatch: pytest.
 
 @pytest.mark.parametrize("unit", UNITS)
 def test_large_hostile_texts_are_rendered(unit: str) -> None:
-    check(render(parse(unit * (50_000 // len(unit))), existing=set()))
+    chars = seeds("characters of large hostile texts", deep=50_000, short=15_000)
+    check(render(parse(unit * (chars // len(unit))), existing=set()))
 
 
 def test_deep_nesting_stays_shallow() -> None:
