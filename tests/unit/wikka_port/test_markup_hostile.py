@@ -111,7 +111,7 @@ PARTS = [
 ]  # fmt: skip
 
 
-@settings(max_examples=400)
+@settings(max_examples=seeds("examples of hostile markup", deep=400, short=100))
 @given(st.lists(st.sampled_from(PARTS), max_size=40).map("".join) | st.text(max_size=200), st.booleans())
 def test_any_text_becomes_well_nested_html_that_links_what_links_says(text: str, autolink: bool) -> None:
     document = parse(text, autolink=autolink)
