@@ -1,5 +1,6 @@
 # make run   the store and the wiki, in an environment of their own (DATA=data PORT=9090 WEB_PORT=9095 WIKI_PORT=8080 SERVERS=1)
-# make test  everything that shows they work
+# make test  every kind of test that shows they work; of what is seeded or enumerated a share, which the end of it says
+# make test-deep  the same with all seeds and all cases, and its files on the disk: after a change of what they are about
 # make check the style, the types and the layers
 # make compile the hot modules to machine code again, after a change (make test does it too)
 # make idl  the interface definitions parsed again, after a change of a .thrift
@@ -19,7 +20,7 @@ SERVERS   = 1
 # arguments of pytest for make test, as BUT=--ignore=tests/tidy: all that a make check before it has not run
 BUT =
 
-.PHONY: run test check style types layers collected compile idl client-suites java-suites clean help
+.PHONY: run test test-deep check style types layers collected compile idl client-suites java-suites clean help
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -40,7 +41,10 @@ run: $(VENV)/.made
 	  --data "$(DATA)" --store-port $(PORT) --web-port $(WEB_PORT) --port $(WIKI_PORT) --servers $(SERVERS)
 
 test: compile
-	@$(BIN)/python -m pytest -n 3 --dist worksteal $(BUT)
+	@TMPDIR="$$($(BIN)/python -m tests.support.memory_folder)" $(BIN)/python -m pytest -n 3 --dist worksteal $(BUT)
+
+test-deep: compile
+	@COLUMNAR_DEEP=1 $(BIN)/python -m pytest -n 3 --dist worksteal $(BUT)
 
 compile: $(VENV)/.made-dev
 	@$(BIN)/python -m columnar.runtime.compiling || true

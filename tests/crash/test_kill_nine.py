@@ -18,10 +18,11 @@ import pytest
 from thriftpy2.thrift import TException
 from thriftpy2.transport import TTransportException
 
+from tests.support.deep import seeds
 from tests.support.seeds import seed
 from tests.support.store_process import StoreProcess
 
-KILLS = int(os.environ.get("COLUMNAR_KILLS", "6"))
+KILLS = int(os.environ.get("COLUMNAR_KILLS") or seeds("kills of a store", deep=6, short=3))
 SEED = seed(1602)
 WRITERS = 3
 FAMILIES = {"a": {}, "b": {"max_versions": 1}, "c": {"max_versions": 1}}

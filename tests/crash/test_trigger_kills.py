@@ -23,9 +23,10 @@ from thriftpy2.thrift import TException
 from columnar.client import Connection, Delete, Increment, Put
 from columnar.regions.log.change_record import Sequence, parse_token
 from tests.support import trigger_functions
+from tests.support.deep import seeds
 from tests.support.store_process import StoreProcess
 
-KILLS = int(os.environ.get("COLUMNAR_KILLS", "12"))
+KILLS = int(os.environ.get("COLUMNAR_KILLS") or seeds("kills beside triggers", deep=12, short=5))
 SEED = int(os.environ.get("COLUMNAR_SEED", "20261121"))
 WRITERS = 4
 ROWS = 24

@@ -19,9 +19,10 @@ from thriftpy2.thrift import TException
 
 from columnar.client import Connection, Delete, Put
 from columnar.model.view_definition import Source, View, to_json
+from tests.support.deep import seeds
 from tests.support.store_process import StoreProcess
 
-KILLS = int(os.environ.get("COLUMNAR_KILLS", "12"))
+KILLS = int(os.environ.get("COLUMNAR_KILLS") or seeds("kills beside views", deep=12, short=6))
 SEED = int(os.environ.get("COLUMNAR_SEED", "20261124"))
 WRITERS = 3
 ROWS = 40

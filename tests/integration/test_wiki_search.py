@@ -12,6 +12,7 @@ import pytest
 
 from tests.support import brute_search
 from tests.support.brute_search import SearchedPage
+from tests.support.deep import seeds
 from tests.support.store_thread import StoreThread
 from wikka_port import schema
 from wikka_port.consistency import check
@@ -100,7 +101,7 @@ def test_a_search_finds_exactly_the_pages_of_a_look_at_every_page(wiki: Wiki, mo
     assert wiki.languages() == ["en", "de", "ru"]
     for per_bucket in (searching.PER_BUCKET, 1):  # with 1 nearly every word is one of which only a part is read
         monkeypatch.setattr(searching, "PER_BUCKET", per_bucket)
-        for _ in range(60):
+        for _ in range(seeds("random searches", deep=60, short=15)):
             asked = random_query(rng)
             query = parse(asked, wiki.languages())
             expected = brute_search.found(query, pages.values())

@@ -26,12 +26,13 @@ from columnar.regions.read.region_reads import get_column
 from columnar.storage.memory import MemoryEngine
 from columnar.storage.rocks import RocksEngine
 from tests.support.changing_house import CatalogueRows, ChangingHouse
+from tests.support.deep import seeds
 from tests.support.held_engine import FakeClock
 from tests.support.openings import region_at_once
 from tests.support.region_house import rows_of
 from tests.support.row_model import RowModel
 
-SEEDS = int(os.environ.get("COLUMNAR_MODEL_SEEDS", "6"))
+SEEDS = int(os.environ.get("COLUMNAR_MODEL_SEEDS") or seeds("seeds of changing regions", deep=6, short=3))
 FIRST = int(os.environ.get("COLUMNAR_SEED", "20261121"))
 STEPS = 60
 ROWS = [bytes([97 + n // 3]) + (b"", b"\x00", b"\xff")[n % 3] for n in range(15)]

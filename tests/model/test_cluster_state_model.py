@@ -21,10 +21,11 @@ from columnar.master.instructions import (
 from columnar.master.placement import Phase, ServerState
 from columnar.model.owner_messages import RegionRates
 from columnar.model.region_info import RegionInfo
+from tests.support.deep import seeds
 from tests.support.planned_cluster import PlannedCluster
 from tests.support.seeds import seed
 
-SEEDS = 30
+SEEDS = seeds("seeds of the cluster's state", deep=30, short=8)
 MINUTES = 2
 REGIONS = 12
 FAULTS = {"lost": 0.03, "unwritten": 0.02, "unopened": 0.02, "damaged": 0.002, "behind": 0.1, "unchanged": 0.2}

@@ -19,11 +19,12 @@ from columnar.model.schema import Family, make_table
 from columnar.regions.write import contribution_rows
 from columnar.regions.write.column_draft import VERSIONS_SPACE
 from columnar.storage.api import Batch
+from tests.support.deep import seeds
 from tests.support.region_house import House
 from tests.support.seeds import seed
 
 SEED: Final = seed(20261126)
-SEEDS: Final = 150
+SEEDS: Final = seeds("seeds of rows of contributions", deep=150, short=40)
 TOTALS: Final[tuple[tuple[bytes, bytes], ...]] = ((b"v", b"count"), (b"v", b"n\0"), (b"w", b"x"))
 FAULTS: Final = ("NoSuchColumnFamily", "NotALong", "NotAMember", "NotAllowed")
 NAMES: Final = (b"a", b"b\0", b"c\0\1d")

@@ -34,14 +34,15 @@ from columnar.regions.write.applied import Applied
 from columnar.regions.write.guards import Guards
 from columnar.storage.memory import MemoryEngine
 from tests.support.changing_house import CatalogueRows, ChangingHouse
+from tests.support.deep import seeds
 from tests.support.held_engine import FakeClock, HeldEngine
 from tests.support.openings import region_at_once
 from tests.support.region_house import House
 from tests.support.seeds import seed
 
 SEED = seed(20261124)
-SEEDS = 2_000
-CHANGING_SEEDS = 25
+SEEDS = seeds("seeds of contributions", deep=2_000, short=400)
+CHANGING_SEEDS = seeds("seeds of contributions beside splits", deep=25, short=8)
 STEPS = 24
 TOGETHER = 50
 GROUPS = (b"g0", b"g1", b"g2", b"g3")

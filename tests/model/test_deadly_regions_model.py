@@ -15,10 +15,11 @@ from columnar.master.instructions import AssignRegion, Open, Renumber
 from columnar.master.placement import DEATHS_DEADLY, Phase
 from columnar.model.owner import Incarnation
 from columnar.model.region_info import RegionInfo
+from tests.support.deep import seeds
 from tests.support.planned_cluster import PlannedCluster, SimulatedServer
 from tests.support.seeds import seed
 
-SEEDS = 10
+SEEDS = seeds("seeds of deadly regions", deep=10, short=3)
 REGIONS = 24
 LATELY_MS = 500  # of the notes of openings
 

@@ -25,6 +25,7 @@ from columnar.model.trigger_registration import Registration
 from columnar.storage.memory import MemoryEngine
 from tests.support import derived_pages, trigger_functions
 from tests.support.changing_house import CatalogueRows
+from tests.support.deep import seeds
 from tests.support.deriving_house import Derived, DerivingHouse, Function
 from tests.support.held_engine import FakeClock
 from wikka_port import schema, triggers
@@ -32,7 +33,7 @@ from wikka_port.names import page_key
 from wikka_port.next_revision import draft_after
 from wikka_port.page_rows import page_cells, revision_cells
 
-SEEDS = int(os.environ.get("COLUMNAR_MODEL_SEEDS", "8"))
+SEEDS = int(os.environ.get("COLUMNAR_MODEL_SEEDS") or seeds("seeds of derived tables", deep=8, short=3))
 FIRST = int(os.environ.get("COLUMNAR_SEED", "20261123"))
 STEPS = 50
 HOUR_MS = 3_600_000

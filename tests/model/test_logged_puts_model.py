@@ -20,11 +20,12 @@ from columnar.model.schema import Family, make_table
 from columnar.regions.hooks import LogPolicy
 from columnar.regions.log.change_record import ChangeRecord, Images, unpack, unpack_key
 from columnar.regions.write.logged_puts import LoggedPuts
+from tests.support.deep import seeds
 from tests.support.region_house import House
 from tests.support.seeds import seed
 
 SEED: Final = seed(20261127)
-SEEDS: Final = 200
+SEEDS: Final = seeds("seeds of logged puts", deep=200, short=50)
 QUALIFIERS: Final = (b"p", b"q", b"r\0")
 FAMILIES: Final = (b"a", b"b", b"c")
 ROWS: Final = tuple(b"row%d" % number for number in range(6))

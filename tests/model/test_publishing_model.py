@@ -15,13 +15,14 @@ from columnar.master.publishing import Publishing
 from columnar.model.owner import Incarnation, Owner, OwnershipPeriod
 from columnar.model.region_info import RegionInfo
 from columnar.model.route import ChangeRoutes, Route, route_to
+from tests.support.deep import seeds
 from tests.support.seeds import seed
 
 SERVERS = [Incarnation(f"s{n}", n) for n in (1, 2, 3)]
 TABLES = ("a", "b", "c")
 KEYS = [bytes([letter]) for letter in b"bdfhjlnprtvx"]
 STEPS = 400
-SEEDS = 25
+SEEDS = seeds("seeds of publishing", deep=25, short=6)
 
 
 class Master:

@@ -34,6 +34,7 @@ from columnar.storage.api import StoreBusy
 from columnar.storage.layout import MARKER, timestamp_of, version_end
 from columnar.storage.memory import MemoryEngine
 from columnar.storage.rocks import RocksEngine
+from tests.support.deep import seeds
 from tests.support.region_house import House
 from tests.support.row_model import Refused, RowModel
 from tests.support.seeds import seed
@@ -308,7 +309,7 @@ def _often(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("table", [PLAIN, MARKED], ids=["plain", "marked"])
-@pytest.mark.parametrize("number", range(12))
+@pytest.mark.parametrize("number", range(seeds("seeds of refused writes", deep=12, short=4)))
 def test_in_memory(number: int, table: Table) -> None:
     async def main() -> None:
         assert await played(Run(random.Random(seed(7_100 + number)), table, MemoryEngine(), "regions"))
@@ -316,7 +317,7 @@ def test_in_memory(number: int, table: Table) -> None:
     asyncio.run(main())
 
 
-@pytest.mark.parametrize("number", range(4))
+@pytest.mark.parametrize("number", range(seeds("seeds of refused writes on RocksDB", deep=4, short=2)))
 def test_on_rocksdb(number: int, tmp_path: Path) -> None:
     async def main() -> None:
         run = Run(random.Random(seed(7_200 + number)), PLAIN, RocksEngine(), str(tmp_path / "regions"))

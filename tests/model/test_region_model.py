@@ -49,6 +49,7 @@ from columnar.regions.write.applied import Applied
 from columnar.storage.commit import Committer
 from columnar.storage.memory import MemoryEngine
 from columnar.storage.rocks import RocksEngine
+from tests.support.deep import seeds
 from tests.support.held_engine import FakeClock, HeldEngine
 from tests.support.openings import opened_at_once
 from tests.support.region_house import rows_of
@@ -76,7 +77,7 @@ MARKED = make_table("t", [Family("a"), Family("b")], {"DELETE_MARKERS": "100000"
 ROWS = [b"r", b"r\x00", b"r\x00\x01", b"s\xff"]
 QUALIFIERS = [b"", b"q", b"q\x00", b"\xff"]
 PHASES = (Phase.explicit, Phase.generate)  # shrinking plays hundreds of crashes: switch it on to hunt
-EXAMPLES = int(os.environ.get("COLUMNAR_MODEL_EXAMPLES", "100"))
+EXAMPLES = int(os.environ.get("COLUMNAR_MODEL_EXAMPLES") or seeds("examples of a region", deep=100, short=40))
 START = 10_000
 INFO = RegionInfo("t", 7)
 

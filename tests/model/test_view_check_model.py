@@ -22,10 +22,11 @@ from columnar.model.schema import Family, make_table
 from columnar.model.view_definition import LEFT, Source, View
 from columnar.views import checking, digests, view_check_peer_handlers, walks
 from tests.support.checked_house import CheckedHouse
+from tests.support.deep import seeds
 from tests.support.seeds import seed
 
 SEED: Final = seed(20261125)
-SEEDS: Final = 40
+SEEDS: Final = seeds("seeds of checks of views", deep=40, short=10)
 TABLES = (make_table("s", [Family("f")]), make_table("t", [Family("f")]))
 NAMES = (b"a", b"a\0", b"b", b"c\0\1")
 

@@ -28,6 +28,7 @@ from columnar.views.recompute import recomputed
 from columnar.views.view_manager import follower_name
 from tests.model.test_views_model import ROWS, VALUES, Side
 from tests.support.changing_house import CatalogueRows
+from tests.support.deep import seeds
 from tests.support.held_engine import FakeClock
 from tests.support.many_seeds import Left, Tell, main, runs, step_seed, untold
 from tests.support.seeds import seed
@@ -35,7 +36,7 @@ from tests.support.view_contents import differences
 from tests.support.view_house import ViewHouse
 
 SEED = seed(20261125)
-SEEDS = 120
+SEEDS = seeds("seeds of views in a store", deep=120, short=40)
 STEPS = 30
 FAMILIES = [Family("f"), Family("g", max_versions=3), Family("h")]
 

@@ -21,11 +21,12 @@ from zlib import crc32
 from columnar.model.view_definition import Source, View, bound, checked, from_json, to_json
 from columnar.views.contributions import difference, rules_of
 from columnar.views.recompute import Group, applied, images_of, recomputed
+from tests.support.deep import seeds
 from tests.support.many_seeds import Left, Tell, main, runs, step_seed, untold
 from tests.support.seeds import seed
 
 SEED = seed(20261124)
-SEEDS = 2_000
+SEEDS = seeds("seeds of views", deep=2_000, short=400)
 STEPS = 24
 ROWS = (b"a/1", b"a/2", b"b/1", b"c")
 Image = dict[bytes, bytes]

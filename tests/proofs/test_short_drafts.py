@@ -1,4 +1,4 @@
-"""Two kills and two cuts; ``python -m tests.proofs.drafts --kills 20 --cuts 10`` is the long form."""
+"""A kill and a cut, or two of each; ``python -m tests.proofs.drafts --kills 20 --cuts 10`` is the long form."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pytest
 
 from tests.browser.conftest import CHROMIUM
 from tests.proofs import drafts
+from tests.support.deep import seeds
 
 SEED = int(os.environ.get("COLUMNAR_SEED", "20261124"))
 
@@ -17,7 +18,8 @@ def test_it_holds() -> None:
     if CHROMIUM is None:
         pytest.skip("THE PROOF DID NOT RUN: Chromium is not installed")
     print(f"COLUMNAR_SEED={SEED}")
-    found = drafts.run(2, 2, SEED, longest_s=13.0)
+    each = seeds("kills and cuts of a proof of drafts", deep=2, short=1)
+    found = drafts.run(each, each, SEED, longest_s=13.0)
     assert found.wrong == []
-    assert found.kills == found.cuts == 2
+    assert found.kills == found.cuts == each
     assert found.drafts > 0

@@ -9,7 +9,8 @@ from __future__ import annotations
 import ast
 import asyncio
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -73,12 +74,11 @@ def made_in(path: Path) -> set[str]:
     return found
 
 
-def sent() -> Iterator[tuple[str, set[str]]]:
+@cache
+def sent() -> tuple[tuple[str, set[str]], ...]:
     """(module as a path without suffix, messages)."""
-    for path in sorted(SOURCES.rglob("*.py")):
-        made = made_in(path)
-        if made:
-            yield path.relative_to(SOURCES).with_suffix("").as_posix(), made
+    found = ((path.relative_to(SOURCES), made_in(path)) for path in sorted(SOURCES.rglob("*.py")))
+    return tuple((path.with_suffix("").as_posix(), made) for path, made in found if made)
 
 
 def is_to_server(module: str) -> bool:

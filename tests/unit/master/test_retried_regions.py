@@ -24,6 +24,7 @@ from columnar.master.placement import OPENING_TRIES, RETRY_PAUSES_MS, Phase
 from columnar.master.transitions import CLOSING_MS, TRIED_KEPT
 from columnar.model.owner import Incarnation
 from columnar.model.region_info import RegionInfo
+from tests.support.deep import seeds
 
 NAMES = ("s1", "s2", "s3")
 FULL = "the disk is full"
@@ -115,7 +116,7 @@ def test_a_region_that_the_host_keeps_closed_is_tried_with_growing_pauses_for_ev
 
 
 def test_a_region_that_opens_again_has_all_others_tried_at_once() -> None:
-    cluster = failing(240)
+    cluster = failing(seeds("regions that cannot be opened", deep=240, short=60))
     cluster.run(200_000)
     assert cluster.phases() == {Phase.FAILED_OPEN}
     cluster.failing.clear()

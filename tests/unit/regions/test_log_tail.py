@@ -12,6 +12,7 @@ from columnar.regions.log.change_log import LOG_SPACE, begin_log
 from columnar.regions.log.change_record import ChangeRecord, Entry, Kind, Sequence, pack_key, unpack, unpack_key
 from columnar.regions.log.log_tail import RECORD_BYTES, LogTail, LogTails
 from columnar.storage.memory import MemoryEngine
+from tests.support.deep import seeds
 from tests.unit.triggers.test_feeder import Bench, on_bench
 
 MARK = b"stamp"
@@ -74,7 +75,7 @@ class Run:
         self.log._tail.check()
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(seeds("seeds of a log's tail", deep=40, short=10)))
 def test_it_says_what_the_log_says(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log_marks, "EVERY", 4)
     monkeypatch.setattr(log_marks, "_SLACK", 2)

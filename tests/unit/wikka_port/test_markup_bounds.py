@@ -154,6 +154,9 @@ def test_the_signs_of_items_and_headings_in_markdown_are_marks_as_their_line_end
     read = tokens_of(line * MARKDOWN_MARKS_MAX, markup="markdown")
     assert isinstance(read[-1], Rest)
     assert read[-1].source.count(line) * 2 >= MARKDOWN_MARKS_MAX
+
+
+def test_such_signs_within_a_line_are_no_marks() -> None:
     assert over_bounds("word - word + word 12. word # word\n" * (MARKDOWN_MARKS_MAX // 6), markup="markdown") is None
 
 

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.deep import seeds
 from tests.support.well_nested import check
 from wikka_port.markup import lexer, mindmap
 from wikka_port.markup.document import parse, render
@@ -110,7 +111,7 @@ PARTS = [
 ]  # fmt: skip
 
 
-@settings(max_examples=400)
+@settings(max_examples=seeds("examples of hostile markup", deep=400, short=100))
 @given(st.lists(st.sampled_from(PARTS), max_size=40).map("".join) | st.text(max_size=200), st.booleans())
 def test_any_text_becomes_well_nested_html_that_links_what_links_says(text: str, autolink: bool) -> None:
     document = parse(text, autolink=autolink)
@@ -209,7 +210,8 @@ def test_characters_looked_at_grow_with_the_text(unit: str, monkeypatch: pytest.
 
 @pytest.mark.parametrize("unit", UNITS)
 def test_large_hostile_texts_are_rendered(unit: str) -> None:
-    check(render(parse(unit * (50_000 // len(unit))), existing=set()))
+    chars = seeds("characters of large hostile texts", deep=50_000, short=15_000)
+    check(render(parse(unit * (chars // len(unit))), existing=set()))
 
 
 def test_deep_nesting_stays_shallow() -> None:

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from columnar.triggers.api import Barrier, Change, ChangedCell
 from columnar.triggers.slices import function_of
+from tests.support.deep import seeds
 from tests.support.derived_pages import Derived
 from tests.support.fake_tables import Run, Stepper, Tables, write_slices
 from wikka_port import schema, triggers
@@ -30,7 +31,7 @@ from wikka_port.search.postings import STEMS, column_of, parse_stems, stem_of_ro
 from wikka_port.wanted import wanted_pages
 
 NAMES = ("Alpha", "Beta", "Gamma")
-EXAMPLES = int(os.environ.get("COLUMNAR_WIKI_EXAMPLES", "40"))
+EXAMPLES = int(os.environ.get("COLUMNAR_WIKI_EXAMPLES") or seeds("examples of a wiki's triggers", deep=40, short=15))
 SAVE = st.tuples(st.sampled_from(NAMES), st.sets(st.sampled_from(NAMES), max_size=3))
 DELETE = st.tuples(st.sampled_from(NAMES), st.none())
 
