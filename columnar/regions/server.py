@@ -36,10 +36,12 @@ from columnar.regions.tables import ServedTable, Tables
 from columnar.regions.write.async_writes import AsyncWrites
 from columnar.regions.write.guards import NeededFrom, nobody_needs
 from columnar.runtime.faults import FAULTS
+from columnar.runtime.planned_step import PlannedStep
 from columnar.storage.api import Engine, StoreClosed
 from columnar.storage.commit import Committer
 from columnar.storage.region_folders import RegionFolders
 
+READ_ONLY_LOOP: Final = "openings of regions for writers"
 FIRST_EPOCH: Final = 1
 
 
@@ -77,7 +79,7 @@ class RegionServer:
         self._chance = Random(1)  # seeded: the same requests close the same regions
         self._policies: dict[str, LogPolicy] = {}
         self.guards_needed_from: NeededFrom = nobody_needs  # replaced by the sender of contributions
-        self._retry_timer: asyncio.TimerHandle | None = None  # of regions whose disk takes no writes
+        self._retry = PlannedStep(READ_ONLY_LOOP, self._retry_read_only)  # of regions whose disk takes no writes
 
     # --- tables ------------------------------------------------------------------------------------
 
@@ -234,17 +236,14 @@ class RegionServer:
 
     def _retry_later(self) -> None:
         """Plan to open read-only regions for writing again, if the disk takes writes by then."""
-        if self._retry_timer is None:
-            loop = asyncio.get_running_loop()
-            self._retry_timer = loop.call_later(read_only_regions.RETRY_S, self._retry_read_only)
+        self._retry.after(read_only_regions.RETRY_S)
 
     def _retry_read_only(self) -> None:
-        self._retry_timer = None
         for region in self.all_open():
             try:
                 self._retry_one(region)
             except Exception as fault:  # noqa: BLE001 - it would be for readers only for ever
-                FAULTS.met("openings of regions for writers", fault)
+                FAULTS.met(READ_ONLY_LOOP, fault)
                 self._retry_later()
         self._open_faulty()
 
@@ -301,8 +300,7 @@ class RegionServer:
 
     async def close(self) -> None:
         """Sync and close every region."""
-        if self._retry_timer is not None:
-            self._retry_timer.cancel()
+        self._retry.cancel()
         self.async_writes.stop()
         self.upkeep.stop()
         await self.hosting.stop()

@@ -52,6 +52,11 @@ class PlannedStep:
         if self._handle is None:
             self._handle = asyncio.get_running_loop().call_later(seconds, self._run)
 
+    def now(self) -> None:
+        """Run the step at once, planned or not."""
+        self.cancel()
+        self._run()
+
     def cancel(self) -> None:
         if self._handle is not None:
             self._handle.cancel()

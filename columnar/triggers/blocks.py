@@ -13,11 +13,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from columnar.errors import CallerError, ColumnarError, TableNotEnabled, TableReadOnly
 from columnar.flows.delivery_state import pause_s
+from columnar.runtime.planned_step import PlannedStep
 
+LOOP: Final = "ends of pauses of blocked triggers"
 IN_SERIES: Final = 8
 
 
@@ -27,14 +30,14 @@ def is_obstacle(error: ColumnarError) -> bool:
 
 
 class _Block:
-    __slots__ = ("ends_s", "in_series", "pauses", "timer", "why")
+    __slots__ = ("end", "ends_s", "in_series", "pauses", "why")
 
-    def __init__(self) -> None:
+    def __init__(self, let_go: Callable[[], None]) -> None:
         self.why = ""  # empty: it is blocked no more
         self.in_series = 0  # calls since one worked
         self.pauses = 0
         self.ends_s = 0.0  # of the pause
-        self.timer: asyncio.TimerHandle | None = None  # the trigger is suspended until then
+        self.end = PlannedStep(LOOP, let_go)  # planned while the trigger is suspended
 
 
 class Blocks:
@@ -51,12 +54,14 @@ class Blocks:
 
     def is_suspended(self, name: str) -> bool:
         block = self._blocks.get(name)
-        return block is not None and block.timer is not None
+        return block is not None and block.end.is_planned
 
     def met(self, name: str, why: str, longest_s: float) -> float:
         """A call met an obstacle: the seconds until its changes come again."""
         now_s = asyncio.get_running_loop().time()
-        block = self._blocks.setdefault(name, _Block())
+        block = self._blocks.get(name)
+        if block is None:
+            block = self._blocks[name] = _Block(partial(self._let_go, name))
         if now_s >= block.ends_s:
             is_another = now_s > block.ends_s + 2 * longest_s
             block.pauses = 1 if is_another else block.pauses + 1
@@ -64,34 +69,26 @@ class Blocks:
         block.why = why
         self.blocked.add(name)
         block.in_series += 1
-        if block.in_series >= IN_SERIES and block.timer is None:
-            block.timer = asyncio.get_running_loop().call_at(block.ends_s, self._over, name)
+        if block.in_series >= IN_SERIES and not block.end.is_planned:
+            block.end.after(block.ends_s - now_s)
             self._suspend_trigger(name)
         return block.ends_s - now_s
-
-    def _over(self, name: str) -> None:
-        """The pause is over."""
-        self._blocks[name].timer = None
-        self._let_go(name)
 
     def worked(self, name: str) -> None:
         """A call of a blocked trigger met no obstacle."""
         block = self._blocks[name]
         self.blocked.discard(name)
         block.in_series = 0
-        if block.timer is not None:
-            block.timer.cancel()
-            self._over(name)
+        if block.end.is_planned:
+            block.end.now()
 
     def forget(self, name: str) -> None:
         """The trigger is removed."""
         self.blocked.discard(name)
         block = self._blocks.pop(name, None)
-        if block is not None and block.timer is not None:
-            block.timer.cancel()
-            self._let_go(name)
+        if block is not None and block.end.is_planned:
+            block.end.now()
 
     def close(self) -> None:
         for block in self._blocks.values():
-            if block.timer is not None:
-                block.timer.cancel()
+            block.end.cancel()

@@ -212,3 +212,35 @@ def test_a_server_that_stops_tries_no_more(run: Callable[[Check], None]) -> None
         assert house.server.open_count() == 0
 
     run(check)
+
+
+@pytest.mark.parametrize("place", ["write_faults", "is_open", "serving", "open_region", "all_open"])
+def test_a_closed_region_is_tried_again_after_an_exception_at_any_call(
+    run: Callable[[Check], None],
+    place: str,
+    monkeypatch: pytest.MonkeyPatch,
+    expected_faults: Callable[[], dict[str, int]],
+) -> None:
+    """Nobody else would notice that the disk takes writes again: no client asks for the region."""
+
+    async def check(house: House, engine: FullEngine) -> None:
+        engine.lags = True  # the server's log has writes that it has not: readers are not served either
+        with pytest.raises(HostError):
+            house.region()
+        assert [fault.passes for fault in house.server.write_faults()] == [True]
+        faults = [KeyError(place)]
+        call = getattr(house.server, place)
+
+        def failing_once(*args: Any) -> Any:
+            if faults:
+                raise faults.pop()
+            return call(*args)
+
+        monkeypatch.setattr(house.server, place, failing_once)
+        engine.refusal, engine.lags = None, False
+        house.server._retry_later()
+        while faults or not house.server.is_open(house.served.regions[0]):  # noqa: ASYNC110 - by a timer
+            await asyncio.sleep(0.001)
+        assert sum(expected_faults().values()) == 1
+
+    run(check)
