@@ -1,6 +1,6 @@
 # make run   the store and the wiki, in an environment of their own (DATA=data PORT=9090 WEB_PORT=9095 WIKI_PORT=8080 SERVERS=1)
-# make test  every kind of test that shows they work; of what is seeded or enumerated a share, which the end of it says
-# make test-deep  the same with all seeds and all cases, and its files on the disk: after a change of what they are about
+# make test  every kind of test; of seeded and enumerated cases a share, which is printed at the end
+# make test-deep  all seeds and all cases, with their files on the disk: after a change to what they cover
 # make check the style, the types and the layers
 # make compile the hot modules to machine code again, after a change (make test does it too)
 # make idl  the interface definitions parsed again, after a change of a .thrift

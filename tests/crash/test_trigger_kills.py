@@ -1,6 +1,6 @@
 """kill -9 of the worker, of the store, of both, at many moments under load: nothing is missed.
 
-COLUMNAR_KILLS says how many kills (12), COLUMNAR_SEED which (printed, so that a failure can be repeated).
+COLUMNAR_KILLS says how many kills (5; 12 in a deep run), COLUMNAR_SEED which (printed: a failure can be repeated).
 After each kill, restart and drain:
     * the index that the trigger keeps equals the one recomputed from the source;
     * every acknowledged change was delivered at least once;

@@ -1,8 +1,8 @@
 """kill -9 of the store at many moments under load, while views are built and kept: each is what recomputing gives.
 
-COLUMNAR_KILLS says how many kills (12), COLUMNAR_SEED which (printed, so that a failure can be repeated).  A view is
-added at the beginning, and another one, of the view, while the load goes on; a third is added and dropped between
-kills.
+COLUMNAR_KILLS says how many kills (6; 12 in a deep run), COLUMNAR_SEED which (printed, so that a failure can be
+repeated).  A view is added at the beginning, and another one, of the view, while the load goes on; a third is added and
+dropped between kills.
 """
 
 from __future__ import annotations

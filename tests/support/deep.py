@@ -1,8 +1,7 @@
 """Shares of what is seeded or enumerated: ``make test`` runs a fixed part, ``make test-deep`` all of it.
 
-COLUMNAR_DEEP=1 is a deep run.  A part holds one case of each kind at least, and the boundaries; it is the same in each
-run, and a test that draws from a seed names it, as before.  At its end a run says what its part was
-(``tests/conftest.py``).
+COLUMNAR_DEEP=1 asks for a deep run.  A share holds at least one case of each kind and is the same in each run; a test
+that draws from a seed names the seed, as before.  A run prints its shares at its end (``tests/conftest.py``).
 """
 
 from __future__ import annotations
