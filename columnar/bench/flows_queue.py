@@ -6,6 +6,7 @@ the paper has.  ``QueueLink`` pipelines the commands of many tweets over one con
 
 from __future__ import annotations
 
+import os
 import select
 import shutil
 import socket
@@ -27,6 +28,7 @@ GROUP: Final = "spreading"
 START_S: Final = 30.0
 _POLL_S: Final = 0.01
 _RECEIVE_BYTES: Final = 256 * 1024
+ADDRESS_BYTES: Final = 107  # of the path of a local socket (``sun_path`` of unix(7))
 _PROGRAM: Final = "redis-server"
 
 
@@ -51,7 +53,8 @@ def program() -> str:
 def started_queue(folder: Path) -> Started:
     """Begin to start it on the folder; ``wait_for_queue`` says when it answers.  QueueMissing."""
     folder.mkdir(exist_ok=True)
-    options = {"port": "0", "unixsocket": str(socket_of(folder)), "dir": str(folder), "save": "", "appendonly": "yes"}
+    # The socket is named within ``dir``: an address has ADDRESS_BYTES at most, and a folder may have a longer path.
+    options = {"port": "0", "dir": str(folder), "unixsocket": socket_of(folder).name, "save": "", "appendonly": "yes"}
     options |= {"appendfsync": "always", "loglevel": "warning", "logfile": str(folder / "log")}
     words = [word for name, value in options.items() for word in (f"--{name}", value)]
     return Started(subprocess.Popen([program(), *words], start_new_session=True))
@@ -59,6 +62,18 @@ def started_queue(folder: Path) -> Started:
 
 def socket_of(folder: Path) -> Path:
     return folder / "socket"
+
+
+def connect(sock: socket.socket, path: Path) -> None:
+    """Connect to a local socket, also of a path that is longer than an address may be.  OSError."""
+    if len(os.fsencode(path)) <= ADDRESS_BYTES:
+        sock.connect(str(path))
+        return
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        sock.connect(f"/proc/self/fd/{folder}/{path.name}")
+    finally:
+        os.close(folder)
 
 
 def wait_for_queue(path: Path) -> None:
@@ -85,7 +100,7 @@ def run_redis_command(path: Path, *words: bytes | str | int) -> Any:
     """Carry out a command over a connection of its own.  OSError, RedisError."""
     with socket.socket(socket.AF_UNIX) as sock:
         sock.settimeout(START_S)
-        sock.connect(str(path))
+        connect(sock, path)
         sock.sendall(command(*words))
         replies = Replies()
         while data := sock.recv(_RECEIVE_BYTES):
@@ -132,7 +147,7 @@ class QueueLink:
             return
         sock = socket.socket(socket.AF_UNIX)
         try:
-            sock.connect(self._path)
+            connect(sock, Path(self._path))
         except OSError:
             sock.close()
             self._retry_ns = now_ns + RETRY_NS

@@ -154,7 +154,7 @@ def test_an_editable_install_is_a_path_which_type_checkers_follow(source: Path) 
 
 def test_a_wheel_with_compiled_modules_is_of_this_platform(source: Path) -> None:
     """What compiles is put in its place; ``python -m tests.first_minutes --wheel`` has the real one."""
-    (source / "columnar" / "compiling.py").write_text(COMPILES)
+    (source / "columnar" / "runtime" / "compiling.py").write_text(COMPILES)
     wheel = wheel_of(source)
     assert f"-cp3{sys.version_info.minor}-" in wheel.name
     assert "none-any" not in wheel.name
