@@ -74,6 +74,10 @@ class Checkout:
     def log(self) -> str:
         return (self.folder / "log").read_text()
 
+    def await_line(self, words: str) -> None:
+        """A thread of the store writes its lines: the page may be ahead of them."""
+        await_that(lambda: words in self.log())
+
     def says(self, words: str) -> bool:
         with urlopen(self.page, timeout=10) as answer:
             return words in answer.read().decode()
@@ -114,10 +118,10 @@ def test_the_page_and_the_log_say_when_to_restart(checkout: Checkout, servers: i
     checkout.start(servers, COLUMNAR_COMPILED="background")
     checkout.compiler()
     assert checkout.says("compiling in the background")
-    assert "compiling the hot modules in the background" in checkout.log()
+    checkout.await_line("compiling the hot modules in the background")
     (checkout.folder / "end").touch()
     await_that(lambda: checkout.says("compiled modules ready: restart to use them"))
-    assert "compiled modules ready: restart to use them" in checkout.log()
+    checkout.await_line("compiled modules ready: restart to use them")
     assert checkout.end(signal.SIGTERM) == 0
 
 
@@ -126,6 +130,7 @@ def test_a_failure_is_told_in_one_line(checkout: Checkout) -> None:
     checkout.compiler()
     (checkout.folder / "end").write_text("a line before\nnot compiled: no C compiler")
     await_that(lambda: checkout.says("; not compiled: no C compiler"))
+    checkout.await_line("not compiled: no C compiler")
     lines = [line for line in checkout.log().splitlines() if "columnar.runtime.compiling" in line]
     assert len(lines) == 2
     assert lines[1].endswith("not compiled: no C compiler")
