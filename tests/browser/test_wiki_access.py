@@ -103,6 +103,7 @@ def test_reading_editing_conflict_and_rights_by_keyboard_alone(browser: Any, wik
     tab_to(page, '.tabs a[href="/By_keys/edit"]')
     page.keyboard.press("Enter")
     page.wait_for_selector("#body")
+    page.wait_for_load_state("load")  # the script that hears Ctrl+Enter runs by then
     scene.wiki.save("By keys", "eins\n\ntwo\n", author="Grace", base=1)
     page.focus("#body")
     page.keyboard.press("Control+A")

@@ -38,6 +38,7 @@ def test_create_edit_and_read(open_page: Any, server: WikiServer) -> None:
     page.wait_for_selector("#body")
     assert page.url.endswith("/OtherPage/edit")
     page.fill("#body", "Other.")
+    page.wait_for_load_state("load")  # the script that hears Ctrl+Enter runs by then
     page.keyboard.press("Control+Enter")
     page.wait_for_selector(".provenance")
     page.goto("/OtherPage/backlinks")
