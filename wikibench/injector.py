@@ -42,7 +42,7 @@ def wire_of(load: Load) -> Wire:
 
 
 class Injector:
-    """One replay.  All of it runs in one event loop; figures may be read between its iterations."""
+    """Replay a trace once.  The replay runs in one event loop; figures may be read between its iterations."""
 
     def __init__(
         self, load: Load, clock: Callable[[], float] = time.perf_counter, connect: Callable[[Load], Wire] = wire_of

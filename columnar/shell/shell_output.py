@@ -109,7 +109,7 @@ class Output:
                 self.line("\t".join([readable(row), readable(cell.column), *stamps, _format_value(cell.value, form)]))
 
     def done(self, text: str, value: Mapping[str, Any] | None = None) -> None:
-        """That something was done: a line for a person; nothing for a script unless it wants JSON."""
+        """Say that something was done: a line for a person, and nothing for a script unless it wants JSON."""
         if self.as_json:
             self.json(value or {"done": True})
         elif self.is_terminal:
