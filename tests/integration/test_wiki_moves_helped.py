@@ -138,6 +138,43 @@ def _help(port: int, kind: str, clock: Clock, move: Move, falls_at: int) -> None
     second.store.close()
 
 
+@pytest.mark.parametrize("kind", ["application", "plain"])
+@pytest.mark.parametrize("act", ["move", "undelete"])
+def test_an_arrival_that_another_has_finished_is_a_success(kind: str, act: str, store: StoreThread) -> None:
+    """The other falls once the page has arrived, before it decides: nothing speaks against the move."""
+    clock = Clock()
+    opened(store.port, "application", clock).prepare()
+    looking = opened(store.port, kind, clock)
+    for number in range(1, CALLS):
+        name = f"{kind} arrived {act} {number}"
+        move = begun(looking, name, act)
+        first = opened(store.port, kind, clock)
+        made = before_call(first, number, lambda m=move: _arrive(store.port, kind, clock, m))  # type: ignore[misc]
+        assert first.mover.finish(move.id), name
+        first.store.close()
+        assert_moved(looking, name, act, name)
+        assert_nothing_is_held(looking, name)
+        if made[0] < number:
+            break
+    else:
+        pytest.fail(f"a move makes more than {CALLS} calls")
+    assert_right(looking)
+    looking.store.close()
+
+
+def _arrive(port: int, kind: str, clock: Clock, move: Move) -> None:
+    second = opened(port, kind, clock)
+
+    def fall(reached: str) -> None:
+        if reached == "arrive":
+            raise Fallen
+
+    second.mover.on_step_done = fall
+    with contextlib.suppress(Fallen):
+        second.mover.finish(move.id)
+    second.store.close()
+
+
 @pytest.mark.parametrize("text", ["three", "two"])
 @pytest.mark.parametrize("kind", ["application", "plain"])
 def test_one_that_is_late_does_not_move_a_page_that_came_back(kind: str, text: str, store: StoreThread) -> None:
