@@ -19,7 +19,7 @@ from tests.support.seeds import seed
 from tests.support.store_thread import StoreThread
 from wikka_port import schema
 from wikka_port.moving import places
-from wikka_port.moving.journal import DELETED, Move
+from wikka_port.moving.journal import DELETED, INTENT, Move
 from wikka_port.moving.trash import deleted
 from wikka_port.page_rows import head_of
 from wikka_port.pages import Wiki
@@ -218,6 +218,23 @@ def test_a_page_that_came_back_and_is_marked_by_one_that_is_late_does_not_leave(
     assert wiki.store.run(lambda c: places.mark(c, move, row, [], plain=kind == "plain"))
     assert not wiki.store.run(lambda c: places.leave(c, move, plain=kind == "plain"))
     wiki.mover.finish(move.id)
+    assert body(wiki, name) == "two"
+    assert_nothing_is_held(wiki, name)
+    wiki.store.close()
+
+
+@pytest.mark.parametrize("kind", ["application", "plain"])
+def test_a_page_that_came_back_is_not_marked_by_one_that_read_the_journal_before(kind: str, store: StoreThread) -> None:
+    clock = Clock()
+    opened(store.port, "application", clock).prepare()
+    wiki, name = opened(store.port, kind, clock), f"{kind} read before"
+    move = begun(wiki, name, "move")
+    wiki.mover.finish(move.id)
+    wiki.mover.rename(f"{name} new", name, ANN, redirect=False)
+    steps = list[str]()
+    wiki.mover.on_step_done = steps.append
+    wiki.mover._continue_move(move, INTENT, [])
+    assert "mark" not in steps
     assert body(wiki, name) == "two"
     assert_nothing_is_held(wiki, name)
     wiki.store.close()
