@@ -16,16 +16,19 @@ colon or a semicolon. A fragment of fewer than three words (a figure, a name) is
 figures do not thin out the share.
 
 ``python -m tests.tidy.prose`` prints the sentences that break the rule; with paths, those of the named files;
-with ``--prune`` it takes the files that keep the rule by now off the list ``prose_to_come.txt``.
+with ``--prune`` it takes the files that keep the rule by now off the list ``prose_to_come.txt``; with ``--sample SEED``
+it prints 100 sentences of docstrings to be read by somebody who did not write them, and the share of all sentences that
+open with a relative word.
 """
 
 from __future__ import annotations
 
 import ast
 import inspect
+import random
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -38,6 +41,7 @@ _RELATIVE: Final = {"what", "whatever", "who", "whoever", "whom", "whose", "whic
 OPENERS: Final = _RELATIVE | {"those", "of", "nobody", "one"}
 PER_SENTENCES: Final = 100  # one such opening in so many sentences
 WORDS: Final = 3  # a shorter fragment is no sentence
+SAMPLED: Final = 100
 
 CODE: Final = "CODE"  # what stands for a code span
 _COMMENT: Final = re.compile(r"<!--.*?-->", re.S)
@@ -66,11 +70,11 @@ def sentences(block: str) -> list[str]:
     return [sentence for sentence in found if len(_WORD.findall(sentence)) >= WORDS]
 
 
-def opens_badly(sentence: str) -> bool:
+def opens_badly(sentence: str, openers: Set[str] = OPENERS) -> bool:
     if sentence.rstrip("\"')*_ ").endswith("?"):
         return False
     first = re.match(r"[^\w]*([A-Za-z]+)(?![\w`-])", sentence)
-    return first is not None and first[1].lower() in OPENERS
+    return first is not None and first[1].lower() in openers
 
 
 def blocks_of_page(text: str) -> Iterator[str]:
@@ -166,7 +170,29 @@ def to_come() -> list[str]:
     return TO_COME.read_text().split()
 
 
+def sample(seed: int) -> list[tuple[Path, str]]:
+    """Return ``SAMPLED`` sentences of the docstrings of the sources, chosen by the seed."""
+    found = [(path, sentence) for path in sorted(SOURCES) for sentence in sentences_of_file(path)]
+    return random.Random(seed).sample(found, SAMPLED)
+
+
+def share_of_relative_openings() -> tuple[int, int]:
+    """Return how many sentences of pages and docstrings open with a relative word, and how many there are."""
+    found = [sentence for path in files() for sentence in sentences_of_file(path)]
+    return sum(opens_badly(sentence, _RELATIVE) for sentence in found), len(found)
+
+
+def print_sample(seed: int) -> None:
+    for number, (path, sentence) in enumerate(sample(seed), 1):
+        print(f"{number:3} {path.relative_to(ROOT)}: {sentence}")
+    relative, all_ = share_of_relative_openings()
+    print(f"{relative} of {all_} sentences open with a relative word")
+
+
 def main(arguments: list[str]) -> None:
+    if arguments[:1] == ["--sample"]:
+        print_sample(int(arguments[1]))
+        return
     if arguments == ["--prune"]:
         kept = [
             name for name in to_come() if (ROOT / name).exists() and not meets_the_bound(sentences_of_file(ROOT / name))

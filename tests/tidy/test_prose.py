@@ -160,3 +160,15 @@ def test_the_bound_is_one_in_a_hundred() -> None:
     assert prose.meets_the_bound([bad] + [good] * 99)
     assert not prose.meets_the_bound([bad] + [good] * 98)
     assert not prose.meets_the_bound([bad] * 2 + [good] * 197)
+
+
+def test_few_sentences_open_with_a_relative_word_no_file_exempt() -> None:
+    relative, all_ = prose.share_of_relative_openings()
+    assert 1_000 * relative <= 3 * all_, f"{relative} of {all_}"
+
+
+def test_a_sample_is_of_many_files_and_the_seed_repeats_it() -> None:
+    chosen = prose.sample(7)
+    assert len(chosen) == prose.SAMPLED
+    assert len({path for path, _ in chosen}) > prose.SAMPLED // 2
+    assert prose.sample(7) == chosen != prose.sample(8)
