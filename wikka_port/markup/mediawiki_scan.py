@@ -43,6 +43,7 @@ _TAG_TEMPLATES: Final = frozenset({"anchor", "anchors", "anker", "ancre", "ancla
 _OWN_NAME: Final = frozenset({"PAGENAME", "FULLPAGENAME"})
 _BLANKS: Final = re.compile(r"[ \t]*+")
 _LEADING: Final = re.compile(r"\A +")
+_LINE_REST: Final = re.compile(r"[ \t]*+(?:\n|\Z)")  # nothing but blanks
 _MARK_OR_TEXT: Final = re.compile("(\x02[0-9]{1,9}\x03)")
 
 Rope = list["str | Rope"]
@@ -111,7 +112,7 @@ class _Scan:
         if match["open"]:
             self._open_braces(match["open"])
         elif match["shut"]:
-            self._close_braces(match["shut"])
+            self._close_braces(match["shut"], match.end())
         elif match["link"]:
             self._levels.append(_Level("link", "[["))
         elif match["unlink"]:
@@ -201,7 +202,7 @@ class _Scan:
     def _open_braces(self, braces: str) -> None:
         self._levels.append(_Level("template", braces, braces=[len(braces)]))
 
-    def _close_braces(self, braces: str) -> None:
+    def _close_braces(self, braces: str, end: int) -> None:
         left = len(braces)
         while left >= 2 and (depth := self._nearest_template()) is not None:
             self._fold(depth)
@@ -215,7 +216,7 @@ class _Scan:
                 level.braces.pop()
             if not level.braces:
                 self._levels.pop()
-                self._add(self._template(level))
+                self._add(self._template(level, end))
         if left:
             self._add("}" * left)
 
@@ -245,15 +246,18 @@ class _Scan:
             self._in_ref = self._in_ref and level.kind != "ref"
         del self._levels[depth + 1 :]
 
-    def _template(self, level: _Level) -> str:
-        """The part that can be shown (``mediawiki_templates``), else nothing: its source then stands at the end."""
+    def _template(self, level: _Level, end: int) -> str:
+        """Return what is shown of a call (``mediawiki_templates``); its source stands at the page's end if that is nothing.
+
+        ``end``: where the text after the call begins.
+        """
         draft = self._draft
         source = "".join([level.opening, *_flat(level.parts)])
         if level.opening.startswith("{{{"):
             return self._hidden(source, "parameter")
         call = Call.of(source)
         if call.name in _NOTE_TEMPLATES and draft.notes_mark is None:
-            return self._place_notes()
+            return self._place_notes(end)
         if call.title in _OWN_NAME:
             draft.converted["name of the page"] += 1
             return draft.mark(Piece(balance_quotes(escape(draft.title, cell=True)), draft.title))
@@ -355,15 +359,21 @@ class _Scan:
 
     def _references(self, match: re.Match[str]) -> None:
         if match["list"].startswith("/"):
+            if self._defining:
+                self._add(self._continued(match.end()))
             self._defining = False
             return
         self._defining = not match["rest"].endswith("/") and bool(self._closing("</references", match.end()))
-        if self._draft.notes_mark is None:
-            self._add(self._place_notes())
+        is_place = self._draft.notes_mark is None
+        self._add(self._place_notes(match.end()) if is_place else self._continued(match.end()))
 
-    def _place_notes(self) -> str:
+    def _place_notes(self, end: int) -> str:
         self._draft.notes_mark = self._draft.mark(Piece("", block=""))
-        return f"\n{self._draft.notes_mark}\n"
+        return f"\n{self._draft.notes_mark}\n{self._continued(end)}"
+
+    def _continued(self, end: int) -> str:
+        """Return a mark of nothing before text that continues the line of the notes: it begins no list and no heading."""
+        return "" if _LINE_REST.match(self._text, end) else self._draft.mark(Piece("", block=""))
 
 
 def _literal_line(line: str) -> str:

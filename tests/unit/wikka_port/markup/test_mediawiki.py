@@ -282,6 +282,18 @@ def test_references_become_notes() -> None:
     assert result.converted["reference"] == 3
 
 
+@pytest.mark.parametrize("notes", ["<references/>", "<references></references>", "{{reflist}}"])
+@pytest.mark.parametrize("sign", ["*", "**", "#", ":", ";", "----", "== a ==", " "])
+def test_signs_directly_behind_the_place_of_the_notes_are_text(notes: str, sign: str) -> None:
+    for source in (f"a {notes}{sign} b", f"{notes}{sign} b", f"a <references/> d {notes}{sign} b"):
+        if notes == "{{reflist}}" and "<references/>" in source:
+            continue  # the second place is a call that is not shown
+        assert "".join(reader_sees(text(source)).split()) == "".join(
+            re.sub("<references/>|" + notes, "", source).split()
+        ), source
+        assert not made(source).converted.keys() & {"list item", "heading", "rule", "code", "table"}, source
+
+
 def test_notes_stand_where_the_author_wants_them() -> None:
     assert text("a<ref>one</ref>\n<references />\nb") == f"a{note_mark(1)}\n\n~1) one {note_end(1)}\n\nb"
     assert text("a<ref>one</ref>\n{{reflist|2}}\nb") == f"a{note_mark(1)}\n\n~1) one {note_end(1)}\n\nb"
