@@ -28,7 +28,6 @@ from typing import BinaryIO, Final, NoReturn
 from xml.parsers import expat
 
 from wikka_port.dump_bytes import DamagedDump, DumpBytes, DumpError, NotADump
-from wikka_port.dump_models import model_of_title
 from wikka_port.markup.mediawiki_titles import CANONICAL
 
 __all__ = [
@@ -41,9 +40,14 @@ __all__ = [
     "PageEnd",
     "PageStart",
     "Revision",
-    "read_dump",
 ]
 
+WIKITEXT: Final = "wikitext"
+_USER: Final = 2
+_MEDIAWIKI: Final = 8
+_TEMPLATE: Final = 10
+_MODULE: Final = 828
+_ENDINGS: Final = {".css": "css", ".js": "javascript", ".json": "json"}
 FIELD_CHARS_MAX: Final = 32 * 1024 * 1024  # one text; MediaWiki's own bound is 2 MB, files beyond are hostile
 DEPTH_MAX: Final = 32  # the format needs 5
 # A tag is buffered until its end: one with an attribute of 600 MB is 700 bytes of bzip2.  Those of exports are short.
@@ -108,34 +112,21 @@ _KEPT: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
 )
 
 
-def read_dump(stream: BinaryIO, *, skip_pages: int = 0, after_page_id: int | None = None) -> DumpReader:
-    """Read ``stream`` from where it stands.
-
-    ``skip_pages`` first pages are passed over, and with ``after_page_id`` also all pages up to
-    and including the one of that id (if no page has it, all are).  Pages passed over are parsed,
-    for the file has no index, but give no events and build no strings.
-    Iterating raises NotADump or DamagedDump.
-    """
-    return DumpReader(stream, skip_pages=skip_pages, after_page_id=after_page_id)
-
-
 class DumpReader:
-    """Iterator over the events of one dump; see the module."""
+    """Iterator over the events of one dump, from where ``stream`` stands; raises NotADump or DamagedDump.
 
-    def __init__(self, stream: BinaryIO, *, skip_pages: int = 0, after_page_id: int | None = None) -> None:
+    ``skip_pages`` first pages are passed over: parsed, for the file has no index, but without events and strings.
+    """
+
+    def __init__(self, stream: BinaryIO, *, skip_pages: int = 0) -> None:
         self._bytes = DumpBytes(stream)
-        self._document = _Document(skip_pages, after_page_id, self._damaged)
+        self._document = _Document(skip_pages, self._damaged)
         self._silent = 0  # bytes since the parser last said something
         self._events = self._run()
 
     @property
     def bytes_consumed(self) -> int:
         return self._bytes.consumed
-
-    @property
-    def pages_seen(self) -> int:
-        """Pages begun so far, those passed over included: what to give as ``skip_pages`` next time."""
-        return self._document.pages
 
     def __iter__(self) -> Iterator[DumpEvent]:
         return self
@@ -191,13 +182,12 @@ class DumpReader:
 class _Document:
     """expat's callbacks in, events out.  Owned by one reader."""
 
-    def __init__(self, skip_pages: int, after_page_id: int | None, damaged: _Damage) -> None:
+    def __init__(self, skip_pages: int, damaged: _Damage) -> None:
         self.events: deque[DumpEvent] = deque()
         self.begun = False  # the root element was ours
         self.said = 0  # how often the parser has called
         self.pages = 0
         self._skip_pages = skip_pages
-        self._after_page_id = after_page_id
         self._damaged = damaged
         self._path: list[str] = []
         self._chars: list[str] | None = None  # character data of the element being kept
@@ -356,11 +346,6 @@ class _Document:
         if not title:
             raise self._damaged("a page has no title")
         page_id = self._optional("id", f"id of page {title!r}")
-        if self._after_page_id is not None:
-            self._passing = True
-            if page_id == self._after_page_id:
-                self._after_page_id = None
-            return
         namespace = self._optional("ns", f"namespace of page {title!r}")
         if namespace is None:
             namespace = self._namespace_of(title)
@@ -429,3 +414,18 @@ class _Document:
             raise self._damaged(f"the time of a revision is {text[:40]!r}") from None
         since = (instant if instant.tzinfo is not None else instant.replace(tzinfo=UTC)) - _EPOCH
         return since // timedelta(milliseconds=1)
+
+
+def model_of_title(title: str, namespace: int) -> str:
+    """Return the content model that MediaWiki gives a page by default; dumps name it since schema 0.8.
+
+    ``title``: with the namespace's name before it.  A style sheet that is read as wikitext would be destroyed.
+    """
+    name = title.lower()
+    if namespace == _MODULE:
+        return WIKITEXT if name.endswith("/doc") else "Scribunto"
+    if namespace == _TEMPLATE and name.endswith("/styles.css"):
+        return "sanitized-css"
+    if namespace == _MEDIAWIKI or (namespace == _USER and "/" in name):
+        return next((model for ending, model in _ENDINGS.items() if name.endswith(ending)), WIKITEXT)
+    return WIKITEXT

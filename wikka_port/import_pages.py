@@ -18,8 +18,7 @@ from hashlib import sha1
 from typing import Final
 
 from wikka_port.confusable_names import find_confusable
-from wikka_port.dump import DumpReader, DumpSite, PageEnd, PageStart, Revision
-from wikka_port.dump_models import WIKITEXT
+from wikka_port.dump import WIKITEXT, DumpReader, DumpSite, PageEnd, PageStart, Revision
 from wikka_port.import_plan import ImportedRevision, Origin, PagePart, attribution, files_address, known_licence
 from wikka_port.limits import NAMED_MISMATCHES, SPOOLED_CHARS, SPOOLED_REVISIONS
 from wikka_port.markup.bounds import over_bounds

@@ -14,7 +14,7 @@ from typing import BinaryIO, Final
 
 from wikka_port import schema
 from wikka_port.bulk_save import BulkSaver, Stored
-from wikka_port.dump import DumpReader, read_dump
+from wikka_port.dump import DumpReader
 from wikka_port.import_pages import Counts, PartReader
 from wikka_port.import_plan import PagePart
 from wikka_port.pages import Wiki
@@ -67,7 +67,7 @@ class Importer:
         """``origin`` names the dump, so that a stopped import is found again in the store.  StoreUnavailable."""
         row = schema.import_row(origin)
         done = 0 if restart else _done_before(wiki, row)
-        reader = read_dump(stream, skip_pages=done)
+        reader = DumpReader(stream, skip_pages=done)
         parts = PartReader(reader, namespaces=namespaces, limit=limit, licence=licence, pictures=pictures)
         return cls(wiki, row, reader, parts, done, progress)
 

@@ -9,7 +9,7 @@ import os
 from collections import Counter
 from pathlib import Path
 
-from wikka_port.dump import DumpSite, PageStart, Revision, read_dump
+from wikka_port.dump import DumpReader, DumpSite, PageStart, Revision
 from wikka_port.markup.mediawiki import Dialect, convert, convert_source
 
 DUMP = Path(__file__).parents[1] / "data" / "small-dump.xml"
@@ -22,7 +22,7 @@ def converted() -> str:
     left: Counter[str] = Counter()
     dialect, page = Dialect.of({}), PageStart("", 0, 0, None, 0)
     with DUMP.open("rb") as stream:
-        for event in read_dump(stream):
+        for event in DumpReader(stream):
             if isinstance(event, DumpSite):
                 dialect = Dialect.of(event.namespaces, capitalised=event.capitalised)
             elif isinstance(event, PageStart):

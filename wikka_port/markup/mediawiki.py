@@ -22,7 +22,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from wikka_port.markup.mediawiki_inline import heading_of, inline, plain_label
+from wikka_port.markup.mediawiki_inline import CONTENTS, heading_of, inline, plain_label
 from wikka_port.markup.mediawiki_links import forced_link, link_name
 from wikka_port.markup.mediawiki_pieces import (
     JOIN,
@@ -36,7 +36,6 @@ from wikka_port.markup.mediawiki_pieces import (
     unescape,
 )
 from wikka_port.markup.mediawiki_scan import scan
-from wikka_port.markup.mediawiki_switches import CONTENTS
 from wikka_port.markup.mediawiki_tables import OPENING, table, table_end
 from wikka_port.markup.mediawiki_templates import hidden_table
 from wikka_port.markup.mediawiki_titles import Dialect

@@ -11,8 +11,7 @@ from urllib.parse import quote
 
 from wikka_port.markup.mediawiki_inline import URL_CHARS_MAX, inline, plain_label
 from wikka_port.markup.mediawiki_pieces import Draft, Piece, balance_quotes, collapse, escape, mono, unescape
-from wikka_port.markup.mediawiki_sisters import address
-from wikka_port.markup.mediawiki_titles import Dialect, Target
+from wikka_port.markup.mediawiki_titles import Dialect, Target, address
 from wikka_port.markup.targets import IMAGE_ENDINGS
 
 _URL: Final = re.compile(r"(?:https?|ftp)://\S+")

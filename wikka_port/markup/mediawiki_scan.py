@@ -247,9 +247,9 @@ class _Scan:
         del self._levels[depth + 1 :]
 
     def _template(self, level: _Level, end: int) -> str:
-        """Return what is shown of a call (``mediawiki_templates``); its source stands at the page's end if that is nothing.
+        """Return the shown part of a call (``mediawiki_templates``), if any; else its source stands at the page's end.
 
-        ``end``: where the text after the call begins.
+        ``end``: the place of the text after the call.
         """
         draft = self._draft
         source = "".join([level.opening, *_flat(level.parts)])
@@ -372,7 +372,7 @@ class _Scan:
         return f"\n{self._draft.notes_mark}\n{self._continued(end)}"
 
     def _continued(self, end: int) -> str:
-        """Return a mark of nothing before text that continues the line of the notes: it begins no list and no heading."""
+        """Return a mark of nothing before text that continues the line of the notes: it begins no list, no heading."""
         return "" if _LINE_REST.match(self._text, end) else self._draft.mark(Piece("", block=""))
 
 

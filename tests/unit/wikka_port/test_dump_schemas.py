@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from wikka_port.dump import DamagedDump, DumpEvent, DumpSite, NotADump, PageStart, Revision, read_dump
-from wikka_port.dump_models import model_of_title
+from wikka_port.dump import DamagedDump, DumpEvent, DumpReader, DumpSite, NotADump, PageStart, Revision, model_of_title
 from wikka_port.import_pages import Counts, PartReader
 from wikka_port.import_plan import PagePart, files_address, page_address
 
@@ -35,7 +34,7 @@ def revision(text: str = "<text>words</text>", head: str = TIME) -> str:
 
 
 def events(data: bytes) -> list[DumpEvent]:
-    return list(read_dump(io.BytesIO(data)))
+    return list(DumpReader(io.BytesIO(data)))
 
 
 def one(data: bytes) -> Revision:
@@ -43,7 +42,7 @@ def one(data: bytes) -> Revision:
 
 
 def parts(data: bytes, **options: Any) -> tuple[list[PagePart], Counts]:
-    reader = PartReader(read_dump(io.BytesIO(data)), **options)
+    reader = PartReader(DumpReader(io.BytesIO(data)), **options)
     return list(reader), reader.counts
 
 

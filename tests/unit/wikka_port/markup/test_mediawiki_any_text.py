@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wikka_port.dump import Revision, read_dump
+from wikka_port.dump import DumpReader, Revision
 from wikka_port.markup.mediawiki import Dialect, convert
 
 DIALECT = Dialect.of({"": 0, "Kategoreja": 14, "Fails": 6})
@@ -50,7 +50,7 @@ def test_it_never_raises_on_unicode(source: str) -> None:
 @given(st.data())
 def test_it_never_raises_on_pages_cut_and_shuffled(data: st.DataObject) -> None:
     with SMALL.open("rb") as stream:
-        texts = [event.text for event in read_dump(stream) if isinstance(event, Revision) and event.text]
+        texts = [event.text for event in DumpReader(stream) if isinstance(event, Revision) and event.text]
     pieces = []
     for _ in range(3):
         source = data.draw(st.sampled_from(texts))
