@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from columnar.cluster.value_codec import INCARNATION, INT, TEXT, record
+from columnar.cluster.value_codec import Codec, codec_of
 from columnar.model.owner import Incarnation
 
 # 1  the first; frames and messages as in docs/formats/peers.md
@@ -20,7 +20,7 @@ class Hello:
     leader_epoch: int = 0  # of the master that speaks; 0: a server speaks
 
 
-HELLO: Final = record(Hello, {"cluster": TEXT, "server": INCARNATION, "version": INT, "leader_epoch": INT})
+HELLO: Final[Codec[Hello]] = codec_of(Hello)
 
 
 def obstacle(hello: Hello, cluster: str, leader_epoch: int) -> str | None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from columnar import errors
-from columnar.cluster.value_codec import INCARNATION, INT, REGION, TEXT, BadValue, Codec, record
+from columnar.cluster.value_codec import TEXT, BadValue, Codec, codec_of
 from columnar.errors import (
     CallerError,
     ColumnarError,
@@ -60,8 +60,8 @@ def refuse_not_local(route: Route | None, local_server: Incarnation) -> Moved | 
     return Moved(route.region, route.server, route.epoch)
 
 
-MOVED: Final = record(Moved, {"region": REGION, "server": INCARNATION, "epoch": INT})
-UNKNOWN: Final = record(Unknown, {"text": TEXT})
+MOVED: Final[Codec[Moved]] = codec_of(Moved)
+UNKNOWN: Final[Codec[Unknown]] = codec_of(Unknown)
 
 _GROUPS: Final[tuple[type[ColumnarError], ...]] = (CallerError, RetryLater, OutcomeUnknown, DamagedData, HostError)
 _GROUP_OF: Final = {group.__name__: group for group in _GROUPS}
@@ -112,12 +112,9 @@ def _is_known(one: type, hbase_class: str) -> bool:
     return one is ColumnarError or getattr(one, "hbase_class", "") == hbase_class
 
 
-_FIELDS: Final[dict[str, Codec[Any]]] = {"class": TEXT, "text": TEXT, "group": TEXT}
-
-
 def _error_from_plain(plain: dict[str, Any]) -> ColumnarError:
     try:
-        name, text, group = (codec.decode(plain[field]) for field, codec in _FIELDS.items())
+        name, text, group = (TEXT.decode(plain[field]) for field in ("class", "text", "group"))
     except KeyError as lacking:
         raise BadValue(f"an error without {lacking}") from None
     made = _CLASSES.get(name) or _GROUP_OF.get(group, ColumnarError)

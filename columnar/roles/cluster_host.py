@@ -310,7 +310,7 @@ class ClusterHost:
     async def _send_routes(self, server: Incarnation, change: ChangeRoutes) -> None:
         try:
             version: RoutesVersion = await self._servers.request_server(server, change)
-            if version.number < change.number:
+            if version.needs_all or version.number < change.number:
                 await self._replace_routes(server)
         except (NotSent, LinkBroke):
             return  # the end of the server is reported by itself

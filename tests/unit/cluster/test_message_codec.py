@@ -6,19 +6,20 @@ import ast
 import copy
 import importlib
 import random
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import msgpack
 import pytest
 
 from columnar.cluster import message_codec
 from columnar.cluster.message_codec import answer_from_plain, answer_to_plain, from_plain, to_plain
-from columnar.cluster.value_codec import BadValue
+from columnar.cluster.value_codec import ERASED, OWN_CODECS, BadValue, fields_of
 from columnar.errors import DamagedData
 from columnar.model import region_messages as regions
 from columnar.model.region_messages import Message
+from columnar.runtime.compiled import HOT
 from tests.support.peer_messages import ANSWERS, HIGH, LOW, MESSAGES, MORE
 
 ROOT = Path(__file__).parents[3]
@@ -44,8 +45,35 @@ def test_every_message_has_a_codec_with_all_its_fields_and_is_tried_here() -> No
     assert regions.Publish in classes
     assert len(classes) >= 26
     for kind in classes:
-        assert set(message_codec.fields_of(kind)) == {field.name for field in fields(kind)}, kind  # type: ignore[arg-type]
+        assert fields_of(kind) == tuple(field.name for field in fields(kind)), kind  # type: ignore[arg-type]
+    assert set(message_codec.kinds()) == classes
     assert {type(message) for message in MESSAGES} == classes, "add one of each to tests/support/peer_messages.py"
+
+
+def records_in(kind: Any) -> set[type]:
+    """The records that a type is made of."""
+    if kind in OWN_CODECS:
+        return set()
+    found = set[type]().union(*(records_in(part) for part in get_args(kind)))
+    if hasattr(kind, "_fields") or is_dataclass(kind):
+        hints = get_type_hints(kind)
+        found |= {kind}.union(*(records_in(hints[field]) for field in fields_of(kind)))
+    return found
+
+
+def test_types_that_compiling_erases_are_named_as_the_sources_have_them() -> None:
+    """A compiled class names ``tuple[int, int]`` as ``tuple``, and ``bytes | None`` as ``type``."""
+    answers = [get_args(vars(kind)["__orig_bases__"][0])[0] for kind in message_codec.kinds()]
+    records = set[type]().union(*map(records_in, [*message_codec.kinds(), *answers]))
+    erased = {
+        f"{kind.__name__}.{field}": hint
+        for kind in records
+        if kind.__module__ in HOT
+        for field, hint in get_type_hints(kind).items()
+        if not isinstance(hint, type) or get_args(hint)
+    }
+    assert len(records) >= 60
+    assert erased == ERASED
 
 
 @pytest.mark.parametrize(("message", "answer"), [*ANSWERS, *MORE], ids=lambda value: type(value).__name__)
@@ -104,7 +132,7 @@ def test_a_field_that_an_older_version_does_not_send_has_its_default() -> None:
         (
             "rows",
             {"groups": [{"rows": [], "read": {"projection": {"families": [[b"a"]]}}}]},
-            "Projection.families: 1 values in the place of two",
+            "Projection.families: 1 values in the place of 2",
         ),
         ("replace_routes", {"number": 1, "routes": [{"server": "s1"}]}, "'s1' names no incarnation"),
     ],
