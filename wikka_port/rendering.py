@@ -149,7 +149,7 @@ class _runner:  # noqa: N801 - a function with a memory
             return self._site.fragment("notice.html", action=action, problem=problem)
         try:
             call = ActionCall(self._site, self._name, arguments, self._included, self._within, self._query_parameters)
-            return ACTIONS[action](call)
+            return ACTIONS[action].run(call)
         except NotAllowed:
             problem = _("it is about a page that you may not read")
             return self._site.fragment("notice.html", action=action, problem=problem)

@@ -1,11 +1,13 @@
-"""A call of an action: where it stands and what was typed."""
+"""An action, and a call of it: where it stands and what was typed."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from wikka_port.markup.calls import is_set
+from wikka_port.names import normalise
 from wikka_port.pages import Page
 from wikka_port.site import Site
 from wikka_port.texts import _
@@ -21,6 +23,11 @@ class ActionCall:
     query_parameters: Mapping[str, str] | None = (
         None  # parameters of the page's address, as typed; None: it takes none here
     )
+
+    @property
+    def named_page(self) -> str:
+        """The page that the call names, or the one that it stands on.  Raises InvalidName."""
+        return normalise(self.arguments.get("page", "") or self.page)
 
     @property
     def outermost_page(self) -> str:
@@ -44,3 +51,15 @@ class ActionCall:
 
     def flag(self, key: str) -> bool:
         return is_set(self.arguments.get(key, ""))
+
+    def word(self, key: str) -> str:
+        """Return the word that an argument chooses by, in lower case."""
+        return self.arguments.get(key, "").strip().lower()
+
+    def label(self, default: str) -> str:
+        return self.arguments.get("label", "") or default
+
+
+class Action(NamedTuple):
+    run: Callable[[ActionCall], str]
+    attributes: tuple[str, ...] = ()  # by name, for the completion of a call while it is typed

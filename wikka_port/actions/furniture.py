@@ -5,19 +5,21 @@ Links take ``label``; figures of a page are those of the page that the action st
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Final
 
-from wikka_port.actions.call import ActionCall
+from wikka_port.actions.call import Action, ActionCall
+from wikka_port.colours import nearest
 from wikka_port.feeds import iso_time
 from wikka_port.markup.fragments import escape
 from wikka_port.pages import Page
-from wikka_port.texts import N_, _
+from wikka_port.texts import N_, _, figure
 from wikka_port.urls import page_path, site_path
 
-Action = Callable[[ActionCall], str]
+_LABEL: Final = ("label",)
 
 
 def _link(path: str, label: str, *, rel: str = "") -> str:
@@ -26,10 +28,7 @@ def _link(path: str, label: str, *, rel: str = "") -> str:
 
 
 def _to_handler(handler: str, label: str) -> Action:
-    def run(call: ActionCall) -> str:
-        return _link(page_path(call.page, handler), call.arguments.get("label", "") or _(label))
-
-    return run
+    return Action(lambda call: _link(page_path(call.page, handler), call.label(_(label))), _LABEL)
 
 
 def _to_editor(label: str) -> Action:
@@ -38,13 +37,13 @@ def _to_editor(label: str) -> Action:
     def run(call: ActionCall) -> str:
         if not call.site.wiki.can(call.page).write:
             return _link(page_path(call.page, "showcode"), _("Source"), rel="nofollow")
-        return _link(page_path(call.page, "edit"), call.arguments.get("label", "") or _(label), rel="nofollow")
+        return _link(page_path(call.page, "edit"), call.label(_(label)), rel="nofollow")
 
-    return run
+    return Action(run, _LABEL)
 
 
 def _to_site(handler: str, label: str) -> Action:
-    return lambda call: _link(site_path(handler), call.arguments.get("label", "") or _(label))
+    return Action(lambda call: _link(site_path(handler), call.label(_(label))), _LABEL)
 
 
 def _of_page(text_of: Callable[[Page], str]) -> Action:
@@ -54,7 +53,7 @@ def _of_page(text_of: Callable[[Page], str]) -> Action:
         page = call.site.wiki.page(call.page)
         return escape(text_of(page)) if page is not None else ""
 
-    return run
+    return Action(run)
 
 
 def lastedit(call: ActionCall) -> str:
@@ -75,7 +74,7 @@ def lastedit(call: ActionCall) -> str:
 
 
 def homepage(call: ActionCall) -> str:
-    return _link("/", call.arguments.get("label", "") or call.site.config.root_page)
+    return _link("/", call.label(call.site.config.root_page))
 
 
 def title(call: ActionCall) -> str:
@@ -90,62 +89,82 @@ def title(call: ActionCall) -> str:
 
 
 def revertlink(call: ActionCall) -> str:
-    return _link(
-        page_path(call.page, "revisions"), call.arguments.get("label", "") or _("Go back to an older revision")
-    )
+    return _link(page_path(call.page, "revisions"), call.label(_("Go back to an older revision")))
 
 
 def deletelink(call: ActionCall) -> str:
     """For who may delete the page; nothing for others."""
     if not call.site.wiki.can(call.page).delete:
         return ""
-    label = call.arguments.get("label", "") or _("Delete this page")
-    return _link(page_path(call.page, "delete"), label, rel="nofollow")
+    return _link(page_path(call.page, "delete"), call.label(_("Delete this page")), rel="nofollow")
 
 
 def logo(call: ActionCall) -> str:
-    return (
-        f'<img src="{escape(call.site.assets["icon.svg"].url)}" alt="{escape(call.site.config.site_name)}" width="32">'
-    )
+    url = call.site.assets["icon.svg"].url
+    return f'<img src="{escape(url)}" alt="{escape(call.site.config.site_name)}" width="32">'
 
 
-def now(call: ActionCall) -> str:
-    return datetime.now(UTC).strftime("%H:%M UTC")
+def color(call: ActionCall) -> str:
+    """``{{color c="red" text="words"}}``: words in a colour, of names or ``#rrggbb``; ``bg`` colours what is behind.
+
+    ``fg`` and ``hex`` are other words for ``c``.  The colour is the nearest that can be read in light and dark
+    (``colours``).
+    """
+    typed = call.arguments
+    classes = []
+    for kind, asked in (("ink", typed.get("c") or typed.get("fg") or typed.get("hex")), ("paper", typed.get("bg"))):
+        if asked:
+            name = nearest(asked)
+            if name is None:
+                raise ValueError(_('"{asked}" is no colour; write a name or #rrggbb', asked=asked))
+            classes.append(f"{kind}-{name}")
+    if not classes:
+        raise ValueError(_("{given} should be a colour", given='c="..."'))
+    return f'<span class="{" ".join(classes)}">{escape(typed.get("text", ""))}</span>'
 
 
-def today(call: ActionCall) -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%d")
+def randompage(call: ActionCall) -> str:
+    """``{{randompage title="Surprise me"}}``: a link to some page, another one at each view."""
+    name = call.site.wiki.some_page(f"{random.randrange(16**8):08x}")
+    if name is None:
+        return ""
+    return _link(page_path(name), call.arguments.get("title", "") or name)
 
 
-FURNITURE: Final[Mapping[str, Action]] = {
+ACTIONS: Final[Mapping[str, Action]] = {  # counts of the wiki are some seconds old at most
     "clonelink": _to_handler("clone", N_("Copy this page")),
-    "delete": deletelink,
-    "deletelink": deletelink,
+    "color": Action(color, ("c", "fg", "hex", "bg", "text")),
+    "colour": Action(color, ("c", "fg", "hex", "bg", "text")),
+    "countedits": Action(lambda call: figure(call.site.edit_count.get())),
+    "countpages": Action(lambda call: figure(call.site.page_count.get())),
+    "delete": Action(deletelink, _LABEL),
+    "deletelink": Action(deletelink, _LABEL),
     "edit": _to_editor(N_("Edit")),
     "editlink": _to_editor(N_("Edit this page")),
     "history": _to_handler("history", N_("History")),
     "historylink": _to_handler("history", N_("All changes of this page")),
-    "homepage": homepage,
-    "homepagelink": homepage,
-    "lastedit": lastedit,
+    "homepage": Action(homepage, _LABEL),
+    "homepagelink": Action(homepage, _LABEL),
+    "lastedit": Action(lastedit, ("show",)),
     "lasteditauthor": _of_page(lambda page: page.author),
     "lasteditnotes": _of_page(lambda page: page.note),
-    "logo": logo,
+    "logo": Action(logo),
+    "logout": _to_site("logout", N_("Sign out")),
+    "randompage": Action(randompage, ("title",)),
     "recentchangesrss": _to_site("recentchanges.xml", N_("Feed of changes")),
     "rev": _of_page(lambda page: str(page.number)),
-    "logout": _to_site("logout", N_("Sign out")),
-    "revertlink": revertlink,
+    "revertlink": Action(revertlink, _LABEL),
     "revisionlink": _to_handler("revisions", N_("Revisions of this page")),
     "revisions": _to_handler("revisions", N_("Revisions")),
     "revisionsrss": _to_handler("revisions.xml", N_("Feed of this page")),
-    "time": now,
-    "title": title,
-    "today": today,
-    "url": lambda call: escape(page_path(call.page)),
+    "time": Action(lambda call: datetime.now(UTC).strftime("%H:%M UTC")),
+    "title": Action(title),
+    "today": Action(lambda call: datetime.now(UTC).strftime("%Y-%m-%d")),
+    "url": Action(lambda call: escape(page_path(call.page))),
     "usersettings": _to_site("settings", N_("Settings")),
-    "who": lambda call: escape(call.site.visitor.signature),
-    "whoami": lambda call: escape(call.site.visitor.signature),
+    "who": Action(lambda call: escape(call.site.visitor.signature)),
+    "whoami": Action(lambda call: escape(call.site.visitor.signature)),
     "wikkachanges": _to_site("recentchanges", N_("Recent changes")),
-    "wikkaname": lambda call: escape(call.site.config.site_name),
-    "wikkaversion": lambda call: escape(version("columnar")),
+    "wikkaname": Action(lambda call: escape(call.site.config.site_name)),
+    "wikkaversion": Action(lambda call: escape(version("columnar"))),
 }

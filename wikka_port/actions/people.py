@@ -11,14 +11,15 @@ these actions are expensive (``markup/document``).
 from __future__ import annotations
 
 import heapq
+from collections.abc import Mapping
 from typing import Final
 
-from wikka_port.actions.call import ActionCall
+from wikka_port.actions.call import Action, ActionCall
+from wikka_port.actions.lists import names_html
 from wikka_port.change_lists import some_changes
 from wikka_port.feeds import iso_time
 from wikka_port.limits import OWNED_MAX
 from wikka_port.markup.fragments import escape
-from wikka_port.names import normalise
 from wikka_port.rights.rules import NO_OWNERS, PUBLIC
 from wikka_port.texts import N_, _, figure
 from wikka_port.urls import page_path
@@ -34,7 +35,7 @@ def mypages(call: ActionCall) -> str:
     if found is None:
         return _said(_(SIGN_IN))
     names, more = found[:OWNED_MAX], len(found) > OWNED_MAX
-    listed = call.site.fragment("names.html", names=names, columns=1, onward="", empty=_("You own no pages."))
+    listed = names_html(call, names, _("You own no pages."))
     return listed + (_said(_("These are the first {n}.", n=figure(OWNED_MAX))) if more else "")
 
 
@@ -48,10 +49,9 @@ def mychanges(call: ActionCall) -> str:
     newest = {one.name: one for one in reversed(found)}
     ranked = sorted(newest.values(), key=lambda one: -one.time_ms)[:limit]
     names = [one.name for one in ranked]
-    if call.arguments.get("order", "").strip().lower() == "alpha":
+    if call.word("order") == "alpha":
         names.sort(key=str.casefold)
-    empty = _("You changed no page of late.")
-    return call.site.fragment("names.html", names=names, columns=1, onward="", empty=empty)
+    return names_html(call, names, _("You changed no page of late."))
 
 
 def countowned(call: ActionCall) -> str:
@@ -88,7 +88,7 @@ def lastusers(call: ActionCall) -> str:
         authors = {change.author for change in changes if change.signed == "account"}
         active = (one for one in active if one.name in authors)
     newest = heapq.nlargest(call.number("max", 10, 100), active, key=lambda one: (one.created_ms, one.name))
-    simple = call.arguments.get("style", "").strip().lower() == "simple"
+    simple = call.word("style") == "simple"
     dates = {one.name: "" if simple else f" {iso_time(one.created_ms)[:10]}" for one in newest}
     rows = "".join(f'<li><span class="author">{escape(name)}</span>{date}</li>\n' for name, date in dates.items())
     return f'<ul class="authors">\n{rows}</ul>\n'
@@ -116,13 +116,13 @@ def acls(call: ActionCall) -> str:
     call.site.wiki.page(call.page)
     if not call.site.wiki.can(call.page).change_rights:
         return ""
-    label = call.arguments.get("label", "") or _("Rights of this page")
+    label = call.label(_("Rights of this page"))
     return f'<a href="{escape(page_path(call.page, "acls"))}" rel="nofollow">{escape(label)}</a>'
 
 
 def _owner_of(call: ActionCall) -> str:
     """ "": none.  Raises NotAllowed."""
-    page = call.site.wiki.page(normalise(call.arguments.get("page", "") or call.page))
+    page = call.site.wiki.page(call.named_page)
     owner = page.owner if page is not None else ""
     return "" if owner in NO_OWNERS or owner == PUBLIC else owner
 
@@ -139,3 +139,16 @@ def _count(found: list[str]) -> str:
 
 def _said(words: str) -> str:
     return f'<p class="hint">{escape(words)}</p>\n'
+
+
+ACTIONS: Final[Mapping[str, Action]] = {
+    "acls": Action(acls, ("label",)),
+    "countowned": Action(countowned),
+    "countusers": Action(countusers),
+    "lastusers": Action(lastusers, ("style", "max")),
+    "mychanges": Action(mychanges, ("limit", "order")),
+    "mypages": Action(mypages),
+    "ownedpages": Action(ownedpages),
+    "owner": Action(owner, ("page",)),
+    "ownerlink": Action(ownerlink, ("page",)),
+}

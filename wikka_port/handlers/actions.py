@@ -8,13 +8,15 @@ from typing import Final
 from werkzeug.wrappers import Request, Response
 
 from wikka_port.actions import ACTIONS
-from wikka_port.actions.attributes import ATTRIBUTES
 from wikka_port.site import Site
 
-_OF_THE_MARKUP: Final = ("notoc", "redirect", "toc")
-_ANSWER: Final = json.dumps(
-    [{"name": name, "attributes": ATTRIBUTES.get(name, ())} for name in sorted((*ACTIONS, *_OF_THE_MARKUP))]
-)
+_OF_THE_MARKUP: Final[dict[str, tuple[str, ...]]] = {
+    "notoc": (),
+    "redirect": ("target",),
+    "toc": ("levels", "title", "links"),
+}
+_ATTRIBUTES: Final = {name: action.attributes for name, action in ACTIONS.items()} | _OF_THE_MARKUP
+_ANSWER: Final = json.dumps([{"name": name, "attributes": given} for name, given in sorted(_ATTRIBUTES.items())])
 
 
 def handle(site: Site, request: Request, name: str) -> Response:

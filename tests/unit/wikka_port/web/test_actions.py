@@ -192,17 +192,17 @@ def test_inline_actions_are_actions_whose_html_stands_within_a_line() -> None:
     assert ACTIONS.keys() | UNSUPPORTED.keys() >= INLINE_ACTIONS, "a name that no action has"
     blocks: dict[str, set[bool]] = {}
 
-    def noting(name: str, run: Any) -> Any:
+    def noting(name: str, action: Any) -> Any:
         def noted(call: Any) -> str:
-            html = run(call)
+            html = action.run(call)
             if html:
                 blocks.setdefault(name, set()).add(BLOCK.search(html) is not None)
             return str(html)
 
-        return noted
+        return action._replace(run=noted)
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(rendering, "ACTIONS", {name: noting(name, run) for name, run in ACTIONS.items()})
+        patched.setattr(rendering, "ACTIONS", {name: noting(name, action) for name, action in ACTIONS.items()})
         for typed in SHOWN:
             shown(made(), typed)
     inline = {name for name, kinds in blocks.items() if kinds == {False}}

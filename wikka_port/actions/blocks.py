@@ -1,0 +1,238 @@
+"""What stands in a page by itself: a calendar, pictures, other pages, forms, licences."""
+
+from __future__ import annotations
+
+import calendar
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Final
+
+from wikka_port.actions.call import Action, ActionCall
+from wikka_port.limits import INCLUDE_CHARS_MAX, INCLUDE_DEPTH_MAX
+from wikka_port.markup import interwiki
+from wikka_port.markup.embedded import user_classes
+from wikka_port.markup.fragments import escape
+from wikka_port.markup.links import redirect_target
+from wikka_port.markup.targets import decode_references, is_url, safe_picture, safe_url
+from wikka_port.names import normalise
+from wikka_port.page_rows import Page
+from wikka_port.search.query import QUERY_CHARS, parse
+from wikka_port.texts import N_, _, figure
+from wikka_port.urls import page_path, site_path
+
+YEAR_MAX: Final = 9_998  # what Python's calendar can show whole
+
+_MONTHS: Final = (
+    N_("January"), N_("February"), N_("March"), N_("April"), N_("May"), N_("June"),
+    N_("July"), N_("August"), N_("September"), N_("October"), N_("November"), N_("December"),
+)  # fmt: skip
+_DAYS: Final = (N_("Mon"), N_("Tue"), N_("Wed"), N_("Thu"), N_("Fri"), N_("Sat"), N_("Sun"))
+_PARAMETER: Final = re.compile(r"\{\{\{\s*([A-Za-z][\w\-]{0,40})\s*(?:\|([^{}\n]{0,400}))?\}\}\}")
+_ANCHOR: Final = re.compile(r' <a class="anchor" [^>]*>#</a>')
+_ID: Final = re.compile(r' id="[^"]*"')
+_CREATIVE: Final = "https://creativecommons.org/licenses/{}/4.0/"
+_GNU: Final = "https://www.gnu.org/licenses/{}.html"
+LICENCES: Final = {
+    **{f"CC-{kind}": (f"Creative Commons {kind} 4.0", _CREATIVE.format(kind.lower()))
+       for kind in ("BY", "BY-SA", "BY-ND", "BY-NC", "BY-NC-SA", "BY-NC-ND")},
+    "CC0": ("Creative Commons Zero", "https://creativecommons.org/publicdomain/zero/1.0/"),
+    "PD": (N_("the public domain"), "https://creativecommons.org/publicdomain/mark/1.0/"),
+    "GPL": ("GNU General Public License", _GNU.format("gpl-3.0")),
+    "GPL2": ("GNU General Public License 2", _GNU.format("old-licenses/gpl-2.0")),
+    "LGPL": ("GNU Lesser General Public License", _GNU.format("lgpl-3.0")),
+    "AGPL": ("GNU Affero General Public License", _GNU.format("agpl-3.0")),
+    "GFDL": ("GNU Free Documentation License", _GNU.format("fdl-1.3")),
+}  # fmt: skip
+
+
+def month_table(call: ActionCall) -> str:
+    """``{{calendar year="2026" month="11"}}``: a month as a table.
+
+    A call without either shows the present month, with links to the months before and after it: ``?year=2026&month=10``
+    of the page's address.
+    """
+    now = datetime.now(UTC)
+    year, month = call.number("year", now.year, YEAR_MAX), call.number("month", now.month, 12)
+    follows_address = call.query_parameters is not None and not any(
+        call.arguments.get(key, "").strip() for key in ("year", "month")
+    )
+    if follows_address:
+        year = call.query_number("year", 1, YEAR_MAX) or year
+        month = call.query_number("month", 1, 12) or month
+    is_now = (year, month) == (now.year, now.month)
+    return call.site.fragment(
+        "calendar.html",
+        name=_month_name(year, month),
+        days=[_(day) for day in _DAYS],
+        weeks=calendar.Calendar().monthdayscalendar(year, month),
+        today=now.day if is_now else 0,
+        before=_month_link(call, year, month - 1) if follows_address else None,
+        present=_month_link(call, now.year, now.month) if follows_address and not is_now else None,
+        after=_month_link(call, year, month + 1) if follows_address else None,
+    )
+
+
+def _month_name(year: int, month: int) -> str:
+    return _("{month} {year}", month=_(_MONTHS[month - 1]), year=year)
+
+
+def _month_link(call: ActionCall, year: int, month: int) -> tuple[str, str] | None:
+    """Return the address and the name of a month, which may be the 0th or 13th of a year; None beyond the calendar."""
+    year, month = year + (month - 1) // 12, (month - 1) % 12 + 1
+    if not 1 <= year <= YEAR_MAX:
+        return None
+    return page_path(call.outermost_page, year=year, month=month), _month_name(year, month)
+
+
+def image(call: ActionCall) -> str:
+    """``{{image url=".." alt=".." title=".." class=".." link=".." width="200" height="100"}}``: a picture.
+
+    ``src`` is another word for ``url``; ``link`` is an address or the name of a page.
+    """
+    typed = call.arguments
+    url = safe_picture(typed.get("url", "") or typed.get("src", ""))
+    if url is None:
+        raise ValueError(_("{given} should be the address of a picture", given='url="..."'))
+    alt = typed.get("alt", "") or typed.get("title", "")
+    parts = [f'src="{escape(url)}" alt="{escape(alt)}" loading="lazy" referrerpolicy="no-referrer"']
+    if typed.get("title"):
+        parts.append(f'title="{escape(typed["title"])}"')
+    css = user_classes(typed.get("class", ""))
+    if css:
+        parts.append(f'class="{css}"')
+    parts += [f'{side}="{call.number(side, 1, 5_000)}"' for side in ("width", "height") if typed.get(side, "").strip()]
+    picture = f"<img {' '.join(parts)}>"
+    link = typed.get("link", "").strip()
+    if not link:
+        return picture
+    if is_url(link):
+        return f'<a href="{escape(safe_url(link) or "")}" class="external" rel="nofollow noopener">{picture}</a>'
+    return f'<a href="{escape(page_path(normalise(link)))}">{picture}</a>'
+
+
+def include(call: ActionCall) -> str:
+    """``{{include page="Other" name="value"}}``: another page's text in this one, as a template.
+
+    ``{{{name}}}`` and ``{{{name|else}}}`` in the other page stand for what the call gives.  A page that includes
+    itself, over whatever others, is refused, and so is what goes over a bound of ``limits``.  A page that redirects,
+    as a renamed one does, stands for the page that it leads to.
+    """
+    wanted = call.arguments.get("page", "").strip()
+    if not wanted:
+        raise ValueError(_("{given} should be the name of a page", given='page="..."'))
+    name = normalise(decode_references(wanted))  # as of a link: a quotation mark is written so
+    if len(call.within) >= INCLUDE_DEPTH_MAX:
+        raise ValueError(_("pages are included {most} deep at most", most=INCLUDE_DEPTH_MAX))
+    page = _included_page(call, name)
+    led = redirect_target(page.body, markup=page.markup) if "redirect" in page.body.lower() else None
+    if led is not None:
+        page = _included_page(call, led)
+    if len(page.body) > INCLUDE_CHARS_MAX:
+        most = figure(INCLUDE_CHARS_MAX)
+        raise ValueError(_("the page {name} is longer than {most} characters", name=page.name, most=most))
+    shown = call.render(page, filled(page.body, call.arguments))
+    return _ID.sub("", _ANCHOR.sub("", shown))  # ids are of the page that includes
+
+
+def _included_page(call: ActionCall, name: str) -> Page:
+    if name in (call.page, *call.within):
+        raise ValueError(_("the page {name} would include itself", name=name))
+    page = call.site.wiki.page(name)
+    if page is None:
+        raise ValueError(_("there is no page {name}", name=name))
+    return page
+
+
+def filled(text: str, given: Mapping[str, str]) -> str:
+    """``text`` with what a call gives.  Raises ValueError with a sentence for its author."""
+    if "{{{" not in text:
+        return text
+    left = INCLUDE_CHARS_MAX
+
+    def value(found: re.Match[str]) -> str:
+        nonlocal left
+        said = given.get(found[1].lower(), found[2] or "")
+        left -= len(said)
+        if left < 0:
+            most = figure(INCLUDE_CHARS_MAX)
+            raise ValueError(_("the page is longer than {most} characters with what the call gives", most=most))
+        return said
+
+    return _PARAMETER.sub(value, text)
+
+
+def interwikilist(call: ActionCall) -> str:
+    """``{{interwikilist}}``: the other wikis that a prefix leads to."""
+    sites = interwiki.SITES.items()
+    rows = "".join(f'<tr><th scope="row">{prefix}</th><td>{escape(url)}</td></tr>\n' for prefix, url in sites)
+    return f'<div class="table" tabindex="0"><table><tbody>\n{rows}</tbody></table></div>\n'
+
+
+def licence(call: ActionCall) -> str:
+    """``{{license type="CC-BY-SA"}}``: the licence under which the page may be used; ``type="C" link="Page"``: none."""
+    kind = call.arguments.get("type", "").strip().upper() or "CC-BY-SA"
+    if kind == "C":
+        name = call.arguments.get("link", "").strip()
+        words = _("All rights reserved")
+        return (
+            f'<p class="license"><a rel="license" href="{escape(page_path(normalise(name)))}">{words}</a>.</p>'
+            if name
+            else f'<p class="license">{words}.</p>'
+        )
+    if kind not in LICENCES:
+        raise ValueError(
+            _("{given} should be one of {kinds}", given=f'type="{kind}"', kinds=", ".join(("C", *LICENCES)))
+        )
+    name, url = LICENCES[kind]
+    link = f'<a rel="license noopener" class="external" href="{url}">{escape(_(name))}</a>'
+    return f'<p class="license">{_("This page may be used under {licence}.", licence=link)}</p>'
+
+
+def search(call: ActionCall) -> str:
+    """``{{searchform}}``, ``{{textsearch}}``: a form that finds pages."""
+    return _search_form(call, call.arguments.get("phrase", "")[:300])
+
+
+def search_expanded(call: ActionCall) -> str:
+    """``{{textsearchexpanded}}``: a form that shows what it finds in the page itself, with passages.
+
+    It searches for ``?phrase=`` of the page's address, or for its own ``phrase``.
+    """
+    if call.query_parameters is None:
+        return search(call)
+    given = call.query_parameters.get("phrase", "") or call.arguments.get("phrase", "")
+    phrase = " ".join(given.split())[: QUERY_CHARS + 1]
+    form = _search_form(call, phrase[:QUERY_CHARS], here=page_path(call.outermost_page))
+    if not phrase:
+        return form
+    wiki = call.site.wiki
+    query = parse(phrase, wiki.languages())
+    found = wiki.search(query, pages=call.site.rough_page_count.get())
+    more = found.has_more or found.count > len(found.hits)
+    onward = site_path("search", q=phrase[:QUERY_CHARS], page=2) if more else ""
+    return form + call.site.fragment("found.html", query=query, found=found, page=1, onward=onward)
+
+
+def newpage(call: ActionCall) -> str:
+    """``{{newpage}}``: a form that begins a page; ``template``: the page that the new one begins with."""
+    return call.site.fragment("newpage.html", begins_with=call.arguments.get("template", "").strip()[:300])
+
+
+def _search_form(call: ActionCall, phrase: str, here: str = "") -> str:
+    """``here``: the page that answers; "": the wiki's own search."""
+    return call.site.fragment("searchform.html", phrase=phrase, here=here)
+
+
+ACTIONS: Final[Mapping[str, Action]] = {
+    "calendar": Action(month_table, ("year", "month")),
+    "image": Action(image, ("url", "src", "alt", "title", "class", "link", "width", "height")),
+    "include": Action(include, ("page",)),
+    "interwikilist": Action(interwikilist),
+    "license": Action(licence, ("type", "link")),
+    "newpage": Action(newpage, ("template",)),
+    "search": Action(search, ("phrase",)),
+    "searchform": Action(search, ("phrase",)),
+    "textsearch": Action(search, ("phrase",)),
+    "textsearchexpanded": Action(search_expanded, ("phrase",)),
+}
