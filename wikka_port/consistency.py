@@ -50,7 +50,7 @@ from wikka_port.page_rows import (
 )
 from wikka_port.pages import Wiki, clock_ms
 from wikka_port.schema import NO_HEAD, Head, parse_head
-from wikka_port.search import recount
+from wikka_port.search.indexing import Recount, repair_postings
 from wikka_port.triggers import entry_of_revision
 
 GRACE_MS: Final = 10 * 60 * 1000  # a save takes seconds; what is staged longer than this fell
@@ -119,7 +119,7 @@ class _CheckPass:
 
     def _all(self, connection: Connection) -> tuple[list[Difference], int]:
         self._pages = self._revisions = 0
-        check, words = LinkCheck(connection, self._at), recount.Recount(connection, self._at)
+        check, words = LinkCheck(connection, self._at), Recount(connection, self._at)
         found: list[Difference] = []
         spoken = set[str]()
         for group in self._page_groups(connection, found):
@@ -370,7 +370,7 @@ def _repair(wiki: Wiki, differences: Sequence[Difference]) -> None:
     for (table, row, at_ms), group in wanted.items():
         wiki.store.run(lambda c, t=table, r=row, at=at_ms, g=group: _repair_row(c, t, r, at, g))  # type: ignore[misc]
     if terms:
-        wiki.store.run(lambda connection: recount.repair_postings(connection, terms))
+        wiki.store.run(lambda connection: repair_postings(connection, terms))
 
 
 def _repair_row(connection: Connection, name: bytes, row: bytes, at_ms: int, group: list[Difference]) -> None:

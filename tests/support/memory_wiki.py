@@ -28,7 +28,7 @@ from wikka_port.rights.rules import RULES_ROW, PageRights, page_rights
 from wikka_port.rights.stored import StoredRights
 from wikka_port.schema import folded, name_row, revision_token
 from wikka_port.search.nearest import ranked
-from wikka_port.search.places import Places, headings
+from wikka_port.search.page_text import Places, headings
 from wikka_port.search.query import Query
 from wikka_port.search.searching import COUNTED, PER_PAGE, Hit, Readable, Results
 from wikka_port.search.snippets import marked, passage, spot

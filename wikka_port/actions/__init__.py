@@ -1,7 +1,7 @@
 """Actions: what ``{{name key="value"}}`` in a page becomes, named as in WikkaWiki.
 
     furniture   words and links within a line             people   pages, changes and accounts of people
-    lists       pages and changes of the wiki             blocks   what stands by itself: pictures, forms, other pages
+    lists       pages and changes of the wiki             blocks   parts that stand by themselves: pictures, forms
 
 ``toc``, ``notoc`` and ``redirect`` are the markup's own.  An action returns safe HTML; it may raise StoreUnavailable
 and ValueError, which are shown in its place.

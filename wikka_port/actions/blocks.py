@@ -1,4 +1,4 @@
-"""What stands in a page by itself: a calendar, pictures, other pages, forms, licences."""
+"""Parts of a page that stand by themselves: a calendar, pictures, other pages, forms, licences."""
 
 from __future__ import annotations
 

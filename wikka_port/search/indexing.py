@@ -4,24 +4,50 @@ A posting's cell has one page that it comes from, and bears the stamp of that pa
 difference between the page before the change and now is written; a careful one writes all that the page says now, and
 takes back what ``docs`` still knows of it.  So ``docs`` never knows less than the terms have: it is put with what goes
 as well before the first posting, and without it after the last.
+
+``Recount`` is the index against the pages, for ``wikka check``: each page is counted anew, and each posting of
+``terms`` is read once.  Both sides give a sum over a page's postings, which is the same for the same postings in any
+order.  So one walk over the pages and one over the terms find the pages whose postings differ, in O(all postings) time
+and some hundred bytes of memory for a page.  A page is one difference, however many of its postings are wrong.  A
+repair walks over the terms once more for each REPAIR_BATCH_PAGES, and writes what the pages say.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from hashlib import blake2b
+from itertools import islice
 from typing import Final, NamedTuple
 
 from columnar.client import Connection
 from columnar.triggers.api import Barrier, Change, Delete, Effect, Put
 from wikka_port import schema
+from wikka_port.differences import Difference, Kind, cell_differences
 from wikka_port.page_languages import ENGLISH
-from wikka_port.page_rows import Cells, autolink_of, is_there, language_of, markup_of
-from wikka_port.search.postings import STEMS, Postings, column_of, of_page, pack_stems, parse_stems, term_row
+from wikka_port.page_rows import Cells, autolink_of, is_there, language_of, markup_of, time_of
+from wikka_port.search.postings import (
+    STEMS,
+    Postings,
+    column_of,
+    key_of,
+    of_page,
+    pack_stems,
+    parse_stems,
+    stem_of_row,
+    term_row,
+)
 from wikka_port.store import rows_in_steps
 
 Steps = Iterator[tuple[Change, Effect] | Barrier]
 BATCH: Final = 32  # pages: their postings of one stem are written together
 FAMILIES: Final = (b"body", b"meta")
+REPAIR_BATCH_PAGES: Final = 5_000  # pages of one walk of a repair: some 50 MB of postings
+POSTINGS_COLUMN: Final = b""  # in a Difference: all of a page's postings, not one cell
+_SCANNED: Final = 50  # rows of terms in a call: each has up to a sixteenth of all pages
+_SUMS: Final = 1 << 64
+
+_Sum = tuple[int, int]  # postings, and the sum of their digests
+_NONE: Final[_Sum] = (0, 0)
 
 
 class _PostingsChange(NamedTuple):
@@ -105,3 +131,107 @@ def postings_of(cells: Cells) -> Postings:
         markup=markup_of(cells),
         language=language_of(cells) or ENGLISH,
     )
+
+
+# --- the index against the pages ---------------------------------------------------------------
+
+
+class Recount:
+    """A pass: first ``of_pages`` for all pages, then ``of_tables``."""
+
+    def __init__(self, connection: Connection, at: Callable[[int], int]) -> None:
+        """``at``: when a repair is to be written of what follows from a source of that time."""
+        self._docs = connection.table(schema.DOCS)
+        self._terms = connection.table(schema.TERMS)
+        self._at = at
+        self._wanted: dict[bytes, tuple[_Sum, int]] = {}  # by page: what the terms should have of it, when to repair
+        self.postings = 0
+
+    def of_pages(self, pages: Mapping[bytes, Cells]) -> Iterator[Difference]:
+        stored = dict(rows_in_steps(self._docs, pages, STEMS, include_timestamp=True))
+        for key, cells in pages.items():
+            postings = postings_of(cells)
+            at_ms = self._at(time_of(cells))
+            self.postings += len(postings)
+            self._wanted[key] = (_sum_of(key, postings), at_ms)
+            expected = {STEMS: pack_stems(postings)} if postings else {}
+            yield from cell_differences(schema.DOCS, key, expected, stored.get(key, {}), at_ms)
+
+    def of_tables(self) -> Iterator[Difference]:
+        for key, _ in self._docs.scan(batch_size=500):
+            if key not in self._wanted:
+                yield Difference(Kind.STALE, schema.DOCS, key, STEMS, None, b"", self._at(0))
+        stored: dict[bytes, _Sum] = {}
+        for row, cells in self._terms.scan(batch_size=_SCANNED):
+            stem = stem_of_row(row)
+            for column, value in cells.items():
+                key = key_of(column)
+                count, total = stored.get(key, _NONE)
+                stored[key] = (count + 1, (total + _digest(stem, key, value, row)) % _SUMS)
+        for key, (wanted, at_ms) in self._wanted.items():
+            found = stored.pop(key, _NONE)
+            if found != wanted:
+                yield _difference(key, wanted, found, at_ms)
+        for key, found in stored.items():
+            yield _difference(key, _NONE, found, self._at(0))
+
+
+def _difference(key: bytes, wanted: _Sum, found: _Sum, at_ms: int) -> Difference:
+    kind = Kind.DIFFERENT
+    if found[0] < wanted[0]:
+        kind = Kind.MISSING
+    elif not wanted[0]:
+        kind = Kind.STALE
+    return Difference(kind, schema.TERMS, key, POSTINGS_COLUMN, _format_sum(wanted), _format_sum(found), at_ms)
+
+
+def _format_sum(one: _Sum) -> bytes:
+    return b"%d postings, %016x" % one
+
+
+def _sum_of(key: bytes, postings: Postings) -> _Sum:
+    return len(postings), sum(_digest(stem, key, one, term_row(stem, key)) for stem, one in postings.items()) % _SUMS
+
+
+def _digest(stem: str, key: bytes, posting: bytes, row: bytes) -> int:
+    """Return the digest; a posting in another row than its own counts as another one."""
+    place = b"" if row == term_row(stem, key) else row
+    return int.from_bytes(blake2b(b"\x00".join((stem.encode(), key, posting, place)), digest_size=8).digest())
+
+
+# --- repair ------------------------------------------------------------------------------------
+
+
+def repair_postings(connection: Connection, differences: Iterable[Difference]) -> None:
+    """Write the postings that the pages say; each at the time of its difference."""
+    left = iter(differences)
+    while some := list(islice(left, REPAIR_BATCH_PAGES)):
+        _repair_batch(connection, some)
+
+
+def _repair_batch(connection: Connection, differences: Sequence[Difference]) -> None:
+    times = {one.row: one.at_ms for one in differences}
+    terms = connection.table(schema.TERMS)
+    wrong: dict[int, list[tuple[bytes, bytes]]] = {}  # by time: cells that are to go
+    wanted: dict[bytes, dict[bytes, dict[bytes, bytes]]] = {}  # by page: rows with their cells
+    for key, cells in rows_in_steps(connection.table(schema.PAGES), times, *FAMILIES):
+        column = column_of(key)
+        wanted[key] = {term_row(stem, key): {column: one} for stem, one in postings_of(cells).items()}
+    for row, cells in terms.scan(batch_size=_SCANNED, include_timestamp=True):
+        for column, (value, stamp) in cells.items():
+            key = key_of(column)
+            if key not in times:
+                continue
+            expected = wanted.get(key, {}).get(row, {}).get(column)
+            if expected == value:
+                del wanted[key][row]
+            elif expected is None:
+                wrong.setdefault(stamp, []).append((row, column))
+    for key, rows in wanted.items():
+        with terms.batch(timestamp=times[key], batch_size=500) as batch:
+            for row, cells in rows.items():
+                batch.put(row, cells)
+    for stamp, stale in wrong.items():
+        with terms.batch(timestamp=stamp, batch_size=500) as batch:
+            for row, column in stale:
+                batch.delete(row, [column])

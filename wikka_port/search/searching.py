@@ -12,8 +12,10 @@ rule on rights has to read them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+import math
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby, islice
 from typing import Final
 
 from columnar.client import Connection
@@ -23,8 +25,7 @@ from wikka_port.names import InvalidName, page_key
 from wikka_port.page_languages import ENGLISH
 from wikka_port.page_rows import Cells, autolink_of, is_there, language_of, markup_of, time_of
 from wikka_port.schema import folded
-from wikka_port.search.page_text import page_text, title_text
-from wikka_port.search.places import Places
+from wikka_port.search.page_text import Places, page_text, title_text
 from wikka_port.search.postings import (
     BUCKETS,
     POSTINGS_FAMILY,
@@ -37,10 +38,8 @@ from wikka_port.search.postings import (
     term_rows_end,
 )
 from wikka_port.search.query import Phrase, Query
-from wikka_port.search.ranking import ordered, scores_of, ties, with_links
 from wikka_port.search.snippets import Piece, marked, passage, spot
-from wikka_port.search.spelling import neighbours
-from wikka_port.search.words import stem_of, stems
+from wikka_port.search.words import neighbours, stem_of, stems
 from wikka_port.store import rows_in_steps
 
 POSTINGS: Final = 20_000  # read of one word
@@ -51,12 +50,17 @@ TIES: Final = 40  # pages that are equally good, of the best, whose links are co
 LINKS: Final = 100  # counted to a page
 PHRASES_READ: Final = 500  # pages whose text is read for words one after the other
 PHRASES_CHARS: Final = 8_000_000  # of these texts together: some six seconds, where many pages are large
+TITLE: Final = 8.0  # what a word in the title counts, of the text
+HEADING: Final = 3.0  # and one in a heading
+K1: Final = 1.2
+B: Final = 0.6
 PLACES_CHARS: Final = 100_000  # of the texts of one answer that are read for their headings: some 30 ms
 _STEP: Final = 10  # rows with their texts, read together: a text has up to 4 MB
 _NAMES: Final = (schema.VERSIONCOUNT, schema.NAME, schema.TIME, schema.USER, schema.LANGUAGE)
 _TEXTS: Final = (schema.BODY, schema.AUTOLINK, schema.FORMAT)
 
 
+Found = Mapping[str, Mapping[bytes, Posting]]  # stem -> page -> what the page says of it
 # Of the pages of these names, those that a visitor may read.
 Readable = Callable[[Collection[str]], Collection[str]]
 
@@ -357,3 +361,59 @@ def _best_neighbour(connection: Connection, typed: str, languages: Sequence[str]
         if count and (best is None or (count, word) > best):
             best = (count, word)
     return best[1] if best is not None else None
+
+
+# --- the order of what was found (pure) ----------------------------------------------------------
+#
+# BM25 over title, headings and text (BM25F: the weighted times are added up before they are dampened).  Equal ones
+# stand by how many pages link to them, as far as that was counted, then by their keys, so a list has one order.
+# Robertson and Zaragoza, The Probabilistic Relevance Framework, section 3.
+
+
+def scores_of(pages: Iterable[bytes], found: Found, count: int) -> dict[bytes, float]:
+    """``count``: of all pages of the wiki.  O(pages times stems)."""
+    chosen = list(pages)
+    lengths = [1 << posting.length for postings in found.values() for posting in postings.values()]
+    mean = sum(lengths) / len(lengths) if lengths else 1.0
+    scores = dict.fromkeys(chosen, 0.0)
+    for postings in found.values():
+        rarity = math.log(1 + max(0.0, count - len(postings) + 0.5) / (len(postings) + 0.5))
+        for page in chosen:
+            posting = postings.get(page)
+            if posting is not None:
+                scores[page] += rarity * _dampened(posting, mean)
+    return scores
+
+
+def ordered(scores: Mapping[bytes, float]) -> list[bytes]:
+    """Return the best first."""
+    return sorted(scores, key=lambda page: (-scores[page], page))
+
+
+def ties(order: Sequence[bytes], scores: Mapping[bytes, float], most: int) -> list[list[bytes]]:
+    """Pages with the same score, from the best on: as many groups, whole ones, as have ``most`` pages together."""
+    found: list[list[bytes]] = []
+    left = most
+    for _, alike in groupby(order, key=lambda page: scores[page]):
+        group = list(islice(alike, left + 1))
+        if len(group) > left:
+            break
+        if len(group) > 1:
+            found.append(group)
+            left -= len(group)
+    return found
+
+
+def with_links(order: Sequence[bytes], tied: Iterable[Sequence[bytes]], links: Mapping[bytes, int]) -> list[bytes]:
+    """``order`` with the pages of each tie by how many pages link to them."""
+    places = {page: at for at, page in enumerate(order)}
+    made = list(order)
+    for group in tied:
+        first = places[group[0]]
+        made[first : first + len(group)] = sorted(group, key=lambda page: (-links.get(page, 0), page))
+    return made
+
+
+def _dampened(posting: Posting, mean: float) -> float:
+    times = TITLE * posting.title + HEADING * posting.headings + posting.text
+    return times / (times + K1 * (1 - B + B * (1 << posting.length) / mean))

@@ -17,8 +17,7 @@ from columnar.client import Connection
 from wikka_port import schema
 from wikka_port.page_rows import Cells, autolink_of, is_there, markup_of
 from wikka_port.schema import folded
-from wikka_port.search.page_text import title_text
-from wikka_port.search.places import headings
+from wikka_port.search.page_text import headings, title_text
 from wikka_port.search.postings import POSTINGS_FAMILY, Posting, key_of, parse_posting
 from wikka_port.search.searching import Readable
 from wikka_port.store import rows_in_steps

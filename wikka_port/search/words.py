@@ -1,9 +1,13 @@
-"""Words and stems (pure).
+"""Words, their stems, and words one letter away (pure).
 
 A word is a run of letters, digits and the marks that belong to letters; an apostrophe inside one belongs to it.  Case
 and accents do not count (``schema.folded``).  A stem is what Snowball makes of a word in the language of its page, so
 that "landings" finds "landing".  Writing without blanks (Chinese, Japanese, Korean) is cut into pairs of neighbouring
 characters; one such character that stands alone is a word.
+
+A neighbour of a word has one letter wrong, missing or too much, or two that changed places.  A letter that is put in is
+one of the alphabets that the word's letters are of, or one that the word has already.  A word of Latin letters counts
+without its accents, as its stem does; in another alphabet marks make letters (й is not и), which a stemmer has to see.
 """
 
 from __future__ import annotations
@@ -11,8 +15,9 @@ from __future__ import annotations
 import re
 import sys
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, lru_cache
+from itertools import chain
 from typing import Final, NamedTuple
 
 import Stemmer  # type: ignore[import-not-found]
@@ -111,3 +116,68 @@ def _runs() -> re.Pattern[str]:
     marks = "".join(chr(code) for code in range(0x300, 0x10000) if unicodedata.category(chr(code))[0] == "M")
     letters = f"[\\w{re.escape(marks)}]++"
     return re.compile(f"{letters}(?:['\u2019]{letters})*+")
+
+
+SPELLED_MIN: Final = 4  # a shorter word has too many neighbours to say which one was meant
+SPELLED_MAX: Final = 24
+LETTERS_MAX: Final = 72  # that are tried at a place, of an alphabet or of two
+NEIGHBOURS_MAX: Final = 2_000  # stems of one word: each is searched for in the index
+ALPHABETS: Final = (
+    "abcdefghijklmnopqrstuvwxyzæøđł",
+    "абвгдежзийклмнопрстуфхцчшщъыьэюяёіїєґўђјљњћџ",
+    "αβγδεζηθικλμνξοπρστυφχψω",
+    "אבגדהוזחטיכלמנסעפצקרשתךםןףץ",
+    "ابتثجحخدذرزسشصضطظعغفقكلمنهويءآأؤإئىةپچژکگیںہھٹڈڑے",
+    "աբգդեզէըթժիլխծկհձղճմյնշոչպջռսվտրցւփքօֆ",
+    "აბგდევზთიკლმნოპჟრსტუფქღყშჩცძწჭხჯჰ",
+    "अआइईउऊऋएऐओऔकखगघङचछजझञटठडढणतथदधनपफबभमयरलवशषसहािीुूृेैोौ्ंँः",
+    "অআইঈউঊঋএঐওঔকখগঘঙচছজঝঞটঠডঢণতথদধনপফবভমযরলশষসহািীুূৃেৈোৌ্ংঃঁ",
+    "அஆஇஈஉஊஎஏஐஒஓஔகஙசஞடணதநபமயரலவழளறனஜஷஸஹாிீுூெேைொோௌ்",
+)
+
+
+def neighbours(word: str, languages: Sequence[str] = (ENGLISH,)) -> dict[str, str]:
+    """Stem -> the word that it came from, for up to NEIGHBOURS_MAX neighbours with another stem.
+
+    At most 2 * LETTERS_MAX + 2 words are tried for each place of the word, for each language.
+    """
+    bare = folded(word)
+    plain = bare if bare.isascii() else unicodedata.normalize("NFC", word.casefold())
+    if not SPELLED_MIN <= len(plain) <= SPELLED_MAX or not all(map(_is_letter, plain)):
+        return {}
+    own = {stem_of(plain, language) for language in languages}
+    found: dict[str, str] = {}
+    for other in _changed(plain, _letters(plain)):
+        for language in languages:
+            stem = stem_of.__wrapped__(other, language)  # not remembered: nearly all are no words
+            if stem and stem not in own:
+                found[stem] = max(found.get(stem, ""), other, key=len)
+        if len(found) >= NEIGHBOURS_MAX:
+            break
+    return found
+
+
+def _is_letter(character: str) -> bool:
+    """Whether it is a letter, or a mark that belongs to one."""
+    return character.isalpha() or unicodedata.category(character)[0] == "M"
+
+
+def _letters(word: str) -> list[str]:
+    own = dict.fromkeys(word)
+    alphabets = (alphabet for alphabet in ALPHABETS if not _of(alphabet).isdisjoint(own))
+    return list(dict.fromkeys(chain(own, *alphabets)))[:LETTERS_MAX]
+
+
+@cache
+def _of(alphabet: str) -> frozenset[str]:
+    return frozenset(alphabet)
+
+
+def _changed(word: str, letters: Sequence[str]) -> Iterable[str]:
+    """Yield the likeliest slips first."""
+    cuts = [(word[:at], word[at:]) for at in range(len(word) + 1)]
+    yield from (head + tail[1] + tail[0] + tail[2:] for head, tail in cuts if len(tail) > 1)
+    yield from (head + tail[1:] for head, tail in cuts if tail)
+    for letter in letters:  # letters of the word itself come first
+        yield from (head + letter + tail[1:] for head, tail in cuts if tail)
+        yield from (head + letter + tail for head, tail in cuts)

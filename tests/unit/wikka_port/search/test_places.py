@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from wikka_port.markup.document import parse
 from wikka_port.markup.formats import MARKDOWN, WIKKA
-from wikka_port.search.places import Places, headings
+from wikka_port.search.page_text import Places, headings
 
 PARTS = (
     *("== One ==\n", "===One===\n", "====Two **bold** [[HomePage x]]====\n", "======Top======\n", "text "),

@@ -8,10 +8,9 @@ from hypothesis import strategies as st
 
 from wikka_port.search.postings import Posting
 from wikka_port.search.query import QUERY_CHARS, WORDS_MAX, parse
-from wikka_port.search.ranking import ordered, scores_of
+from wikka_port.search.searching import ordered, scores_of
 from wikka_port.search.snippets import PASSAGE_CHARS, marked, passage
-from wikka_port.search.spelling import ALPHABETS, LETTERS_MAX, LONGEST, MOST, _letters, neighbours
-from wikka_port.search.words import stem_of
+from wikka_port.search.words import ALPHABETS, LETTERS_MAX, NEIGHBOURS_MAX, SPELLED_MAX, _letters, neighbours, stem_of
 
 DAY_MS = 24 * 3600 * 1000
 
@@ -86,7 +85,7 @@ def test_neighbours_are_one_letter_away() -> None:
         assert stem_of("landing") in neighbours(slip), slip
     assert neighbours("moo") == {}
     assert neighbours("a1b2c3") == {}
-    assert neighbours("x" * (LONGEST + 1)) == {}
+    assert neighbours("x" * (SPELLED_MAX + 1)) == {}
 
 
 @pytest.mark.parametrize(
@@ -115,10 +114,10 @@ def test_a_slip_is_found_in_every_alphabet(language: str, word: str, slips: str)
 
 def test_a_word_has_so_many_neighbours_and_no_more() -> None:
     assert all(len(set(alphabet)) == len(alphabet) <= LETTERS_MAX for alphabet in ALPHABETS)
-    word = "abcdéжωש" * (LONGEST // 8)  # of four alphabets
-    assert len(neighbours(word, ("en", "ru", "el", "de", "fr", "es"))) <= MOST + 6
+    word = "abcdéжωש" * (SPELLED_MAX // 8)  # of four alphabets
+    assert len(neighbours(word, ("en", "ru", "el", "de", "fr", "es"))) <= NEIGHBOURS_MAX + 6
     assert len(set(_letters(word))) == LETTERS_MAX
-    assert len(neighbours("международный"[:LONGEST], ("en", "ru"))) <= MOST
+    assert len(neighbours("международный"[:SPELLED_MAX], ("en", "ru"))) <= NEIGHBOURS_MAX
 
 
 def test_a_passage_shows_the_words_that_were_asked_for() -> None:

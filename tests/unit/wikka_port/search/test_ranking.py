@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from wikka_port.search.ranking import ordered, ties, with_links
+from wikka_port.search.searching import ordered, ties, with_links
 
 
 def test_ties_are_whole_and_bounded() -> None:
