@@ -9,34 +9,27 @@ from __future__ import annotations
 
 import random
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import click
 from rich.console import Console
-from rich.table import Table
 
 from . import __version__
-from .errors import PlanError, WikibenchError
+from .errors import PlanError
 from .experiment import Experiment
-from .limits import HOPELESS_LATENESS_S, SEARCH_TRIES
 from .live import print_summary
 from .options import Duration, Requirements, Share, load_options
 from .pacing import Pace, planned_seconds
 from .popularity import EDITS, UNIFORM, VIEWS, by_rank
 from .report import require_writable, write_report
 from .requirements import Requirement
-from .search_policy import SearchPlan, Try, best_rate, next_rate
-from .statuses import INTERRUPTED, MET, MISSED, NOT_VALID, Statuses, is_of_file
-from .summary import Json, Replay
+from .search import search
+from .statuses import CONTEXT, INTERRUPTED, MET, MISSED, NOT_VALID, Statuses, report_errors
 from .synth import Recipe, size_of, synthesize
 from .target import parse_target
-from .titles import titles_of_file, titles_of_wiki
+from .target_check import titles_of_file, titles_of_wiki
 from .trace_file import write_trace
-
-CONTEXT: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
 @click.group(cls=Statuses, context_settings=CONTEXT)
@@ -53,17 +46,6 @@ def main() -> None:
     Every latency is counted from the moment the trace meant the request to start, so a wiki that stalls is
     charged for everybody who came meanwhile.
     """
-
-
-@contextmanager
-def _report_errors() -> Iterator[None]:
-    """Mistakes of the user and of the place end in one line and status 2."""
-    try:
-        yield
-    except (WikibenchError, OSError) as error:
-        if isinstance(error, OSError) and (isinstance(error, BrokenPipeError) or is_of_file(error)):
-            raise  # of the output or of a file: ``Statuses`` says which
-        raise click.UsageError(str(error)) from error
 
 
 @main.command(context_settings=CONTEXT)
@@ -96,7 +78,7 @@ def synth(titles: Path | None, target: str | None, out: str, seed: int, populari
 
     Pages are asked for after the concave popularity of Wikipedia's pages, edits after that of its edits.
     """
-    with _report_errors():
+    with report_errors():
         if (titles is None) == (target is None):
             raise PlanError("give either --titles FILE or --target URL: whose pages are asked for?")
         requests, rate = size_of(given["requests"], given["rate"], given["duration"])
@@ -149,7 +131,7 @@ def replay(trace: str, target: str, required: tuple[Requirement, ...], report: P
     A recorded Wikipedia trace needs --host en.wikipedia.org --rewrite /wiki/=/ --expect-404.
     Ctrl-C ends the replay; the report of what was done is still written.
     """
-    with _report_errors():
+    with report_errors():
         pace = Pace(
             given["rate"],
             given["speed"],
@@ -166,70 +148,13 @@ def replay(trace: str, target: str, required: tuple[Requirement, ...], report: P
     print_summary(Console(), summary)
     _print_trace_remarks(run, pace)
     if report is not None:
-        with _report_errors():
+        with report_errors():
             click.echo(f"report: {write_report(report, summary, result)}")
     if result.ending == "interrupted":
         sys.exit(INTERRUPTED)
     if not summary["valid"]:
         sys.exit(NOT_VALID)
     sys.exit(MET if all(row["met"] for row in summary["requirements"]) else MISSED)
-
-
-@main.command(context_settings=CONTEXT)
-@load_options
-@click.option("--require", "required", type=Requirements(), required=True, help="What a rate has to keep.")
-@click.option("--duration", type=Duration(), default=20.0, show_default=True, help="Seconds of each try.")
-@click.option("--from", "first", type=click.FloatRange(0, min_open=True), default=50.0, show_default=True)
-@click.option("--to", "highest", type=click.FloatRange(0, min_open=True), default=20_000.0, show_default=True)
-@click.option("--precision", type=Share(), default=0.05, show_default=True, help="Stop when known this well.")
-@click.option("--report", type=click.Path(file_okay=False, path_type=Path), help="Write the report of the best try.")
-def search(
-    trace: str, target: str, required: tuple[Requirement, ...], report: Path | None, duration: float, **given: Any
-) -> None:
-    """Find the largest rate at which a wiki still keeps a requirement.
-
-    \b
-    The rate is doubled from --from until a try misses twice, then the gap is halved:
-      wikibench search day.trace --target http://127.0.0.1:8080 --require 'p95<200ms,errors<0.1%'
-      wikibench search day.trace --target http://127.0.0.1:8080 --require 'p95<200ms' --from 200 --duration 30s
-
-    Rates are those that were offered: a trace with a shape offers another one than its mean. The exit status is 0
-    where some rate kept the requirement, 1 where none did, 3 where the generator was the limit.
-    """
-    policy = SearchPlan(first=given["first"], precision=given["precision"], highest=given["highest"])
-    tries: list[tuple[Try, Replay, Json]] = []
-    interrupted = False
-    with _report_errors():
-        if not required:
-            raise PlanError("--require is empty: what is a rate to keep?")
-        if report is not None:
-            require_writable(report)
-        run = Experiment.prepared(trace, target, given, None, hopeless_s=HOPELESS_LATENESS_S)
-        while len(tries) < SEARCH_TRIES:
-            rate = next_rate([one for one, _, _ in tries], policy)
-            if rate is None:
-                break
-            pace = Pace(rate=rate, even=given["even"], duration_s=duration, loop=True)
-            result = run.go(pace, f"try {len(tries) + 1}: {rate:.0f}/s")
-            if result.ending == "interrupted":
-                interrupted = True
-                break
-            summary = run.summary(result, required, pace)
-            kept = result.ending == "complete" and all(row["met"] for row in summary["requirements"])
-            tries.append((Try(rate, kept and summary["valid"]), result, summary))
-    best = best_rate([one for one, _, _ in tries])
-    _print_tries([(one, summary) for one, _, summary in tries], best)
-    if report is not None and best is not None:
-        _, result, summary = next(row for row in tries if row[0] == Try(best, True))
-        with _report_errors():
-            click.echo(f"report: {write_report(report, summary, result)}")
-    if interrupted:
-        sys.exit(INTERRUPTED)
-    above = [(one.rate, summary["valid"]) for one, _, summary in tries if best is None or one.rate > best]
-    if above and not any(valid for rate, valid in above if rate == min(above)[0]):
-        click.echo("not valid: the generator, not the wiki, was the limit of this search", err=True)
-        sys.exit(NOT_VALID)
-    sys.exit(MISSED if best is None else MET)
 
 
 def _print_trace_remarks(run: Experiment, pace: Pace) -> None:
@@ -242,45 +167,7 @@ def _print_trace_remarks(run: Experiment, pace: Pace) -> None:
         click.echo(f"the trace ended after {lasted_s:.1f} s of {pace.duration_s:g}; --loop begins it again", err=True)
 
 
-def _print_tries(tries: list[tuple[Try, Json]], best: float | None) -> None:
-    table = Table(title="Tries; times in ms, late is the generator's own p99", title_justify="left")
-    for name in ("asked/s", "got/s", "pages/s", "p50", "p95", "p99", "failed", "late", ""):
-        table.add_column(name, justify="right", no_wrap=True)
-    for one, summary in tries:
-        times, rate, generator = summary["response_time"], summary["rate"], summary["generator"]
-        table.add_row(
-            f"{rate['asked_per_s']:.1f}",
-            f"{rate['got_per_s']:.1f}",
-            f"{rate['page_views_per_s']:.1f}",
-            *("–" if times[key] is None else f"{times[key]:.0f}" for key in ("p50_ms", "p95_ms", "p99_ms")),
-            str(summary["requests"]["failed"]),
-            f"{generator['own_lateness']['p99_ms'] or 0:.1f}",
-            _verdict(one, summary),
-            style="green" if one.met else "red",
-        )
-    console = Console()
-    console.print(table)
-    for _, summary in tries:
-        for row in summary["requirements"]:
-            if not row["met"]:
-                console.print(f"at {summary['rate']['asked_per_s']:.1f}/s: {row['text']}", markup=False)
-        for why in summary["not_valid_because"]:
-            console.print(f"at {summary['rate']['asked_per_s']:.1f}/s, not valid: {why}", markup=False)
-    if best is None:
-        console.print("no rate kept the requirement")
-        return
-    kept = next(summary["rate"] for one, summary in tries if one == Try(best, True))
-    console.print(f"largest rate that kept it: {kept['asked_per_s']:.1f} per second")
-    console.print(f"answered there: {kept['got_per_s']:.1f} per second, page views {kept['page_views_per_s']:.1f}")
-
-
-def _verdict(one: Try, summary: Json) -> str:
-    if one.met:
-        return "kept"
-    if not summary["valid"]:
-        return "not valid"
-    return "missed" if summary["ending"] == "complete" else str(summary["ending"])
-
+main.add_command(search)
 
 if __name__ == "__main__":
     main()

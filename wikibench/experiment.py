@@ -23,11 +23,10 @@ from .report import environment
 from .requirements import Requirement
 from .run import replay
 from .secrets import redact_words, redacted
-from .summary import Json, Replay, judge_all, summarize
+from .summary import Json, Replay, judge_all, summarize, why_not_valid
 from .target import Target, parse_target, require_loopback
 from .target_check import pages_of_others, require_answer
 from .trace_file import TraceFile
-from .validity import why_not_valid
 from .visits import Load
 
 

@@ -23,8 +23,10 @@ from typing import Final, Literal
 
 from hdrh.histogram import HdrHistogram
 
+from columnar.bench.figures import new_histogram, record_us
+
 from .exchange import Wire
-from .latency import Recorder, Sample, new_histogram, record_us
+from .latency import Recorder, Sample
 from .limits import INTERRUPT_GRACE_S
 from .outcome import Outcome
 from .pacing import Planned

@@ -25,42 +25,13 @@ from typing import Final
 
 from hdrh.histogram import HdrHistogram
 
-from .limits import FAILURES_KEPT, HIGHEST_LATENCY_US, INTERVALS
+from columnar.bench.figures import merged, new_histogram, record_us
+
+from .limits import FAILURES_KEPT, INTERVALS
 from .outcome import FAILED, Kind, Outcome
 
 PERCENTILES: Final = (50.0, 90.0, 95.0, 99.0, 99.9)
-DIGITS: Final = 3  # significant digits of a recorded latency
 INTERVAL_DIGITS: Final = 2  # of the plot over time: an eighth of the memory
-
-
-def new_histogram(digits: int = DIGITS) -> HdrHistogram:
-    return HdrHistogram(1, HIGHEST_LATENCY_US, digits)
-
-
-def record_us(histogram: HdrHistogram, value_us: int) -> None:
-    histogram.record_value(min(max(value_us, 1), HIGHEST_LATENCY_US))
-
-
-def mean_us(histogram: HdrHistogram) -> float:
-    """Return the mean, each value taken for the middle of its bucket; 0 of nothing.
-
-    The library's own steps through all buckets in Python, which takes a second.
-    """
-    total, count = 0.0, 0
-    for index, counted in enumerate(histogram.counts):
-        if counted:
-            low = histogram.get_value_from_index(index)
-            total += counted * (low + histogram.get_highest_equivalent_value(low)) / 2
-            count += counted
-    return total / count if count else 0.0
-
-
-def merged(histograms: Iterable[HdrHistogram], digits: int = DIGITS) -> HdrHistogram:
-    """Return the sum of histograms, lossless."""
-    total = new_histogram(digits)
-    for histogram in histograms:
-        total.add(histogram)
-    return total
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,9 +28,6 @@ BODY_BYTES: Final = 64 * 1024 * 1024
 INTERVALS: Final = 600
 """Points of the latency-over-time plot: a histogram each, and no screen shows more."""
 
-HIGHEST_LATENCY_US: Final = 3_600_000_000
-"""Latencies over an hour are recorded as an hour: the histogram needs a top."""
-
 FAILURES_KEPT: Final = 50
 """Failed requests shown one by one in the report; all are counted."""
 

@@ -11,8 +11,9 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from columnar.bench.figures import merged
+
 from .injector import Injector
-from .latency import merged
 from .limits import OWN_LATENESS_WARNING_MS
 from .summary import Json, milliseconds
 

@@ -13,6 +13,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
+from columnar.bench.figures import processor
+
 from .summary import Json, Replay, distribution
 
 HTML, JSON = "report.html", "report.json"
@@ -25,7 +27,7 @@ def environment() -> Json:
     return {
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC"),
         "machine": f"{platform.system()} {platform.release()} {platform.machine()}",
-        "processor": _processor(),
+        "processor": processor(),
         "cores": os.cpu_count(),
         "python": platform.python_version(),
         "wikibench_http_client": f"aiohttp {metadata.version('aiohttp')}",
@@ -104,12 +106,3 @@ def _milliseconds(value: Any) -> str:
     if value is None:
         return "–"
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
-
-
-def _processor() -> str:
-    try:
-        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return platform.processor() or "unknown"
-    names = [line.partition(":")[2].strip() for line in text.splitlines() if line.startswith("model name")]
-    return names[0] if names else platform.processor() or "unknown"

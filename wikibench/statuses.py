@@ -7,39 +7,23 @@ be a requirement missed.
 
 from __future__ import annotations
 
-import errno
 import os
 import sys
 import traceback
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 
 import click
 
-from .standard_streams import open_closed_streams
+from columnar.runtime.file_errors import end_with_line, is_of_file
+from columnar.runtime.standard_streams import open_closed_streams
 
+from .errors import WikibenchError
+
+CONTEXT: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 MET, MISSED, WRONG_USAGE, NOT_VALID, FAULT, INTERRUPTED = 0, 1, 2, 3, 4, 130
-_OF_FILES: Final = frozenset(  # numbers of OSErrors for which the caller's disk or rights are to blame
-    {
-        errno.EACCES,
-        errno.EDQUOT,
-        errno.EFBIG,
-        errno.EIO,
-        errno.EISDIR,
-        errno.ENOENT,
-        errno.ENOSPC,
-        errno.ENOTDIR,
-        errno.EPERM,
-        errno.EROFS,
-    }
-)
 _BROKEN_PIPE: Final = 141  # as a shell says it of a program that SIGPIPE ended
-
-
-def is_of_file(error: OSError) -> bool:
-    """Whether a file or the output is at fault, and no connection."""
-    return error.errno in _OF_FILES
 
 
 class Statuses(click.Group):
@@ -57,7 +41,7 @@ class Statuses(click.Group):
         try:
             return self._ended(args, prog_name, **more)
         except OSError as error:
-            return _said(error)
+            end_with_line("wikibench", error)
 
     def _ended(self, args: Sequence[str] | None, prog_name: str | None, **more: Any) -> int:
         try:
@@ -79,13 +63,12 @@ class Statuses(click.Group):
         return ended if isinstance(ended, int) else MET
 
 
-def _said(error: OSError) -> int:
-    """Blame the file, or without one the output."""
-    where = f"cannot use {error.filename}" if error.filename else "cannot write the output"
-    with suppress(OSError):  # it may be the standard error that is full
-        click.echo(f"wikibench: {where}: {error.strerror or error}", err=True)
-    with suppress(OSError):
-        sys.stdout.flush()
-        return WRONG_USAGE
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python fails again as it ends
-    return WRONG_USAGE
+@contextmanager
+def report_errors() -> Iterator[None]:
+    """Mistakes of the user and of the place end in one line and status 2."""
+    try:
+        yield
+    except (WikibenchError, OSError) as error:
+        if isinstance(error, OSError) and (isinstance(error, BrokenPipeError) or is_of_file(error)):
+            raise  # of the output or of a file: ``Statuses`` says which
+        raise click.UsageError(str(error)) from error

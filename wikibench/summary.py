@@ -12,7 +12,9 @@ from typing import Any, Final
 
 from hdrh.histogram import HdrHistogram
 
-from .latency import PERCENTILES, Interval, Recorder, Sample, mean_us
+from columnar.bench.figures import mean_us
+
+from .latency import PERCENTILES, Interval, Recorder, Sample
 from .limits import CPU_WARNING_SHARE, OWN_LATENESS_WARNING_MS
 from .outcome import FAILED, Kind, Outcome
 from .requirements import Requirement, Verdict, judge
@@ -258,3 +260,15 @@ def _interval(start_s: float, interval: Interval) -> Json:
 
 def _rounded(value: float) -> float:
     return round(float(value), 4)
+
+
+def why_not_valid(replay: Replay, late_ms: float) -> list[str]:
+    """Return a line for each reason; none: the run is valid, it was offered as planned.
+
+    Response times include the generator's own lateness, so a little of it only makes the wiki look slower than it is.
+    Beyond a bound the figures are of the generator, whatever was met or missed.
+    """
+    p99_ms = milliseconds(replay.own_lateness, 99.0)
+    if p99_ms is None or p99_ms <= late_ms:
+        return []
+    return [f"the generator itself sent {p99_ms:.4g} ms late (p99); over {late_ms:g} ms the plan was not offered"]

@@ -8,7 +8,7 @@ from typing import Final, Protocol
 
 from columnar.bench.address import EndpointFailed
 from columnar.bench.protocols import FRAME_HEAD
-from columnar.bench.sessions import Session
+from columnar.bench.workloads import Session
 
 RECEIVE_BYTES: Final = 64 * 1024
 LARGE_RECEIVE_BYTES: Final = 1024 * 1024  # once an answer is known to be longer

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import itertools
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from thriftpy2.rpc import make_client
 from thriftpy2.thrift import TClient, TException
 from thriftpy2.transport.framed import TCyFramedTransportFactory
 
-from columnar.bench import dataset
-from columnar.bench.address import Endpoint, EndpointFailed, Misaddressed
+from columnar.bench.address import Endpoint
 from columnar.bench.calls import batch
-from columnar.bench.dataset import DataSet
+from columnar.bench.dataset import TableData
 from columnar.bench.faults import failed
 from columnar.bench.protocols import WIRES
 from columnar.bench.tls_connections import context_of
@@ -23,10 +21,7 @@ from columnar.client.tls import TlsSocket
 from columnar.wire import idl
 from columnar.wire.definitions import WireError
 
-BATCH_ROWS: Final = 100
-BATCH_ROWS_SMALL: Final = 1_000
 ADMIN_TIMEOUT_S: Final = 120.0  # HBase takes seconds to make or drop a table
-_PAUSE_S: Final = 0.02
 
 
 @contextmanager
@@ -54,64 +49,33 @@ def _opened(endpoint: Endpoint, timeout_ms: int) -> Any:
     return TClient(idl.SERVICE, protocol.get_protocol(transport))
 
 
-def wait_for_answer(endpoint: Endpoint, timeout_s: float, gave_up: Callable[[], str | None]) -> float:
-    """Call until the endpoint answers; return the seconds it took.  ``gave_up`` says why to stop earlier, or None."""
-    started = time.monotonic()
-    while True:
-        try:
-            with client_of(endpoint, 5.0) as client:
-                client.getTableNames()
-            return time.monotonic() - started
-        except Misaddressed:
-            raise
-        except EndpointFailed as failure:
-            why = gave_up()
-            if why is not None or time.monotonic() - started > timeout_s:
-                raise EndpointFailed(why or str(failure)) from None
-            time.sleep(_PAUSE_S)
+class Watcher(Protocol):
+    """Is notified of the work under way and its progress."""
+
+    def began(self, what: str, total: int) -> None: ...
+
+    def advance(self, count: int) -> None: ...
 
 
-def prepare(endpoint: Endpoint, data: DataSet, advance: Callable[[int], None]) -> None:
-    """Make the tables anew and fill them; ``advance`` is called with the number of rows of each batch."""
+def prepare(endpoint: Endpoint, tables: Sequence[TableData], rows: int, watcher: Watcher) -> None:
+    """Make the tables anew and fill them with so many rows each.  EndpointFailed."""
     with client_of(endpoint) as client:
-        for table, family in dataset.FAMILIES.items():
-            make_table(client, table, family)
-        fill_tables(client, data, advance)
+        for table in tables:
+            drop_table(client, table.name)
+            client.createTable(table.name, [idl.hbase.ColumnDescriptor(name=table.family + b":", maxVersions=1)])
+        fill_tables(client, tables, rows, watcher)
 
 
-def fill_tables(client: Any, data: DataSet, advance: Callable[[int], None]) -> None:
-    """Write the rows of the tables that are read."""
-    fill(client, dataset.SMALL_TABLE, data.small_cells, range(data.rows), BATCH_ROWS_SMALL, advance)
-    fill(client, dataset.ROWS_TABLE, data.wide_cells, range(data.rows), BATCH_ROWS, advance)
-
-
-def prepare_ycsb(endpoint: Endpoint, data: DataSet, advance: Callable[[int], None]) -> None:
-    """The same for the table of YCSB."""
-    table = dataset.YCSB_TABLE
-    with client_of(endpoint) as client:
-        make_table(client, table, dataset.YCSB_FAMILY)
-        fill(client, table, dataset.ycsb_cells, range(data.rows), BATCH_ROWS, advance, dataset.ycsb_key)
-
-
-def fill(
-    client: Any,
-    table: bytes,
-    cells: Callable[[int], list[tuple[bytes, bytes]]],
-    numbers: range,
-    batch_rows: int,
-    advance: Callable[[int], None],
-    key: Callable[[int], bytes] = dataset.row_key,
-) -> None:
-    """Write the rows of ``numbers``."""
-    left = iter(numbers)
-    while chunk := list(itertools.islice(left, batch_rows)):
-        client.mutateRows(table, batch([(key(number), cells(number)) for number in chunk]), {})
-        advance(len(chunk))
-
-
-def make_table(client: Any, table: bytes, family: bytes) -> None:
-    drop_table(client, table)
-    client.createTable(table, [idl.hbase.ColumnDescriptor(name=family + b":", maxVersions=1)])
+def fill_tables(client: Any, tables: Sequence[TableData], rows: int, watcher: Watcher) -> None:
+    """Write the rows of the tables that do not begin empty."""
+    for table in tables:
+        if table.cells is None:
+            continue
+        watcher.began(f"fill {table.name.decode()}", rows)
+        left = iter(range(rows))
+        while chunk := list(itertools.islice(left, table.batch_rows)):
+            client.mutateRows(table.name, batch([(table.key(number), table.cells(number)) for number in chunk]), {})
+            watcher.advance(len(chunk))
 
 
 def drop_table(client: Any, table: bytes) -> None:
@@ -119,9 +83,3 @@ def drop_table(client: Any, table: bytes) -> None:
         if client.isTableEnabled(table):
             client.disableTable(table)
         client.deleteTable(table)
-
-
-def drop_tables(endpoint: Endpoint) -> None:
-    with client_of(endpoint) as client:
-        for table in (*dataset.FAMILIES, dataset.YCSB_TABLE):
-            drop_table(client, table)

@@ -19,13 +19,11 @@ from typing import Final
 
 from columnar.bench.address import Endpoint, EndpointFailed
 from columnar.bench.connections import SILENCE_S, Connection
-from columnar.bench.dataset import DataSet
 from columnar.bench.faults import failed
 from columnar.bench.processes import cpu_s_of
 from columnar.bench.protocols import WIRES, BadReply
-from columnar.bench.sessions import MORE_CALLS, Session
 from columnar.bench.tls_connections import connector
-from columnar.bench.workloads import WORKLOADS
+from columnar.bench.workloads import MORE_CALLS, Session, Workload
 
 WARM_UP_SHARE: Final = 0.2  # of a run, not counted
 LATE_NS: Final = 10_000_000_000  # after the end of the time, for the first unit
@@ -36,10 +34,10 @@ class LoadRun:
     """A stretch of load, as a generator process gets it."""
 
     endpoint: Endpoint
-    workload: str
+    workload: Workload
     connections: int
     duration_s: float  # counted; the warm-up comes before it
-    data: DataSet
+    rows: int  # of the data set
     seed: int
     warm_up_s: float = 0.3
     server_pids: tuple[int, ...] = ()  # whose processor time is read beside the load; none: not requested
@@ -90,8 +88,8 @@ def run(load_run: LoadRun) -> Outcome:
 
 def sessions_of(load_run: LoadRun) -> list[Session]:
     """Return the encoded requests of each connection."""
-    make = WORKLOADS[load_run.workload].sessions
-    return make(load_run.data, Random(load_run.seed), load_run.connections, WIRES[load_run.endpoint.protocol])
+    wire = WIRES[load_run.endpoint.protocol]
+    return load_run.workload.sessions(load_run.rows, Random(load_run.seed), load_run.connections, wire)
 
 
 def drive(

@@ -2,53 +2,54 @@
 
 The endpoints take turns within each workload (A B, then B A, and so on), so that whatever else the
 machine does meets all of them alike; of the rounds the median counts.
-
-In open loop as many rounds follow, at a share of what the endpoint itself answered in closed loop: each
-endpoint is as busy as the other, whatever its speed.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import partial
 from multiprocessing import get_context
-from statistics import median
-from typing import Final
+from typing import Any, TypeVar
 
 from columnar.bench.address import Endpoint
-from columnar.bench.dataset import DataSet
 from columnar.bench.generator import LoadRun, Outcome, run
-from columnar.bench.open_loop import OpenLoadRun, OpenOutcome, run_open, summed_open
-from columnar.bench.workloads import WORKLOADS
+from columnar.bench.workloads import Workload
 
-_OPEN_SEEDS: Final = 500_000  # seeds of open loop begin here
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    workloads: tuple[str, ...]
+    workloads: tuple[Workload, ...]
     connections: tuple[int, ...]
     rounds: int
     duration_s: float  # of one run
     generators: int  # processes
-    data: DataSet
-    open_share: float | None = None  # of the closed loop's rate, for open loop; None: closed loop only
+    rows: int  # of the data set
 
-    def opens(self, workload: str) -> bool:
-        return self.open_share is not None and WORKLOADS[workload].open_loop
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "workloads": [workload.name for workload in self.workloads],
+            "connections": self.connections,
+            "rounds": self.rounds,
+            "duration_s": self.duration_s,
+            "generators": self.generators,
+            "data": {"rows": self.rows},
+        }
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
     """A workload at one number of connections: the outcomes of each endpoint, round by round."""
 
-    workload: str
+    workload: Workload
     connections: int
-    outcomes: tuple[list[Outcome], ...] = field(default=())
-    opened: tuple[list[OpenOutcome], ...] = field(default=())  # the same in open loop, where it was requested
+    outcomes: tuple[list[Outcome], ...]
 
 
 class Generators:
@@ -59,35 +60,26 @@ class Generators:
         self._pool = pool
 
     def run_load(
-        self, endpoint: Endpoint, workload: str, connections: int, plan: Plan, seed: int, pids: tuple[int, ...] = ()
+        self, endpoint: Endpoint, workload: Workload, connections: int, plan: Plan, pids: tuple[int, ...], seed: int
     ) -> Outcome:
         """Return a stretch of load, shared among the processes; EndpointFailed.
 
         ``pids``: the server's processes; the first generator reads their processor time.
         """
-        first, *others = self._load_runs(endpoint, workload, connections, plan, seed)
-        return summed(list(self._pool.map(run, [replace(first, server_pids=pids), *others])))
+        first, *others = self.load_runs(endpoint, workload, connections, plan, seed)
+        return summed(self.run_each(run, [replace(first, server_pids=pids), *others]))
 
-    def run_open_load(
-        self, endpoint: Endpoint, workload: str, connections: int, plan: Plan, seed: int, rate: float
-    ) -> OpenOutcome:
-        """Return the same in open loop: so many operations arrive per second, over all processes."""
-        load_runs = self._load_runs(endpoint, workload, connections, plan, seed + _OPEN_SEEDS)
-        open_runs = [OpenLoadRun(load_run, rate * load_run.connections / connections) for load_run in load_runs]
-        return summed_open(list(self._pool.map(run_open, open_runs)))
+    def run_each(self, function: Callable[[Any], R], load_runs: Sequence[Any]) -> list[R]:
+        """Run the function for each in a process of its own."""
+        return list(self._pool.map(function, load_runs))
 
-    def _load_runs(self, endpoint: Endpoint, workload: str, connections: int, plan: Plan, seed: int) -> list[LoadRun]:
-        shares = _shares(connections, self._count)
+    def load_runs(
+        self, endpoint: Endpoint, workload: Workload, connections: int, plan: Plan, seed: int
+    ) -> list[LoadRun]:
+        """Return the share of each process."""
         return [
-            LoadRun(
-                endpoint,
-                workload,
-                share,
-                plan.duration_s,
-                plan.data,
-                seed * 1_000 + number,
-            )
-            for number, share in enumerate(shares)
+            LoadRun(endpoint, workload, share, plan.duration_s, plan.rows, seed * 1_000 + number)
+            for number, share in enumerate(_shares(connections, self._count))
         ]
 
     def close(self) -> None:
@@ -118,65 +110,50 @@ def summed(outcomes: list[Outcome]) -> Outcome:
     return Outcome(total.latencies_us, total.units, total.wall_s, cpu_s, outcomes[0].servers_cpu_s)
 
 
-def count_runs(plan: Plan, endpoints: int) -> int:
-    kinds = sum(1 + plan.opens(workload) for workload in plan.workloads)
-    return kinds * len(plan.connections) * plan.rounds * endpoints
-
-
 def measure(
-    endpoints: list[Endpoint],
+    endpoints: Sequence[Endpoint],
     plan: Plan,
     pool: Generators,
-    began: Callable[[str, int, Endpoint], None],
-    lines: list[Line],
+    began: Callable[[str], None],
     servers: Sequence[tuple[int, ...]] = (),
-) -> None:
-    """Every workload at every number of connections, into ``lines``; ``began`` is called at each run.
+) -> Iterator[Line]:
+    """Yield every workload at every number of connections; ``began`` is called with what each run is.
 
     ``servers``: the processes of each endpoint, if their processor time is wanted.
 
-    EndpointFailed: ``lines`` has what was measured before.
+    EndpointFailed, after the lines that were measured before.
     """
-    for workload in plan.workloads:
-        for connections in plan.connections:
-            first_seed = len(lines) * plan.rounds
-            closed: tuple[list[Outcome], ...] = tuple([] for _ in endpoints)
-            pids = servers or [()] * len(endpoints)
-            for number, place in zigzag_rounds(plan.rounds, len(endpoints)):
-                began(workload, connections, endpoints[place])
-                _sync_disks()
-                seed = first_seed + number
-                closed[place].append(pool.run_load(endpoints[place], workload, connections, plan, seed, pids[place]))
-            opened: tuple[list[OpenOutcome], ...] = ()
-            if plan.open_share is not None and plan.opens(workload):
-                rates = [plan.open_share * rate_of(outcomes) for outcomes in closed]
-                opened = tuple([] for _ in endpoints)
-                for number, place in zigzag_rounds(plan.rounds, len(endpoints)):
-                    began(f"{workload}, open", connections, endpoints[place])
-                    _sync_disks()
-                    opened[place].append(
-                        pool.run_open_load(
-                            endpoints[place], workload, connections, plan, first_seed + number, rates[place]
-                        )
-                    )
-            lines.append(Line(workload, connections, closed, opened))
+    for number, (workload, connections) in enumerate(itertools.product(plan.workloads, plan.connections)):
+        loads = [
+            partial(pool.run_load, endpoint, workload, connections, plan, pids)
+            for endpoint, pids in zip(endpoints, servers or [()] * len(endpoints), strict=True)
+        ]
+        title = f"{workload.name} at {connections}"
+        yield Line(workload, connections, in_rounds(endpoints, plan.rounds, number, title, began, loads))
 
 
-def _sync_disks() -> None:
-    """Dirty pages of the run before are written to the disk now: it is that endpoint's, and would else be
-    written beside this one's fsyncs.  Blocks until it is there; not timed.
+def in_rounds(
+    endpoints: Sequence[Endpoint],
+    rounds: int,
+    line: int,
+    title: str,
+    began: Callable[[str], None],
+    loads: Sequence[Callable[[int], R]],
+) -> tuple[list[R], ...]:
+    """Run the load of each endpoint in each round; return the outcomes of each.
+
+    A load gets the round's seed, which differs from ``line`` to ``line``.  Dirty pages of the run before are written to
+    the disk first: they are that endpoint's, and would else be written beside this one's fsyncs.
     """
-    os.sync()
+    found: tuple[list[R], ...] = tuple([] for _ in endpoints)
+    for number, place in zigzag_rounds(rounds, len(endpoints)):
+        began(f"{title}, {endpoints[place]}")
+        os.sync()
+        found[place].append(loads[place](line * rounds + number))
+    return found
 
 
-def zigzag_rounds(rounds: int, endpoints: int) -> Iterator[tuple[int, int]]:
-    """(round, endpoint): A B, then B A, and so on."""
+def zigzag_rounds(rounds: int, places: int) -> Iterator[tuple[int, int]]:
+    """(round, place): A B, then B A, and so on: what else the machine does meets every place alike."""
     for number in range(rounds):
-        order = range(endpoints)
-        for place in order if number % 2 == 0 else reversed(order):
-            yield number, place
-
-
-def rate_of(outcomes: list[Outcome]) -> float:
-    """Operations per second, the median of the rounds."""
-    return median(outcome.calls / outcome.wall_s for outcome in outcomes)
+        yield from ((number, place) for place in (range(places) if number % 2 == 0 else reversed(range(places))))

@@ -1,25 +1,24 @@
 """(pure) What was measured, as a table for a person and as JSON for a program.
 
 Rates are units of work per second, the median of the rounds; latencies are of all rounds
-together, from the call to its whole answer.  Open loop has a table of its own (``open_report``).
+together, from the call to its whole answer.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, replace
 from statistics import median
 from typing import Any, Final
 
 from rich.table import Table
 
+from columnar.bench.figures import percentiles_us
 from columnar.bench.generator import Outcome
-from columnar.bench.latencies import percentiles_us
 from columnar.bench.measuring import Line
-from columnar.bench.open_report import OpenLine, open_json
 from columnar.bench.protocols import BINARY
-from columnar.bench.workloads import WORKLOADS
+from columnar.bench.workloads import Workload
 
 BUSY_GENERATOR: Final = 0.9  # of a core: over it the generator may be what is measured
 
@@ -52,25 +51,22 @@ class Report:
     machine: str
     names: tuple[str, ...]
     plan: dict[str, Any]
-    lines: list[tuple[str, int, tuple[Side, ...]]] = field(default_factory=list)
-    footprints: tuple[Footprint, ...] = ()
-    opened: list[OpenLine] = field(default_factory=list)
+    lines: list[tuple[Workload, int, tuple[Side, ...]]]
+    footprints: tuple[Footprint, ...]
 
     def as_json(self) -> dict[str, Any]:
-        found = asdict(self)
-        found["lines"] = [
+        lines = [
             {
-                "workload": workload,
+                "workload": workload.name,
                 "connections": connections,
-                "unit": WORKLOADS[workload].unit,
+                "unit": workload.unit,
                 "endpoints": {name: asdict(side) for name, side in zip(self.names, sides, strict=True)},
                 "ratio": ratio_of(sides),
                 "server_cpu_ratio": cpu_ratio_of(sides),
             }
             for workload, connections, sides in self.lines
         ]
-        found["opened"] = [open_json(line, self.names) for line in self.opened]
-        return found
+        return asdict(replace(self, lines=[])) | {"lines": lines}
 
 
 def side_of(outcomes: Sequence[Outcome]) -> Side:
@@ -84,7 +80,7 @@ def side_of(outcomes: Sequence[Outcome]) -> Side:
     return Side(median(rates), rates, together.total(), percentiles_us(together), busy, served, busiest)
 
 
-def sides_of(line: Line) -> tuple[str, int, tuple[Side, ...]]:
+def sides_of(line: Line) -> tuple[Workload, int, tuple[Side, ...]]:
     return line.workload, line.connections, tuple(side_of(outcomes) for outcomes in line.outcomes)
 
 
@@ -119,7 +115,7 @@ def table_of(report: Report) -> Table:
         table.add_column("ratio", justify="right")
         table.add_column("CPU\nratio", justify="right")
     for workload, connections, sides in report.lines:
-        cells = [WORKLOADS[workload].title, str(connections)]
+        cells = [workload.title, str(connections)]
         for side in sides:
             cells += [f"{side.rate:,.0f}", _latency(side), f"{side.generator_cpu:.0%}", _processor(side)]
         if len(sides) == 2:
@@ -152,7 +148,7 @@ def remarks_of(report: Report) -> list[str]:
         ]
         found += [f"{name}: {', '.join(known)}"] if known else []
     busy = [
-        f"{workload} at {connections}"
+        f"{workload.name} at {connections}"
         for workload, connections, sides in report.lines
         if any(side.generator_cpu > BUSY_GENERATOR * report.plan["generators"] for side in sides)
     ]

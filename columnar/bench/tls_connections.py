@@ -19,7 +19,7 @@ from typing import Final
 
 from columnar.bench.address import Endpoint, Misaddressed
 from columnar.bench.connections import RECEIVE_BYTES, SILENCE_S, Connection, plain_socket
-from columnar.bench.sessions import Session
+from columnar.bench.workloads import Session
 from columnar.client.tls import ClientTls
 from columnar.errors import HostError, IllegalArgument
 

@@ -1,21 +1,23 @@
-"""The requests to an endpoint, workload by workload (pure).
+"""(pure) The requests to an endpoint, workload by workload.
 
 A workload gives each connection a ``Session``: it says the first call and, at each answer, the next one.
-Everything that can be is packed before the clock starts.
+Everything that can be is packed before the clock starts.  A workload is sent to the generator processes, so its
+functions are those of modules.
 
 Knows nothing of sockets and clocks; chance comes in as ``rng``.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, Protocol
 
 from columnar.bench import calls, dataset
-from columnar.bench.calls import CallSpec, Numbered
-from columnar.bench.dataset import DataSet
+from columnar.bench.calls import CallSpec, Exchange, Numbered
+from columnar.bench.dataset import ROWS_TABLE, SMALL_TABLE, TABLES, TableData
 from columnar.bench.protocols import BINARY, FRAME_HEAD, BadReply, Wire
-from columnar.bench.sessions import Chance, Session, Sessions, Workload, repeating
-from columnar.bench.ycsb import YCSB
 from columnar.wire import idl
 
 PACKED: Final = 4_096  # different small calls of a workload
@@ -23,7 +25,71 @@ PACKED_LARGE: Final = 512  # ... of calls with 8 KB
 SCAN_ROWS: Final = 500  # a call
 LOAD_ROWS: Final = 100
 LOAD_FRAMES: Final = 4
+MORE_CALLS: Final = -1  # units of an answer after which the operation has another call
 _WRITES_OF_MIXED: Final = 20  # one call in so many writes
+
+
+class Chance(Protocol):
+    """The part of ``random.Random`` that is needed."""
+
+    def randrange(self, stop: int, /) -> int: ...
+
+    def random(self) -> float: ...
+
+
+class Session(Protocol):
+    """The calls of one connection, one after the other."""
+
+    def first(self) -> bytes: ...
+
+    def answered(self, reply: bytes) -> tuple[bytes, int]:
+        """Return the next frame, and the units of work that ``reply`` stands for.  BadReply.
+
+        Units of 0: not to be counted; MORE_CALLS: the operation has another call, its time runs on.
+        """
+
+
+Sessions = Callable[[int, Chance, int, Wire], list[Session]]
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    name: str  # on the command line
+    title: str  # in tables
+    unit: str  # what is counted per second
+    sessions: Sessions  # for so many connections
+    tables: tuple[TableData, ...] = TABLES  # that have to be there
+    open_loop: bool = True  # operations that can arrive one by one; not those that occupy a connection for long
+
+
+class Repeating:
+    """Packed calls in a ring, begun at a place of its own."""
+
+    __slots__ = ("_at", "_awaited", "_ring")
+
+    def __init__(self, ring: list[Exchange], at: int) -> None:
+        self._ring = ring
+        self._at = at % len(ring)
+        self._awaited = ring[self._at]
+
+    def first(self) -> bytes:
+        return self._awaited.frame
+
+    def answered(self, reply: bytes) -> tuple[bytes, int]:
+        awaited = self._awaited
+        if not reply.startswith(awaited.good, FRAME_HEAD) or len(reply) < awaited.reply_bytes:
+            raise BadReply(reply)
+        self._at = at = self._at + 1 if self._at + 1 < len(self._ring) else 0
+        following = self._awaited = self._ring[at]
+        return following.frame, awaited.units
+
+
+def repeating(
+    ring: Callable[[int, Chance], list[CallSpec]], rows: int, rng: Chance, connections: int, wire: Wire
+) -> list[Session]:
+    """Return sessions that go round one ring of calls, each from a place of its own."""
+    packed = [spec.packed(wire) for spec in ring(rows, rng)]
+    return [Repeating(packed, number * len(packed) // connections) for number in range(connections)]
 
 
 class Scanning:
@@ -66,11 +132,11 @@ class Scanning:
 Template = tuple[bytearray, list[int]]  # the frame of a batch, and where in it the row keys stand
 
 
-def _load_templates(data: DataSet, wire: Wire) -> list[Template]:
+def _load_templates(wire: Wire) -> list[Template]:
     found = []
     for number in range(LOAD_FRAMES):
         first = number * LOAD_ROWS
-        rows = [(dataset.load_key(row), data.wide_cells(row)) for row in range(first, first + LOAD_ROWS)]
+        rows = [(dataset.load_key(row), dataset.wide_cells(row)) for row in range(first, first + LOAD_ROWS)]
         frame = bytearray(calls.call("mutateRows", dataset.LOAD_TABLE, calls.batch(rows), wire=wire))
         found.append((frame, [frame.index(key) for key, _ in rows]))
     return found
@@ -100,70 +166,69 @@ class Loading:
         return self.first(), LOAD_ROWS
 
 
-def _keys(data: DataSet, rng: Chance, count: int) -> list[bytes]:
-    return [dataset.row_key(rng.randrange(data.rows)) for _ in range(count)]
+def _keys(rows: int, rng: Chance, count: int) -> list[bytes]:
+    return [dataset.row_key(rng.randrange(rows)) for _ in range(count)]
 
 
-def _get_cell(data: DataSet, rng: Chance) -> list[CallSpec]:
-    arguments = [(dataset.SMALL_TABLE, key, dataset.SMALL_COLUMN) for key in _keys(data, rng, PACKED)]
+def _get_cell(rows: int, rng: Chance) -> list[CallSpec]:
+    arguments = [(SMALL_TABLE, key, dataset.SMALL_COLUMN) for key in _keys(rows, rng, PACKED)]
     return [CallSpec("get", one, calls.list_of(1), reply_bytes=dataset.SMALL_BYTES) for one in arguments]
 
 
-def _get_row(data: DataSet, rng: Chance) -> list[CallSpec]:
+def _get_row(rows: int, rng: Chance) -> list[CallSpec]:
     size = dataset.ROW_BYTES - dataset.CELLS
-    arguments = [(dataset.ROWS_TABLE, key) for key in _keys(data, rng, PACKED)]
+    arguments = [(ROWS_TABLE, key) for key in _keys(rows, rng, PACKED)]
     return [CallSpec("getRow", one, calls.list_of(1), reply_bytes=size) for one in arguments]
 
 
-def _get_columns(data: DataSet, rng: Chance) -> list[CallSpec]:
+def _get_columns(rows: int, rng: Chance) -> list[CallSpec]:
     columns = [b"d:c00", b"d:c05", b"d:c13"]
-    arguments = [(dataset.ROWS_TABLE, key, columns) for key in _keys(data, rng, PACKED)]
+    arguments = [(ROWS_TABLE, key, columns) for key in _keys(rows, rng, PACKED)]
     return [CallSpec("getRowWithColumns", one, calls.list_of(1), reply_bytes=1_000) for one in arguments]
 
 
-def _put(_data: DataSet, rng: Chance) -> list[CallSpec]:
+def _put(_rows: int, rng: Chance) -> list[CallSpec]:
     keys = [dataset.row_key(rng.randrange(dataset.PUT_ROWS)) for _ in range(PACKED)]
     cells = [(dataset.PUT_COLUMN, dataset.text(key, dataset.PUT_BYTES)) for key in keys]
     arguments = [(dataset.WRITES_TABLE, key, calls.puts([cell])) for key, cell in zip(keys, cells, strict=True)]
     return [CallSpec("mutateRow", one, calls.VOID_SUCCESS) for one in arguments]
 
 
-def _increment(_data: DataSet, _rng: Chance) -> list[CallSpec]:
+def _increment(_rows: int, _rng: Chance) -> list[CallSpec]:
     one = (dataset.WRITES_TABLE, dataset.COUNT_ROW, dataset.COUNT_COLUMN, 1)
     return [CallSpec("atomicIncrement", one, calls.I64_SUCCESS)]
 
 
-def _mixed(data: DataSet, rng: Chance) -> list[CallSpec]:
-    found = _get_row(data, rng)
+def _mixed(rows: int, rng: Chance) -> list[CallSpec]:
+    found = _get_row(rows, rng)
     for place in range(0, min(len(found), PACKED_LARGE * _WRITES_OF_MIXED), _WRITES_OF_MIXED):
-        number = rng.randrange(data.rows)
-        one = (dataset.ROWS_TABLE, dataset.row_key(number), calls.puts(data.wide_cells(number)))
+        number = rng.randrange(rows)
+        one = (ROWS_TABLE, dataset.row_key(number), calls.puts(dataset.wide_cells(number)))
         found[place] = CallSpec("mutateRow", one, calls.VOID_SUCCESS)
     return found
 
 
-def _scan(table: bytes) -> Sessions:
-    return lambda _data, _rng, connections, wire: [Scanning(table, wire) for _ in range(connections)]
+def _scan(table: bytes, _rows: int, _rng: Chance, connections: int, wire: Wire) -> list[Session]:
+    return [Scanning(table, wire) for _ in range(connections)]
 
 
-def _load(data: DataSet, rng: Chance, connections: int, wire: Wire) -> list[Session]:
+def _load(_rows: int, rng: Chance, connections: int, wire: Wire) -> list[Session]:
     """Each connection numbers its rows on from a start of its own: rows are new, not overwritten."""
-    templates = _load_templates(data, wire)
+    templates = _load_templates(wire)
     return [Loading(templates, rng.randrange(9_000) * 1_000_000, wire) for _ in range(connections)]
 
 
 STANDARD: Final[dict[str, Workload]] = {
     workload.name: workload
     for workload in (
-        Workload("get-cell", "get one small cell", "gets", repeating(_get_cell)),
-        Workload("get-row", "get a row of 14 cells, 8 KB", "rows", repeating(_get_row)),
-        Workload("get-columns", "get 3 cells of such a row", "gets", repeating(_get_columns)),
-        Workload("put", "durable put of 100 bytes", "puts", repeating(_put)),
-        Workload("increment", "increment one hot cell", "increments", repeating(_increment)),
-        Workload("mixed", "95 % reads, 5 % writes of 8 KB rows", "calls", repeating(_mixed)),
-        Workload("scan-small", "scan, one small cell a row", "rows", _scan(dataset.SMALL_TABLE), open_loop=False),
-        Workload("scan-rows", "scan, whole 8 KB rows", "rows", _scan(dataset.ROWS_TABLE), open_loop=False),
+        Workload("get-cell", "get one small cell", "gets", partial(repeating, _get_cell)),
+        Workload("get-row", "get a row of 14 cells, 8 KB", "rows", partial(repeating, _get_row)),
+        Workload("get-columns", "get 3 cells of such a row", "gets", partial(repeating, _get_columns)),
+        Workload("put", "durable put of 100 bytes", "puts", partial(repeating, _put)),
+        Workload("increment", "increment one hot cell", "increments", partial(repeating, _increment)),
+        Workload("mixed", "95 % reads, 5 % writes of 8 KB rows", "calls", partial(repeating, _mixed)),
+        Workload("scan-small", "scan, one small cell a row", "rows", partial(_scan, SMALL_TABLE), open_loop=False),
+        Workload("scan-rows", "scan, whole 8 KB rows", "rows", partial(_scan, ROWS_TABLE), open_loop=False),
         Workload("load", "load by batches of 100 rows of 8 KB", "rows", _load, open_loop=False),
     )
 }
-WORKLOADS: Final[dict[str, Workload]] = {**STANDARD, **YCSB}

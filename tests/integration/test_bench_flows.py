@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 
 def flows(folder: Path, *arguments: str, path: str | None = None) -> tuple[subprocess.CompletedProcess[str], Any]:
     figures = folder / "figures.json"
-    command = [sys.executable, "-m", "columnar", "bench", "flows", "--quick", "--folder", str(folder), *arguments]
+    command = [sys.executable, "-m", "benchmarks", "flows", "--quick", "--folder", str(folder), *arguments]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)} | ({} if path is None else {"PATH": path})
     ran = subprocess.run(
         [*command, "--json", str(figures)], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=100

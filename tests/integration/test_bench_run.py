@@ -36,7 +36,15 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, int]]
 
 
 def bench(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "columnar", "bench", *arguments]
+    return ran_by(["columnar", "bench"], *arguments)
+
+
+def benchmarks(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return ran_by(["benchmarks"], *arguments)
+
+
+def ran_by(program: list[str], *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", *program, *arguments]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=60)
 
@@ -62,7 +70,7 @@ def test_open_loop_follows_the_closed_one(store: tuple[str, int], tmp_path: Path
     address, _ = store
     figures = tmp_path / "figures.json"
     load = ("--rows", "200", "--rounds", "1", "--seconds", "0.3", "-c", "4", "--open", "0.3", "--json", str(figures))
-    ran = bench("run", address, "-w", "get-cell,ycsb-e,scan-small", *load)
+    ran = benchmarks("compare", address, "-w", "get-cell,ycsb-e,scan-small", *load)
     assert ran.returncode == 0, ran.stderr
     assert "p99.9 / max" in ran.stdout
     assert "No open loop for scan-small" in ran.stdout
@@ -80,7 +88,7 @@ def test_ycsb_has_its_six_workloads_and_leaves_no_table(store: tuple[str, int], 
     address, _ = store
     figures = tmp_path / "figures.json"
     load = ("--rows", "200", "--rounds", "1", "--seconds", "0.05", "-c", "3", "--json", str(figures))
-    ran = bench("run", address, "-w", "ycsb", *load)
+    ran = benchmarks("compare", address, "-w", "ycsb", *load)
     assert ran.returncode == 0, ran.stderr
     found = json.loads(figures.read_text())
     names = [f"ycsb-{letter}" for letter in "abcdef"]
@@ -95,7 +103,9 @@ def test_the_compact_protocol_is_measured_too(store: tuple[str, int], tmp_path: 
     address, _ = store
     figures = tmp_path / "figures.json"
     load = ("--rows", "100", "--rounds", "1", "--seconds", "0.05", "-c", "2", "--json", str(figures))
-    ran = bench("run", address, "-w", "get-row,put,increment,scan-small,load,ycsb-e", "--protocol", "compact", *load)
+    ran = benchmarks(
+        "compare", address, "-w", "get-row,put,increment,scan-small,load,ycsb-e", "--protocol", "compact", *load
+    )
     assert ran.returncode == 0, ran.stderr
     assert "compact protocol" in ran.stdout
     found = json.loads(figures.read_text())
@@ -106,7 +116,7 @@ def test_the_compact_protocol_is_measured_too(store: tuple[str, int], tmp_path: 
 def test_growth_measures_all_its_parts(store: tuple[str, int], tmp_path: Path) -> None:
     figures = tmp_path / "growth.json"
     small = ("--rows", "1000", "--regions", "4", "--overwrites", "10", "--seconds", "0.05", "--calls", "4")
-    ran = bench("growth", store[0], *small, "--json", str(figures))
+    ran = benchmarks("growth", store[0], *small, "--json", str(figures))
     assert ran.returncode == 0, ran.stderr
     assert "10 puts and deletes" in ran.stdout
     groups = json.loads(figures.read_text())["groups"]
@@ -119,10 +129,16 @@ def test_growth_measures_all_its_parts(store: tuple[str, int], tmp_path: Path) -
 
 
 def test_one_part_of_growth_alone(store: tuple[str, int]) -> None:
-    ran = bench("growth", store[0], "--only", "puts", "--regions", "1", "--seconds", "0.05", "--calls", "4")
+    ran = benchmarks("growth", store[0], "--only", "puts", "--regions", "1", "--seconds", "0.05", "--calls", "4")
     assert ran.returncode == 0, ran.stderr
     assert "Durable puts" in ran.stdout
     assert "Rows of a table" not in ran.stdout
+
+
+def test_a_command_of_a_checkout_says_so() -> None:
+    ran = bench("growth", "127.0.0.1:1")
+    assert ran.returncode == 2
+    assert "in a checkout of Columnar: python -m benchmarks growth" in ran.stderr
 
 
 def test_an_endpoint_that_is_not_there_is_said_in_one_line() -> None:
@@ -135,7 +151,7 @@ def test_an_endpoint_that_is_not_there_is_said_in_one_line() -> None:
 def test_forwarded_calls_are_measured_beside_direct_ones(tmp_path: Path) -> None:
     figures = tmp_path / "figures.json"
     load = ("--rows", "100", "--rounds", "1", "--seconds", "0.2", "-c", "2", "--folder", str(tmp_path))
-    ran = bench("forwarding", "-w", "get-cell,put", *load, "--json", str(figures))
+    ran = benchmarks("forwarding", "-w", "get-cell,put", *load, "--json", str(figures))
     assert ran.returncode == 0, ran.stderr
     assert "get one small cell" in ran.stdout
     found = json.loads(figures.read_text())
@@ -150,7 +166,7 @@ def test_forwarded_calls_are_measured_beside_direct_ones(tmp_path: Path) -> None
 def test_stores_of_more_and_more_servers_are_measured_in_turn(tmp_path: Path) -> None:
     figures = tmp_path / "figures.json"
     load = ("--rows", "120", "--rounds", "1", "--seconds", "0.2", "-c", "4", "--folder", str(tmp_path))
-    ran = bench("scale", "--servers", "1,2", "-w", "get-cell,scan-small", *load, "--json", str(figures))
+    ran = benchmarks("scale", "--servers", "1,2", "-w", "get-cell,scan-small", *load, "--json", str(figures))
     assert ran.returncode == 0, ran.stderr
     assert "2 servers" in ran.stdout
     found = json.loads(figures.read_text())["lines"]

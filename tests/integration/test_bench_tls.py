@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from benchmarks.__main__ import benchmarks
+from benchmarks.own_stores import wait_for_answer
 from columnar.bench.address import Misaddressed, parse_endpoint
 from columnar.bench.commands import bench
-from columnar.bench.endpoint import wait_for_answer
 from tests.support.certificates import Authority, Pair
 from tests.support.standalone_store import ENVIRONMENT, StoreProcess
 
@@ -50,7 +51,7 @@ def ports(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ports]:
 
 
 def measured(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "columnar", "bench", *arguments]
+    command = [sys.executable, "-m", "benchmarks", *arguments]
     ran = subprocess.run(command, env={**ENVIRONMENT, **environment}, capture_output=True, text=True, timeout=60)
     assert ran.returncode == 0, ran.stderr
     return ran
@@ -58,7 +59,8 @@ def measured(*arguments: str, **environment: str) -> subprocess.CompletedProcess
 
 def refused(*arguments: str, **environment: str) -> str:
     """What it says, in one line."""
-    ran = CliRunner(env=environment).invoke(bench, list(arguments))
+    program = bench if arguments[0] == "run" else benchmarks
+    ran = CliRunner(env=environment).invoke(program, list(arguments))
     assert ran.exit_code == 1, ran.output
     (line,) = ran.stderr.strip().splitlines()
     assert line.startswith("columnar bench: ")
@@ -68,7 +70,7 @@ def refused(*arguments: str, **environment: str) -> str:
 def test_closed_and_open_loop_with_a_client_certificate(ports: Ports, tmp_path: Path) -> None:
     figures = tmp_path / "figures.json"
     load = ("-w", "get-cell,scan-rows,load", "-c", "4", "--open", "0.3", "--json", str(figures), *SHORT)
-    measured("run", ports.secured, *load, *ports.identity, COLUMNAR_TLS_CA=ports.ours.ca)
+    measured("compare", ports.secured, *load, *ports.identity, COLUMNAR_TLS_CA=ports.ours.ca)
     found, name = json.loads(figures.read_text()), f"tls://{ports.secured}"
     assert [line["workload"] for line in found["lines"]] == ["get-cell", "scan-rows", "load"]
     assert all(line["endpoints"][name]["rate"] > 0 for line in found["lines"])

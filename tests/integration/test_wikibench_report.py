@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from wikibench.latency import Recorder, Sample, new_histogram
+from columnar.bench.figures import new_histogram
+from wikibench.latency import Recorder, Sample
 from wikibench.outcome import Kind, Outcome
 from wikibench.report import environment, write_report
 from wikibench.requirements import parse_requirements

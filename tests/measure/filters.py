@@ -24,7 +24,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
-from columnar.bench.bench_output import machine, now
+from columnar.bench.figures import machine, now
 from columnar.client import Connection
 from tests.support.store_process import StoreProcess
 

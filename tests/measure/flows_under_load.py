@@ -22,14 +22,15 @@ from functools import cache
 from pathlib import Path
 from statistics import median
 
+from benchmarks.flows_app import length_of
 from columnar.bench.address import Endpoint
-from columnar.bench.bench_output import machine, now
-from columnar.bench.dataset import DataSet
+from columnar.bench.commands import progress_bar
+from columnar.bench.dataset import TABLES
 from columnar.bench.endpoint import prepare
-from columnar.bench.flows_app import length_of
+from columnar.bench.figures import machine, now, percentiles_us
 from columnar.bench.generator import Outcome
-from columnar.bench.latencies import percentiles_us
 from columnar.bench.measuring import Generators, Plan, generators
+from columnar.bench.workloads import STANDARD, Workload
 from columnar.client import Connection
 from columnar.triggers.api import Change, Effect, Put
 from tests.support.standalone_store import StoreProcess
@@ -37,7 +38,7 @@ from tests.support.standalone_store import StoreProcess
 KEPT = 0.6
 GETS_P99_MS = 15.0
 CONNECTIONS = 16
-OPERATIONS = {"gets": "get-cell", "puts": "put"}
+OPERATIONS = {"gets": STANDARD["get-cell"], "puts": STANDARD["put"]}
 MODULE = "tests.measure.flows_under_load"  # as the worker imports it; here it is __main__
 SOURCE, TARGET, TRIGGER = b"changed", b"derived", "derive"
 CALLS = "FLOWS_UNDER_LOAD_CALLS"  # in the worker's environment: the file that grows by a byte with each call
@@ -79,12 +80,13 @@ class Measurement:
         self._connection: Connection = store.connection()
         self._pool = pool
         self._changes = changes
-        self._plan = Plan(tuple(OPERATIONS.values()), (CONNECTIONS,), 1, seconds, 1, DataSet(rows))
+        self._plan = Plan(tuple(OPERATIONS.values()), (CONNECTIONS,), 1, seconds, 1, rows)
         self._turns = 0
         self._due = 0  # changes written so far
 
     def prepare(self) -> None:
-        prepare(self._endpoint, self._plan.data, lambda _count: None)
+        with progress_bar() as bar:
+            prepare(self._endpoint, TABLES, self._plan.rows, bar)
         for table in (SOURCE, TARGET):
             self._connection.admin.create_table(table, {b"f": {}})
         self._connection.triggers.add(TRIGGER, SOURCE, f"{MODULE}:derive", [b"f"], row=False)
@@ -111,10 +113,10 @@ class Measurement:
             for row in range(self._changes):
                 batch.put(b"%08d" % row, {b"f:v": b"%d" % number})
 
-    def _turn(self, workload: str, beside: bool = False) -> Side:
+    def _turn(self, workload: Workload, beside: bool = False) -> Side:
         self._turns += 1
         before, begun = self._left(), time.monotonic()
-        outcome = self._pool.run_load(self._endpoint, workload, CONNECTIONS, self._plan, self._turns)
+        outcome = self._pool.run_load(self._endpoint, workload, CONNECTIONS, self._plan, (), self._turns)
         seconds, after = time.monotonic() - begun, self._left()
         return side_of(outcome, (before - after) / seconds, after > 0 or not beside)
 

@@ -27,7 +27,7 @@ from pathlib import Path
 from statistics import median
 from typing import Final
 
-from columnar.bench.bench_output import machine, now
+from columnar.bench.figures import machine, now
 from columnar.clock import StoreClock, system_ms
 from columnar.model import region_messages as messages
 from columnar.model.mutation import Put, RowMutation, RowWrite

@@ -28,7 +28,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Final
 
-from columnar.bench.bench_output import machine, now
+from columnar.bench.figures import machine, now
 from columnar.client import Connection, Put, Source, View
 from tests.support.standalone_store import StoreProcess
 

@@ -57,7 +57,19 @@ OUTSIDE: dict[str, tuple[str, ...]] = {
         "columnar.runtime.file_errors",
         "columnar.runtime.child_processes",
     ),
-    "wikibench": (),
+    "benchmarks": (
+        "columnar.bench",
+        "columnar.client",
+        "columnar.errors",
+        "columnar.runtime.compiled",
+        "columnar.triggers.api",
+        "columnar.wire",
+    ),
+    "wikibench": (
+        "columnar.bench.figures",
+        "columnar.runtime.standard_streams",
+        "columnar.runtime.file_errors",
+    ),
 }
 
 

@@ -18,7 +18,7 @@ import columnar
 
 PACKAGE: Final = Path(columnar.__file__).parent
 MODEL: Final = PACKAGE / "model"
-READERS: Final = (PACKAGE, PACKAGE.parent / "wikka_port", PACKAGE.parent / "wikibench")
+READERS: Final = (PACKAGE, PACKAGE.parent / "benchmarks", PACKAGE.parent / "wikka_port", PACKAGE.parent / "wikibench")
 
 
 def words_of(node: ast.AST) -> Iterator[str]:

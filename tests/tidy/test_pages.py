@@ -25,8 +25,8 @@ LOGGERS = {"columnar.slow"}  # names in lines of the log, no modules
 
 _BLOCK = re.compile(r"^```.*?^```$", re.S | re.M)
 _FILE = re.compile(r"(?<![\w/.-])((?:\w[\w-]*/)*\w[\w-]*\.(?:py|md|thrift))\b")
-_FOLDER = re.compile(r"`((?:columnar|wikka_port|wikibench|tests|docs)(?:/\w[\w-]*)*/?)`")
-_DOTTED = re.compile(r"(?<![\w./-])((?:columnar|wikka_port|wikibench|tests)(?:\.\w+)+)(?![\w/])")
+_FOLDER = re.compile(r"`((?:columnar|benchmarks|wikka_port|wikibench|tests|docs)(?:/\w[\w-]*)*/?)`")
+_DOTTED = re.compile(r"(?<![\w./-])((?:columnar|benchmarks|wikka_port|wikibench|tests)(?:\.\w+)+)(?![\w/])")
 _LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(#[^)\s]+)?\)")
 
 

@@ -117,7 +117,7 @@ def test_make_run_hands_its_settings_on(tmp_path: Path) -> None:
 def source(tmp_path: Path) -> Path:
     """What a checkout holds, without anything compiled."""
     folder = tmp_path / "source"
-    for name in ("columnar", "wikka_port", "wikibench"):
+    for name in ("columnar", "benchmarks", "wikka_port", "wikibench"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("_compiled", "__pycache__"))
     for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, folder / name)
@@ -137,7 +137,10 @@ def wheel_of(source: Path, **env: str) -> Path:
 def test_without_a_compiler_the_wheel_is_pure(source: Path) -> None:
     wheel = wheel_of(source, CC="/nonexistent/cc")
     assert wheel.name.endswith("-py3-none-any.whl")
-    assert not any("_compiled" in name for name in zipfile.ZipFile(wheel).namelist())
+    names = zipfile.ZipFile(wheel).namelist()
+    assert not any("_compiled" in name for name in names)
+    folders = {name.split("/")[0] for name in names if ".dist-info" not in name}
+    assert folders == {"columnar", "wikka_port", "wikibench"}, "benchmarks and tests are of a checkout"
 
 
 def test_an_editable_install_is_a_path_which_type_checkers_follow(source: Path) -> None:

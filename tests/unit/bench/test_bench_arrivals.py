@@ -9,7 +9,7 @@ from statistics import fmean, pstdev
 
 import pytest
 
-from columnar.bench.arrivals import Arrivals, poisson
+from benchmarks.arrivals import Arrivals, poisson
 
 MS = 1_000_000
 

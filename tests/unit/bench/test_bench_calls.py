@@ -8,10 +8,8 @@ import pytest
 
 from columnar.bench import calls, dataset
 from columnar.bench.calls import BadReply, CallSpec, Numbered, Success
-from columnar.bench.dataset import DataSet
 from columnar.bench.protocols import BINARY, COMPACT, WIRES, Wire
-from columnar.bench.sessions import Repeating, Session
-from columnar.bench.workloads import LOAD_ROWS, WORKLOADS, Loading, Scanning
+from columnar.bench.workloads import LOAD_ROWS, STANDARD, Loading, Repeating, Scanning, Session
 from columnar.wire import idl
 from columnar.wire.codec import Request, ServiceCodec, application_error
 from columnar.wire.codec_replies import RowList
@@ -19,7 +17,7 @@ from columnar.wire.detect import Protocol
 from columnar.wire.framing import RequestStream
 
 CODEC = ServiceCodec(idl.SERVICE)
-DATA = DataSet(200)
+DATA = 200
 
 
 def heard(frame: bytes) -> Request:
@@ -44,7 +42,7 @@ def reply(method: str, result: object, wire: Wire = BINARY) -> bytes:
 
 
 def sessions(name: str, connections: int, wire: Wire = BINARY) -> list[Session]:
-    return WORKLOADS[name].sessions(DATA, Random(1), connections, wire)
+    return STANDARD[name].sessions(DATA, Random(1), connections, wire)
 
 
 @BOTH
@@ -151,7 +149,7 @@ def test_connections_begin_at_different_calls() -> None:
     assert len(begun) > 4
 
 
-@pytest.mark.parametrize("name", WORKLOADS)
+@pytest.mark.parametrize("name", STANDARD)
 def test_every_workload_packs_what_a_server_takes(name: str) -> None:
     for session in sessions(name, 2):
         assert heard(session.first()).method is not None

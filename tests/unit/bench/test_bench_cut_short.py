@@ -13,12 +13,11 @@ import pytest
 
 from columnar.bench.address import Endpoint, EndpointFailed
 from columnar.bench.calls import VOID_SUCCESS, CallSpec
-from columnar.bench.dataset import DataSet
 from columnar.bench.generator import Outcome, drive
 from columnar.bench.measuring import Generators, Line, Plan, measure
-from columnar.bench.sessions import Repeating
+from columnar.bench.workloads import STANDARD, Repeating
 
-PLAN = Plan(("get-cell", "put"), (1, 16), 2, 0.1, 1, DataSet(100))
+PLAN = Plan((STANDARD["get-cell"], STANDARD["put"]), (1, 16), 2, 0.1, 1, 100)
 
 
 class Failing:
@@ -37,9 +36,10 @@ class Failing:
 def test_lines_that_were_whole_are_kept() -> None:
     lines: list[Line] = []
     ends = [Endpoint("127.0.0.1", 1), Endpoint("127.0.0.1", 2)]
+    found = measure(ends, PLAN, cast(Generators, Failing(9)), lambda _: None)
     with pytest.raises(EndpointFailed):
-        measure(ends, PLAN, cast(Generators, Failing(9)), lambda *_: None, lines)
-    assert [(line.workload, line.connections) for line in lines] == [("get-cell", 1), ("get-cell", 16)]
+        lines.extend(found)
+    assert [(line.workload.name, line.connections) for line in lines] == [("get-cell", 1), ("get-cell", 16)]
 
 
 def test_an_endpoint_that_closes_is_named() -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from columnar.bench import limit_probes
+from columnar.bench import limits as limit_probes
 from columnar.bench.limits import Limit, remarks_of_limits, stopped_share, table_of_limits, waits_us
 
 MS = 1_000_000

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 
-from columnar.bench.dataset import DataSet
+from benchmarks.open_loop import OpenOutcome, rate_of, summed_open
+from benchmarks.open_report import OpenLine, open_json, open_remarks_of, open_side_of, p999_ratio
 from columnar.bench.generator import Outcome
-from columnar.bench.measuring import Line, Plan, count_runs, rate_of, zigzag_rounds
-from columnar.bench.open_loop import OpenOutcome, summed_open
-from columnar.bench.open_report import OpenLine, open_json, open_lines_of, open_remarks_of, open_side_of, p999_ratio
+from columnar.bench.measuring import zigzag_rounds
+from columnar.bench.workloads import STANDARD
 
 NAMES = ("a:1", "b:2")
 
@@ -19,8 +19,7 @@ def outcome(slowest_us: int, *, backlog: int = 0, unanswered: int = 0) -> OpenOu
 
 
 def line_of(a: OpenOutcome, b: OpenOutcome) -> OpenLine:
-    (found,) = open_lines_of([Line("put", 64, ([], []), ([a, a], [b])), Line("load", 64, ([], []))])
-    return found
+    return OpenLine(STANDARD["put"], 64, (open_side_of([a, a]), open_side_of([b])))
 
 
 def test_the_ratio_is_of_the_slowest_in_a_thousand() -> None:
@@ -53,4 +52,3 @@ def test_each_endpoint_is_asked_by_its_own_rate_and_in_turn() -> None:
     rounds = [Outcome(Counter({1: calls}), calls, 2.0, 0.1) for calls in (100, 900, 300)]
     assert rate_of(rounds) == 150.0
     assert list(zigzag_rounds(2, 2)) == [(0, 0), (0, 1), (1, 1), (1, 0)]
-    assert count_runs(Plan(("put", "load"), (1, 64), 3, 1.0, 1, DataSet(), 0.5), 2) == 36

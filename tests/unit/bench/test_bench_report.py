@@ -7,11 +7,11 @@ from collections import Counter
 import pytest
 
 from columnar.bench.address import Endpoint, parse_endpoint
-from columnar.bench.dataset import DataSet
+from columnar.bench.figures import percentiles_us
 from columnar.bench.generator import Outcome
-from columnar.bench.latencies import percentiles_us
-from columnar.bench.measuring import Line, Plan, count_runs, summed
+from columnar.bench.measuring import Line, summed
 from columnar.bench.report import Footprint, Report, cpu_ratio_of, ratio_of, remarks_of, side_of, sides_of
+from columnar.bench.workloads import STANDARD
 
 
 def outcome(units: int, cpu_s: float = 0.5) -> Outcome:
@@ -65,7 +65,7 @@ def test_generators_side_by_side_are_summed() -> None:
 
 
 def test_a_report_names_busy_generators_and_footprints() -> None:
-    line = Line("get-cell", 64, ([outcome(200, 0.99)], [outcome(100)]))
+    line = Line(STANDARD["get-cell"], 64, ([outcome(200, 0.99)], [outcome(100)]))
     report = Report(
         "then", "here", ("a:1", "b:2"), {"generators": 1}, [sides_of(line)], (Footprint(0.5, 90.0, 120.0), Footprint())
     )
@@ -73,10 +73,6 @@ def test_a_report_names_busy_generators_and_footprints() -> None:
     assert first == "a:1: start to first answer 0.50 s, resident when idle 90 MB, resident after the load 120 MB"
     assert "get-cell at 64" in second
     assert report.as_json()["lines"][0]["ratio"] == 2.0
-
-
-def test_turns_are_counted_for_the_progress_bar() -> None:
-    assert count_runs(Plan(("get-cell", "put"), (1, 64), 3, 1.0, 1, DataSet()), 2) == 24
 
 
 def test_addresses() -> None:

@@ -8,12 +8,10 @@ from typing import Any
 
 import pytest
 
-from columnar.bench import dataset
+from benchmarks.ycsb import FIELD_BYTES, LONGEST_SCAN, YCSB, Rows, ycsb_cells, ycsb_column, ycsb_key
 from columnar.bench.calls import BadReply
-from columnar.bench.dataset import DataSet
 from columnar.bench.protocols import BINARY
-from columnar.bench.sessions import MORE_CALLS, Session
-from columnar.bench.ycsb import LONGEST_SCAN, YCSB, Rows
+from columnar.bench.workloads import MORE_CALLS, Session
 from columnar.wire import idl
 from columnar.wire.codec import Request, ServiceCodec
 from columnar.wire.codec_replies import RowList
@@ -21,8 +19,8 @@ from columnar.wire.detect import Protocol
 from columnar.wire.framing import RequestStream
 
 CODEC = ServiceCodec(idl.SERVICE)
-DATA = DataSet(200)
-ROW = RowList([(b"r", [(column, value, 1) for column, value in dataset.ycsb_cells(0)])])
+DATA = 200
+ROW = RowList([(b"r", [(column, value, 1) for column, value in ycsb_cells(0)])])
 ANSWERS: dict[str, Any] = {
     "getRow": ROW,
     "mutateRow": None,
@@ -86,9 +84,9 @@ def test_the_mix_is_that_of_ycsb(name: str, mix: dict[str, float]) -> None:
 
 def test_updates_are_of_one_field_and_inserts_of_a_row() -> None:
     ((put,), *_) = (calls for calls in operations("ycsb-a", 100) if calls[0].name == b"mutateRow")
-    assert [len(mutation.value) for mutation in put.args[2]] == [dataset.YCSB_FIELD_BYTES]
+    assert [len(mutation.value) for mutation in put.args[2]] == [FIELD_BYTES]
     ((insert,), *_) = (calls for calls in operations("ycsb-e", 200) if calls[0].name == b"mutateRow")
-    assert [mutation.column for mutation in insert.args[2]] == [dataset.ycsb_column(field) for field in range(10)]
+    assert [mutation.column for mutation in insert.args[2]] == [ycsb_column(field) for field in range(10)]
 
 
 def test_a_read_and_its_put_are_of_one_row() -> None:
@@ -138,7 +136,7 @@ def test_the_latest_rows_are_those_that_were_acknowledged() -> None:
 def test_reads_of_the_latest_find_what_was_inserted() -> None:
     inserted: set[bytes] = set()
     read_again = 0
-    known = {dataset.ycsb_key(number) for number in range(DATA.rows)}
+    known = {ycsb_key(number) for number in range(DATA)}
     for (call,) in operations("ycsb-d", 2_000):
         key = call.args[1]
         if call.name == b"mutateRow":

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from columnar.bench.zipf import SCATTERED_ZETA, THETA, Scattered, Zipf, fnv64, zeta
+from benchmarks.ycsb import SCATTERED_ZETA, THETA, Scattered, Zipf, fnv64, zeta
 
 ITEMS = 1_000
 DRAWS = 200_000

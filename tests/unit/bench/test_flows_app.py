@@ -10,10 +10,9 @@ from multiprocessing import Pipe
 
 from thriftpy2.transport.memory import TCyMemoryBuffer
 
+from benchmarks.flows_app import ALL_ANSWERED, BEGUN, END, serve
+from benchmarks.flows_plan import QUICK, Load, Phase, Sent
 from columnar.bench.address import Endpoint
-from columnar.bench.flows_app import ALL_ANSWERED, BEGUN, END, serve
-from columnar.bench.flows_load import Load, Sent
-from columnar.bench.flows_plan import QUICK, Phase
 from columnar.bench.protocols import BINARY, REPLY
 from columnar.wire import idl
 

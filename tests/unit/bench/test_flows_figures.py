@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 
-from columnar.bench.flows_figures import (
+from benchmarks.flows_figures import (
     FlowRun,
     FlowRuns,
     at_share,
@@ -17,10 +17,9 @@ from columnar.bench.flows_figures import (
     saturation_of,
     spread_of,
 )
-from columnar.bench.flows_load import Sent
-from columnar.bench.flows_oracle import Verdict
-from columnar.bench.flows_plan import Phase, burst
-from columnar.bench.flows_report import remarks_of, table_of
+from benchmarks.flows_oracle import Verdict
+from benchmarks.flows_plan import Phase, Sent, burst
+from benchmarks.flows_report import remarks_of, table_of
 
 S = 1_000_000_000
 MS = 1_000_000

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from columnar.bench.flows_oracle import Verdict, judged
-from columnar.bench.flows_plan import QUICK, Graph, Tweets, tweet_id, user_key
+from benchmarks.flows_oracle import Verdict, judged
+from benchmarks.flows_plan import QUICK, Graph, Tweets, tweet_id, user_key
 
 TWEETS = Tweets(Graph(QUICK), 3)
 COUNT = 60

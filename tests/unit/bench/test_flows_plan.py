@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from columnar.bench.flows_plan import (
+from benchmarks.flows_plan import (
     PROFILES,
     QUICK,
     TWEET_BYTES,

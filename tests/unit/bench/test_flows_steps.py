@@ -7,9 +7,8 @@ from collections.abc import Sequence
 import pytest
 from thriftpy2.transport.memory import TCyMemoryBuffer
 
-from columnar.bench.calls import batch, call, puts
-from columnar.bench.flows_plan import tweet_id, tweet_text, user_key
-from columnar.bench.flows_steps import (
+from benchmarks.flows_plan import tweet_id, tweet_text, user_key
+from benchmarks.flows_steps import (
     Steps,
     Tweet,
     batched,
@@ -22,6 +21,7 @@ from columnar.bench.flows_steps import (
     own_only,
     spread,
 )
+from columnar.bench.calls import batch, call, puts
 from columnar.bench.protocols import BINARY, REPLY, BadReply
 from columnar.wire import idl
 

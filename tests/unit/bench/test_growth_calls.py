@@ -10,11 +10,12 @@ import pytest
 from thriftpy2.protocol.cybin import TCyBinaryProtocol
 from thriftpy2.transport.memory import TCyMemoryBuffer
 
+from benchmarks.growth_filling import BATCH_ROWS, batches, splits_for
+from benchmarks.growth_histories import deletes, history
+from benchmarks.growth_report import GrowthPlan
 from columnar.bench import dataset
 from columnar.bench.calls import FRAME_HEAD, Exchange
-from columnar.bench.growth_filling import BATCH_ROWS, batches, splits_for
-from columnar.bench.growth_histories import deletes, history
-from columnar.bench.growth_plan import GrowthPlan, zigzag_places
+from columnar.bench.measuring import zigzag_rounds
 from columnar.wire import idl
 
 
@@ -100,4 +101,4 @@ def plan(rows: int = 10_000, regions: int = 1, overwrites: int = 10) -> GrowthPl
 
 
 def test_turns_go_there_and_back() -> None:
-    assert list(zigzag_places(4, 2)) == [0, 1, 2, 3, 3, 2, 1, 0]
+    assert [place for _, place in zigzag_rounds(2, 4)] == [0, 1, 2, 3, 3, 2, 1, 0]

@@ -10,12 +10,12 @@ from contextlib import contextmanager
 
 import pytest
 
+from benchmarks.growth_filling import is_columnar
+from benchmarks.growth_lines import send_all
+from benchmarks.growth_regions import by_regions, puts_over_regions
+from benchmarks.growth_report import GrowthPlan
 from columnar.bench import calls
 from columnar.bench.address import Endpoint, EndpointFailed
-from columnar.bench.growth_filling import is_columnar
-from columnar.bench.growth_lines import send_all
-from columnar.bench.growth_plan import GrowthPlan
-from columnar.bench.growth_regions import by_regions, puts_over_regions
 
 Answer = Callable[[bytes], bytes | None]  # to a message; None: close the connection
 GOOD = calls.good_begin("mutateRow", calls.VOID_SUCCESS)

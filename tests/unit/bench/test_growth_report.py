@@ -6,7 +6,7 @@ from io import StringIO
 
 from rich.console import Console
 
-from columnar.bench.growth_report import Group, Step, as_json, remarks_of, spread, table_of_group
+from benchmarks.growth_report import Group, Step, as_json, remarks_of, spread, table_of_group
 
 GROUP = Group(
     "puts",

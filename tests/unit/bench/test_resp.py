@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from columnar.bench.resp import RedisError, Replies, command
+from benchmarks.resp import RedisError, Replies, command
 
 STREAM = b"+OK\r\n:7\r\n$5\r\na\r\nbc\r\n$-1\r\n*-1\r\n*2\r\n*2\r\n$1\r\nx\r\n*0\r\n:-3\r\n$0\r\n\r\n"
 REPLIES: list[Any] = [b"OK", 7, b"a\r\nbc", None, None, [[b"x", []], -3], b""]

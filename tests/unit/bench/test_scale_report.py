@@ -12,10 +12,11 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
+from benchmarks.scale_report import as_json, remarks_of_scale, scaled, table_of_scale
 from columnar.bench.generator import Outcome
 from columnar.bench.processes import children_of, cpu_s_of
 from columnar.bench.report import Side, side_of
-from columnar.bench.scale_report import as_json, remarks_of_scale, scaled, table_of_scale
+from columnar.bench.workloads import STANDARD
 
 
 def side(*rounds: tuple[int, tuple[float, ...]], generator_cpu: float = 0.5) -> Side:
@@ -40,7 +41,7 @@ def test_a_time_below_a_tick_has_no_ratio() -> None:
 
 
 def test_a_table_has_a_place_for_each_number_of_servers() -> None:
-    lines = [("get-cell", scaled([ALONE, TWO]))]
+    lines = [(STANDARD["get-cell"], scaled([ALONE, TWO]))]
     console = Console(width=160, record=True, file=StringIO())
     console.print(table_of_scale("then", (1, 2), lines))
     text = console.export_text()
@@ -51,8 +52,8 @@ def test_a_table_has_a_place_for_each_number_of_servers() -> None:
 
 
 def test_remarks_name_what_was_the_limit() -> None:
-    assert remarks_of_scale([("put", scaled([ALONE]))], generators=1, cores=8, most=3) == []
-    lines = [("put", scaled([side((1_000, (0.1,)), generator_cpu=0.95)]))]
+    assert remarks_of_scale([(STANDARD["put"], scaled([ALONE]))], generators=1, cores=8, most=3) == []
+    lines = [(STANDARD["put"], scaled([side((1_000, (0.1,)), generator_cpu=0.95)]))]
     busy, cores = remarks_of_scale(lines, generators=1, cores=2, most=3)
     assert "put; take --generators 2" in busy
     assert "3 servers and 1 generator share 2 cores" in cores

@@ -14,8 +14,8 @@ import pytest
 
 from columnar.bench.address import Endpoint, EndpointFailed, Misaddressed, parse_endpoint, spoken_to
 from columnar.bench.connections import Connection, plain_socket
-from columnar.bench.sessions import Session
 from columnar.bench.tls_connections import RECORD_BYTES, TlsConnection, TlsStream, connector, context_of
+from columnar.bench.workloads import Session
 from columnar.client.tls import ClientTls
 from tests.support.certificates import Authority, Pair
 

@@ -9,8 +9,9 @@ from hdrh.histogram import HdrHistogram
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wikibench.latency import Recorder, Sample, mean_us, new_histogram, record_us
-from wikibench.limits import FAILURES_KEPT, HIGHEST_LATENCY_US
+from columnar.bench.figures import HIGHEST_US, mean_us, new_histogram, record_us
+from wikibench.latency import Recorder, Sample
+from wikibench.limits import FAILURES_KEPT
 from wikibench.outcome import Kind, Outcome, classify
 from wikibench.requirements import parse_requirements
 from wikibench.summary import Replay, distribution, judge_all, summarize
@@ -78,7 +79,7 @@ def test_an_hour_is_the_top_and_failures_kept_are_bounded() -> None:
     recorder = Recorder(10)
     for _ in range(FAILURES_KEPT + 5):
         recorder.add(Sample(Kind.PAGE, Outcome.TIMEOUT, 0, 0, 10_000))
-    assert recorder.response().get_max_value() <= HIGHEST_LATENCY_US * 1.001
+    assert recorder.response().get_max_value() <= HIGHEST_US * 1.001
     assert len(recorder.failures) == FAILURES_KEPT
     assert recorder.failed() == FAILURES_KEPT + 5
 

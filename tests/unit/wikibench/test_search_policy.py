@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wikibench.search_policy import SearchPlan, Try, best_rate, next_rate
+from wikibench.search import SearchPlan, Try, best_rate, next_rate
 
 
 def search(capacity: float, plan: SearchPlan) -> list[Try]:

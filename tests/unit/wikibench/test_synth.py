@@ -7,10 +7,9 @@ from collections import Counter
 
 import pytest
 
-from wikibench import day_shape
 from wikibench.errors import PlanError
 from wikibench.paths import Layout, page_name
-from wikibench.synth import Recipe, size_of, synthesize
+from wikibench.synth import HOURLY, Recipe, day_factor, size_of, synthesize
 from wikibench.trace import Request, format_line, parse_line
 
 TITLES = [f"Page {n}" for n in range(300)] + ["Ēdole?", "a/b#c", "100%", "edit"]
@@ -57,19 +56,17 @@ def test_a_day_is_squeezed_into_the_trace() -> None:
     assert len(requests) == 48_000
     assert (requests[-1].time_us - first_us) / 1e6 == pytest.approx(480, abs=1)
     for hour in (7, 16):
-        expected = sum(day_shape.factor(hour * 3600 + s) for s in range(0, 3600, 60)) / 60
+        expected = sum(day_factor(hour * 3600 + s) for s in range(0, 3600, 60)) / 60
         assert counts[hour] / 2000 == pytest.approx(expected, rel=0.02)
     assert max(counts.values()) / min(counts[hour] for hour in range(24)) == pytest.approx(2.18, abs=0.15)
 
 
 def test_the_shape_of_a_day_is_whole() -> None:
-    assert len(day_shape.HOURLY) == 24
-    assert sum(day_shape.HOURLY) / 24 == pytest.approx(1.0, abs=0.001)
-    assert day_shape.factor(0.75 * 3600) == day_shape.HOURLY[0]
-    assert day_shape.factor(0) == pytest.approx(day_shape.factor(86_400))  # the day closes
-    assert all(
-        min(day_shape.HOURLY) <= day_shape.factor(second) <= max(day_shape.HOURLY) for second in range(0, 86_400, 600)
-    )
+    assert len(HOURLY) == 24
+    assert sum(HOURLY) / 24 == pytest.approx(1.0, abs=0.001)
+    assert day_factor(0.75 * 3600) == HOURLY[0]
+    assert day_factor(0) == pytest.approx(day_factor(86_400))  # the day closes
+    assert all(min(HOURLY) <= day_factor(second) <= max(HOURLY) for second in range(0, 86_400, 600))
 
 
 def test_two_of_three_sizes() -> None:

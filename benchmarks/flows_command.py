@@ -1,0 +1,177 @@
+"""``python -m benchmarks flows``: spreading changes by a trigger beside doing it oneself, the ETH experiment."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from contextlib import ExitStack
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from benchmarks import flows_queue
+from benchmarks.flows_figures import FlowRuns, figures_of, saturation_of
+from benchmarks.flows_plan import PROFILES, QUICK
+from benchmarks.flows_report import as_json, remarks_of, table_of, table_of_verdicts
+from benchmarks.flows_runs import WORKLOADS, Experiment, FlowsPlan, application
+from benchmarks.flows_variants import VARIANTS, Site
+from columnar.bench.address import EndpointFailed
+from columnar.bench.commands import (
+    CANNOT_MEASURE,
+    Bar,
+    console_of_output,
+    give_up,
+    json_option,
+    progress_bar,
+    rounds_option,
+    write_json,
+)
+from columnar.bench.figures import machine, now
+from columnar.runtime import compiled
+
+QUICK_SECONDS: Final = 0.3
+
+
+def _some_of(known: tuple[str, ...]) -> Any:
+    def chosen(_ctx: click.Context, _param: click.Parameter, value: str) -> tuple[str, ...]:
+        names = tuple(dict.fromkeys(word.strip() for word in value.split(",")))
+        unknown = [name for name in names if name not in known]
+        if unknown:
+            raise click.BadParameter(f"there is no {unknown[0]}; there are {', '.join(known)}")
+        return names
+
+    return chosen
+
+
+def _shares(_ctx: click.Context, _param: click.Parameter, value: str) -> tuple[float, ...]:
+    try:
+        found = tuple(float(word) for word in value.split(","))
+    except ValueError:
+        found = ()
+    if not found or min(found) <= 0:
+        raise click.BadParameter("write shares as 0.5,0.8")
+    return found
+
+
+@click.command()
+@click.option(
+    "--variant", "variants", default=",".join(VARIANTS), show_default=True, callback=_some_of(VARIANTS),
+    help="Some of these.",
+)  # fmt: skip
+@click.option(
+    "--workload", "workloads", default="W1,W2", show_default=True, callback=_some_of(WORKLOADS),
+    help="W1 saturating, W2 open loop at shares of the saturation, W3 burst, W4 faults.",
+)  # fmt: skip
+@click.option(
+    "--profile", default="ci", show_default=True, type=click.Choice([*PROFILES]), help="How many follow whom."
+)
+@click.option(
+    "--seconds", default=10.0, show_default=True, type=click.FloatRange(0.1),
+    help="Of one turn; of the burst in W3, which lasts six times as long.",
+)  # fmt: skip
+@rounds_option
+@click.option("-c", "--connections", default=32, show_default=True, type=click.IntRange(1), help="Of the application.")
+@click.option("--shares", default="0.5,0.8", show_default=True, callback=_shares, help="Of the saturation, for W2.")
+@click.option("--saturation", type=click.FloatRange(1.0), metavar="N", help="Tweets per second; else W1 measures it.")
+@click.option("--kills", default=0, metavar="N", type=click.IntRange(0), help="W4: everything killed at once N times.")
+@click.option("--seed", default=1, show_default=True, type=click.IntRange(0), help="Of authors, arrivals and kills.")
+@click.option(
+    "--folder", default=tempfile.gettempdir(), show_default=True,
+    type=click.Path(exists=True, file_okay=False, writable=True), help="Where the stores' data lies meanwhile.",
+)  # fmt: skip
+@click.option("--quick", is_flag=True, help="Few users and a fraction of a second for each turn: whether it works.")
+@json_option
+def flows(profile: str, folder: str, quick: bool, json_path: str | None, **chosen: Any) -> None:
+    """Measure a trigger beside the other ways to spread a change to many rows.
+
+    Each tweet goes into its author's own timeline and from there to those of all followers.  In sync the application
+    writes one follower after the other, in sync-batched all in one batch, in external a worker behind a queue does it
+    (Redis, synced with each command), in integrated a trigger.  Each variant has a store of its own, which the
+    command starts and ends.  An oracle looks for each acknowledged tweet in each follower's timeline at the end.
+
+    \b
+      python -m benchmarks flows
+      python -m benchmarks flows --variant sync,integrated --workload W1,W2,W3,W4 --profile heavy --seconds 60
+      python -m benchmarks flows --variant integrated --workload W4 --kills 50 --saturation 1000
+    """
+    plan = FlowsPlan(profile=PROFILES[profile], **chosen)
+    if quick:
+        plan = replace(plan, profile=QUICK, seconds=QUICK_SECONDS, rounds=1, connections=8, shares=plan.shares[-1:])
+    console = console_of_output()
+    console.print(f"{now()}, {machine()}, {compiled.state}; {_load_average()}", highlight=False)
+    found: list[FlowRuns] = []
+    try:
+        with ExitStack() as stack, progress_bar() as bar:
+            sites = _started(stack, plan, folder, bar)
+            app = stack.enter_context(application())
+            experiment = Experiment(plan, sites, app, bar.began)
+            saturation = _run(experiment, plan, found)
+            bar.began("oracle", 0)
+            verdicts = {variant: experiment.verdict(variant) for variant in sites}
+            dead = {variant: site.given_up() for variant, site in sites.items()}
+    except EndpointFailed as failure:
+        give_up(failure)
+    session = _session_reads(found, plan.variants)
+    for workload in plan.workloads:
+        console.print(table_of(workload, [one for one in found if one.workload == workload]))
+    console.print(table_of_verdicts(verdicts, dead, session))
+    for remark in remarks_of(found, verdicts):
+        console.print(remark, highlight=False)
+    figures: dict[str, Any] = {
+        "taken_at": now(),
+        "machine": machine(),
+        "hot_modules": compiled.state,
+        "plan": asdict(plan),
+    }
+    figures |= {"saturation": saturation, "loads": as_json(found), "dead_letters": dead, "session_reads": session}
+    write_json(json_path, figures | {"oracle": {variant: asdict(verdict) for variant, verdict in verdicts.items()}})
+    misses = sum(missed for _, missed in session.values())
+    if misses or any(dead.values()) or not all(verdict.is_good for verdict in verdicts.values()):
+        raise SystemExit(CANNOT_MEASURE)
+
+
+def _started(stack: ExitStack, plan: FlowsPlan, folder: str, bar: Bar) -> dict[str, Site]:
+    """Return a site for each variant.  EndpointFailed."""
+    if "external" in plan.variants:
+        flows_queue.program()
+    sites = {}
+    for variant in plan.variants:
+        bar.began(f"{variant}: start, and who follows whom", 0)
+        data = stack.enter_context(tempfile.TemporaryDirectory(prefix="columnar-flows-", dir=folder))
+        sites[variant] = Site(variant, plan.profile, Path(data))
+        stack.callback(sites[variant].stop)
+        sites[variant].start()
+        sites[variant].fill()
+    return sites
+
+
+def _run(experiment: Experiment, plan: FlowsPlan, found: list[FlowRuns]) -> float | None:
+    """Return all workloads, into ``found``; the saturation that the others took shares of.  EndpointFailed."""
+    saturation = plan.saturation
+    if "W1" in plan.workloads or saturation is None:
+        saturating = experiment.saturating()
+        found += saturating if "W1" in plan.workloads else []
+        saturation = saturation or saturation_of(saturating)
+    if "W2" in plan.workloads:
+        found += experiment.at_shares(saturation)
+    if "W3" in plan.workloads:
+        found += experiment.bursting(saturation)
+    if "W4" in plan.workloads:
+        found += experiment.faults(saturation)
+    return saturation
+
+
+def _session_reads(found: list[FlowRuns], variants: tuple[str, ...]) -> dict[str, tuple[int, int]]:
+    """Reads of own timelines right after the acknowledgement, and how many missed the tweet."""
+    counts = dict.fromkeys(variants, (0, 0))
+    for one in found:
+        for figures in map(figures_of, one.runs):
+            reads, misses = counts[one.variant]
+            counts[one.variant] = (reads + figures.session_reads, misses + figures.session_misses)
+    return counts
+
+
+def _load_average() -> str:
+    return f"load of the machine before the run: {os.getloadavg()[0]:.1f}"

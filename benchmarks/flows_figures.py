@@ -1,0 +1,197 @@
+"""(pure) Figures of one run of the ETH experiment, out of what the application noted.
+
+    response      in open loop from when the tweet was due to its acknowledgement, in closed loop from when it was
+                  begun; a tweet that was never acknowledged counts with the time it had waited
+    propagation   from the acknowledgement to the last follower's timeline, of the tweets that were probed
+    rate          acknowledged tweets over the time until all of them were spread; where the application writes
+                  everything, those acknowledged within the load, over the load's time: there the last tweet of a user
+                  with very many followers says nothing of the rate
+
+Knows nothing of processes.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from math import ceil, sqrt
+from statistics import median
+from typing import Final
+
+from benchmarks.flows_plan import Phase, Sent
+
+SHARES: Final = (50.0, 90.0, 95.0, 99.0, 99.9)
+REFERENCE: Final = "sync"
+BACKLOG_S: Final = 0.1  # arrivals of so long may be under way when a burst counts as drained
+
+
+@dataclass(frozen=True, slots=True)
+class FlowRun:
+    """A load, and what was read beside it."""
+
+    variant: str
+    phases: tuple[Phase, ...]
+    sent: Sent
+    drained_ns: int  # when all acknowledged tweets were spread
+    is_drained: bool  # in the time that there was
+    executions: int  # of this run; 0: the application itself wrote everything
+    executed_before: int
+    cpu_s: dict[str, float] = field(default_factory=dict)  # of each part; empty where processes were replaced
+    resident_mb: dict[str, float] = field(default_factory=dict)
+    kills_ns: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FlowRuns:
+    """All runs of one variant under one load."""
+
+    workload: str
+    title: str
+    variant: str
+    runs: tuple[FlowRun, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Times in milliseconds, but for the seconds that are named so."""
+
+    tweets: int  # acknowledged
+    unanswered: int
+    backlog: int  # tweets without acknowledgement when the last phase ended
+    rate: float
+    response_ms: dict[str, float]
+    propagation_ms: dict[str, float]
+    drain_s: float  # after the last acknowledgement
+    is_drained: bool
+    cpu_us: dict[str, float]  # for each tweet, of each part and the application
+    resident_mb: dict[str, float]
+    app_bytes: float  # for each tweet, sent and received by the application
+    executions: float  # for each tweet
+    refusals: dict[str, int]  # by what the store said
+    breaks: int
+    gap_ms: float  # the longest time without an acknowledgement
+    session_reads: int
+    session_misses: int
+    not_arrived: int
+    late_p99_ms: float  # of the application itself
+
+
+def figures_of(flow_run: FlowRun) -> Figures:
+    sent = flow_run.sent
+    tweets = sum(1 for when in sent.acknowledged_ns if when)
+    each = 1 / tweets if tweets else 0.0
+    last = max(sent.acknowledged_ns, default=sent.start_ns)
+    within = tweets - late_answers(flow_run)
+    cpu = {"app": sent.cpu_s, **flow_run.cpu_s} if flow_run.cpu_s else {}
+    late = sorted(us for us, count in sent.late_us.items() for _ in range(count))
+    return Figures(
+        tweets,
+        len(sent.acknowledged_ns) - tweets,
+        len(sent.acknowledged_ns) - within,
+        rate_of(flow_run, tweets if flow_run.executions else within),
+        spread_of(responses_ms(sent)),
+        spread_of(lag / 1e6 for _, lag in sent.propagated),
+        max(0.0, (flow_run.drained_ns - last) / 1e9) if flow_run.executions else 0.0,
+        flow_run.is_drained,
+        {part: cpu_s * each * 1e6 for part, cpu_s in cpu.items()},
+        flow_run.resident_mb,
+        sent.bytes * each,
+        flow_run.executions * each,
+        dict(sent.refusals),
+        sent.breaks,
+        gap_ms(sent),
+        sent.session_reads,
+        sent.session_misses,
+        sent.not_arrived,
+        at_share(late, 99.0) / 1e3 if late else 0.0,
+    )
+
+
+def late_answers(flow_run: FlowRun) -> int:
+    """Tweets that were acknowledged after the last phase."""
+    end = flow_run.sent.start_ns + int(sum(phase.seconds for phase in flow_run.phases) * 1e9)
+    return sum(1 for when in flow_run.sent.acknowledged_ns if when > end)
+
+
+def rate_of(flow_run: FlowRun, tweets: int) -> float:
+    """So many tweets over the load's time, and over the drain after it, where there is one."""
+    end = flow_run.sent.start_ns + int(sum(phase.seconds for phase in flow_run.phases) * 1e9)
+    return tweets / ((max(flow_run.drained_ns, end) if flow_run.executions else end) - flow_run.sent.start_ns) * 1e9
+
+
+def responses_ms(sent: Sent, begin_ns: int = 0, end_ns: int | None = None) -> list[float]:
+    """Responses of the tweets that were due from ``begin_ns`` on and before ``end_ns``."""
+    return [
+        ((acknowledged or sent.end_ns) - due) / 1e6
+        for due, acknowledged in zip(sent.due_ns, sent.acknowledged_ns, strict=True)
+        if due >= begin_ns and (end_ns is None or due < end_ns)
+    ]
+
+
+def spread_of(values: Iterable[float]) -> dict[str, float]:
+    """By name: p50 ... p99.9, max, stddev; empty without values."""
+    ascending = sorted(values)
+    if not ascending:
+        return {}
+    mean = sum(ascending) / len(ascending)
+    deviation = sqrt(sum((value - mean) ** 2 for value in ascending) / len(ascending))
+    return {f"p{share:g}": at_share(ascending, share) for share in SHARES} | {"max": ascending[-1], "stddev": deviation}
+
+
+def at_share(ascending: Sequence[float], share: float) -> float:
+    """Return the percentile of sorted values: the least value that ``share`` % of them do not exceed."""
+    return ascending[max(0, ceil(len(ascending) * share / 100) - 1)]
+
+
+def gap_ms(sent: Sent) -> float:
+    """Return the longest time without an acknowledgement, from the start to the last acknowledgement."""
+    times = [sent.start_ns, *sorted(when for when in sent.acknowledged_ns if when)]
+    return max((after - before for before, after in pairwise(times)), default=0) / 1e6
+
+
+def pauses_ms(flow_run: FlowRun) -> list[float]:
+    """Return the longest time without an acknowledgement after each fault, until the next one."""
+    times = sorted(when for when in flow_run.sent.acknowledged_ns if when)
+    ends = [bisect_right(times, kill) for kill in flow_run.kills_ns] + [len(times)]
+    return [
+        max(after - before for before, after in pairwise([kill, *times[begin:end]])) / 1e6
+        for kill, begin, end in zip(flow_run.kills_ns, ends, ends[1:], strict=False)
+        if end > begin
+    ]
+
+
+def phases_ms(flow_run: FlowRun) -> list[dict[str, float]]:
+    """Responses of each phase."""
+    found, begin = [], flow_run.sent.start_ns
+    for phase in flow_run.phases:
+        end = begin + int(phase.seconds * 1e9)
+        found.append(spread_of(responses_ms(flow_run.sent, begin, end)))
+        begin = end
+    return found
+
+
+def drained_after_s(flow_run: FlowRun) -> float | None:
+    """How long after the second phase, the burst, nothing was left to do but what arrives anyway; None: never.
+
+    Done are tweets that somebody began to spread, or, where the application writes everything, acknowledged ones.
+    """
+    sent = flow_run.sent
+    ends = sent.start_ns + int((flow_run.phases[0].seconds + flow_run.phases[1].seconds) * 1e9)
+    acknowledged = sorted(when for when in sent.acknowledged_ns if when)
+    slack = BACKLOG_S * (flow_run.phases[2].rate or 0.0)
+    for when, executed in sent.samples:
+        done = bisect_right(acknowledged, when)
+        if flow_run.executions:
+            done = min(done, executed - flow_run.executed_before)
+        if when >= ends and bisect_right(sent.due_ns, when) - done <= slack:
+            return (when - ends) / 1e9
+    return None
+
+
+def saturation_of(found: Sequence[FlowRuns]) -> float:
+    """The reference's rate in W1, the median of its rounds; of the first variant where the reference is not there."""
+    by_variant = {one.variant: one for one in found}
+    one = by_variant.get(REFERENCE, found[0])
+    return median(figures_of(flow_run).rate for flow_run in one.runs)

@@ -1,0 +1,83 @@
+"""(pure) What became of the tweets: every acknowledged one in the author's timeline and in every follower's.
+
+The cells that must be there follow from the tweets' numbers (``flows_plan``); those that are there come in row by row.
+
+    missing   cells that an acknowledged tweet lacks: there must be none
+    strange   cells of tweets that were never sent, or at users who do not follow the author: there must be none
+    torn      tweets without acknowledgement that some followers have and others lack
+
+Knows nothing of stores.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from benchmarks.flows_plan import IN, OWN, Tweets, tweet_id, user_of
+
+MAX_EXAMPLES: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    tweets: int = 0  # acknowledged
+    copies: int = 0  # cells of followers that these have
+    missing: int = 0
+    strange: int = 0
+    torn: int = 0
+    examples: tuple[str, ...] = ()  # in words, of the first that are wrong
+
+    @property
+    def is_good(self) -> bool:
+        """Torn tweets are none of the oracle's business where the application writes all by itself."""
+        return not self.missing and not self.strange
+
+
+def judged(tweets: Tweets, acknowledged: bytes, timelines: Iterable[tuple[bytes, Iterable[bytes]]]) -> Verdict:
+    """``acknowledged``: by the number of each tweet that was sent, 1 or 0; ``timelines``: row keys with columns."""
+    own, copies = bytearray(len(acknowledged)), array("q", bytes(8 * len(acknowledged)))
+    strange, examples = 0, list[str]()
+    for row, columns in timelines:
+        for column in columns:
+            number, is_own = _named(column, len(acknowledged))
+            if number >= 0 and _belongs(tweets, number, is_own, user_of(row)):
+                if is_own:
+                    own[number] = 1
+                else:
+                    copies[number] += 1
+                continue
+            strange += 1
+            if len(examples) < MAX_EXAMPLES:
+                examples.append(f"row {row!r} has {column!r}")
+    missing = torn = 0
+    for number, is_acknowledged in enumerate(acknowledged):
+        degree = tweets.graph.degree(tweets.author(number))
+        lacks = degree - copies[number]
+        if not is_acknowledged:
+            torn += bool(own[number] or copies[number]) and bool(lacks or not own[number])
+        elif lacks or not own[number]:
+            missing += lacks + (not own[number])
+            if len(examples) < MAX_EXAMPLES:
+                examples.append(f"tweet {number} lacks {lacks} of {degree} followers, own timeline: {own[number]}")
+    sent = sum(acknowledged)
+    copies_acknowledged = sum(
+        count for count, is_acknowledged in zip(copies, acknowledged, strict=True) if is_acknowledged
+    )
+    return Verdict(sent, copies_acknowledged, missing, strange, torn, tuple(examples))
+
+
+def _named(column: bytes, count: int) -> tuple[int, bool]:
+    """Return the number of the tweet in a column, -1 where it is none that was sent; whether it is the author's."""
+    family, _, identity = column.partition(b":")
+    if family not in (OWN, IN) or not identity.isdigit() or int(identity) >= count:
+        return -1, False
+    number = int(identity)
+    return (number if tweet_id(number) == identity else -1), family == OWN
+
+
+def _belongs(tweets: Tweets, number: int, is_own: bool, user: int) -> bool:
+    author = tweets.author(number)
+    return user == author if is_own else user < tweets.graph.users and tweets.graph.follows(user, author)

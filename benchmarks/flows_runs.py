@@ -1,0 +1,247 @@
+"""The workloads of the ETH experiment, over all variants in turn.
+
+    W1   saturating: closed loop; the rate counts until everything is spread
+    W2   open loop at shares of the reference's saturation (``sync``, where it is among the variants)
+    W3   burst: 0.46, 2.0 and 0.46 times that saturation
+    W4   faults, each in a run of its own: kill -9 of each part and of all at once, SIGSTOP of the store;
+         with ``kills``: that many times all at once, within one load
+
+Each run begins with an empty backlog and ends when everything is spread.  W1 and W2 have rounds, there and back over
+the variants (``zigzag_rounds``), and a run of warm-up before the first of each variant.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from multiprocessing import get_context
+from random import Random
+from typing import Any, Final
+
+from benchmarks.flows_app import ALL_ANSWERED, BEGUN, END, serve
+from benchmarks.flows_figures import FlowRun, FlowRuns
+from benchmarks.flows_oracle import Verdict, judged
+from benchmarks.flows_plan import CALM, Load, Phase, Profile, Sent, Tweets, burst, graph_of
+from benchmarks.flows_variants import PARTS, Site, thaw
+from columnar.bench.address import EndpointFailed
+from columnar.bench.measuring import zigzag_rounds
+
+WORKLOADS: Final = ("W1", "W2", "W3", "W4")
+ANSWER_TIMEOUT_S: Final = 60.0  # for answers, and for the drain, after a load
+WARM_UP_SHARE: Final = 0.3  # of a run
+FROZEN_SHARE: Final = 0.2  # of a run: how long SIGSTOP lasts
+CYCLE_S: Final = 4.0  # of the mode with many kills; shorter where runs are short
+MAX_CYCLE_RUNS: Final = 4  # a cycle has so many runs at most
+ALIVE_SHARE: Final = 0.3
+ALL: Final = "all"
+FREEZE: Final = "SIGSTOP"
+
+
+@dataclass(frozen=True, slots=True)
+class FlowsPlan:
+    variants: tuple[str, ...]
+    workloads: tuple[str, ...]
+    profile: Profile
+    seconds: float  # of one run; of the burst in W3
+    rounds: int
+    connections: int
+    shares: tuple[float, ...]  # of the saturation, for W2
+    saturation: float | None  # tweets per second; None: measured
+    kills: int  # 0: each fault once
+    seed: int
+
+
+class ApplicationProcess:
+    def __init__(self, pipe: Any) -> None:
+        """``pipe``: to a process that runs ``flows_app.serve``."""
+        self._pipe = pipe
+
+    def begin(self, load: Load) -> None:
+        """Blocks until the load begins.  EndpointFailed."""
+        self._pipe.send(load)
+        self._await(BEGUN)
+
+    def is_answered(self, wait_s: float) -> bool:
+        """Whether all is answered, or the load has failed, within the time."""
+        return bool(self._pipe.poll(max(0.0, wait_s)))
+
+    def answered(self) -> None:
+        """Wait until all is answered.  EndpointFailed."""
+        self._await(ALL_ANSWERED)
+
+    def end(self) -> Sent:
+        """EndpointFailed."""
+        self._pipe.send(END)
+        sent = self._receive()
+        assert isinstance(sent, Sent), sent
+        return sent
+
+    def _await(self, what: str) -> None:
+        said = self._receive()
+        assert said == what, said
+
+    def _receive(self) -> Any:
+        try:
+            said = self._pipe.recv()
+        except EOFError:
+            raise EndpointFailed("the application's process ended; it says why above") from None
+        if isinstance(said, EndpointFailed):
+            raise said
+        return said
+
+
+@contextmanager
+def application() -> Iterator[ApplicationProcess]:
+    context = get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=serve, args=(theirs,), daemon=True)
+    process.start()
+    theirs.close()
+    try:
+        yield ApplicationProcess(ours)
+    finally:
+        ours.close()
+        process.join(1)
+        process.kill()
+        process.join()
+
+
+Act = Callable[[], None]
+
+
+class Experiment:
+    def __init__(
+        self, plan: FlowsPlan, sites: dict[str, Site], app: ApplicationProcess, began: Callable[[str], None]
+    ) -> None:
+        """``sites``: started and filled; ``began`` is called at each run."""
+        self._plan = plan
+        self._sites = sites
+        self._app = app
+        self._began = began
+        self._acknowledged = {variant: bytearray() for variant in sites}  # by the tweet's number
+        self._warm: set[str] = set()
+
+    # --- workloads ------------------------------------------------------------------------------------
+
+    def saturating(self) -> list[FlowRuns]:
+        return self._rounds("W1", "closed loop", [Phase(self._plan.seconds, None)])
+
+    def at_shares(self, saturation: float) -> list[FlowRuns]:
+        found = []
+        for share in self._plan.shares:
+            title = f"{share:.0%} of {saturation:,.0f}/s"
+            found += self._rounds("W2", title, [Phase(self._plan.seconds, share * saturation)])
+        return found
+
+    def bursting(self, saturation: float) -> list[FlowRuns]:
+        phases = burst(saturation, self._plan.seconds)
+        return self._rounds("W3", f"burst of {self._plan.seconds:g} s", phases, rounds=1)
+
+    def faults(self, saturation: float) -> list[FlowRuns]:
+        plan, found = self._plan, []
+        for variant, site in self._sites.items():
+            if plan.kills:
+                found.append(self._killed_often(site, CALM * saturation))
+                continue
+            parts = PARTS[variant]
+            whole = () if len(parts) == 1 else (ALL,)
+            for fault in (*parts, *whole, FREEZE):
+                phases = (Phase(plan.seconds, CALM * saturation),)
+                faults = [(plan.seconds / 3, self._fault(site, fault))]
+                title = fault if fault == FREEZE else f"kill -9 {fault}"
+                found.append(FlowRuns("W4", title, variant, (self._run_load(site, title, phases, faults),)))
+        return found
+
+    def verdict(self, variant: str) -> Verdict:
+        """Over all tweets of the site's life.  EndpointFailed."""
+        tweets = Tweets(graph_of(self._plan.profile), self._plan.seed)
+        return judged(tweets, bytes(self._acknowledged[variant]), self._sites[variant].timelines())
+
+    # --- runs ------------------------------------------------------------------------------------------
+
+    def _rounds(self, workload: str, title: str, phases: Sequence[Phase], rounds: int | None = None) -> list[FlowRuns]:
+        runs: dict[str, list[FlowRun]] = {variant: [] for variant in self._sites}
+        names = list(self._sites)
+        for _, place in zigzag_rounds(rounds or self._plan.rounds, len(names)):
+            variant = names[place]
+            if variant not in self._warm:
+                self._warm.add(variant)
+                warm_up = (Phase(self._plan.seconds * WARM_UP_SHARE, None),)
+                self._run_load(self._sites[variant], f"{workload}, warm-up", warm_up)
+            runs[variant].append(self._run_load(self._sites[variant], f"{workload}, {title}", tuple(phases)))
+        return [FlowRuns(workload, title, variant, tuple(found)) for variant, found in runs.items()]
+
+    def _run_load(
+        self, site: Site, what: str, phases: tuple[Phase, ...], faults: Sequence[tuple[float, Act]] = ()
+    ) -> FlowRun:
+        """Make a load; ``faults``: what to do so many seconds after its start."""
+        self._began(f"{site.variant}: {what}")
+        os.sync()  # what other variants wrote is on disk before this one's fsyncs are timed
+        acknowledged = self._acknowledged[site.variant]
+        load = Load(
+            site.variant, site.endpoint, site.queue, site.profile, self._plan.seed, len(acknowledged),
+            self._plan.connections, phases, site.executions, ANSWER_TIMEOUT_S,
+        )  # fmt: skip
+        executed, cpu_s = site.executed(), {} if faults else site.cpu_s()
+        self._app.begin(load)
+        kills = self._carry_out(faults)
+        self._app.answered()
+        is_drained, drained = site.drained(ANSWER_TIMEOUT_S), time.perf_counter_ns()
+        used_s = {} if faults else {part: after - cpu_s[part] for part, after in site.cpu_s().items()}
+        sent = self._app.end()
+        acknowledged.extend(map(bool, sent.acknowledged_ns))
+        executions = site.executed() - executed
+        return FlowRun(
+            site.variant, phases, sent, drained, is_drained, executions, executed, used_s, site.resident_mb(), kills
+        )
+
+    def _carry_out(self, faults: Sequence[tuple[float, Act]]) -> tuple[int, ...]:
+        """When each was, in nanoseconds.  Between two of them everything is up for ALIVE_SHARE of a cycle at least."""
+        started, found, earliest = time.monotonic(), list[int](), 0.0
+        for at_s, act in faults:
+            if self._app.is_answered(max(started + at_s, earliest) - time.monotonic()):
+                break  # the load is over
+            found.append(time.perf_counter_ns())
+            act()
+            earliest = time.monotonic() + ALIVE_SHARE * self._cycle_s
+        return tuple(found)
+
+    def _fault(self, site: Site, fault: str) -> Act:
+        if fault == FREEZE:
+            return partial(self._freeze, site)
+        return partial(self._kill, site, PARTS[site.variant] if fault == ALL else (fault,))
+
+    def _kill(self, site: Site, parts: tuple[str, ...]) -> None:
+        site.kill(parts)
+        site.start()
+        site.start_worker()
+
+    def _freeze(self, site: Site) -> None:
+        pid = site.freeze()
+        try:
+            self._app.is_answered(self._plan.seconds * FROZEN_SHARE)
+        finally:
+            thaw(pid)
+
+    @property
+    def _cycle_s(self) -> float:
+        return min(CYCLE_S, MAX_CYCLE_RUNS * self._plan.seconds)
+
+    def _killed_often(self, site: Site, rate: float) -> FlowRuns:
+        """Kill everything in each cycle, at a moment of its middle.
+
+        A load ends before its last kill where restarts take longer than cycles; then another load has the others.
+        """
+        rng, kill, runs = Random(self._plan.seed), self._fault(site, ALL), list[FlowRun]()
+        title, left = f"all killed {self._plan.kills} times", self._plan.kills
+        while left:
+            kills = [(self._cycle_s * (cycle + 0.2 + 0.6 * rng.random()), kill) for cycle in range(left)]
+            runs.append(self._run_load(site, title, (Phase(left * self._cycle_s, rate),), kills))
+            if not runs[-1].kills_ns:
+                raise EndpointFailed(f"a load of {left * self._cycle_s:g} s was over before its first kill")
+            left -= len(runs[-1].kills_ns)
+        return FlowRuns("W4", title, site.variant, tuple(runs))

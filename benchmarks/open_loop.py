@@ -1,0 +1,202 @@
+"""The load generator in open loop: operations arrive at a fixed rate, whatever the answers do.
+
+A process with an epoll loop, as in ``generator``; ``arrivals`` says what is due and keeps the times.
+Between arrivals it sleeps in ``select`` (whose timer has microseconds, where epoll's has milliseconds)
+until ``SPIN_NS`` before the next one and then reads the clock, so as not to be late by a wake-up.
+"""
+
+from __future__ import annotations
+
+import select
+import time
+from array import array
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from random import Random
+from statistics import median
+from typing import Final
+
+from benchmarks.arrivals import Arrivals, poisson
+from columnar.bench.address import Endpoint, EndpointFailed
+from columnar.bench.connections import SILENCE_S, Connection
+from columnar.bench.generator import LoadRun, Outcome, connected, sessions_of
+from columnar.bench.measuring import Generators, Line, Plan, in_rounds
+from columnar.bench.workloads import MORE_CALLS
+
+SPIN_NS: Final = 80_000  # a wake-up by timer is late by so much: 50 us of the kernel's slack, and the switch
+DRAIN_S: Final = 5.0  # after the last arrival: what is not answered then is counted as it stands
+BACKLOG_S: Final = 0.1  # arrivals of so long may wait at the end; more: the rate was not kept
+_SEEDS: Final = 500_000  # seeds of open loop begin here
+_SCHEDULE_SEED: Final = 0x0A11  # its own chance beside that of the calls
+
+
+@dataclass(frozen=True, slots=True)
+class OpenLoadRun:
+    """A run in which so many operations per second arrive."""
+
+    load_run: LoadRun
+    rate: float
+
+
+@dataclass(frozen=True, slots=True)
+class OpenOutcome:
+    """The outcome of a generator's run of open loop."""
+
+    rate: float  # requested
+    latencies_us: Counter[int] = field(default_factory=Counter)  # since the operation was due
+    late_us: Counter[int] = field(default_factory=Counter)  # of the generator itself
+    backlog: int = 0  # due and not begun when the last one arrived
+    unanswered: int = 0  # when the run was given up
+    connections: int = 0
+    wall_s: float = 0.0
+    cpu_s: float = 0.0
+
+    @property
+    def kept(self) -> bool:
+        """Whether the endpoint kept up with the rate."""
+        return not self.unanswered and self.backlog <= max(self.connections, self.rate * BACKLOG_S)
+
+
+def measure_open(
+    endpoints: Sequence[Endpoint],
+    plan: Plan,
+    pool: Generators,
+    began: Callable[[str], None],
+    line: Line,
+    number: int,
+    share: float,
+) -> tuple[list[OpenOutcome], ...]:
+    """Measure a line of closed loop, the ``number``-th, in open loop; return the outcomes of each endpoint.
+
+    The rate is a share of what the endpoint itself answered in closed loop: each endpoint is as busy as the other,
+    whatever its speed.  EndpointFailed.
+    """
+
+    def run_load(endpoint: Endpoint, rate: float, seed: int) -> OpenOutcome:
+        load_runs = pool.load_runs(endpoint, line.workload, line.connections, plan, seed + _SEEDS)
+        open_runs = [OpenLoadRun(one, rate * one.connections / line.connections) for one in load_runs]
+        return summed_open(pool.run_each(run_open, open_runs))
+
+    rates = [share * rate_of(outcomes) for outcomes in line.outcomes]
+    loads = [partial(run_load, endpoint, rate) for endpoint, rate in zip(endpoints, rates, strict=True)]
+    title = f"{line.workload.name}, open at {line.connections}"
+    return in_rounds(endpoints, plan.rounds, number, title, began, loads)
+
+
+def rate_of(outcomes: Sequence[Outcome]) -> float:
+    """Return the operations per second, the median of the rounds."""
+    return median(outcome.calls / outcome.wall_s for outcome in outcomes)
+
+
+def run_open(open_run: OpenLoadRun) -> OpenOutcome:
+    """Drive one run in this process; EndpointFailed."""
+    load_run = open_run.load_run
+    due = poisson(Random(load_run.seed ^ _SCHEDULE_SEED), open_run.rate, load_run.warm_up_s + load_run.duration_s)
+    sessions = sessions_of(load_run)
+    # The epoll comes first: ``select`` takes descriptors under 1,024 only.
+    with select.epoll() as epoll, connected(load_run.endpoint, sessions) as lines:
+        return _Loop(epoll, lines, due, open_run).drive()
+
+
+def summed_open(outcomes: list[OpenOutcome]) -> OpenOutcome:
+    """Generators that ran side by side, as one."""
+    latencies: Counter[int] = Counter()
+    late: Counter[int] = Counter()
+    for outcome in outcomes:
+        latencies.update(outcome.latencies_us)
+        late.update(outcome.late_us)
+    return OpenOutcome(
+        sum(o.rate for o in outcomes),
+        latencies,
+        late,
+        sum(o.backlog for o in outcomes),
+        sum(o.unanswered for o in outcomes),
+        sum(o.connections for o in outcomes),
+        max(o.wall_s for o in outcomes),
+        sum(o.cpu_s for o in outcomes),
+    )
+
+
+class _Loop:
+    """A run: the connections and what each sends next."""
+
+    def __init__(
+        self, epoll: select.epoll, lines: list[Connection], offsets_ns: array[int], open_run: OpenLoadRun
+    ) -> None:
+        self._by_fd = {line.sock.fileno(): line for line in lines}
+        self._next = {line: line.session.first() for line in lines}
+        self._epoll = epoll
+        started = time.perf_counter_ns()
+        warm_up_ns = int(open_run.load_run.warm_up_s * 1e9)
+        due = array("q", (started + offset for offset in offsets_ns))
+        self._arrivals = Arrivals(due, lines, started + warm_up_ns)
+        self._until_ns = started + warm_up_ns + int(open_run.load_run.duration_s * 1e9)
+        self._rate = open_run.rate
+
+    def drive(self) -> OpenOutcome:
+        started, cpu = time.perf_counter_ns(), time.process_time()
+        for fd in self._by_fd:
+            self._epoll.register(fd, select.EPOLLIN)
+        self._until(self._until_ns)
+        backlog = self._arrivals.waiting(self._until_ns)
+        self._until(self._until_ns + int(DRAIN_S * 1e9))
+        unanswered = self._arrivals.give_up(time.perf_counter_ns())
+        return OpenOutcome(
+            self._rate,
+            Counter(taken // 1_000 for taken in self._arrivals.latencies_ns),
+            Counter(late // 1_000 for late in self._arrivals.late_ns),
+            backlog,
+            unanswered,
+            len(self._by_fd),
+            (time.perf_counter_ns() - started) / 1e9,
+            time.process_time() - cpu,
+        )
+
+    def _until(self, until_ns: int) -> None:
+        """Begin what is due and take answers until then, or until all is answered."""
+        clock = time.perf_counter_ns
+        heard_ns = clock()
+        while (now := clock()) < until_ns and not self._arrivals.done():
+            self._begin_due(now)
+            now = clock()
+            events = self._wait(now, min(until_ns, now + int(SILENCE_S * 1e9)))
+            if events or not self._arrivals.in_flight_count():
+                heard_ns = now
+            elif now - heard_ns > SILENCE_S * 1e9:
+                raise EndpointFailed(f"no answer within {SILENCE_S:.0f} s")
+            for fd, event in events:
+                self._heard(fd, event)
+                self._begin_due(clock())  # many answers at once make no arrival late
+
+    def _wait(self, now: int, until_ns: int) -> list[tuple[int, int]]:
+        """Answers, as soon as there are any; none, shortly before the next call is due."""
+        wait_ns = self._arrivals.wait_ns(now)
+        sleep_ns = (until_ns - now if wait_ns is None else min(wait_ns, until_ns - now)) - SPIN_NS
+        if sleep_ns > 0:
+            select.select([self._epoll], [], [], sleep_ns / 1e9)
+        return self._epoll.poll(0)
+
+    def _begin_due(self, now: int) -> None:
+        while (line := self._arrivals.begin(now)) is not None:
+            self._send(line)
+            now = time.perf_counter_ns()
+
+    def _send(self, line: Connection) -> None:
+        if not line.send(self._next[line]):
+            self._epoll.modify(line.sock.fileno(), select.EPOLLOUT)
+
+    def _heard(self, fd: int, event: int) -> None:
+        line = self._by_fd[fd]
+        if event & select.EPOLLOUT:
+            if line.send_on():
+                self._epoll.modify(fd, select.EPOLLIN)
+            return
+        reply = line.receive()
+        if reply is None:
+            return
+        now = time.perf_counter_ns()
+        self._next[line], worth = line.session.answered(reply)
+        if worth == MORE_CALLS or self._arrivals.answered(line, now):
+            self._send(line)
