@@ -93,7 +93,7 @@ class Region:
         self.store = store
         self.log = log
         self.log_policy: LogPolicy | None = None
-        self.is_open = True  # False for ever once its server has released it (``hosting_state``)
+        self.is_open = True  # False for ever once its server has released it (``region_state``)
         self.is_ours: Callable[[], bool] = lambda: True  # the lease; a cluster replaces it (D10)
         self.on_durable: Callable[[Region], None] | None = None
         self.refuses_writes = False  # a trigger still needs as much of the change log as its bound allows

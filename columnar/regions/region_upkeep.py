@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from columnar.errors import ColumnarError, RegionTooBusy
 from columnar.model.schema import Table
-from columnar.regions.life.hosting_state import State
+from columnar.regions.life.region_state import State
 from columnar.regions.life.retry import retry_until_ready
 from columnar.regions.region import Region
 from columnar.regions.spaces import untuned

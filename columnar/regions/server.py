@@ -2,7 +2,7 @@
 
 A quiet region that was not used lately is closed over ``limits.OPEN_REGIONS`` (design D1).  A region whose disk
 refused an fsync is closed and opened again from its data on disk; its writers got "outcome unknown" (house rule 5).
-``hosting_state`` decides on the states of a region, and ``hosting`` carries the decisions out.  A region is opened with
+``region_state`` decides on the states of a region, and ``hosting`` carries the decisions out.  A region is opened with
 the current schema only, and follows every later schema before it serves.
 
 Owned by one event loop; only the methods that close regions wait.
@@ -25,8 +25,8 @@ from columnar.model.schema import Table
 from columnar.regions.hooks import ChangeListener, LogPolicy, NoListener
 from columnar.regions.life import read_only_regions
 from columnar.regions.life.hosting import Hosting
-from columnar.regions.life.hosting_state import Event, State
 from columnar.regions.life.read_only_regions import WriteFault
+from columnar.regions.life.region_state import Event, State
 from columnar.regions.life.retry import retry_until_ready
 from columnar.regions.life.surplus import to_close
 from columnar.regions.read.reply_memory import ReplyMemoryBudget
@@ -63,12 +63,7 @@ class RegionServer:
         self.clock = clock
         self.reply_memory = ReplyMemoryBudget(GATHERED_BYTES, STEP_BYTES)
         self.folders = RegionFolders(regions_folder, engine)
-        self.hosting = Hosting(engine, self.folders, committer, clock, epoch)
-        self.hosting.schema_of = self._schema_of
-        self.hosting.on_opened = self._opened
-        self.hosting.on_unserved = self._unserved
-        self.hosting.on_write_fault = self._retry_later
-        self.hosting.on_closing = lambda region: self.listener.region_closing(region)
+        self.hosting = Hosting(engine, self.folders, committer, clock, epoch, self)
         self.upkeep = RegionUpkeep(self)
         self.async_writes = AsyncWrites(self.hosting)
         self._open: OrderedDict[int, Region] = self.hosting.serving  # by region id, least used first
@@ -117,7 +112,7 @@ class RegionServer:
             return last
         region = self._open.get(info.region_id)
         if region is None:
-            self._schema_of(info)
+            self.schema_of(info)
             raise self.hosting.want(info)
         if self._awaited:
             self._awaited.pop(info.region_id, None)
@@ -131,19 +126,19 @@ class RegionServer:
         """Wait for ``open_region``.  The region is open as long as the caller does not wait again."""
         return await retry_until_ready(partial(self.open_region, served, info))
 
-    def _schema_of(self, info: RegionInfo) -> Table:
+    def schema_of(self, info: RegionInfo) -> Table:
         """Return the current schema: a region opened by the older one of a waiting caller would drop newer families."""
         current = self.tables.named(info.table)
         if current is None or not self.tables.serves(info):
             raise NotServingRegion(f"region {info.encoded} of {info.table} was split, merged or dropped; ask again")
         return current.schema
 
-    def _opened(self, region: Region) -> None:
+    def region_opened(self, region: Region) -> None:
         region.log_policy = self._policies.get(region.info.table)
         region.on_durable = self._changes_durable
         self._close_surplus()
         if self.hosting.state_of(region) is State.READ_ONLY:
-            self._retry_later()
+            self.write_failed()
             return
         if self.hosting.read_only.faults:
             asyncio.get_running_loop().call_soon(self._open_faulty)
@@ -234,7 +229,7 @@ class RegionServer:
         """Close a quiet region; the next request opens it again."""
         self.hosting.report_event(region, Event.EVICTED)
 
-    def _retry_later(self) -> None:
+    def write_failed(self) -> None:
         """Plan to open read-only regions for writing again, if the disk takes writes by then."""
         self._retry.after(read_only_regions.RETRY_S)
 
@@ -244,7 +239,7 @@ class RegionServer:
                 self._retry_one(region)
             except Exception as fault:  # noqa: BLE001 - it would be for readers only for ever
                 FAULTS.met(READ_ONLY_LOOP, fault)
-                self._retry_later()
+                self.write_failed()
         self._open_faulty()
 
     def _open_faulty(self) -> None:
@@ -255,7 +250,7 @@ class RegionServer:
         if closed is not None and served is not None:
             with suppress(ColumnarError):  # RegionUnavailable: it is being opened
                 self.open_region(served, closed)
-            self._retry_later()
+            self.write_failed()
 
     def write_faults(self) -> list[WriteFault]:
         """Return the faults of regions that this server owns and that cannot be written."""
@@ -272,11 +267,14 @@ class RegionServer:
             self.evict(region)
             self.open_for_consumers(region)
         else:
-            self._retry_later()
+            self.write_failed()
 
-    def _unserved(self, region: Region) -> None:
+    def region_unserved(self, region: Region) -> None:
         if self._last_used is region:
             self._last_used = None
+
+    def region_closing(self, region: Region) -> None:
+        self.listener.region_closing(region)
 
     def _changes_durable(self, region: Region) -> None:
         self.listener.changes_durable(region)

@@ -126,6 +126,8 @@ class ClusterServer:
             self.stores.clock.observe(self._config.clock_ms)
             self.serving = Serving(config, self.stores, None, slot_of_server(self.local_server))
             self.region_assigner = RegionAssigner(self.local_server, self.serving.server, self.stores)
+            self.serving.server.hosting.ownership_at = self.region_assigner.ownership_at
+            self.serving.server.hosting.on_settled = self.region_assigner.settled
             self.serving.server.hosting.on_opening = self.stores.opening_notes.begins
             self.serving.server.hosting.on_ended = self.stores.opening_notes.ends
             self.routes = Routes()
@@ -290,7 +292,7 @@ class ClusterServer:
         if not hello.leader_epoch:
             return f"{hello.server} is no master"
         return obstacle(
-            hello, self._config.cluster_id, max(self._config.leader_epoch, self.region_assigner.assigned_regions.leader)
+            hello, self._config.cluster_id, max(self._config.leader_epoch, self.serving.server.hosting.state.leader)
         )
 
     def _link_ended(self, link: PeerLink) -> None:

@@ -33,7 +33,7 @@ from columnar.flows.governor import Governor
 from columnar.model.mutation import RowMutation
 from columnar.model.view_definition import from_json
 from columnar.operations.access import TableAccess
-from columnar.regions.life.hosting_state import State
+from columnar.regions.life.region_state import State
 from columnar.regions.life.retry import retry_until_ready
 from columnar.regions.log.change_record import ChangeRecord
 from columnar.regions.read.row_reader import fetch_row

@@ -6,17 +6,8 @@ import random
 
 import pytest
 
-from columnar.regions.life.hosting_state import (
-    HAS_STORE,
-    REFUSING,
-    SERVING,
-    WAITING,
-    Do,
-    Event,
-    HostingState,
-    OutOfPlace,
-    State,
-)
+from columnar.regions.life.hosting_state import HostingState
+from columnar.regions.life.region_state import HAS_STORE, REFUSING, SERVING, WAITING, Do, Event, OutOfPlace, State
 from tests.support.seeds import seed
 
 REGIONS = 4
@@ -180,7 +171,7 @@ def test_a_server_that_stops_opens_nothing_more() -> None:
     hosting.stop()
     with pytest.raises(OutOfPlace):
         hosting.apply_event(2, Event.WANTED)
-    assert hosting.apply_event(1, Event.LEAVES) == (Do.PAUSE_WRITES, Do.SYNC)
+    assert hosting.apply_event(1, Event.LEAVES) == (Do.PAUSE_WRITES,)
 
 
 def test_what_comes_too_late_changes_nothing() -> None:

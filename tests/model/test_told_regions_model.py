@@ -11,20 +11,24 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from columnar.model.owner import Incarnation, Owner, OwnershipPeriod
-from columnar.regions.life.hosting_state import HAS_STORE, SERVING, Do, Event, HostingState, OutOfPlace, State
-from columnar.regions.life.region_assignment_state import (
-    AssignedRegions,
+from columnar.regions.life.hosting_state import HostingState
+from columnar.regions.life.region_state import (
+    HAS_STORE,
+    SERVING,
     AssignmentOutput,
-    BringIn,
     CallOff,
+    Do,
+    Event,
     Leave,
     MayServe,
+    OutOfPlace,
     RaiseEpoch,
+    Recover,
     Refuse,
     ReportClosed,
     ReportFailed,
     ReportOpened,
-    Stage,
+    State,
     Why,
 )
 from tests.support.seeds import seed
@@ -43,8 +47,9 @@ class Model:
     closed: int = 0  # the highest that was reported closed, or failed
     opened: int = 0  # the highest that was reported open
     waiting: Counter[tuple[str, int]] = field(default_factory=Counter)  # asks: kind, epoch
-    to_bring_in: BringIn | None = None
+    to_recover: Recover | None = None
     to_leave: Leave | None = None
+    may_serve: set[int] = field(default_factory=set)  # epochs of rows that named no log
     is_complete: bool = True  # the store has what the logs behind have
     lacks_own: bool = False  # this server's log has what the store lacks, and no row says otherwise
     store_epoch: int = 0  # of the open store
@@ -54,7 +59,6 @@ class World:
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
         self.hosting = HostingState(None)
-        self.told = AssignedRegions(HERE, self.hosting)
         self.models = [Model() for _ in range(REGIONS)]
         self.leader = 1
         self.seen: Counter[str] = Counter()
@@ -68,22 +72,25 @@ class World:
         if rng.random() < 0.05:
             self.leader += 1
         leader = self.leader if rng.random() < 0.95 else self.leader - 1
-        self.told.leader = max(self.told.leader, self.leader)
+        self.hosting.leader = max(self.hosting.leader, self.leader)
         is_new = epoch > model.epoch
         model.epoch = max(epoch, model.epoch) if leader == self.leader else model.epoch
         model.waiting["close" if kind == "close" else "open", epoch] += 1
         if kind == "close":
-            self.carry_out(region, self.told.on_close_region(region, epoch, leader))
+            self.carry_out(region, self.hosting.on_close_region(region, epoch, leader))
             return
         behind = (OwnershipPeriod(HERE, epoch - 1),) if model.lacks_own or kind == "renumber" else ()
         if epoch > 2 and rng.random() < 0.5:
             behind = (OwnershipPeriod(OTHER, epoch - 2), *behind)
-        told = self.told.on_open_region if kind == "open" else self.told.on_renumber_region
-        if kind == "open" and rng.random() < 0.2:
-            self.told.doubt(region, epoch)
         if is_new and leader == self.leader and not self.hosting.owns(region):
             model.is_complete = model.is_complete and not behind
-        self.carry_out(region, told(region, Owner(HERE, epoch, unreplayed_logs=behind), leader))
+        owner = Owner(HERE, epoch, unreplayed_logs=behind)
+        model.may_serve |= set() if behind else {epoch}
+        if kind == "open":
+            doing = self.hosting.on_open_region(region, owner, leader, is_doubted=rng.random() < 0.2)
+        else:
+            doing = self.hosting.on_renumber_region(region, owner, leader)
+        self.carry_out(region, doing)
 
     # --- the shell -----------------------------------------------------------------------------------
 
@@ -92,20 +99,20 @@ class World:
         for do in doing:
             self.seen[type(do).__name__] += 1
             assert do.region == region
-            if isinstance(do, BringIn):
-                assert model.to_bring_in is None
-                self.may_begin(model, do.owner)
+            if isinstance(do, Recover):
+                assert model.to_recover is None
+                self.may_begin(model, do.epoch)
                 self.hosting.apply_event(region, Event.WANTED)
-                model.to_bring_in, model.is_complete = do, False
+                model.to_recover, model.is_complete = do, False
             elif isinstance(do, CallOff):
-                assert model.to_bring_in is not None, "its opening was not reported yet"
+                assert model.to_recover is not None, "its opening was not reported yet"
                 if self.rng.random() < 0.5:  # it has not begun
-                    model.to_bring_in = None
+                    model.to_recover = None
                     self.hosting.apply_event(region, Event.NOT_OPENED)
-                    self.carry_out(region, self.told.not_opened(region, do.epoch, "called off", is_damaged=False))
+                    self.carry_out(region, self.hosting.on_not_recovered(region, do.epoch))
             elif isinstance(do, MayServe):
-                self.may_begin(model, do.owner)
-                assert not do.owner.unreplayed_logs, "T2"
+                self.may_begin(model, do.epoch)
+                assert do.epoch in model.may_serve, "T2"
                 model.is_complete = True
             elif isinstance(do, RaiseEpoch):
                 assert do.epoch > max(model.closed, model.opened), "T1"
@@ -116,9 +123,9 @@ class World:
             else:
                 self.report(region, model, do)
 
-    def may_begin(self, model: Model, owner: Owner) -> None:
-        assert owner.epoch > model.closed, "T1"
-        assert owner.epoch > model.opened, "T1"
+    def may_begin(self, model: Model, epoch: int) -> None:
+        assert epoch > model.closed, "T1"
+        assert epoch > model.opened, "T1"
         assert model.to_leave is None, "C2"
 
     def report(self, region: int, model: Model, do: AssignmentOutput) -> None:
@@ -149,15 +156,15 @@ class World:
     def report_something(self) -> None:
         region = self.rng.randrange(REGIONS)
         model = self.models[region]
-        if model.to_bring_in is not None:
-            do, model.to_bring_in = model.to_bring_in, None
+        if model.to_recover is not None:
+            do, model.to_recover = model.to_recover, None
             if self.rng.random() < 0.7:
                 self.hosting.apply_event(region, Event.OPENED)
-                model.is_complete, model.lacks_own, model.store_epoch = True, False, do.owner.epoch
-                self.carry_out(region, self.told.opened(region, do.owner.epoch))
+                model.is_complete, model.lacks_own, model.store_epoch = True, False, do.epoch
+                self.carry_out(region, self.hosting.on_recovered(region, do.epoch))
             else:
                 self.hosting.apply_event(region, Event.NOT_OPENED)
-                self.carry_out(region, self.told.not_opened(region, do.owner.epoch, "no", is_damaged=False))
+                self.carry_out(region, self.hosting.on_not_recovered(region, do.epoch))
         elif model.to_leave is not None:
             self.leave(region, model)
 
@@ -173,7 +180,7 @@ class World:
             assert model.to_leave is not None
             do, model.to_leave = model.to_leave, None
             model.lacks_own = model.lacks_own or self.rng.random() < 0.2
-            self.carry_out(region, self.told.closed(region, do.epoch, has_unreplayed_log=model.lacks_own))
+            self.carry_out(region, self.hosting.on_closed(region, do.epoch, has_unreplayed_log=model.lacks_own))
 
     def request(self) -> None:
         """The store of a region that may be served opens, closes and breaks by itself."""
@@ -181,7 +188,7 @@ class World:
         model, before = self.models[region], self.hosting.state(region)
         events = (Event.WANTED, Event.OPENED, Event.NOT_OPENED, Event.EVICTED, Event.FSYNC_FAILED, Event.STORE_CLOSED)
         event = self.rng.choice(events)
-        if model.to_bring_in is not None or (event is Event.STORE_CLOSED and before is not State.BROKEN):
+        if model.to_recover is not None or (event is Event.STORE_CLOSED and before is not State.BROKEN):
             return
         try:
             doing = self.hosting.apply_event(region, event)
@@ -195,14 +202,14 @@ class World:
             model.store_epoch = epoch
 
     def check(self) -> None:
-        self.told.check()
+        self.hosting.check()
         for region, model in enumerate(self.models):
             if self.hosting.state(region) in HAS_STORE and self.hosting.owns(region):
                 assert model.store_epoch == self.hosting.epoch_of(region)
             if self.hosting.state(region) in SERVING:
                 assert model.closed < self.hosting.epoch_of(region), "C2"
-            epochs = self.told.epochs_of(region)
-            assert not epochs or epochs[-1] > model.closed or self.told.stage_of(region) is Stage.LEAVING
+            epochs = self.hosting.find(region).epochs
+            assert not epochs or epochs[-1] > model.closed or self.hosting.find(region).is_leaving
 
     def step(self) -> None:
         chance = self.rng.random()
@@ -227,7 +234,7 @@ def test_whatever_is_told_a_region_is_served_only_by_right() -> None:
             assert not model.waiting, f"T3: {model.waiting}"
         seen += world.seen
     forms = {
-        "BringIn",
+        "Recover",
         "CallOff",
         "MayServe",
         "RaiseEpoch",
@@ -243,140 +250,139 @@ def test_whatever_is_told_a_region_is_served_only_by_right() -> None:
 # --- single ways -------------------------------------------------------------------------------------
 
 
-def served(epoch: int = 8) -> tuple[AssignedRegions, HostingState]:
+def served(epoch: int = 8) -> HostingState:
     hosting = HostingState(None)
-    told = AssignedRegions(HERE, hosting)
-    assert told.on_open_region(1, Owner(HERE, epoch), 1)[-1] == ReportOpened(1, epoch)
-    return told, hosting
+    assert hosting.on_open_region(1, Owner(HERE, epoch), 1)[-1] == ReportOpened(1, epoch)
+    return hosting
 
 
 def test_a_region_that_nobody_named_is_not_opened() -> None:
-    told, hosting = served()
+    hosting = served()
     assert hosting.owns(1)
     assert not hosting.owns(2)
-    told.on_close_region(1, 8, 1)
+    hosting.on_close_region(1, 8, 1)
     assert not hosting.owns(1), "what leaves is not opened any more"
 
 
 def test_a_close_of_what_was_never_had_is_remembered() -> None:
-    told, _ = served()
-    assert told.on_close_region(2, 5, 1) == (ReportClosed(2, 5, has_unreplayed_log=False),)
-    assert told.on_open_region(2, Owner(HERE, 5), 1) == (Refuse(2, 5, Why.GIVEN_UP),)
-    assert told.on_open_region(2, Owner(HERE, 6), 1)[-1] == ReportOpened(2, 6)
+    hosting = served()
+    assert hosting.on_close_region(2, 5, 1) == (ReportClosed(2, 5, has_unreplayed_log=False),)
+    assert hosting.on_open_region(2, Owner(HERE, 5), 1) == (Refuse(2, 5, Why.GIVEN_UP),)
+    assert hosting.on_open_region(2, Owner(HERE, 6), 1)[-1] == ReportOpened(2, 6)
 
 
 def test_a_log_that_is_behind_stays_so_until_it_is_brought_in() -> None:
     """Told to close what it never had at 9: its log of 8 is behind all the same, and a denial would lose it."""
-    told, hosting = served()
-    told.on_close_region(1, 8, 1)
-    assert told.closed(1, 8, has_unreplayed_log=True) == (ReportClosed(1, 8, has_unreplayed_log=True),)
-    assert told.on_close_region(1, 9, 1) == (ReportClosed(1, 9, has_unreplayed_log=True),)
+    hosting = served()
+    hosting.on_close_region(1, 8, 1)
+    assert hosting.on_closed(1, 8, has_unreplayed_log=True) == (ReportClosed(1, 8, has_unreplayed_log=True),)
+    assert hosting.on_close_region(1, 9, 1) == (ReportClosed(1, 9, has_unreplayed_log=True),)
     row = Owner(HERE, 10, unreplayed_logs=(OwnershipPeriod(HERE, 8), OwnershipPeriod(HERE, 9)))
-    assert told.on_open_region(1, row, 1) == (BringIn(1, row),)
+    assert hosting.on_open_region(1, row, 1) == (Recover(1, 10, row.unreplayed_logs),)
     hosting.apply_event(1, Event.WANTED)
     hosting.apply_event(1, Event.NOT_OPENED)
-    told.not_opened(1, 10, "no", is_damaged=False)
-    assert told.on_close_region(1, 11, 1) == (ReportClosed(1, 11, has_unreplayed_log=True),)
-    assert told.on_open_region(1, Owner(HERE, 12), 1)[-1] == ReportOpened(1, 12), "another server had brought it in"
-    told.on_close_region(1, 12, 1)
-    assert told.closed(1, 12, has_unreplayed_log=False)[-1] == ReportClosed(1, 12, has_unreplayed_log=False)
+    hosting.on_not_recovered(1, 10)
+    assert hosting.on_close_region(1, 11, 1) == (ReportClosed(1, 11, has_unreplayed_log=True),)
+    assert hosting.on_open_region(1, Owner(HERE, 12), 1)[-1] == ReportOpened(1, 12), "another server had brought it in"
+    hosting.on_close_region(1, 12, 1)
+    assert hosting.on_closed(1, 12, has_unreplayed_log=False)[-1] == ReportClosed(1, 12, has_unreplayed_log=False)
 
 
 def test_a_move_that_is_called_off_raises_the_epoch_in_place() -> None:
-    told, hosting = served()
+    hosting = served()
     row = Owner(HERE, 10, unreplayed_logs=(OwnershipPeriod(HERE, 8),))
-    assert told.on_renumber_region(1, row, 1) == (RaiseEpoch(1, 10), ReportOpened(1, 10))
-    assert told.on_renumber_region(1, row, 1) == (ReportOpened(1, 10),)
+    assert hosting.on_renumber_region(1, row, 1) == (RaiseEpoch(1, 10), ReportOpened(1, 10))
+    assert hosting.on_renumber_region(1, row, 1) == (ReportOpened(1, 10),)
     assert hosting.epoch_of(1) == 10
-    assert list(told.epochs_of(1)) == [8, 9, 10], "a store that fails gets its records of both epochs"
-    assert told.on_close_region(1, 8, 1) == (ReportClosed(1, 8, has_unreplayed_log=True),), (
+    assert list(hosting.find(1).epochs) == [8, 9, 10], "a store that fails gets its records of both epochs"
+    assert hosting.on_close_region(1, 8, 1) == (ReportClosed(1, 8, has_unreplayed_log=True),), (
         "writes of 8 may stand in the log alone"
     )
 
 
 def test_a_move_that_is_called_off_too_late_opens_what_has_closed() -> None:
-    told, hosting = served()
-    assert told.on_close_region(1, 8, 1) == (Leave(1, 8),)
+    hosting = served()
+    assert hosting.on_close_region(1, 8, 1) == (Leave(1, 8),)
     row = Owner(HERE, 10, unreplayed_logs=(OwnershipPeriod(HERE, 8),))
-    assert told.on_renumber_region(1, row, 1) == ()
-    assert told.closed(1, 8, has_unreplayed_log=False) == (
+    assert hosting.on_renumber_region(1, row, 1) == ()
+    assert hosting.on_closed(1, 8, has_unreplayed_log=False) == (
         ReportClosed(1, 8, has_unreplayed_log=False),
-        BringIn(1, row),
+        Recover(1, 10, row.unreplayed_logs),
     )
     hosting.apply_event(1, Event.WANTED)
     hosting.apply_event(1, Event.OPENED)
-    assert told.opened(1, 10) == (ReportOpened(1, 10),)
-    assert list(told.epochs_of(1)) == [10], "its records of 8 do not come again"
+    assert hosting.on_recovered(1, 10) == (ReportOpened(1, 10),)
+    assert list(hosting.find(1).epochs) == [10], "its records of 8 do not come again"
 
 
 def test_a_close_above_the_epoch_at_which_it_is_had_answers_when_it_has_left() -> None:
     """The renumbering to 10 never came here."""
-    told, _ = served()
-    assert told.on_close_region(1, 10, 1) == (Leave(1, 8),)
-    assert told.on_open_region(1, Owner(HERE, 10), 1) == (Refuse(1, 10, Why.GIVEN_UP),)
-    assert told.closed(1, 8, has_unreplayed_log=False) == (ReportClosed(1, 10, has_unreplayed_log=False),)
-    assert told.on_open_region(1, Owner(HERE, 9), 1) == (Refuse(1, 9, Why.GIVEN_UP),)
+    hosting = served()
+    assert hosting.on_close_region(1, 10, 1) == (Leave(1, 8),)
+    assert hosting.on_open_region(1, Owner(HERE, 10), 1) == (Refuse(1, 10, Why.GIVEN_UP),)
+    assert hosting.on_closed(1, 8, has_unreplayed_log=False) == (ReportClosed(1, 10, has_unreplayed_log=False),)
+    assert hosting.on_open_region(1, Owner(HERE, 9), 1) == (Refuse(1, 9, Why.GIVEN_UP),)
 
 
 def test_a_close_while_it_is_brought_in_calls_the_opening_off() -> None:
-    told, hosting = served()
+    hosting = served()
     row = Owner(HERE, 4, unreplayed_logs=(OwnershipPeriod(OTHER, 3),))
-    assert told.on_open_region(2, row, 1) == (BringIn(2, row),)
+    assert hosting.on_open_region(2, row, 1) == (Recover(2, 4, row.unreplayed_logs),)
     hosting.apply_event(2, Event.WANTED)
-    assert told.on_close_region(2, 4, 1) == (Refuse(2, 4, Why.GIVEN_UP), CallOff(2, 4))
+    assert hosting.on_close_region(2, 4, 1) == (Refuse(2, 4, Why.GIVEN_UP), CallOff(2, 4))
     hosting.apply_event(2, Event.NOT_OPENED)
-    assert told.not_opened(2, 4, "called off", is_damaged=False) == (ReportClosed(2, 4, has_unreplayed_log=False),)
+    assert hosting.on_not_recovered(2, 4) == (ReportClosed(2, 4, has_unreplayed_log=False),)
 
 
 def test_a_close_while_it_is_brought_in_waits_for_an_opening_that_has_begun() -> None:
-    told, hosting = served()
+    hosting = served()
     row = Owner(HERE, 4, unreplayed_logs=(OwnershipPeriod(OTHER, 3),))
-    assert told.on_open_region(2, row, 1) == (BringIn(2, row),)
+    assert hosting.on_open_region(2, row, 1) == (Recover(2, 4, row.unreplayed_logs),)
     hosting.apply_event(2, Event.WANTED)
-    assert told.on_close_region(2, 4, 1) == (Refuse(2, 4, Why.GIVEN_UP), CallOff(2, 4))
+    assert hosting.on_close_region(2, 4, 1) == (Refuse(2, 4, Why.GIVEN_UP), CallOff(2, 4))
     hosting.apply_event(2, Event.OPENED)
-    assert told.opened(2, 4) == (Leave(2, 4),)
+    assert hosting.on_recovered(2, 4) == (Leave(2, 4),)
 
 
 def test_a_region_that_is_called_off_keeps_what_this_servers_own_log_has_of_it_behind() -> None:
     """The move back was called off, the store was closed meanwhile, and was not opened again."""
-    told, _ = served()
+    hosting = served()
     row = Owner(HERE, 4, unreplayed_logs=(OwnershipPeriod(HERE, 3),))
-    assert told.on_open_region(2, row, 1) == (BringIn(2, row),)
-    told.on_close_region(2, 4, 1)
-    assert told.not_opened(2, 4, "called off", is_damaged=False) == (ReportClosed(2, 4, has_unreplayed_log=True),)
+    assert hosting.on_open_region(2, row, 1) == (Recover(2, 4, row.unreplayed_logs),)
+    hosting.on_close_region(2, 4, 1)
+    assert hosting.on_not_recovered(2, 4) == (ReportClosed(2, 4, has_unreplayed_log=True),)
 
 
 def test_a_leader_that_was_replaced_is_refused_by_all() -> None:
-    told, _ = served()
-    assert told.on_open_region(2, Owner(HERE, 5), 2)[-1] == ReportOpened(2, 5)
-    assert told.on_close_region(1, 8, 1) == (Refuse(1, 8, Why.OLD_LEADER),)
-    assert told.on_open_region(3, Owner(HERE, 5), 1) == (Refuse(3, 5, Why.OLD_LEADER),)
-    assert told.on_renumber_region(1, Owner(HERE, 9, unreplayed_logs=(OwnershipPeriod(HERE, 8),)), 1) == (
+    hosting = served()
+    assert hosting.on_open_region(2, Owner(HERE, 5), 2)[-1] == ReportOpened(2, 5)
+    assert hosting.on_close_region(1, 8, 1) == (Refuse(1, 8, Why.OLD_LEADER),)
+    assert hosting.on_open_region(3, Owner(HERE, 5), 1) == (Refuse(3, 5, Why.OLD_LEADER),)
+    assert hosting.on_renumber_region(1, Owner(HERE, 9, unreplayed_logs=(OwnershipPeriod(HERE, 8),)), 1) == (
         Refuse(1, 9, Why.OLD_LEADER),
     )
-    assert told.serving() == {1: 8, 2: 5}
+    assert hosting.serving() == {1: 8, 2: 5}
 
 
 def test_a_server_that_stops_gives_up_what_it_is_told() -> None:
-    told, hosting = served()
+    hosting = served()
     hosting.stop()
-    assert told.on_open_region(2, Owner(HERE, 5), 1) == (Refuse(2, 5, Why.STOPPING),)
-    assert told.given_up() == {2: (5, False)}
+    assert hosting.on_open_region(2, Owner(HERE, 5), 1) == (Refuse(2, 5, Why.STOPPING),)
+    assert not hosting.find(2).is_assigned
+    assert hosting.on_close_region(2, 5, 1) == (ReportClosed(2, 5, has_unreplayed_log=False),)
 
 
 def test_regions_that_a_split_made_are_owned_and_the_parent_is_forgotten() -> None:
-    told, hosting = served()
-    told.made(2, Owner(HERE, 1))
-    told.forget([1])
-    assert told.serving() == {2: 1}
+    hosting = served()
+    hosting.made(2, 1)
+    hosting.forget(1)
+    assert hosting.serving() == {2: 1}
     assert not hosting.owns(1)
-    told.check()
+    hosting.check()
 
 
 def test_a_region_that_is_doubted_is_opened_before_its_server_says_so() -> None:
-    told = AssignedRegions(HERE, HostingState(None))
-    told.doubt(1, 5)
-    assert told.on_open_region(1, Owner(HERE, 5), 1) == (BringIn(1, Owner(HERE, 5)),)
-    assert told.not_opened(1, 5, "no", is_damaged=False) == (ReportFailed(1, 5, "no", False),)
-    assert told.on_open_region(1, Owner(HERE, 6), 1)[-1] == ReportOpened(1, 6), "the doubt was about one opening"
+    hosting = HostingState(None)
+    assert hosting.on_open_region(1, Owner(HERE, 5), 1, is_doubted=True) == (Recover(1, 5, ()),)
+    assert hosting.on_not_recovered(1, 5) == (ReportFailed(1, 5),)
+    assert hosting.on_open_region(1, Owner(HERE, 6), 1)[-1] == ReportOpened(1, 6), "the doubt was about one opening"

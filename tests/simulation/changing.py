@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import RegionChange
-from columnar.regions.life.hosting_state import Event, State
+from columnar.regions.life.region_state import Event, State
 from columnar.storage.ownership import COMPLETE, complete_in, pack_complete
 from tests.simulation.agenda import MS
 from tests.simulation.disk import Files, Pair

@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from columnar.master.cluster_state import ClusterState
-from columnar.model.owner import Incarnation, Owner, OwnershipPeriod
+from columnar.model.owner import Owner, OwnershipPeriod
 from columnar.regions.life.hosting_state import HostingState
-from columnar.regions.life.region_assignment_state import AssignedRegions, AssignmentOutput
+from columnar.regions.life.region_state import AssignmentOutput
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -38,21 +38,19 @@ FAULTS = {
 class _Forgetful(HostingState):
     """It opens a region at an epoch that was given up; an older one it refuses."""
 
-    def own(self, region_id: int, epoch: int) -> bool:
-        self._given_up.pop(region_id, None)
-        return super().own(region_id, epoch)
+    def on_open_region(
+        self, region: int, owner: Owner, leader: int, *, is_doubted: bool = False
+    ) -> tuple[AssignmentOutput, ...]:
+        if region in self._regions and not self._regions[region].is_assigned:
+            self._regions[region].given_up = 0
+        return super().on_open_region(region, owner, leader, is_doubted=is_doubted)
 
 
-class _ForgetfulTold(AssignedRegions):
-    def on_open_region(self, region: int, owner: Owner, leader: int) -> tuple[AssignmentOutput, ...]:
-        if self.owner_of(region) is None:
-            self._regions.pop(region, None)
-        return super().on_open_region(region, owner, leader)
-
-
-class _Obedient(AssignedRegions):
-    def on_open_region(self, region: int, owner: Owner, leader: int) -> tuple[AssignmentOutput, ...]:
-        return super().on_open_region(region, owner, max(leader, self.leader))
+class _Obedient(HostingState):
+    def on_open_region(
+        self, region: int, owner: Owner, leader: int, *, is_doubted: bool = False
+    ) -> tuple[AssignmentOutput, ...]:
+        return super().on_open_region(region, owner, max(leader, self.leader), is_doubted=is_doubted)
 
     def on_renumber_region(self, region: int, owner: Owner, leader: int) -> tuple[AssignmentOutput, ...]:
         return super().on_renumber_region(region, owner, max(leader, self.leader))
@@ -62,13 +60,9 @@ class _Obedient(AssignedRegions):
 
 
 def hosting_of(world: World) -> HostingState:
-    return _Forgetful(None) if world.has("closed forgotten") else HostingState(None)
-
-
-def told_of(world: World, me: Incarnation, hosting: HostingState) -> AssignedRegions:
     if world.has("leader unchecked"):
-        return _Obedient(me, hosting)
-    return _ForgetfulTold(me, hosting) if world.has("closed forgotten") else AssignedRegions(me, hosting)
+        return _Obedient(None)
+    return _Forgetful(None) if world.has("closed forgotten") else HostingState(None)
 
 
 def lead_astray(world: World, state: ClusterState) -> None:

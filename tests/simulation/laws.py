@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NoReturn
 from columnar.master.instructions import Close, OwnerRequest
 from columnar.model.owner import Incarnation, Owner
 from columnar.model.owner_messages import Segments
-from columnar.regions.life.region_assignment_state import AssignmentOutput, Refuse, Stage
+from columnar.regions.life.region_state import AssignmentOutput, Refuse
 from tests.simulation.stores import unpacked
 
 if TYPE_CHECKING:
@@ -46,8 +46,7 @@ class Laws:
     # --- C1, C4 --------------------------------------------------------------------------------------
 
     def answers(self, server: Server, region: int, versions: Mapping[bytes, int]) -> None:
-        owner = server.owning.told.owner_of(region)
-        if owner is None:
+        if not server.owning.hosting.find(region).is_assigned:
             self.broken(f"C1: {server.me} answers for region {region}, which it does not have")
         if self._world.is_replaced(server.me):
             self.broken(f"C1: {server.me} answers for region {region}, and was fenced")
@@ -75,8 +74,8 @@ class Laws:
 
     def begins(self, server: Server, region: int, epoch: int) -> None:
         for other in self._world.servers.values():
-            told = other.owning.told
-            if other is not server and not other.process.is_dead and told.owner_of(region) is not None:
+            is_assigned = other.owning.hosting.find(region).is_assigned
+            if other is not server and not other.process.is_dead and is_assigned:
                 self.broken(f"C2: {server.me} begins region {region} at {epoch}, and {other.me} has it")
 
     def opens(self, server: Server, region: int) -> None:
@@ -89,7 +88,7 @@ class Laws:
         for server in self._world.servers.values():
             if server.process.is_dead:
                 continue
-            for region in server.owning.told.had():
+            for region in server.owning.had():
                 if region in had:
                     self.broken(f"C2: {had[region].me} and {server.me} have region {region}")
                 had[region] = server
@@ -159,6 +158,6 @@ class Laws:
         if [info.start for info in infos] != edges[:-1] or edges[-1]:
             self.broken(f"at rest: the table is {infos}")
         for region in self._world.regions:
-            stages = [server.owning.told.stage_of(region) for server in self._world.servers.values()]
-            if stages.count(Stage.SERVING) != 1:
-                self.broken(f"at rest: region {region} is served by {stages.count(Stage.SERVING)} servers")
+            count = sum(server.owning.hosting.find(region).may_serve for server in self._world.servers.values())
+            if count != 1:
+                self.broken(f"at rest: region {region} is served by {count} servers")

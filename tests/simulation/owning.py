@@ -1,4 +1,4 @@
-"""The shell of a simulated server around ``AssignedRegions`` and ``HostingState``: its stores and its rows."""
+"""The shell of a simulated server around ``HostingState``: its stores and its rows."""
 
 from __future__ import annotations
 
@@ -8,30 +8,30 @@ from typing import TYPE_CHECKING
 
 from columnar.errors import DamagedData
 from columnar.master.instructions import Close, Open, OwnerRequest
-from columnar.model.owner import Incarnation, Owner, OwnershipPeriod, first_owner, incarnation_of
+from columnar.model.owner import Incarnation, OwnershipPeriod, incarnation_of
 from columnar.model.owner_messages import Segments
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import RegionChange
 from columnar.model.route import Route
-from columnar.regions.life.hosting_state import Event, State
-from columnar.regions.life.region_assignment_state import (
+from columnar.regions.life.region_state import (
     AssignmentOutput,
-    BringIn,
     CallOff,
+    Event,
     Leave,
     MayServe,
     RaiseEpoch,
+    Recover,
     Refuse,
     ReportClosed,
     ReportFailed,
     ReportOpened,
-    Stage,
+    State,
     Why,
 )
 from columnar.storage.ownership import COMPLETE, THIS_RUN, LogPart, Ownership, pack_complete
 from tests.simulation.agenda import MS
 from tests.simulation.clients import NOT_SERVED, TABLE, Op
-from tests.simulation.deliberate import hosting_of, told_of
+from tests.simulation.deliberate import hosting_of
 from tests.simulation.disk import Files
 from tests.simulation.stores import Behind, Lapses, OpenStore, bring_in, region_name, unpacked
 from tests.simulation.watching import watch
@@ -70,9 +70,7 @@ class Owning:
         self._world = server.world
         self._agenda = server.world.agenda
         self.hosting = hosting_of(self._world)
-        self.told = told_of(self._world, server.me, self.hosting)
-        for machine in (self.hosting, self.told):
-            watch(machine, lambda: self._world.changed.setdefault(server))
+        watch(self.hosting, lambda: self._world.changed.setdefault(server))
         self.stores: dict[int, OpenStore] = {}
         self.former: dict[int, OpenStore] = {}  # closed; only a deliberate fault reads them
         self._gates: dict[int, list[Callable[[], None]]] = {}
@@ -87,13 +85,13 @@ class Owning:
 
     def ask(self, ask: OwnerRequest, leader: int, sealed: Sealed) -> None:
         self._know(sealed)
-        heard = self.told.leader
+        heard = self.hosting.leader
         if isinstance(ask, Close):
-            doing = self.told.on_close_region(ask.region, ask.epoch, leader)
+            doing = self.hosting.on_close_region(ask.region, ask.epoch, leader)
         elif isinstance(ask, Open):
-            doing = self.told.on_open_region(ask.region, ask.owner, leader)
+            doing = self.hosting.on_open_region(ask.region, ask.owner, leader)
         else:
-            doing = self.told.on_renumber_region(ask.region, ask.owner, leader)
+            doing = self.hosting.on_renumber_region(ask.region, ask.owner, leader)
         self._world.laws.told_by(leader, heard, doing)
         self.carry_out(doing)
 
@@ -110,14 +108,14 @@ class Owning:
     def carry_out(self, doing: tuple[AssignmentOutput, ...]) -> None:
         for do in doing:
             self._world.trace(self._server.process, do)
-            if isinstance(do, BringIn):
-                self._world.laws.begins(self._server, do.region, do.owner.epoch)
+            if isinstance(do, Recover):
+                self._world.laws.begins(self._server, do.region, do.epoch)
                 self._bringing[do.region] = None
-                self._want(do.region, do.owner)
+                self._want(do.region, do.unreplayed_logs)
             elif isinstance(do, CallOff):
                 self._call_off(do.region, do.epoch)
             elif isinstance(do, MayServe):
-                self._world.laws.begins(self._server, do.region, do.owner.epoch)
+                self._world.laws.begins(self._server, do.region, do.epoch)
                 self._lacking.pop(do.region, None)
                 self._server.committing.brought_in(region_name(do.region))
             elif isinstance(do, RaiseEpoch):
@@ -131,7 +129,7 @@ class Owning:
             elif isinstance(do, ReportClosed):
                 self._server.report("closed", do.region, do.epoch, is_behind=do.has_unreplayed_log)
             elif isinstance(do, ReportFailed):
-                self._server.report("failed", do.region, do.epoch, why=do.why, is_damaged=do.is_damaged)
+                self._server.report("failed", do.region, do.epoch, why="it cannot be opened", is_damaged=False)
             else:
                 assert isinstance(do, Refuse)
                 if do.why is not Why.OLD_LEADER:
@@ -139,13 +137,13 @@ class Owning:
 
     # --- opening -------------------------------------------------------------------------------------
 
-    def _want(self, region: int, owner: Owner | None) -> None:
-        """``owner``: to be brought in; None: for a request."""
+    def _want(self, region: int, unreplayed_logs: tuple[OwnershipPeriod, ...] | None) -> None:
+        """``unreplayed_logs``: of a region that is recovering; None: for a request."""
         self.hosting.apply_event(region, Event.WANTED)
-        own = self.told.epochs_of(region)
+        own = self.hosting.find(region).epochs
         epoch = self.hosting.epoch_of(region)
-        parts = [self._part(tenure) for tenure in owner.unreplayed_logs] if owner is not None else []
-        if owner is None and region in self._lacking:
+        parts = [self._part(tenure) for tenure in unreplayed_logs or ()]
+        if unreplayed_logs is None and region in self._lacking:
             parts = [LogPart(THIS_RUN, one) for one in own]
         ownership = Ownership(region_name(region), epoch, tuple(parts))
         files = self._world.disk.stores[region]
@@ -163,7 +161,7 @@ class Owning:
         if self._wants.pop(region, None) is not None:
             del self._bringing[region]
             self.hosting.apply_event(region, Event.NOT_OPENED)
-            self.carry_out(self.told.not_opened(region, epoch, "it was given to another server", is_damaged=False))
+            self.carry_out(self.hosting.on_not_recovered(region, epoch))
             self.release(region)
 
     def _part(self, tenure: OwnershipPeriod) -> LogPart:
@@ -210,7 +208,7 @@ class Owning:
         self._bringing.pop(region, None)
         if is_told and self._world.happens("unopened"):
             self.hosting.apply_event(region, Event.NOT_OPENED)
-            self.carry_out(self.told.not_opened(region, store.epoch, "it cannot be opened", is_damaged=False))
+            self.carry_out(self.hosting.on_not_recovered(region, store.epoch))
             self.release(region)
             return
         self.hosting.apply_event(region, Event.OPENED)
@@ -219,7 +217,7 @@ class Owning:
         self._world.laws.serves(self._server, region, store.data)
         self.former.pop(region, None)
         if is_told:
-            self.carry_out(self.told.opened(region, store.epoch))
+            self.carry_out(self.hosting.on_recovered(region, store.epoch))
         self.release(region)
         self.look(region)
 
@@ -236,13 +234,15 @@ class Owning:
 
     def look(self, region: int) -> None:
         """Go on with a region that is to leave, as far as its store allows."""
-        if self.told.stage_of(region) is not Stage.LEAVING or region in self._flushing:
+        if not self.hosting.find(region).is_leaving or region in self._flushing:
             return
         state = self.hosting.state(region)
         store = self.stores.get(region)
         if state is State.NONE:
             self.carry_out(
-                self.told.closed(region, self.hosting.epoch_of(region), has_unreplayed_log=region in self._lacking)
+                self.hosting.on_closed(
+                    region, self.hosting.epoch_of(region), has_unreplayed_log=region in self._lacking
+                )
             )
             self.release(region)
             self.forget_dropped()
@@ -298,7 +298,7 @@ class Owning:
             return
         if store.capture is not None and store.capture.synced < store.capture.last:
             return
-        if self.told.stage_of(region) is Stage.SERVING:
+        if self.hosting.find(region).may_serve:
             self._close(store, Event.EVICTED, is_synced=True)
 
     def store_failed(self, store: OpenStore) -> None:
@@ -330,7 +330,7 @@ class Owning:
         """One that was carried out here is committed."""
         for info in change.fresh:
             self._world.laws.begins(self._server, info.region_id, 1)
-            self.told.made(info.region_id, first_owner(self._server.me))
+            self.hosting.made(info.region_id, 1)
 
     def open_in(self, store: OpenStore) -> None:
         region = store.region_id
@@ -340,18 +340,22 @@ class Owning:
         self._world.laws.serves(self._server, region, store.data)
 
     def dropped(self, infos: Iterable[RegionInfo]) -> None:
-        had = (info.region_id for info in infos if self.told.stage_of(info.region_id) is not None)
+        had = (info.region_id for info in infos if self.hosting.epoch_of(info.region_id))
         self._dropped.update(dict.fromkeys(had))
         self.forget_dropped()
 
     def forget_dropped(self) -> None:
         for region in list(self._dropped):
             is_closed = self.hosting.state(region) in (State.NONE, State.CLOSED)
-            if is_closed and region not in self._bringing and self.told.stage_of(region) is not Stage.LEAVING:
+            if is_closed and region not in self._bringing and not self.hosting.find(region).is_leaving:
                 del self._dropped[region]
                 self._lacking.pop(region, None)
                 self._server.committing.brought_in(region_name(region))
-                self.told.forget([region])
+                self.hosting.forget(region)
+
+    def had(self) -> list[int]:
+        """The regions that no other server may own."""
+        return [region for region in self._world.infos if self.hosting.find(region).is_assigned]
 
     def served_rows(self) -> Iterator[bytes]:
         """The rows that this server answers for now."""
@@ -445,4 +449,4 @@ class Owning:
         return True
 
     def check(self) -> None:
-        self.told.check()
+        self.hosting.check()

@@ -37,8 +37,8 @@ class Server:
         self.world.agenda.later(self.process, self.world.agenda.drawn(20 * MS, 120 * MS), self._say_hello)
 
     def _say_hello(self) -> None:
-        serving, given_up = self.owning.told.serving(), self.owning.told.given_up()
-        self.to_master(lambda master: master.hello(self, serving, given_up))
+        serving: dict[int, int] = self.owning.hosting.serving()
+        self.to_master(lambda master: master.hello(self, serving, {}))
         self._report_life()
 
     def _report_life(self) -> None:

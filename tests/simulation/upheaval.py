@@ -151,7 +151,7 @@ class Upheaval:
         ask: OwnerRequest = (
             Open(region, Owner(server.me, epoch), "it believes so") if is_open else Close(region, epoch, "so")
         )
-        if server.owning.told.leader == master.leader:
+        if server.owning.hosting.leader == master.leader:
             master.send(server, ask, master.leader - 1, {})
 
     def stray_append(self) -> None:

@@ -11,20 +11,15 @@ from functools import partial
 from typing import Any
 
 from columnar.regions.life.hosting_state import HostingState
-from columnar.regions.life.region_assignment_state import AssignedRegions
 
-LOOKS: dict[type[Any], frozenset[str]] = {
-    HostingState: frozenset({"state", "in_states", "epoch_of", "owns", "check"}),
-    AssignedRegions: frozenset({"owner_of", "had", "epochs_of", "stage_of", "serving", "given_up", "check"}),
-}
+LOOKS = frozenset({"find", "state", "in_states", "epoch_of", "owns", "serving", "check"})
 
 
-def watch(machine: HostingState | AssignedRegions, noted: Callable[[], None]) -> None:
+def watch(machine: HostingState, noted: Callable[[], None]) -> None:
     """Have ``noted`` called before each event of the machine."""
-    looks = next(looks for kind, looks in LOOKS.items() if isinstance(machine, kind))
     for name in dir(type(machine)):
         event = getattr(machine, name)
-        if not name.startswith("_") and name not in looks and callable(event):
+        if not name.startswith("_") and name not in LOOKS and callable(event):
             setattr(machine, name, partial(_event, event, noted))
 
 

@@ -209,8 +209,8 @@ class World:
             self.agenda.kill(process)
             for server in self.servers.values():
                 if server.process is process:
-                    told = server.owning.told
-                    self.had[server.me] = {region: told.epochs_of(region) for region in told.had()}
+                    hosting, had = server.owning.hosting, server.owning.had()
+                    self.had[server.me] = {region: hosting.find(region).epochs for region in had}
             self.servers = {me: one for me, one in self.servers.items() if not one.process.is_dead}
 
     def everything_dies(self, *, is_power_cut: bool) -> None:

@@ -6,7 +6,7 @@ from columnar.errors import RegionUnavailable
 from columnar.model.region_info import RegionInfo
 from columnar.operations.scanner_table import ScannerTable
 from columnar.operations.table_operations import TableOperations
-from columnar.regions.life.hosting_state import State
+from columnar.regions.life.region_state import State
 from columnar.regions.region import Region
 from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable

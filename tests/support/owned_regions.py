@@ -95,6 +95,8 @@ class House:
         )
         self.logs = Logs()
         self.owning = RegionAssigner(HERE, self.server, self.logs)
+        self.server.hosting.ownership_at = self.owning.ownership_at
+        self.server.hosting.on_settled = self.owning.settled
         self.reports: list[CannotOpen] = []
         self.owning.on_cannot_open = self.reports.append
         self.server.folders.make([info.encoded for info in REGIONS])

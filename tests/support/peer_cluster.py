@@ -30,7 +30,7 @@ from columnar.model.schema import Family, Table, make_table
 from columnar.operations.scanner_table import ScannerTable
 from columnar.operations.slow_log import SlowLog
 from columnar.operations.table_operations import TableOperations
-from columnar.regions.life.hosting_state import Event, State
+from columnar.regions.life.region_state import Event, State
 from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable
 from columnar.storage.commit import Committer

@@ -1,4 +1,4 @@
-"""Carries out the instructions of ``hosting_state``: opens and closes stores, pauses requests and releases them.
+"""Carries out the instructions of ``region_state``: opens and closes stores, pauses requests and releases them.
 
 Callers report events (``report_event``), and the state machine returns the instructions that follow.  A paused request
 waits for a future, its region's gate; when the gate is resolved, the request locates the region of its row again.
@@ -7,7 +7,7 @@ Regions are opened in the order in which they were wanted, one per loop iteratio
 6 ms, and requests for open regions are served between two openings.
 
 Invariants:
-    I1. ``serving`` contains exactly the regions in a state of ``hosting_state.SERVING``, least used first.
+    I1. ``serving`` contains exactly the regions in a state of ``region_state.SERVING``, least used first.
     I2. A region in OPENING is in ``_wanted``: it is opened, or its requests fail with the reason, within as many
         loop iterations as regions were wanted before it.
     I3. A region that was opened for a request stays open until the request arrives, AWAITED_S at most: otherwise
@@ -23,7 +23,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Final
+from typing import Final, Protocol
 
 from columnar.clock import Clock
 from columnar.errors import (
@@ -38,9 +38,10 @@ from columnar.errors import (
 from columnar.limits import FLUSHED_AT_ONCE
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Table
-from columnar.regions.life.hosting_state import HAS_STORE, SERVING, WAITING, Do, Event, HostingState, State
+from columnar.regions.life.hosting_state import HostingState
 from columnar.regions.life.opening import opened_again, region_of
 from columnar.regions.life.read_only_regions import ReadOnlyRegions
+from columnar.regions.life.region_state import HAS_STORE, SERVING, WAITING, Do, Event, State
 from columnar.regions.region import Region, spaces_of
 from columnar.regions.spaces import options_of_spaces
 from columnar.runtime.faults import surviving
@@ -60,11 +61,25 @@ AWAITED_S: Final = 1.0
 _ENDS: Final = frozenset({Event.EVICTED, Event.QUIET, Event.FSYNC_FAILED})  # its consumers let go of it
 
 
-def _nobody(_region: Region) -> None:
-    pass
+class HostingEvents(Protocol):
+    """``regions.server.RegionServer``."""
+
+    def schema_of(self, info: RegionInfo) -> Table:
+        """Return the schema to open the region with.  NotServingRegion."""
+
+    def region_opened(self, region: Region) -> None: ...
+
+    def region_unserved(self, region: Region) -> None:
+        """Lead no more requests to the region."""
+
+    def region_closing(self, region: Region) -> None:
+        """Release the region before its store closes."""
+
+    def write_failed(self) -> None:
+        """Note that a region cannot be written; requests may not open it soon."""
 
 
-def _nothing_follows() -> None:
+def _noted_by_nobody(_region_id: int) -> None:
     pass
 
 
@@ -72,30 +87,24 @@ def _settled_for_nobody(_info: RegionInfo, _failure: Exception | None) -> None:
     pass
 
 
-def _noted_by_nobody(_region_id: int) -> None:
-    pass
-
-
-def _no_schema(info: RegionInfo) -> Table:
-    raise NotServingRegion(f"region {info.encoded} of {info.table}: no table is served yet")
-
-
 class Hosting:
     def __init__(
-        self, engine: Engine, folders: RegionFolders, committer: Committer, clock: Clock, epoch: int | None
+        self,
+        engine: Engine,
+        folders: RegionFolders,
+        committer: Committer,
+        clock: Clock,
+        epoch: int | None,
+        events: HostingEvents,
     ) -> None:
         self.state = HostingState(epoch)
+        self._events = events
         self.engine = engine
         self.folders = folders
         self.serving: OrderedDict[int, Region] = OrderedDict()
-        self.on_unserved: Callable[[Region], None] = _nobody  # called first: requests are led to it no more
-        self.on_closing: Callable[[Region], None] = _nobody  # before its store closes; nothing may touch it after
-        self.on_opened: Callable[[Region], None] = _nobody
-        self.on_write_fault: Callable[[], None] = _nothing_follows  # a region failed; requests may not open it soon
         self.on_opening: Callable[[int], None] = _noted_by_nobody  # a region's store is opened from now on ...
         self.on_ended: Callable[[int], None] = _noted_by_nobody  # ... and has been, or could not be
         self.on_settled: Callable[[RegionInfo, Exception | None], None] = _settled_for_nobody  # an opening has ended
-        self.schema_of: Callable[[RegionInfo], Table] = _no_schema  # called when the region is about to be opened
         self.ownership_at: Callable[[str, int], Ownership] = Ownership  # of a region, encoded, at an epoch
         self._committer = committer
         self._clock = clock
@@ -137,7 +146,7 @@ class Hosting:
         self.state.apply_event(info.region_id, Event.WANTED)
         event = Event.NOT_OPENED
         try:
-            table = self.schema_of(info)
+            table = self._events.schema_of(info)
             region = region_of(store, info, table, self._committer, self._clock)
             event = Event.OPENED
         finally:
@@ -180,7 +189,7 @@ class Hosting:
         event = Event.NOT_OPENED
         self.on_opening(info.region_id)
         try:
-            region, event = self._opened(info, self.schema_of(info))
+            region, event = self._opened(info, self._events.schema_of(info))
         finally:
             self.on_ended(info.region_id)
             del self._wanted[info.region_id]
@@ -195,11 +204,11 @@ class Hosting:
             region = opened_again(self.engine, path, info, table, self._committer, self._clock, ownership)
         except (DiskFails, DamagedData) as fault:
             self.read_only.note(info, fault)
-            self.on_write_fault()
+            self._events.write_failed()
             raise
         except HostError as cause:
             self.read_only.note(info, cause)
-            self.on_write_fault()
+            self._events.write_failed()
             if ownership.unreplayed_logs and not ownership.is_sole:
                 raise  # served only once every unreplayed log is on disk; another server may succeed
             return self.read_only.opened(path, info, table, cause, ownership), Event.OPENED_READING
@@ -210,7 +219,7 @@ class Hosting:
         region_id = region.info.region_id
         self._regions[region_id] = self.serving[region_id] = region
         _log.debug("region %s of %s is open", region.info.encoded, region.info.table)
-        self.on_opened(region)
+        self._events.region_opened(region)
 
     def call_off_openings(self, is_meant: Callable[[RegionInfo], bool]) -> None:
         """Cancel the queued openings that ``is_meant`` selects; their requests locate the region of their row again."""
@@ -250,10 +259,10 @@ class Hosting:
         state = self.state.state(region_id)
         if state not in SERVING and self.serving.pop(region_id, None) is not None:
             with surviving(LOOP):  # the instructions are carried out even if the callback fails
-                self.on_unserved(region)
+                self._events.region_unserved(region)
         if doing and event in _ENDS:
             with surviving(LOOP):
-                self.on_closing(region)
+                self._events.region_closing(region)
         if state is State.NONE:
             del self._regions[region_id]
             self._refusals.pop(region_id, None)
@@ -315,7 +324,7 @@ class Hosting:
             _log.error("region %s of %s: fsync failed: %s", region.info.encoded, region.info.table, failure.text)
             self.read_only.note(region.info, failure)
             self.report_event(region, Event.FSYNC_FAILED)
-            self.on_write_fault()
+            self._events.write_failed()
 
     # --- closing -----------------------------------------------------------------------------------
 
@@ -393,7 +402,8 @@ class Hosting:
         assert set(self._wanted) == set(self.state.in_states(frozenset({State.OPENING}))), "I2"
         assert set(self.awaited) <= set(self._regions)
         assert set(self.serving) == set(self.state.in_states(SERVING))
-        assert set(self._regions) == set(self.state.in_states(frozenset(State) - {State.OPENING, State.CLOSED}))
+        has_region = frozenset(State) - {State.NONE, State.OPENING, State.CLOSED}
+        assert set(self._regions) == set(self.state.in_states(has_region))
         assert set(self._gates) <= set(self.state.in_states(WAITING))
         for region_id in self.state.in_states(HAS_STORE):
             assert self._regions[region_id].is_open or self.state.state(region_id) is State.REPLACED

@@ -1,4 +1,4 @@
-"""Opens and closes the regions that a master assigns to this server: the shell of ``region_assignment_state``.
+"""Opens and closes the regions that a master assigns to this server: the shell of ``region_state``.
 
     OpenRegion        answered once the store is open with the unreplayed logs; if there are none, answered immediately
     CloseRegion       triggers paused, flushed while it serves, blocked, closed, then answered
@@ -9,7 +9,7 @@ region by itself (``hosting``), so it waits for one other opening at most.
 
 Invariants:
     W1. Each request is answered once: by the report of its epoch, or by the refusal.
-    W2. A region's store is opened with the unreplayed logs that ``region_assignment_state`` names until one such
+    W2. A region's store is opened with the unreplayed logs that ``region_state`` names until one such
         opening succeeded, and later, if its disk failed, with this run's own log.
     W3. The master is notified of a region whose openings fail, and again at the first failure after REPORT_AGAIN_S: a
         report that comes while the region is split, merged or moved has no effect.
@@ -20,14 +20,15 @@ Knows nothing of links and frames.  Owned by the loop.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
-from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Iterable
 from contextlib import suppress
+from heapq import heappop, heappush
 from typing import Any, Final, TypeVar
 
 from columnar.errors import ColumnarError, DamagedData, HostError, NotServingRegion, RegionUnavailable
-from columnar.model.owner import Incarnation, Owner, first_owner
+from columnar.model.owner import Incarnation
 from columnar.model.owner_messages import (
     CannotOpen,
     CloseRegion,
@@ -38,20 +39,19 @@ from columnar.model.owner_messages import (
 )
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import RegionChange
-from columnar.regions.life.hosting_state import SERVING, State
-from columnar.regions.life.region_assignment_state import (
-    AssignedRegions,
+from columnar.regions.life.region_state import (
+    SERVING,
     AssignmentOutput,
-    BringIn,
     CallOff,
     Leave,
     MayServe,
     RaiseEpoch,
+    Recover,
     Refuse,
     ReportClosed,
     ReportFailed,
     ReportOpened,
-    Stage,
+    State,
     Why,
 )
 from columnar.regions.log.lacking_logs import LackingLogs, Logs
@@ -69,13 +69,6 @@ REPORT_AGAIN_S: Final = 10.0
 FIRST_EPOCH: Final = 1  # of the regions that a split or a merge makes
 T = TypeVar("T")
 
-_WORDS: Final = {
-    Why.OLD_LEADER: "another master leads by now",
-    Why.OLD_EPOCH: "it was told at a later epoch",
-    Why.GIVEN_UP: "this server has given it up at that epoch",
-    Why.STOPPING: "this server is stopping",
-}
-
 
 def _nobody(_report: CannotOpen) -> None:
     pass
@@ -87,12 +80,11 @@ def _ignore_blocked(_region: RegionInfo) -> None:
 
 class RegionAssigner:
     def __init__(self, local_server: Incarnation, server: RegionServer, logs: Logs) -> None:
-        self.assigned_regions = AssignedRegions(local_server, server.hosting.state)
+        self._state = server.hosting.state
         self.on_cannot_open: Callable[[CannotOpen], None] = _nobody
         self.on_blocked: Callable[[RegionInfo], None] = (
             _ignore_blocked  # its split or merge was called off, says the master
         )
-        self._local_server = local_server
         self._server = server
         self._hosting = server.hosting
         self._logs = logs
@@ -102,14 +94,12 @@ class RegionAssigner:
             tuple[type[Any], int, int], list[asyncio.Future[Any]]
         ] = {}  # by kind, region and epoch
         self._lacking = LackingLogs(local_server, logs)
-        self._to_bring_in: OrderedDict[int, None] = OrderedDict()  # regions that lack logs, in assignment order
-        self._to_open: OrderedDict[int, None] = OrderedDict()  # and those that may be served, after them
+        self._to_open: list[tuple[bool, int, int]] = []  # a heap: those that may be served last, by order and region id
+        self._order = itertools.count()
         self._opening: asyncio.Task[None] | None = None
         self._leaving: set[asyncio.Task[None]] = set()
         self._unopened: dict[int, tuple[int, float]] = {}  # region id -> its epoch, time of the report
         self._dropped: dict[int, RegionInfo] = {}  # of no table any more, and not forgotten yet
-        self._hosting.ownership_at = self._ownership
-        self._hosting.on_settled = self._settled
 
     # --- requests of a master ------------------------------------------------------------------------
 
@@ -119,39 +109,32 @@ class RegionAssigner:
         An error means that the region is refused at that epoch for ever.
         """
         self._know(request.region, request.sealed)
-        if request.is_doubted:
-            self.assigned_regions.doubt(request.region.region_id, request.owner.epoch)
-        on_open_region = self.assigned_regions.on_open_region
-        await self._answered(
-            OpenRegion, request.region, request.owner.epoch, lambda: on_open_region(*_row(request), leader)
-        )
+        region, owner = request.region.region_id, request.owner
+        doing = self._state.on_open_region(region, owner, leader, is_doubted=request.is_doubted)
+        await self._answered(OpenRegion, region, owner.epoch, doing)
 
     async def renumber(self, request: RenumberRegion, leader: int) -> None:
         """Answer RenumberRegion; arguments and errors as of ``open``."""
         self._know(request.region, request.sealed)
-        on_renumber_region = self.assigned_regions.on_renumber_region
-        await self._answered(
-            OpenRegion, request.region, request.owner.epoch, lambda: on_renumber_region(*_row(request), leader)
-        )
+        region, owner = request.region.region_id, request.owner
+        await self._answered(OpenRegion, region, owner.epoch, self._state.on_renumber_region(region, owner, leader))
 
     async def close(self, request: CloseRegion, leader: int) -> GivenUp:
         self._know(request.region, ())
         region, epoch = request.region.region_id, request.epoch
-        answer: GivenUp = await self._answered(
-            CloseRegion, request.region, epoch, lambda: self.assigned_regions.on_close_region(region, epoch, leader)
-        )
+        doing = self._state.on_close_region(region, epoch, leader)
+        answer: GivenUp = await self._answered(CloseRegion, region, epoch, doing)
         return answer
 
     async def _answered(
-        self, kind: type[Any], info: RegionInfo, epoch: int, apply: Callable[[], Iterable[AssignmentOutput]]
+        self, kind: type[Any], region_id: int, epoch: int, doing: tuple[AssignmentOutput, ...]
     ) -> Any:  # fmt: skip
-        """Apply the request and wait for its report (W1).  A cancelled caller cancels its own future only."""
-        doing = tuple(apply())
+        """Carry the request out and wait for its report (W1).  A cancelled caller cancels its own future only."""
         for one in doing:
             if isinstance(one, Refuse) and one.why is Why.OLD_LEADER:
                 raise NotServingRegion(self._refused(one))  # a current leader's pending request of the same key goes on
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._pending_requests.setdefault((kind, info.region_id, epoch), []).append(future)
+        self._pending_requests.setdefault((kind, region_id, epoch), []).append(future)
         self._carry_out(doing)
         return await future
 
@@ -161,13 +144,19 @@ class RegionAssigner:
         self._dropped.pop(info.region_id, None)
         self._lacking.know(sealed)
 
+    def serving(self) -> dict[int, int]:
+        """Return the epochs of the assigned regions that may be served."""
+        return self._state.serving()
+
     # --- instructions --------------------------------------------------------------------------------
 
-    def _carry_out(self, instructions: Iterable[AssignmentOutput]) -> None:
+    def _carry_out(self, instructions: Iterable[AssignmentOutput], failure: ColumnarError | None = None) -> None:
+        """``failure``: the reason of a ``ReportFailed``."""
         for one in instructions:
             match one:
-                case BringIn():
-                    self._bring_in(one.region, one.owner)
+                case Recover():
+                    self._lacking.lacks(one.region, one.unreplayed_logs)
+                    self._open_soon(one.region)
                 case CallOff():
                     self._call_off(one.region, one.epoch)
                 case MayServe():
@@ -184,7 +173,7 @@ class RegionAssigner:
                 case ReportClosed():
                     self._answer(CloseRegion, one.region, one.epoch, GivenUp(one.epoch, one.has_unreplayed_log))
                 case ReportFailed():
-                    failure = DamagedData(one.why) if one.is_damaged else HostError(one.why)
+                    assert failure is not None, "``not_opened`` has it"
                     self._fail(OpenRegion, one.region, one.epoch, failure)
                 case Refuse():
                     self._fail(OpenRegion, one.region, one.epoch, NotServingRegion(self._refused(one)))
@@ -201,7 +190,7 @@ class RegionAssigner:
 
     def _refused(self, refusal: Refuse) -> str:
         info = self._infos[refusal.region]
-        return f"region {info.encoded} is refused at epoch {refusal.epoch}: {_WORDS[refusal.why]}"
+        return f"region {info.encoded} is refused at epoch {refusal.epoch}: {refusal.why.value}"
 
     def _raise_epoch(self, region_id: int, epoch: int) -> None:
         region = self._hosting.find_region(region_id)
@@ -210,48 +199,34 @@ class RegionAssigner:
 
     # --- opening -------------------------------------------------------------------------------------
 
-    def _ownership(self, encoded: str, epoch: int) -> Ownership:
+    def ownership_at(self, encoded: str, epoch: int) -> Ownership:
         """Return the ownership to open the region's store with (W2)."""
         region_id = self._ids.get(encoded)
         if region_id is None:
             return Ownership(encoded, max(epoch, FIRST_EPOCH))  # a split or a merge makes it
-        epochs = self.assigned_regions.epochs_of(region_id)
+        epochs = self._state.find(region_id).epochs
         own = tuple(part for part in self._logs.server_log.unreplayed_parts(encoded) if part.epoch in epochs)
         return Ownership(encoded, epoch, self._lacking.parts_of(region_id) + own)
-
-    def _bring_in(self, region_id: int, owner: Owner) -> None:
-        self._lacking.lacks(region_id, owner.unreplayed_logs)
-        self._bring_in_soon(region_id)
 
     def _call_off(self, region_id: int, epoch: int) -> None:
         """Cancel an opening that has not begun: an opening is one loop step.  Reading its logs may have begun."""
         self._lacking.has_all(region_id)
         self._hosting.call_off_openings(lambda one: one.region_id == region_id)
-        self._carry_out(
-            self.assigned_regions.not_opened(region_id, epoch, "it was given to another server", is_damaged=False)
-        )
-
-    def _bring_in_soon(self, region_id: int) -> None:
-        self._to_bring_in[region_id] = None
-        self._ensure_opening()
+        self._carry_out(self._state.on_not_recovered(region_id, epoch))
 
     def _open_soon(self, region_id: int) -> None:
-        self._to_open[region_id] = None
-        self._ensure_opening()
-
-    def _ensure_opening(self) -> None:
+        heappush(self._to_open, (region_id not in self._lacking, next(self._order), region_id))
         if self._opening is None or self._opening.done():
             self._opening = asyncio.ensure_future(_logged(self._open_all()))
 
     async def _open_all(self) -> None:
         await asyncio.sleep(0)  # requests of the same loop iteration keep their order
-        while self._to_bring_in or self._to_open:
-            lacks_logs = bool(self._to_bring_in)
-            region_id, _ = (self._to_bring_in or self._to_open).popitem(last=False)
+        while self._to_open:
+            may_serve, _, region_id = heappop(self._to_open)
             try:
-                if lacks_logs and region_id in self._lacking:
+                if not may_serve and region_id in self._lacking:
                     await self._open_with_logs(region_id)
-                elif not lacks_logs and self._is_worth_opening(region_id):
+                elif may_serve and self._is_worth_opening(region_id):
                     await self._open(region_id)
                 else:
                     await asyncio.sleep(0)
@@ -268,7 +243,7 @@ class RegionAssigner:
             await self._lacking.load(region_id)
         except Exception as fault:  # noqa: BLE001 - whatever it is, it is reported, and the next regions are opened
             _log.error("logs that region %s lacks cannot be read", info.encoded, exc_info=fault)
-            if region_id in self._lacking and self._hosting.state.state(region_id) is State.NONE:
+            if region_id in self._lacking and self._state.state(region_id) is State.NONE:
                 self._not_opened(region_id, fault)  # else a request has it opened, which ends with a report
             return
         if region_id in self._lacking:  # else a request has had it opened meanwhile
@@ -283,9 +258,9 @@ class RegionAssigner:
         Not above the bound of open regions, unless a follower reads its changes; never if its store would be new.
         """
         info = self._infos.get(region_id)
-        if info is None or self.assigned_regions.stage_of(region_id) is not Stage.SERVING:
+        if info is None or not self._state.find(region_id).may_serve:
             return False
-        if self._hosting.state.state(region_id) is not State.NONE or self._server.serving(info) is None:
+        if self._state.state(region_id) is not State.NONE or self._server.serving(info) is None:
             return False
         has_room = self._server.has_room or self._server.policy_of(info.table) is not None
         return has_room and not self._server.is_untouched(info)
@@ -301,27 +276,28 @@ class RegionAssigner:
             return
         await asyncio.wait([unavailable.available])
 
-    def _settled(self, info: RegionInfo, failure: Exception | None) -> None:
+    def settled(self, info: RegionInfo, failure: Exception | None) -> None:
         """Report the end of an opening, for a request or in the background.  Without failure: opened or called off."""
         region_id = info.region_id
         if failure is not None:
             self._not_opened(region_id, failure)
-        elif self._hosting.state.state(region_id) is State.NONE:
+        elif self._state.state(region_id) is State.NONE:
             if region_id in self._lacking:
-                self._bring_in_soon(region_id)
+                self._open_soon(region_id)
         elif region_id in self._lacking:
             self._lacking.has_all(region_id)
-            self._carry_out(self.assigned_regions.opened(region_id, self._hosting.state.epoch_of(region_id)))
+            self._carry_out(self._state.on_recovered(region_id, self._state.epoch_of(region_id)))
         else:
             self._unopened.pop(region_id, None)
 
     def _not_opened(self, region_id: int, failure: Exception) -> None:
         why = failure.text if isinstance(failure, ColumnarError) else repr(failure)
-        is_damaged, epoch = isinstance(failure, DamagedData), self._hosting.state.epoch_of(region_id)
+        is_damaged, epoch = isinstance(failure, DamagedData), self._state.epoch_of(region_id)
         if region_id in self._lacking:
             self._lacking.has_all(region_id)
-            self._carry_out(self.assigned_regions.not_opened(region_id, epoch, why, is_damaged=is_damaged))
-        elif isinstance(failure, NotServingRegion) or self.assigned_regions.stage_of(region_id) is not Stage.SERVING:
+            reported = DamagedData(why) if is_damaged else HostError(why)
+            self._carry_out(self._state.on_not_recovered(region_id, epoch), reported)
+        elif isinstance(failure, NotServingRegion) or not self._state.find(region_id).may_serve:
             pass  # it goes, or its table has
         else:
             self._report_unopened(region_id, epoch, why, is_damaged)
@@ -352,13 +328,13 @@ class RegionAssigner:
             except Exception:  # noqa: BLE001 - whatever it is, the region stays this server's until it is closed
                 _log.exception("region %s is not closed; trying again", info.encoded)
                 await asyncio.sleep(CLOSE_AGAIN_S)
-        self._carry_out(self.assigned_regions.closed(info.region_id, epoch, has_unreplayed_log=has_unreplayed_log))
+        self._carry_out(self._state.on_closed(info.region_id, epoch, has_unreplayed_log=has_unreplayed_log))
         if closed is not None:
             self._server.listener.release(closed)  # the region may be assigned again
         self.forget_dropped()
 
     def _has_unreplayed_log(self, info: RegionInfo) -> bool:
-        epochs = self.assigned_regions.epochs_of(info.region_id)
+        epochs = self._state.find(info.region_id).epochs
         return any(part.epoch in epochs for part in self._logs.server_log.unreplayed_parts(info.encoded))
 
     async def _close(self, info: RegionInfo) -> Region | None:
@@ -403,7 +379,7 @@ class RegionAssigner:
         for info in change.fresh:
             self._infos[info.region_id] = info
             self._ids[info.encoded] = info.region_id
-            self.assigned_regions.made(info.region_id, first_owner(self._local_server, FIRST_EPOCH))
+            self._state.made(info.region_id, FIRST_EPOCH)
 
     def dropped(self, infos: Iterable[RegionInfo]) -> None:
         """Forget each of these regions, which no table has any more, when its store is closed."""
@@ -413,37 +389,27 @@ class RegionAssigner:
     def forget_dropped(self) -> None:
         """Forget the dropped regions whose store is closed.  Called when one may have been closed."""
         for region_id, info in list(self._dropped.items()):
-            is_closed = self._hosting.state.state(region_id) in (State.NONE, State.CLOSED)
-            if (
-                not is_closed
-                or region_id in self._lacking
-                or self.assigned_regions.stage_of(region_id) is Stage.LEAVING
-            ):
+            is_closed = self._state.state(region_id) in (State.NONE, State.CLOSED)
+            if not is_closed or region_id in self._lacking or self._state.find(region_id).is_leaving:
                 continue
             del self._dropped[region_id]
             self._logs.server_log.brought_in(info.encoded)  # its records in this run's log are not needed
             self._infos.pop(region_id, None)
             self._ids.pop(info.encoded, None)
             self._unopened.pop(region_id, None)
-            self._to_open.pop(region_id, None)
-            self.assigned_regions.forget([region_id])
+            self._state.forget(region_id)
 
     # --- the end -------------------------------------------------------------------------------------
 
     def stop(self) -> None:
         """Stop opening regions in the background."""
-        self._to_bring_in.clear()
         self._to_open.clear()
         if self._opening is not None:
             self._opening.cancel()
 
     def check(self) -> None:
-        self.assigned_regions.check()
+        self._state.check()
         self._lacking.check()
-
-
-def _row(request: OpenRegion | RenumberRegion) -> tuple[int, Owner]:
-    return request.region.region_id, request.owner
 
 
 async def _logged(work: Coroutine[Any, Any, T]) -> T:

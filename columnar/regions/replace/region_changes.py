@@ -20,7 +20,7 @@ from typing import Final
 from columnar.errors import NotServingRegion, OutcomeUnknown, RegionTooBusy
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import RegionChange, RegionLoad
-from columnar.regions.life.hosting_state import State
+from columnar.regions.life.region_state import State
 from columnar.regions.replace.merging import Merging
 from columnar.regions.replace.middle_row import middle_row
 from columnar.regions.replace.region_replacement import Replacement

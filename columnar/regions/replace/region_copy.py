@@ -13,7 +13,7 @@ from typing import Final
 from columnar.errors import RegionNotLocal, TableNotFound
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Table
-from columnar.regions.life.hosting_state import State
+from columnar.regions.life.region_state import State
 from columnar.regions.life.retry import retry_until_ready
 from columnar.regions.log.change_log import LOG_SPACE
 from columnar.regions.log.log_retention import META_SPACE

@@ -1,6 +1,6 @@
 """Replacement of regions by successors: the common part of splits and merges, from the first copy to the last row.
 
-The states are those of ``hosting_state``: a region is REPLACING while it serves and is copied, HOLDING while requests
+The states are those of ``region_state``: a region is REPLACING while it serves and is copied, HOLDING while requests
 wait, and ends as REPLACED or, if it is called off, as OPEN.  Its consumers are paused before the requests are and take
 up no more changes, so that no delivery is in flight when the region is closed, and its successors deliver no change
 twice.  Nearly all data is on disk before the pause begins.  If the rest is not ready after MADE_S, requests are let in
@@ -27,7 +27,7 @@ from columnar.errors import ColumnarError, NotServingRegion, RegionTooBusy
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import RegionChange
 from columnar.model.schema import Table
-from columnar.regions.life.hosting_state import Event, State
+from columnar.regions.life.region_state import Event, State
 from columnar.regions.life.retry import retry_until_ready
 from columnar.regions.region import Region
 from columnar.regions.replace.region_copier import RegionCopier

@@ -15,7 +15,7 @@ from columnar.cluster.row_forms import THRIFT1, THRIFT2
 from columnar.errors import ForwardToMaster, TableExists
 from columnar.model.owner import Incarnation
 from columnar.model.route import Route
-from columnar.regions.life.hosting_state import State as Hosted
+from columnar.regions.life.region_state import State as Hosted
 from columnar.wire.idl2 import SERVICE2, hbase2
 from columnar.wire.service import CallContext
 from tests.support.peer_cluster import PeerCluster, PeerHouse, clustered, put1

@@ -16,7 +16,7 @@ from columnar.operations.access import TableAccess
 from columnar.operations.loads import ingest_rows
 from columnar.operations.reads import RowQuery
 from columnar.operations.row_deletes import delete_rows
-from columnar.regions.life.hosting_state import State
+from columnar.regions.life.region_state import State
 from columnar.regions.log.change_record import ChangeRecord
 from columnar.regions.write.ingestion import IncomingRows
 from columnar.runtime.loop_budget import never_disconnected

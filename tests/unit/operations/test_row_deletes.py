@@ -16,7 +16,7 @@ from columnar.operations.access import TableAccess
 from columnar.operations.operation_peer_handlers import OperationPeerHandlers
 from columnar.operations.row_deletes import Deleted, delete_rows
 from columnar.regions.hooks import LogPolicy
-from columnar.regions.life.hosting_state import Event
+from columnar.regions.life.region_state import Event
 from columnar.regions.life.retry import STALL_POLL_S
 from columnar.storage.api import StoreBusy
 from columnar.storage.rocks import RocksEngine

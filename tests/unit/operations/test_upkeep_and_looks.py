@@ -21,7 +21,7 @@ from columnar.model.schema import Family, make_table
 from columnar.operations.region_rows import rows_of
 from columnar.operations.retries import retried
 from columnar.regions.life import retry
-from columnar.regions.life.hosting_state import Event
+from columnar.regions.life.region_state import Event
 from columnar.regions.region import Region
 from columnar.wire.service import Later
 from tests.support.region_house import House

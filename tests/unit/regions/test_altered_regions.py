@@ -12,7 +12,7 @@ from columnar.errors import NoSuchColumnFamily, NotServingRegion, TableReadOnly
 from columnar.model.alteration import TableChange, altered
 from columnar.model.mutation import Delete, Durability, Put, RowMutation
 from columnar.model.schema import Family, Table, make_table
-from columnar.regions.life.hosting_state import State
+from columnar.regions.life.region_state import State
 from columnar.regions.read.region_reads import get_column, get_row
 from columnar.regions.sweeper import sweep
 from columnar.regions.tables import ServedTable

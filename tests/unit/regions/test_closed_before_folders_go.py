@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from columnar.model.schema import Family, make_table
-from columnar.regions.life.hosting_state import Event
+from columnar.regions.life.region_state import Event
 from tests.support.region_house import House
 
 Closing = Callable[[House], Awaitable[None]]

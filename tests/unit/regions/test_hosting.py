@@ -15,7 +15,7 @@ from columnar.errors import DamagedData, HostError, NotServingRegion, RegionUnav
 from columnar.limits import FLUSHED_AT_ONCE
 from columnar.model.mutation import Put, RowMutation
 from columnar.model.schema import Family, make_table
-from columnar.regions.life.hosting_state import Event, State
+from columnar.regions.life.region_state import Event, State
 from columnar.storage.api import StoreBusy
 from columnar.storage.rocks import RocksEngine
 from columnar.storage.rocks_store import RocksStore

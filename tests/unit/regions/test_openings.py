@@ -15,7 +15,7 @@ from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Family, make_table
 from columnar.operations.reads import RowQuery
 from columnar.regions.life import hosting
-from columnar.regions.life.hosting_state import Event, State
+from columnar.regions.life.region_state import Event, State
 from columnar.regions.tables import ServedTable
 from columnar.wire.service import CallContext
 from tests.support.region_house import House

@@ -15,7 +15,7 @@ from columnar.model.mutation import Put
 from columnar.model.schema import Family, make_table
 from columnar.regions.hooks import LogPolicy
 from columnar.regions.life import read_only_regions
-from columnar.regions.life.hosting_state import State
+from columnar.regions.life.region_state import State
 from columnar.regions.tables import ServedTable
 from columnar.regions.write.ingestion import INGESTING
 from columnar.storage.api import SpaceOptions, Store
@@ -238,7 +238,7 @@ def test_a_closed_region_is_tried_again_after_an_exception_at_any_call(
 
         monkeypatch.setattr(house.server, place, failing_once)
         engine.refusal, engine.lags = None, False
-        house.server._retry_later()
+        house.server.write_failed()
         while faults or not house.server.is_open(house.served.regions[0]):  # noqa: ASYNC110 - by a timer
             await asyncio.sleep(0.001)
         assert sum(expected_faults().values()) == 1

@@ -12,7 +12,7 @@ from columnar.model.owner_messages import CannotOpen, CloseRegion, GivenUp, Open
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import RegionChange
 from columnar.regions.life import region_assigner
-from columnar.regions.life.hosting_state import State
+from columnar.regions.life.region_state import State
 from columnar.regions.tables import ServedTable
 from columnar.storage.dead_logs import DeadLog
 from columnar.storage.ownership import THIS_RUN, LogPart, Ownership
@@ -177,7 +177,7 @@ def test_a_region_of_a_disabled_table_is_closed_when_it_has_what_was_behind() ->
         await house.open(Owner(HERE, 2), REGIONS[1])
         await house.settled()
         assert house.server.open_count() == 0, "nobody would close it when the table is dropped"
-        assert house.owning.assigned_regions.serving() == {10: 2, 11: 2}
+        assert house.owning.serving() == {10: 2, 11: 2}
         house.server.tables.install(house.served)
         await house.put()
         behind = (LogPart("s2.3", 1),)
@@ -405,13 +405,13 @@ def test_successors_of_a_split_are_owned_and_what_no_table_has_is_forgotten() ->
         halves = (RegionInfo("t", 20, b"", b"b"), RegionInfo("t", 21, b"b", b"d"))
         house.owning.made(RegionChange((FIRST,), halves, 1))
         assert house.server.hosting.state.owns(20)
-        assert house.owning.assigned_regions.serving() == {10: 1, 20: 1, 21: 1}
+        assert house.owning.serving() == {10: 1, 20: 1, 21: 1}
         house.owning.dropped([FIRST])
-        assert 10 in house.owning.assigned_regions.serving(), "its store is open"
+        assert 10 in house.owning.serving(), "its store is open"
         house.server.evict(await house.region())
         house.logs.server_log.parts[FIRST.encoded] = (LogPart(THIS_RUN, 1),)
         house.owning.forget_dropped()
-        assert house.owning.assigned_regions.serving() == {20: 1, 21: 1}
+        assert house.owning.serving() == {20: 1, 21: 1}
         assert not house.logs.server_log.parts, "segments need not wait for it"
 
     run(check)

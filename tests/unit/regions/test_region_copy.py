@@ -11,7 +11,7 @@ import pytest
 from columnar.backup.cell_blocks import ExportedCell
 from columnar.backup.region_builder import SortedFiles
 from columnar.model.schema import Family, make_table
-from columnar.regions.life.hosting_state import Event
+from columnar.regions.life.region_state import Event
 from columnar.regions.region import Region, spaces_of
 from columnar.regions.replace import region_copy
 from columnar.regions.write.ingestion import INGESTING

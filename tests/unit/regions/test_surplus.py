@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from columnar.limits import FLUSHED_AT_ONCE
 from columnar.model.schema import Family, make_table
 from columnar.regions.hooks import LogPolicy, NoListener
-from columnar.regions.life.hosting_state import State
+from columnar.regions.life.region_state import State
 from columnar.regions.life.surplus import MOST_CANDIDATES, to_close
 from columnar.regions.region import Region
 from columnar.storage.rocks import RocksEngine

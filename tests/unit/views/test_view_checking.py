@@ -10,7 +10,7 @@ from columnar.cluster.view_check_requests import RepairGroup
 from columnar.model.mutation import Put
 from columnar.model.schema import Family, make_table
 from columnar.model.view_definition import TOTALS, Source, View
-from columnar.regions.life.hosting_state import Event
+from columnar.regions.life.region_state import Event
 from columnar.views.checking import TRIES
 from tests.support.checked_house import CheckedHouse
 
