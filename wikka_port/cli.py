@@ -17,10 +17,10 @@ from wikka_port.interwiki_file import BadInterwiki, load_from_environment
 _SUBCOMMANDS: Final[dict[str, tuple[str, str]]] = {  # name -> module:command, short help
     "run": ("wikka_port.commands.run:run", "Start a store and the wiki on it: all in one."),
     "serve": ("wikka_port.commands.serve:serve", "Serve the wiki from a store that runs already."),
-    "prepare": ("wikka_port.commands.prepare:prepare", "Create the tables, the triggers and the first pages."),
+    "prepare": ("wikka_port.commands.serve:prepare", "Create the tables, the triggers and the first pages."),
     "import": ("wikka_port.commands.import_dump:import_dump", "Bring in a MediaWiki dump."),
     "user": ("wikka_port.commands.user:user", "Accounts: make, list and change them, and give out links."),
-    "admin-link": ("wikka_port.commands.admin_link:admin_link", "A link that makes an administrator."),
+    "admin-link": ("wikka_port.commands.user:admin_link", "A link that makes an administrator."),
     "acl": ("wikka_port.commands.acl:acl", "Show, set and explain who may do what."),
     "rename": ("wikka_port.commands.moves:rename", "Rename a page; links of others follow."),
     "delete": ("wikka_port.commands.moves:delete", "Delete pages; they can be brought back."),

@@ -16,6 +16,7 @@ from tests.support.serving import Serving
 from tests.support.store_thread import StoreThread
 from wikka_port import bulk_save, consistency, importer, schema
 from wikka_port.cli import main
+from wikka_port.commands.synth import make_wiki
 from wikka_port.consistency import check
 from wikka_port.dump import DumpError
 from wikka_port.first_pages import first_pages, write_first_pages
@@ -24,7 +25,6 @@ from wikka_port.limits import LINKS_MAX
 from wikka_port.link_check import LinkCheck
 from wikka_port.names import page_key
 from wikka_port.pages import Wiki
-from wikka_port.synthetic import make_wiki
 
 DUMP = Path(__file__).parents[1] / "data" / "small-dump.xml"
 WIKI_TABLES = tuple(table.name for table in schema.TABLES)

@@ -13,8 +13,8 @@ from click.testing import CliRunner, Result
 from tests.support.store_thread import StoreThread
 from wikka_port.accounts.signing_in import Client
 from wikka_port.cli import main
-from wikka_port.commands.account_options import accounts_of
-from wikka_port.commands.admin_link import first_admin_link
+from wikka_port.commands.serving_options import accounts_of
+from wikka_port.commands.user import first_admin_link
 from wikka_port.pages import Wiki
 
 PASSWORD = "correct horse battery"

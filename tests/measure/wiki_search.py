@@ -37,6 +37,7 @@ from tests.support import brute_search
 from tests.support.brute_search import SearchedPage
 from wikka_port import schema
 from wikka_port.bulk_save import BulkSaver
+from wikka_port.commands.synth import GROUP_PAGES
 from wikka_port.handlers.suggest import HEADINGS, MAX_SUGGESTIONS
 from wikka_port.import_plan import ImportedRevision, PagePart
 from wikka_port.markup.links import links
@@ -46,7 +47,6 @@ from wikka_port.search.page_text import page_text
 from wikka_port.search.query import parse
 from wikka_port.search.searching import NOTHING
 from wikka_port.search.words import stems
-from wikka_port.synthetic import GROUP_PAGES
 
 PAGE_BYTES: Final = 8_192
 VOCABULARY: Final = 200_000

@@ -6,14 +6,13 @@ import json
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import click
 
-from columnar.client import ClientTls
 from wikka_port.accounts.audit import Audit
 from wikka_port.accounts.directory import Directory
-from wikka_port.commands.store_options import open_wiki, store_options
+from wikka_port.commands.store_options import StoreOptions, json_option, store_options
 from wikka_port.names import InvalidName, normalise
 from wikka_port.pages import Page, Wiki
 from wikka_port.rights.acl import BadList
@@ -25,7 +24,6 @@ from wikka_port.rights.words import who_always
 from wikka_port.visitors import NOBODY, Visitor
 
 _SITE: Final = "(site)"
-_AS_JSON: Final = click.option("--json", "as_json", is_flag=True, help="For programs.")
 _PREFIX: Final = click.option("--prefix", metavar="TEXT", help="Names that begin so, instead of a page.")
 _WHOLE_SITE: Final = click.option("--site", is_flag=True, help="All names, instead of a page.")
 
@@ -55,14 +53,12 @@ def acl() -> None:
 @click.argument("page", required=False)
 @_PREFIX
 @_WHOLE_SITE
-@_AS_JSON
+@json_option
 @store_options
-def show(
-    page: str | None, prefix: str | None, site: bool, as_json: bool, store: str, indexes: Any, tls: ClientTls | None
-) -> None:
+def show(page: str | None, prefix: str | None, site: bool, as_json: bool, store: StoreOptions) -> None:
     """Say who may do what with PAGE; without one, the lists of the site and of all prefixes."""
     place = _place(page, prefix, site) if page or prefix is not None or site else None
-    with open_wiki(store, indexes, tls, pool=2) as wiki:
+    with store.open_wiki() as wiki:
         if place is not None and place.page is not None:
             _show_page(wiki, _there(wiki, place.page), as_json)
         else:
@@ -91,9 +87,7 @@ def set_lists(
     site: bool,
     inherit: tuple[str, ...],
     owner: str | None,
-    store: str,
-    indexes: Any,
-    tls: ClientTls | None,
+    store: StoreOptions,
     **entries: tuple[str, ...],
 ) -> None:
     """Set lists of PAGE, of a prefix or of the site; those that are not named stay as they are."""
@@ -104,7 +98,7 @@ def set_lists(
         raise click.UsageError(f"--inherit {min(gone & given.keys())}: entries are given for it, too")
     if not given and not gone and owner is None:
         raise click.UsageError("say what to set: --read, --write, --comment-read, --comment-post, --inherit or --owner")
-    with open_wiki(store, indexes, tls, pool=2) as wiki:
+    with store.open_wiki() as wiki:
         try:
             _set(wiki, place, given, gone, owner)
         except BadList as bad:
@@ -120,14 +114,14 @@ def set_lists(
 @acl.command()
 @click.argument("page")
 @click.option("--user", metavar="NAME", help="For this user; without it, for a visitor who is not signed in.")
-@_AS_JSON
+@json_option
 @store_options
-def explain(page: str, user: str | None, as_json: bool, store: str, indexes: Any, tls: ClientTls | None) -> None:
+def explain(page: str, user: str | None, as_json: bool, store: StoreOptions) -> None:
     """Say what one visitor may do with PAGE, and which entry decides it.
 
     Exit status: 0 he may read it, 1 he may not.
     """
-    with open_wiki(store, indexes, tls, pool=2) as wiki:
+    with store.open_wiki() as wiki:
         found = _there(wiki, page)
         visitor = _visitor(wiki, user)
         guarded = Guarded(found.name, found.rights, True, wiki.rights.rules())

@@ -12,9 +12,8 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from columnar.client import ClientTls
 from wikka_port import consistency
-from wikka_port.commands.store_options import errors, open_wiki, store_options
+from wikka_port.commands.store_options import StoreOptions, errors, store_options
 from wikka_port.consistency import CheckReport
 from wikka_port.pages import Wiki
 
@@ -27,12 +26,12 @@ DIFFERENCES = 1  # exit status
 @click.option("--repair", is_flag=True, help="Put right what differs.")
 @click.option("--json", "as_json", is_flag=True, help="Everything that was found, for programs.")
 @click.option("--settle", default=60.0, show_default=True, help="Seconds to wait for the triggers before looking.")
-def check(store: str, indexes: Any, tls: ClientTls | None, repair: bool, as_json: bool, settle: float) -> None:
+def check(store: StoreOptions, repair: bool, as_json: bool, settle: float) -> None:
     """Compute every index anew from the pages and say what is missing, stale or different.
 
     Exit status: 0 nothing differs, 1 something did (repaired, if asked), 2 the check could not be done.
     """
-    with open_wiki(store, indexes, tls, pool=2) as wiki:
+    with store.open_wiki() as wiki:
 
         def settled() -> None:
             if not _settled(wiki, settle):

@@ -14,8 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from columnar.client import ClientTls
-from wikka_port.commands.store_options import errors, open_wiki, store_options
+from wikka_port.commands.store_options import StoreOptions, errors, store_options
 from wikka_port.dump import DumpError
 from wikka_port.importer import Importer, ImportSummary
 
@@ -39,9 +38,7 @@ _MISMATCHES = 5  # of them
 @click.option("--restart", is_flag=True, help="Begin at the beginning where an earlier import was stopped.")
 def import_dump(
     file: str,
-    store: str,
-    indexes: Any,
-    tls: ClientTls | None,
+    store: StoreOptions,
     namespaces: str,
     limit: int | None,
     licence: str | None,
@@ -57,7 +54,7 @@ def import_dump(
     """
     is_piped = file == "-"
     size = 0 if is_piped else os.path.getsize(file)
-    with open_wiki(store, indexes, tls) as wiki, click.open_file(file, "rb") as stream:
+    with store.open_wiki(pool=16) as wiki, click.open_file(file, "rb") as stream:
         wiki.prepare()
         begun = time.monotonic()
         with _progress() as bar:

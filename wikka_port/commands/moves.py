@@ -12,8 +12,7 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from columnar.client import ClientTls
-from wikka_port.commands.store_options import errors, open_wiki, store_options
+from wikka_port.commands.store_options import StoreOptions, errors, store_options
 from wikka_port.feeds import iso_time
 from wikka_port.handlers.massrevert import moment
 from wikka_port.limits import JOB_PAGES_MAX
@@ -39,9 +38,9 @@ _LAST: Final = click.option("--at", default="", metavar="TIME", help="Of several
 
 
 @contextmanager
-def _moving(store: str, indexes: Any, tls: ClientTls | None) -> Iterator[GuardedMoves]:
+def _moving(store: StoreOptions) -> Iterator[GuardedMoves]:
     """A refusal ends the command with one line."""
-    with open_wiki(store, indexes, tls, pool=4) as wiki:
+    with store.open_wiki(pool=4) as wiki:
         wiki.prepare()
         try:
             yield GuardedWiki(wiki, OPERATOR).moves
@@ -59,16 +58,7 @@ def _moving(store: str, indexes: Any, tls: ClientTls | None) -> Iterator[Guarded
 @_DRY
 @store_options
 def rename(
-    name: str,
-    new: str,
-    redirect: bool,
-    links: bool,
-    subpages: bool,
-    reason: str,
-    dry_run: bool,
-    store: str,
-    indexes: Any,
-    tls: ClientTls | None,
+    name: str, new: str, redirect: bool, links: bool, subpages: bool, reason: str, dry_run: bool, store: StoreOptions
 ) -> None:
     """Rename the page NAME to NEW: history, rights, owner and drafts go along.
 
@@ -79,7 +69,7 @@ def rename(
       wikka rename "Old name" "New name"
       wikka rename Manual Handbook --subpages --dry-run
     """
-    with _moving(store, indexes, tls) as moves:
+    with _moving(store) as moves:
         wiki, old, target = moves.wiki, normalise(name), normalise(new)
         below = [one for one in wiki.names(prefix=f"{old}/", limit=JOB_PAGES_MAX) if one.startswith(f"{old}/")]
         below = below if subpages else []
@@ -109,14 +99,7 @@ def rename(
 @_DRY
 @store_options
 def delete(
-    names: tuple[str, ...],
-    prefix: str | None,
-    reason: str,
-    yes: bool,
-    dry_run: bool,
-    store: str,
-    indexes: Any,
-    tls: ClientTls | None,
+    names: tuple[str, ...], prefix: str | None, reason: str, yes: bool, dry_run: bool, store: StoreOptions
 ) -> None:
     """Delete pages: nobody sees them any more, and wikka undelete brings them back.
 
@@ -126,7 +109,7 @@ def delete(
     """
     if bool(names) == bool(prefix):
         raise click.UsageError("name pages, or give --prefix")
-    with _moving(store, indexes, tls) as moves:
+    with _moving(store) as moves:
         pages = moves.wiki.names(prefix=prefix, limit=JOB_PAGES_MAX) if prefix else [normalise(one) for one in names]
         _list("pages would be deleted" if dry_run else "pages are to be deleted", pages)
         if dry_run or not pages:
@@ -148,23 +131,14 @@ def delete(
 @click.option("--json", "as_json", is_flag=True, help="The list for programs.")
 @_DRY
 @store_options
-def undelete(
-    name: str | None,
-    new: str,
-    at: str,
-    as_json: bool,
-    dry_run: bool,
-    store: str,
-    indexes: Any,
-    tls: ClientTls | None,
-) -> None:
+def undelete(name: str | None, new: str, at: str, as_json: bool, dry_run: bool, store: StoreOptions) -> None:
     """Bring back the deleted page NAME with its history and rights; without NAME, list what is deleted.
 
     \b
       wikka undelete
       wikka undelete "Some page"
     """
-    with _moving(store, indexes, tls) as moves:
+    with _moving(store) as moves:
         if name is None:
             _show_deleted(moves.deleted(), as_json)
             return
@@ -184,12 +158,12 @@ def undelete(
 @_YES
 @_DRY
 @store_options
-def purge(name: str, at: str, yes: bool, dry_run: bool, store: str, indexes: Any, tls: ClientTls | None) -> None:
+def purge(name: str, at: str, yes: bool, dry_run: bool, store: StoreOptions) -> None:
     """Remove the deleted page NAME for good: its texts, and all that indexes know of it.
 
     Delete it first. The audit keeps a line that says what was purged and when. It cannot be brought back.
     """
-    with _moving(store, indexes, tls) as moves:
+    with _moving(store) as moves:
         one = _chosen(moves, name, at)
         said = f"{one.name}, deleted {iso_time(one.time_ms)} by {one.by}, {one.number} revisions"
         if dry_run:
@@ -216,15 +190,7 @@ def purge(name: str, at: str, yes: bool, dry_run: bool, store: str, indexes: Any
 @_DRY
 @store_options
 def revert(
-    author: str | None,
-    since: str,
-    undo: str | None,
-    reason: str,
-    yes: bool,
-    dry_run: bool,
-    store: str,
-    indexes: Any,
-    tls: ClientTls | None,
+    author: str | None, since: str, undo: str | None, reason: str, yes: bool, dry_run: bool, store: StoreOptions
 ) -> None:
     """Take back all edits that AUTHOR signed since a moment; pages that AUTHOR began are deleted.
 
@@ -238,7 +204,7 @@ def revert(
     since_ms = moment(since)
     if since_ms is None:
         raise click.UsageError(f"--since {since}: write the moment as 2026-11-24 or 2026-11-24T15:00")
-    with _moving(store, indexes, tls) as moves:
+    with _moving(store) as moves:
         wiki = moves.wiki
         if undo is not None:
             _undo(wiki, undo)

@@ -26,9 +26,9 @@ import click
 
 from columnar.runtime.child_processes import STOP_ONCE, before_exec
 from columnar.runtime.log_lines import complain, say
-from wikka_port.commands.admin_link import first_admin_link
 from wikka_port.commands.serving_options import as_arguments, serving_options, speak_the_language
-from wikka_port.commands.store_options import open_wiki
+from wikka_port.commands.store_options import StoreOptions
+from wikka_port.commands.user import first_admin_link
 from wikka_port.first_pages import write_first_pages
 from wikka_port.interwiki_file import ENVIRONMENT, BadInterwiki, load
 
@@ -100,7 +100,7 @@ def run(
         children.append(_start(_store_command(data, store_port, web_port, servers)))
         _await_ready_line(children[0], "store", STORE_READY_S)
         store = f"127.0.0.1:{store_port}"
-        with open_wiki(store, "triggers") as wiki:
+        with StoreOptions(store).open_wiki(pool=16) as wiki:
             wiki.prepare()
             written = write_first_pages(wiki, serving["language"])
             link = first_admin_link(wiki, serving["public_url"] or _address(host, port))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Final, TypeVar, cast
+from dataclasses import dataclass
+from typing import Any, Final
 
 import click
 from rich.console import Console
@@ -19,13 +21,14 @@ from wikka_port.pages import StoreUnavailable, Wiki
 from wikka_port.store import NotPrepared
 
 STORE_UNREACHABLE: Final = 2  # exit status
+json_option: Final = click.option("--json", "as_json", is_flag=True, help="For programs.")
 errors: Final = Console(stderr=True, highlight=False, soft_wrap=True)
-F = TypeVar("F", bound=Callable[..., Any])
 
 
-def store_options(command: F) -> F:
-    """``--store``, ``--indexes`` and the options of TLS, given on as ``store``, ``indexes`` and ``tls``."""
-    store = click.option(
+def store_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add ``--store``, ``--indexes`` and the options of TLS; the command gets ``store``, a StoreOptions."""
+
+    @click.option(
         "--store",
         envvar="WIKKA_STORE",
         default="127.0.0.1:9090",
@@ -33,56 +36,67 @@ def store_options(command: F) -> F:
         metavar="HOST:PORT",
         help="Where the store is.",
     )
-    indexes = click.option(
+    @click.option(
         "--indexes",
         type=click.Choice(["triggers", "application"]),
         default="triggers",
         show_default=True,
         help="Who keeps the indexes: the store's triggers, or, on a plain HBase, the wiki itself.",
     )
-    return cast(F, store(indexes(tls_options(command))))
+    @tls_options
+    @functools.wraps(command)
+    def with_store(store: str, indexes: Any, tls: ClientTls | None, **arguments: Any) -> Any:
+        return command(store=StoreOptions(store, indexes, tls), **arguments)
+
+    return with_store
 
 
-def address_of(store: str) -> tuple[str, int]:
-    host, colon, port = store.rpartition(":")
-    if not colon or not host or not port.isdigit():
-        raise click.BadParameter(f"'{store}' is no address: write HOST:PORT, for example 127.0.0.1:9090")
-    return host.strip("[]"), int(port)
+@dataclass(frozen=True, slots=True)
+class StoreOptions:
+    """The store that a command talks to."""
 
+    address: str
+    indexes: Any = "triggers"
+    tls: ClientTls | None = None
 
-def checked_tls(tls: ClientTls | None) -> ClientTls | None:
-    """End the command with one line if a file of ``tls`` cannot be read."""
-    try:
-        if tls is not None:
-            tls.context()
-    except (HostError, CallerError) as error:
-        _end(error.text)
-    return tls
+    @property
+    def place(self) -> tuple[str, int]:
+        """Return host and port.  Raises click.BadParameter."""
+        host, colon, port = self.address.rpartition(":")
+        if not colon or not host or not port.isdigit():
+            raise click.BadParameter(f"'{self.address}' is no address: write HOST:PORT, for example 127.0.0.1:9090")
+        return host.strip("[]"), int(port)
 
+    def checked_tls(self) -> ClientTls | None:
+        """End the command with one line if a file of ``tls`` cannot be read."""
+        try:
+            if self.tls is not None:
+                self.tls.context()
+        except (HostError, CallerError) as error:
+            _end(error.text)
+        return self.tls
 
-@contextmanager
-def open_wiki(store: str, indexes: Any, tls: ClientTls | None = None, *, pool: int = 16) -> Iterator[Wiki]:
-    """The wiki; what the store refuses or leaves unanswered ends the command with one line."""
-    host, port = address_of(store)
-    wiki = Wiki(host, port, pool=pool, indexes=indexes, tls=checked_tls(tls))
-    try:
-        wiki.folder()
-        yield wiki
-    except NewerFolder as newer:
-        _end(str(newer))
-    except NotPrepared as lacking:
-        _end(str(lacking))
-    except StoreUnavailable as away:
-        _end(f"{away}; is it running? Start one with: wikka run")
-    except NotColumnar as plain:
-        _end(f"{plain}. It has no triggers: use --indexes=application")
-    except TApplicationException as unknown:
-        _end(f"{store} failed: {unknown.message}; look at --store and at the store's log")
-    except (IOError, IllegalArgument) as refused:
-        message = refused.message
-        _end(message.decode(errors="replace") if isinstance(message, bytes) else str(message))
-    finally:
-        wiki.store.close()
+    @contextmanager
+    def open_wiki(self, *, pool: int = 2) -> Iterator[Wiki]:
+        """The wiki; what the store refuses or leaves unanswered ends the command with one line."""
+        host, port = self.place
+        wiki = Wiki(host, port, pool=pool, indexes=self.indexes, tls=self.checked_tls())
+        try:
+            wiki.folder()
+            yield wiki
+        except (NewerFolder, NotPrepared) as unfit:
+            _end(str(unfit))
+        except StoreUnavailable as away:
+            _end(f"{away}; is it running? Start one with: wikka run")
+        except NotColumnar as plain:
+            _end(f"{plain}. It has no triggers: use --indexes=application")
+        except TApplicationException as unknown:
+            _end(f"{self.address} failed: {unknown.message}; look at --store and at the store's log")
+        except (IOError, IllegalArgument) as refused:
+            message = refused.message
+            _end(message.decode(errors="replace") if isinstance(message, bytes) else str(message))
+        finally:
+            wiki.store.close()
 
 
 def _end(message: str) -> None:

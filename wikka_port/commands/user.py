@@ -1,4 +1,4 @@
-"""``wikka user``: accounts, looked at and changed by whoever runs the wiki."""
+"""``wikka user`` and ``wikka admin-link``: accounts, looked at and changed by whoever runs the wiki."""
 
 from __future__ import annotations
 
@@ -11,15 +11,14 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from columnar.client import ClientTls
 from wikka_port.accounts.directory import AddressTaken, NameTaken
 from wikka_port.accounts.leaving import leave, neutral_name
 from wikka_port.accounts.links import LIFE_S
 from wikka_port.accounts.making import Accounts
 from wikka_port.accounts.records import STATUSES, Account
 from wikka_port.accounts.user_names import Unsuitable, checked_address, checked_name
-from wikka_port.commands.account_options import absolute_url, accounts_of, public_url_option
-from wikka_port.commands.store_options import open_wiki, store_options
+from wikka_port.commands.serving_options import absolute_url, accounts_of, public_url_option
+from wikka_port.commands.store_options import StoreOptions, json_option, store_options
 from wikka_port.feeds import iso_time
 from wikka_port.pages import Wiki
 
@@ -27,7 +26,6 @@ REFUSED: Final = 1  # exit status
 # The others are of accounts that have not begun: the name of one that is "signed-up" for long is free for everybody.
 _SETTABLE: Final = ("active", "banned", "deleted", "pending", "suspended")
 F = TypeVar("F", bound=Callable[..., Any])
-_json = click.option("--json", "as_json", is_flag=True, help="For programs.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +52,10 @@ def user() -> None:
 @user.command("list")
 @store_options
 @click.option("--status", type=click.Choice(sorted(STATUSES)), help="These alone.")
-@_json
-def list_users(store: str, indexes: Any, tls: ClientTls | None, status: str | None, as_json: bool) -> None:
+@json_option
+def list_users(store: StoreOptions, status: str | None, as_json: bool) -> None:
     """All accounts, by name."""
-    with open_wiki(store, indexes, tls, pool=2) as wiki:
+    with store.open_wiki() as wiki:
         found = [one for one in accounts_of(wiki).directory.all() if status in (None, one.status)]
     if as_json:
         click.echo(json.dumps([_as_data(one) for one in found], indent=1))
@@ -75,12 +73,10 @@ def list_users(store: str, indexes: Any, tls: ClientTls | None, status: str | No
 @click.argument("name")
 @click.option("--email", default="", help="Their mail address.")
 @click.option("--admin", is_flag=True, help="As an administrator.")
-@_json
-def add(
-    store: str, indexes: Any, tls: ClientTls | None, public_url: str, name: str, email: str, admin: bool, as_json: bool
-) -> None:
+@json_option
+def add(store: StoreOptions, public_url: str, name: str, email: str, admin: bool, as_json: bool) -> None:
     """Make an account, and a link with which its owner sets the password within 14 days."""
-    with open_wiki(store, indexes, tls, pool=2) as wiki:
+    with store.open_wiki() as wiki:
         accounts = accounts_of(wiki)
         try:
             address = checked_address(email) if email else ""
@@ -97,19 +93,10 @@ def add(
 @click.option("--status", type=click.Choice(_SETTABLE), help="deleted: erased, its edits get a neutral name.")
 @click.option("--admin/--no-admin", default=None, help="Make or unmake an administrator.")
 @click.option("--email", help='Their mail address, without a confirmation; "" takes it away.')
-@_json
-def set_user(
-    store: str,
-    indexes: Any,
-    tls: ClientTls | None,
-    name: str,
-    status: Any,
-    admin: bool | None,
-    email: str | None,
-    as_json: bool,
-) -> None:
+@json_option
+def set_user(store: StoreOptions, name: str, status: Any, admin: bool | None, email: str | None, as_json: bool) -> None:
     """Change an account; who is not active any more is signed out everywhere."""
-    with open_wiki(store, indexes, tls, pool=2) as wiki:
+    with store.open_wiki() as wiki:
         accounts = accounts_of(wiki)
         account = _named(accounts, name)
         if account.status == "deleted" and (status != "deleted" or admin is not None or email is not None):
@@ -128,10 +115,10 @@ def set_user(
 @store_options
 @public_url_option
 @click.argument("name")
-@_json
-def reset(store: str, indexes: Any, tls: ClientTls | None, public_url: str, name: str, as_json: bool) -> None:
+@json_option
+def reset(store: StoreOptions, public_url: str, name: str, as_json: bool) -> None:
     """A link with which the account's owner sets a new password within 30 minutes; the old one stays till then."""
-    with open_wiki(store, indexes, tls, pool=2) as wiki:
+    with store.open_wiki() as wiki:
         accounts = accounts_of(wiki)
         account = _named(accounts, name)
         accounts.audit.note("reset link", user=account.name, by="command")
@@ -141,10 +128,10 @@ def reset(store: str, indexes: Any, tls: ClientTls | None, public_url: str, name
 @user.command("invite")
 @store_options
 @public_url_option
-@_json
-def invite(store: str, indexes: Any, tls: ClientTls | None, public_url: str, as_json: bool) -> None:
+@json_option
+def invite(store: StoreOptions, public_url: str, as_json: bool) -> None:
     """A link with which somebody registers within 14 days, whatever the wiki's registration is."""
-    with open_wiki(store, indexes, tls, pool=2) as wiki:
+    with store.open_wiki() as wiki:
         accounts = accounts_of(wiki)
         token = accounts.registration.links.issue("invitation")
         accounts.audit.note("invitation", user="", by="command")
@@ -155,10 +142,10 @@ def invite(store: str, indexes: Any, tls: ClientTls | None, public_url: str, as_
 @user.command("audit")
 @store_options
 @click.option("--limit", default=50, show_default=True, type=click.IntRange(1, 100_000))
-@_json
-def audit(store: str, indexes: Any, tls: ClientTls | None, limit: int, as_json: bool) -> None:
+@json_option
+def audit(store: StoreOptions, limit: int, as_json: bool) -> None:
     """The log of accounts, newest first."""
-    with open_wiki(store, indexes, tls, pool=2) as wiki:
+    with store.open_wiki() as wiki:
         entries = accounts_of(wiki).audit.recent(limit)
     for one in entries:
         fields = {"what": one.what, "user": one.user, "by": one.by, "network": one.network, "note": one.note}
@@ -215,3 +202,26 @@ def _why(refused: Exception, name: str) -> str:
 def _refuse(message: str) -> NoReturn:
     click.echo(f"wikka: {message}", err=True)
     raise SystemExit(REFUSED)
+
+
+@click.command("admin-link")
+@store_options
+@public_url_option
+@json_option
+def admin_link(store: StoreOptions, public_url: str, as_json: bool) -> None:
+    """Print a link, good once within 24 hours, that makes whoever opens it an administrator."""
+    with store.open_wiki() as wiki:
+        link = new_admin_link(wiki, public_url)
+    click.echo(json.dumps({"link": link}) if as_json else link)
+
+
+def new_admin_link(wiki: Wiki, public_url: str) -> str:
+    accounts = accounts_of(wiki)
+    token = accounts.registration.links.issue("administrator")
+    accounts.audit.note("administrator's link", user="", by="command")
+    return absolute_url(public_url, "register", administrator=token)
+
+
+def first_admin_link(wiki: Wiki, public_url: str) -> str | None:
+    """None if the wiki has an administrator."""
+    return None if accounts_of(wiki).directory.has_administrator() else new_admin_link(wiki, public_url)

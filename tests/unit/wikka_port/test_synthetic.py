@@ -6,9 +6,9 @@ import hashlib
 
 import pytest
 
+from wikka_port.commands.synth import page_name, page_text
 from wikka_port.markup.links import links
 from wikka_port.names import is_camel_case
-from wikka_port.synthetic import page_name, page_text
 
 
 @pytest.mark.parametrize(("number", "name"), [(0, "Aa"), (1, "Bb"), (523, "FfCcDd"), (99_999, "JjJjJjJjJj")])
