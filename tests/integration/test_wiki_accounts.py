@@ -19,10 +19,8 @@ from wikka_port.accounts.leaving import finish, leave, neutral_name
 from wikka_port.accounts.session_store import Sessions
 from wikka_port.accounts.tables import EMAILS, USERS
 from wikka_port.consistency import CheckReport, check
-from wikka_port.moving.hidden import hide
-from wikka_port.moving.journal import DELETED, MOVES
+from wikka_port.moving.journal import DELETED, MOVES, deleted
 from wikka_port.moving.mover import By
-from wikka_port.moving.trash import deleted
 from wikka_port.pages import Wiki, clock_ms
 from wikka_port.rights.rules import PageRights, Privilege
 
@@ -262,13 +260,13 @@ def test_an_account_that_ends_signs_no_deleted_page_and_no_hidden_revision(wiki:
     move = wiki.mover.delete(page, by)
     for number, author in enumerate((name, "Eve")):
         wiki.save(f"{page} 2", f"text {number}", author=author, base=number, signed="account")
-    hide(wiki.mover, f"{page} 2", 1, hidden=True)
+    wiki.mover.hide(f"{page} 2", 1, hidden=True)
     wiki.settle("", 30)
     assert leave(wiki, directory, account) == 3
     assert [(one.name, one.by) for one in deleted(wiki.rows, page)] == [(page, neutral)]
     assert not holding(wiki, name), "but for what was signed before there was an account"
     wiki.mover.undelete(page, move.row, By("Eve", "account"))
-    hide(wiki.mover, f"{page} 2", 1, hidden=False)
+    wiki.mover.hide(f"{page} 2", 1, hidden=False)
     wiki.settle("", 30)
     assert wiki.page(page).author == neutral  # type: ignore[union-attr]
     assert [one.author for one in wiki.revisions(page)] == [neutral, neutral, name]

@@ -25,7 +25,6 @@ from tests.support.wiki_client import WikiClient
 from wikka_port import importer, limits, schema
 from wikka_port.consistency import check
 from wikka_port.importer import Importer, ImportSummary
-from wikka_port.moving import hidden
 from wikka_port.moving.mover import By
 from wikka_port.names import page_key
 from wikka_port.pages import Wiki
@@ -198,11 +197,11 @@ def test_dumps_over_each_other_and_edits_between_them_are_merged_by_time(
 def test_hidden_revisions_stay_hidden_under_their_new_numbers(wiki: Wiki) -> None:
     late = [Given(number, 10 * number, f"late {number}") for number in (5, 6, 7)]
     bring_in(wiki, dump(("Hidden", late)))
-    hidden.hide(wiki.mover, "Hidden", 2, hidden=True)
+    wiki.mover.hide("Hidden", 2, hidden=True)
     bring_in(wiki, dump(("Hidden", [Given(1, 1, "early"), Given(2, 65, "between")])))
     assert [row[2] for row in history(wiki, "Hidden")] == ["early", "late 5", "between", "late 7"]
     assert wiki.revision("Hidden", 3) is None
-    hidden.hide(wiki.mover, "Hidden", 3, hidden=False)
+    wiki.mover.hide("Hidden", 3, hidden=False)
     assert [row[2] for row in history(wiki, "Hidden")] == ["early", "late 5", "late 6", "between", "late 7"]
     is_sound(wiki)
 
@@ -347,7 +346,7 @@ def test_the_text_as_it_came_is_read_by_those_who_may_read_the_page(wiki: Wiki) 
     web = WikiClient(wiki)
     assert web.get("/Read_back/raw?source=1").text == "''second''"
     assert web.get("/Read_back/raw?source=1&revision=1").text == "''first''"
-    hidden.hide(wiki.mover, "Read back", 1, hidden=True)
+    wiki.mover.hide("Read back", 1, hidden=True)
     assert web.get("/Read_back/raw?source=1&revision=1").status_code == 404
     wiki.rights.change("Read back", PageRights(), "", {Privilege.READ: "Nobody"})
     assert "second" not in web.get("/Read_back/raw?source=1").text

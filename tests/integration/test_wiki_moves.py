@@ -17,11 +17,9 @@ from tests.support.seeds import seed
 from tests.support.store_thread import StoreThread
 from wikka_port import schema
 from wikka_port.consistency import check
-from wikka_port.moving.hidden import hide
-from wikka_port.moving.journal import DELETED, OPEN_ROW
+from wikka_port.moving.journal import DELETED, OPEN_ROW, deleted
 from wikka_port.moving.mover import By, Mover
 from wikka_port.moving.refusals import BadRevision, NameTaken, NothingThere, SameName
-from wikka_port.moving.trash import deleted
 from wikka_port.names import page_key
 from wikka_port.pages import Conflict, Wiki
 from wikka_port.rights.rules import PageRights, Privilege
@@ -132,7 +130,7 @@ def test_a_revision_is_hidden_shown_and_hidden_again(wiki: Wiki) -> None:
     for number in range(2):
         save(wiki, "A", f"text {number}")
     for hidden in (True, False, True):
-        hide(wiki.mover, "A", 1, hidden=hidden)
+        wiki.mover.hide("A", 1, hidden=hidden)
         assert wiki.mover.page_row("A")[schema.HIDDEN] == (b"1" if hidden else b"")
     assert_right(wiki)
 
@@ -142,7 +140,7 @@ def test_a_revision_that_is_not_there_is_not_hidden(wiki: Wiki, number: int) -> 
     for turn in range(2):
         save(wiki, "A", f"text {turn}")
     with pytest.raises(BadRevision, match=f"no revision {number}"):
-        hide(wiki.mover, "A", number, hidden=True)
+        wiki.mover.hide("A", number, hidden=True)
     assert schema.HIDDEN not in wiki.mover.page_row("A")
 
 

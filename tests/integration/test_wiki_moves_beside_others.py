@@ -18,9 +18,8 @@ from tests.integration.test_wiki_moves_helped import assert_moved, assert_nothin
 from tests.support.deep import spread
 from tests.support.store_thread import StoreThread
 from wikka_port import schema
-from wikka_port.moving.journal import DELETED, MOVES
+from wikka_port.moving.journal import DELETED, MOVES, deleted
 from wikka_port.moving.refusals import NameTaken, NothingThere
-from wikka_port.moving.trash import deleted
 from wikka_port.names import page_key
 from wikka_port.pages import Conflict, Wiki
 from wikka_port.rights.rules import PageRights, Privilege

@@ -18,9 +18,8 @@ from tests.support.deep import spread
 from tests.support.seeds import seed
 from tests.support.store_thread import StoreThread
 from wikka_port import schema
-from wikka_port.moving import places
-from wikka_port.moving.journal import DELETED, INTENT, Move
-from wikka_port.moving.trash import deleted
+from wikka_port.moving.journal import DELETED, INTENT, Move, deleted
+from wikka_port.moving.steps import MoveSteps, read
 from wikka_port.page_rows import head_of
 from wikka_port.pages import Wiki
 
@@ -214,9 +213,9 @@ def test_a_page_that_came_back_and_is_marked_by_one_that_is_late_does_not_leave(
     move = begun(wiki, name, "move")
     wiki.mover.finish(move.id)
     wiki.mover.rename(f"{name} new", name, ANN, redirect=False)
-    row = wiki.store.run(lambda c: places.read(c, move.source_place))
-    assert wiki.store.run(lambda c: places.mark(c, move, row, [], plain=kind == "plain"))
-    assert not wiki.store.run(lambda c: places.leave(c, move, plain=kind == "plain"))
+    row = wiki.store.run(lambda c: read(c, move.source_place))
+    assert wiki.store.run(lambda c: MoveSteps(c, move, plain=kind == "plain").mark(row, []))
+    assert not wiki.store.run(lambda c: MoveSteps(c, move, plain=kind == "plain").leave())
     wiki.mover.finish(move.id)
     assert body(wiki, name) == "two"
     assert_nothing_is_held(wiki, name)

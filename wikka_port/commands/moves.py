@@ -19,10 +19,10 @@ from wikka_port.limits import JOB_PAGES_MAX
 from wikka_port.markup.links import redirect_target
 from wikka_port.moving import jobs as job_rows
 from wikka_port.moving.jobs import ENDED, LINKS, MASS_DELETE, REVERT, SUBPAGES, Job, Jobs, new_job
+from wikka_port.moving.journal import Deleted
 from wikka_port.moving.mass import edited_by, linking, planned
 from wikka_port.moving.refusals import NotMoved
 from wikka_port.moving.runner import COMMAND, OPERATOR, work
-from wikka_port.moving.trash import Deleted
 from wikka_port.names import InvalidName, normalise
 from wikka_port.pages import Page, Wiki, clock_ms
 from wikka_port.rights.guarded import GuardedWiki

@@ -10,8 +10,8 @@ from werkzeug.wrappers import Request, Response
 from wikka_port.editing.new_names import refusal
 from wikka_port.forms import STALE_FORM, form_page, is_genuine
 from wikka_port.handlers.show import missing
+from wikka_port.moving.journal import Deleted
 from wikka_port.moving.refusals import NotMoved
-from wikka_port.moving.trash import Deleted
 from wikka_port.names import MAX_NAME_BYTES, InvalidName, normalise
 from wikka_port.rights.judging import NotAllowed
 from wikka_port.rights.rules import Privilege

@@ -28,14 +28,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 from columnar.client import Connection, Expect
 from columnar.triggers.api import Change, ChangedCell
 from wikka_port import schema
 from wikka_port.accounts.rows import Cells, Rows
 from wikka_port.application_indexes import run_indexes
-from wikka_port.moving import beside, places
+from wikka_port.limits import HIDDEN_MAX
+from wikka_port.moving import beside
 from wikka_port.moving.journal import (
     ABANDONED,
     DELETE,
@@ -53,12 +54,22 @@ from wikka_port.moving.journal import (
     new_id,
     pack,
 )
-from wikka_port.moving.refusals import Busy, NameTaken, NotDeleted, NothingThere, OtherPage, SameName, Unsettled
+from wikka_port.moving.refusals import (
+    BadRevision,
+    Busy,
+    NameTaken,
+    NotDeleted,
+    NothingThere,
+    OtherPage,
+    SameName,
+    Unsettled,
+)
+from wikka_port.moving.steps import MoveSteps, Place, arriving_head, left_cells, put_hidden, read
 from wikka_port.names import normalise, page_key
-from wikka_port.page_rows import head_of, is_there, stamp_of
+from wikka_port.page_rows import head_of, hidden_in, is_there, stamp_of
 from wikka_port.rights.rules import REVISION, PageRights, page_rights
 from wikka_port.store import Store
-from wikka_port.texts import _w
+from wikka_port.texts import N_, _, _w
 
 ATTEMPTS: Final = 6
 SETTLE_S: Final = 10.0  # for the triggers, before the texts of a deleted page are removed
@@ -75,8 +86,19 @@ class By:
     reason: str = ""
 
 
+T = TypeVar("T")
+
+
 def _anybody(_rights: PageRights) -> None:
     """A command's: whoever runs the wiki may do everything."""
+
+
+def _free_for_arrival(name: str, row: Cells, over: Allow) -> int:
+    """Return the stamp of ``row``, which a page may come to.  Raises NameTaken, and what ``over`` raises."""
+    if is_there(row):
+        raise NameTaken(name)
+    over(page_rights(row, b""))
+    return stamp_of(row)
 
 
 class Mover:
@@ -108,7 +130,7 @@ class Mover:
         *,
         redirect: bool = True,
         allow: Allow = _anybody,
-        over: Allow | None = None,
+        over: Allow = _anybody,
         history: bytes = b"",
     ) -> Move:
         """Raises NothingThere, NameTaken, SameName, Busy, OtherPage.
@@ -118,54 +140,53 @@ class Mover:
         source, target = normalise(name), normalise(new)
         if source == target:
             raise SameName(source)
-        place = (schema.PAGES, page_key(source))
-        for _ in range(ATTEMPTS):
-            row, there = self.free(place), self.free((schema.PAGES, page_key(target)))
+
+        def intended() -> tuple[Move, Cells]:
+            row, there = self.page_row(source), self.page_row(target)
             if not is_there(row):
                 raise NothingThere(source)
-            if history not in (b"", head_of(row).place(place[1])):
+            if history not in (b"", head_of(row).place(page_key(source))):
                 raise OtherPage(source)
             allow(page_rights(row, row.get(schema.OWNER, b"")))
-            if is_there(there):
-                raise NameTaken(target)
-            if over is not None:
-                over(page_rights(there, b""))
-            move = self._intended(RENAME, source, target, b"", row, by, after=stamp_of(there), redirect=redirect)
-            if self._begin(move, row):
-                return move
-        raise Busy(source)
+            after = _free_for_arrival(target, there, over)
+            return self._intended(RENAME, source, target, b"", row, by, after=after, redirect=redirect), row
+
+        return self._attempted(source, intended)
 
     def delete(self, name: str, by: By, *, allow: Allow = _anybody) -> Move:
         """Raises NothingThere, Busy."""
         source = normalise(name)
-        place = (schema.PAGES, page_key(source))
-        for _ in range(ATTEMPTS):
-            row = self.free(place)
+
+        def intended() -> tuple[Move, Cells]:
+            row = self.page_row(source)
             if not is_there(row):
                 raise NothingThere(source)
             allow(page_rights(row, row.get(schema.OWNER, b"")))
-            move = self._intended(DELETE, source, source, b"", row, by)
-            if self._begin(move, row):
-                return move
-        raise Busy(source)
+            return self._intended(DELETE, source, source, b"", row, by), row
+
+        return self._attempted(source, intended)
 
     def undelete(
-        self, name: str, row: bytes, by: By, *, new: str = "", allow: Allow = _anybody, over: Allow | None = None
+        self, name: str, row: bytes, by: By, *, new: str = "", allow: Allow = _anybody, over: Allow = _anybody
     ) -> Move:
         """Bring back what was deleted, from its ``row``.  Raises NotDeleted, NameTaken, Busy."""
         source = normalise(name)
         target = normalise(new) if new else source
-        for _ in range(ATTEMPTS):
+
+        def intended() -> tuple[Move, Cells]:
             cells = self._in_trash(source, row, allow)
-            there = self.free((schema.PAGES, page_key(target)))
-            if is_there(there):
-                raise NameTaken(target)
-            if over is not None:
-                over(page_rights(there, b""))
-            move = self._intended(UNDELETE, source, target, row, cells, by, after=stamp_of(there))
-            if self._begin(move, cells):
+            after = _free_for_arrival(target, self.page_row(target), over)
+            return self._intended(UNDELETE, source, target, row, cells, by, after=after), cells
+
+        return self._attempted(source, intended)
+
+    def _attempted(self, name: str, intended: Callable[[], tuple[Move, Cells]]) -> Move:
+        """Raises Busy.  The page may be changed between its reading and its mark: then all is read anew."""
+        for _attempt in range(ATTEMPTS):
+            move, row = intended()
+            if self._begin(move, row):
                 return move
-        raise Busy(source)
+        raise Busy(name)
 
     def purge(self, name: str, row: bytes, by: By, *, allow: Allow = _anybody) -> int:
         """Remove the texts of what was deleted, for good; how many revisions.  Raises NotDeleted, Unsettled, Busy."""
@@ -189,12 +210,16 @@ class Mover:
 
     def free(self, place: tuple[bytes, bytes]) -> Cells:
         """Return the row by table and key, marked by no move: a move that marked it is finished.  Raises Busy."""
-        for _ in range(ATTEMPTS):
-            row = self._store.run(lambda c: places.read(c, place))
+        for _attempt in range(ATTEMPTS):
+            row = self._store.run(lambda c: read(c, place))
             if not head_of(row).mark:
                 return row
             self.finish(head_of(row).mark)
         raise Busy(row.get(schema.NAME, b"").decode(errors="replace"))
+
+    def page_row(self, name: str) -> Cells:
+        """Marked by no move.  Raises Busy."""
+        return self.free((schema.PAGES, page_key(name)))
 
     def _intended(
         self,
@@ -218,15 +243,38 @@ class Mover:
 
     # --- hidden revisions ----------------------------------------------------------------------------
 
-    def page_row(self, name: str) -> Cells:
-        """Marked by no move.  Raises Busy."""
-        return self.free((schema.PAGES, page_key(name)))
+    def hide(self, name: str, number: int, *, hidden: bool) -> None:
+        """Hide a revision, or show it again.  Doing it twice is doing it once.  Raises NotMoved.
 
-    def put_hidden(self, name: str, row: Cells, value: bytes) -> bool:
+        The newest revision cannot be hidden: another one has to be saved first.  The numbers stand in the page's row,
+        so they follow the page.
+        """
+        for _attempt in range(ATTEMPTS):
+            row = self.page_row(name)
+            if not is_there(row):
+                raise NothingThere(name)
+            newest, hidden_before = head_of(row), hidden_in(row)
+            if not 1 <= number <= newest.number:
+                raise BadRevision(name, _("{name} has no revision {number}.", name=name, number=number))
+            if number == newest.number and hidden:
+                raise BadRevision(
+                    name, _("The newest revision cannot be hidden: save another text first, then hide this one.")
+                )
+            after = hidden_before | {number} if hidden else hidden_before - {number}
+            if after == hidden_before:
+                return
+            if len(after) > HIDDEN_MAX:
+                said = N_("{most} revisions of a page can be hidden at most: delete the page instead.")
+                raise BadRevision(name, _(said, most=HIDDEN_MAX))
+            if self._put_hidden(name, row, b",".join(b"%d" % one for one in sorted(after))):
+                return
+        raise Busy(name)
+
+    def _put_hidden(self, name: str, row: Cells, value: bytes) -> bool:
         """Write ``meta:hidden`` if the row is as it was read; on a plain HBase, if its newest revision is."""
         plain = not self._store.is_columnar
         key = page_key(name)
-        if not self._store.run(lambda c: places.put_hidden(c, key, row, value, plain=plain)):
+        if not self._store.run(lambda c: put_hidden(c, key, row, value, plain=plain)):
             return False
         if self._indexes() == "application":
             self._store.run(
@@ -264,23 +312,28 @@ class Mover:
         return len(moves)
 
     def _continue_move(self, move: Move, state: bytes, rights: Collection[Expect]) -> bool:
-        plain = not self._store.is_columnar
         if state == INTENT:
-            state = self._decided(move, MOVED if self._carried(move, rights, plain) else ABANDONED)
+            state = self._decided(move, MOVED if self._carried(move, rights) else ABANDONED)
         if state == MOVED:
             if move.kind == PURGE:
-                self._remove_for_good(move, plain)
+                self._remove_for_good(move)
             else:
-                self._leave(move, plain)
+                self._leave(move)
             self.journal.pass_on(move.id, MOVED, DONE)
             self.on_step_done("done")
         elif state == ABANDONED:
-            self._store.run(lambda c: _withdraw(c, move, plain))
+            self._run(move, MoveSteps.withdraw)
         else:  # who was late may have marked a row once more
-            self._store.run(lambda c: places.let_go(c, move, plain=plain))
-            self._store.run(lambda c: places.settle_down(c, move, plain=plain))
+            self._run(move, MoveSteps.let_go)
+            self._run(move, MoveSteps.settle_down)
         self.journal.close(move.id)
         return state != ABANDONED
+
+    def _run(self, move: Move, step: Callable[[MoveSteps], T]) -> T:
+        return self._store.run(lambda c: step(MoveSteps(c, move, plain=not self._store.is_columnar)))
+
+    def _read(self, place: Place) -> Cells:
+        return self._store.run(lambda c: read(c, place))
 
     def _decided(self, move: Move, state: bytes) -> bytes:
         """Step 4: the state that the move has from here on, as the first process decided."""
@@ -291,35 +344,33 @@ class Mover:
         self.on_step_done("given up" if state == ABANDONED else "moved")
         return state
 
-    def _carried(self, move: Move, rights: Collection[Expect], plain: bool) -> bool:
+    def _carried(self, move: Move, rights: Collection[Expect]) -> bool:
         """Steps 2 and 3.  False: they cannot be done, or the move is past them; the journal says which."""
-        source = self._store.run(lambda c: places.read(c, move.source_place))
+        source = self._read(move.source_place)
         if head_of(source) != move.marked:
-            if move.kind != PURGE:
-                target = self._store.run(lambda c: places.read(c, move.target_place))
-                if head_of(target) == places.arriving_head(move):
-                    return True
+            if move.kind != PURGE and head_of(self._read(move.target_place)) == arriving_head(move):
+                return True
             if head_of(source) != move.head or stamp_of(source) > move.at_ms:  # the page came back after this move
                 return False
-            if not self._store.run(lambda c: places.mark(c, move, source, rights, plain=plain)):
+            if not self._run(move, lambda steps: steps.mark(source, rights)):
                 return False
             self.on_step_done("mark")
-            source = self._store.run(lambda c: places.read(c, move.source_place))
+            source = self._read(move.source_place)
         if move.kind == PURGE:
             return True
-        if head_of(source) != move.marked or not self._store.run(lambda c: places.arrive(c, move, source, plain=plain)):
+        if head_of(source) != move.marked or not self._run(move, lambda steps: steps.arrive(source)):
             return False
         self.on_step_done("arrive")
         return True
 
-    def _leave(self, move: Move, plain: bool) -> None:
+    def _leave(self, move: Move) -> None:
         """Steps 5 to 7."""
-        self._store.run(lambda c: places.leave(c, move, plain=plain))
+        self._run(move, MoveSteps.leave)
         self.on_step_done("leave")
         if self._indexes() == "application":
             self._store.run(lambda c: _index(c, move))
             self.on_step_done("index")
-        self._store.run(lambda c: places.settle_down(c, move, plain=plain))
+        self._run(move, MoveSteps.settle_down)
         self.on_step_done("settle")
         if move.kind != DELETE and move.source != move.target:
             self._store.run(lambda c: beside.follow(c, move))
@@ -329,35 +380,28 @@ class Mover:
             return True
         return self._store.run(lambda c: c.triggers.wait(sequence="", timeout_ms=int(SETTLE_S * 1000)))
 
-    def _remove_for_good(self, move: Move, plain: bool) -> None:
+    def _remove_for_good(self, move: Move) -> None:
         """Take away what is kept beside a page in the trash, its revisions, then its row."""
         self._store.run(lambda c: beside.remove(c, move))
         self.on_step_done("beside")
         begin = move.head.place(page_key(move.source))
         self._store.run(lambda c: _remove_rows(c, schema.REVISIONS, begin))
         self.on_step_done("texts")
-        self._store.run(lambda c: places.leave(c, move, plain=plain))
-
-
-def _withdraw(connection: Connection, move: Move, plain: bool) -> None:
-    """The move is given up: the page stays where it was, and what a helper may have brought to its new row goes."""
-    if move.kind != PURGE:
-        places.remove_arrival(connection, move, plain=plain)
-    places.let_go(connection, move, plain=plain)
+        self._run(move, MoveSteps.leave)
 
 
 def _index(connection: Connection, move: Move) -> None:
     """As if the triggers were given both changes."""
-    cells = places.read(connection, move.target_place)
-    if head_of(cells) != places.arriving_head(move):
+    cells = read(connection, move.target_place)
+    if head_of(cells) != arriving_head(move):
         return  # somebody else has finished it, indexes first
     if move.target_place[0] == schema.PAGES:
         run_indexes(connection, _change(move.target_place[1], cells, {}, move.at_ms))
     if move.source_place[0] == schema.PAGES:
         key = move.source_place[1]
         before = {schema.NAME: move.source.encode(), schema.VERSIONCOUNT: move.head.pack()}
-        now = places.read(connection, move.source_place)
-        put = places.left_cells(move, cells)
+        now = read(connection, move.source_place)
+        put = left_cells(move, cells)
         run_indexes(connection, _change(key, now, before, move.at_ms, put))
 
 

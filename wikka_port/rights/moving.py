@@ -15,11 +15,9 @@ from wikka_port.accounts.audit import Audit
 from wikka_port.accounts.rows import Rows
 from wikka_port.limits import DELETED_PAGES_SCANNED, REASON_CHARS_MAX
 from wikka_port.markup.links import redirect_target
-from wikka_port.moving.hidden import hide
-from wikka_port.moving.journal import Move
+from wikka_port.moving.journal import Deleted, Move, deleted, one_deleted
 from wikka_port.moving.mover import Allow, By
 from wikka_port.moving.refusals import NotDeleted, NothingThere, NotMoved, OtherPage
-from wikka_port.moving.trash import Deleted, deleted, one_deleted
 from wikka_port.names import normalise, page_key
 from wikka_port.page_rows import Page, head_of, is_there
 from wikka_port.pages import Saved, Wiki, clock_ms
@@ -122,7 +120,7 @@ class GuardedMoves:
     def hide(self, name: str, number: int, *, hidden: bool, reason: str = "") -> None:
         """Raises NotAllowed, NotMoved."""
         self.require_site()
-        hide(self.wiki.mover, normalise(name), number, hidden=hidden)
+        self.wiki.mover.hide(normalise(name), number, hidden=hidden)
         self._note("hide revision" if hidden else "show revision", normalise(name), f"revision {number}. {reason}")
 
     def _note(self, what: str, name: str, reason: str) -> None:
