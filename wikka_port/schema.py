@@ -26,7 +26,7 @@ Cells of a page row, all stamped with the time of the revision, or of the move t
     body:latest user:latest note:latest
     meta:stamp         time of the move that brought the row, or left it: a save is later
     meta:was           "HEAD NAME", where there is no page any more: a new one is numbered after it
-    meta:hidden        numbers of revisions that are not shown, with commas (``moving.hidden``)
+    meta:hidden        numbers of revisions that are not shown, with commas (``moving.mover``)
 and, of times of their own, acl:read acl:write and others, which are of no revision (``rights.rules``)
 Cells of a revision row: meta:name meta:time meta:author meta:note meta:previous meta:autolink
     meta:attribution meta:owner meta:created meta:signed body:text

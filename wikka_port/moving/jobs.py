@@ -21,11 +21,11 @@ import re
 import secrets
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Annotated, Final
 
 from wikka_port.accounts.rows import Cells, Rows
 from wikka_port.limits import JOB_LEASE_MS, JOB_PAGES_MAX, JOB_STEP
-from wikka_port.moving.journal import BY, ITEM, KIND, MOVES, SIGNED, STATE, Journal, new_id
+from wikka_port.moving.journal import BY, ITEM, KIND, MOVES, SIGNED, STATE, Journal, cells_of, fields_in, new_id
 from wikka_port.names import MAX_NAME_BYTES, InvalidName, page_key
 
 LINKS, SUBPAGES, REVERT, MASS_DELETE, UNDO = "links", "subpages", "revert", "mass-delete", "undo"
@@ -48,28 +48,18 @@ class Item:
 @dataclass(frozen=True, slots=True)
 class Job:
     id: bytes
-    kind: str
-    by: str
-    signed: str
-    reason: str
-    source: str = ""
-    target: str = ""
-    redirect: bool = True
-    author: str = ""
-    since_ms: int = 0
-    of: bytes = b""  # the job that is undone
-    history: bytes = b""  # of the page that was renamed; b"": not known, of an older job
-    along: bytes = b""  # the job of its subpages
-
-    def cells(self) -> dict[bytes, bytes]:
-        texts = {
-            BY: self.by, SIGNED: self.signed, b"m:reason": self.reason, b"m:from": self.source,
-            b"m:to": self.target, b"m:author": self.author, b"m:since": str(self.since_ms),
-            b"m:redirect": "yes" if self.redirect else "no",
-        }  # fmt: skip
-        packed = {column: text.encode("utf-8", "replace") for column, text in texts.items()}
-        ids = {b"m:of": self.of, b"m:history": self.history, b"m:along": self.along}
-        return {STATE: OPEN, KIND: self.kind.encode(), **ids, **packed}
+    kind: Annotated[str, KIND]
+    by: Annotated[str, BY]
+    signed: Annotated[str, SIGNED]
+    reason: Annotated[str, b"m:reason"]
+    source: Annotated[str, b"m:from"] = ""
+    target: Annotated[str, b"m:to"] = ""
+    redirect: Annotated[bool, b"m:redirect"] = True
+    author: Annotated[str, b"m:author"] = ""
+    since_ms: Annotated[int, b"m:since"] = 0
+    of: Annotated[bytes, b"m:of"] = b""  # the job that is undone
+    history: Annotated[bytes, b"m:history"] = b""  # of the page that was renamed; b"": not known, of an older job
+    along: Annotated[bytes, b"m:along"] = b""  # the job of its subpages
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +98,7 @@ class Jobs:
         """Write down what is to be done; nothing is done yet."""
         wanted = dict.fromkeys(names)
         cells = {_column(name): _TODO + b" " + name.encode() for name in list(wanted)[:JOB_PAGES_MAX]}
-        self._journal.open(job.id, {**job.cells(), **cells})
+        self._journal.open(job.id, {STATE: OPEN, **cells_of(job), **cells})
         return self.progress(job.id) or Progress(job, OPEN, (), (), ())
 
     def progress(self, job_id: bytes) -> Progress | None:
@@ -184,27 +174,9 @@ def _packed(item: Item) -> bytes:
 
 
 def _progress(job_id: bytes, cells: Cells) -> Progress:
-    def text(column: bytes) -> str:
-        return cells.get(column, b"").decode(errors="replace")
-
-    job = Job(
-        id=job_id,
-        kind=text(KIND),
-        by=text(BY),
-        signed=text(SIGNED),
-        reason=text(b"m:reason"),
-        source=text(b"m:from"),
-        target=text(b"m:to"),
-        redirect=text(b"m:redirect") != "no",
-        author=text(b"m:author"),
-        since_ms=int(text(b"m:since") or 0),
-        of=cells.get(b"m:of", b""),
-        history=cells.get(b"m:history", b""),
-        along=cells.get(b"m:along", b""),
-    )
     items = sorted(_items(cells), key=lambda pair: pair[1].name)
     return Progress(
-        job,
+        Job(job_id, **fields_in(Job, cells)),
         cells.get(STATE, b""),
         tuple(item.name for kind, item in items if kind == _TODO),
         tuple(item for kind, item in items if kind.isdigit()),

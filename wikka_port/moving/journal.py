@@ -19,8 +19,10 @@ A row of ``deleted`` is the page's row as it was, with gone:by gone:reason gone:
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass, replace
-from typing import Final
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, fields, replace
+from functools import cache
+from typing import Annotated, Any, Final, get_args, get_origin, get_type_hints
 
 from wikka_port import schema
 from wikka_port.accounts.rows import Cells, Rows
@@ -48,20 +50,58 @@ RENAME, DELETE, UNDELETE, PURGE = "rename", "delete", "undelete", "purge"
 INTENT, MOVED, DONE, ABANDONED = b"intent", b"moved", b"done", b"abandoned"
 
 
+_WRITTEN: Final[Mapping[type, Callable[[Any], bytes]]] = {
+    str: lambda text: text.encode("utf-8", "replace"),
+    bytes: bytes,
+    int: lambda number: b"%d" % number,
+    bool: lambda flag: b"yes" if flag else b"no",
+    Head: Head.pack,
+}
+_READ: Final[Mapping[type, Callable[[bytes], Any]]] = {
+    str: lambda cell: cell.decode(errors="replace"),
+    bytes: bytes,
+    int: int,
+    bool: lambda cell: cell == b"yes",
+    Head: parse_head,
+}
+
+
+@cache
+def _columns(record: Any) -> tuple[tuple[str, type, bytes, bool], ...]:
+    """Return name, type and column of the fields that a cell has, and whether each has a default."""
+    hints = get_type_hints(record, include_extras=True)
+    annotated = ((one, get_args(hints[one.name])) for one in fields(record) if get_origin(hints[one.name]) is Annotated)
+    return tuple((one.name, kind, column, one.default is not MISSING) for one, (kind, column) in annotated)
+
+
+def cells_of(record: Any) -> dict[bytes, bytes]:
+    """Return the cells of a record whose fields are annotated with their columns."""
+    return {column: _WRITTEN[kind](getattr(record, name)) for name, kind, column, _ in _columns(record.__class__)}
+
+
+def fields_in(record: type, cells: Cells) -> dict[str, Any]:
+    """Return the fields by name; one without a cell has its default, or is empty.  ValueError for what is no number."""
+    return {
+        name: _READ[kind](cells.get(column, b""))
+        for name, kind, column, has_default in _columns(record)
+        if column in cells or not has_default
+    }
+
+
 @dataclass(frozen=True, slots=True)
 class Move:
     id: bytes
-    kind: str
-    source: str  # name of the page before
-    target: str  # and after; the same where it is deleted
-    row: bytes  # in ``deleted``; b"" for a rename
-    head: Head  # of the row that it leaves
-    at_ms: int
-    by: str
-    signed: str
-    reason: str
-    redirect: bool
-    note: str = ""  # of the redirect
+    kind: Annotated[str, KIND]
+    source: Annotated[str, b"m:from"]  # name of the page before
+    target: Annotated[str, b"m:to"]  # and after; the same where it is deleted
+    row: Annotated[bytes, b"m:row"]  # in ``deleted``; b"" for a rename
+    head: Annotated[Head, b"m:head"]  # of the row that it leaves
+    at_ms: Annotated[int, b"m:at"]
+    by: Annotated[str, BY]
+    signed: Annotated[str, SIGNED]
+    reason: Annotated[str, b"m:reason"]
+    redirect: Annotated[bool, b"m:redirect"]
+    note: Annotated[str, b"m:note"] = ""  # of the redirect
 
     @property
     def source_place(self) -> tuple[bytes, bytes]:
@@ -92,45 +132,6 @@ def deleted_row(name: str, at_ms: int, move: bytes) -> bytes:
     return page_key(name) + b"%013d" % (schema.TIME_MAX_MS - at_ms) + move
 
 
-def pack(move: Move) -> dict[bytes, bytes]:
-    return {
-        STATE: INTENT,
-        KIND: move.kind.encode(),
-        b"m:from": move.source.encode(),
-        b"m:to": move.target.encode(),
-        b"m:row": move.row,
-        b"m:head": move.head.pack(),
-        b"m:at": b"%d" % move.at_ms,
-        BY: move.by.encode("utf-8", "replace"),
-        SIGNED: move.signed.encode(),
-        b"m:reason": move.reason.encode("utf-8", "replace"),
-        b"m:redirect": b"yes" if move.redirect else b"no",
-        b"m:note": move.note.encode("utf-8", "replace"),
-    }
-
-
-def unpack(row: bytes, cells: Cells) -> Move:
-    """ValueError for what is no move."""
-
-    def text(column: bytes) -> str:
-        return cells.get(column, b"").decode(errors="replace")
-
-    return Move(
-        id=row,
-        kind=text(KIND),
-        source=text(b"m:from"),
-        target=text(b"m:to"),
-        row=cells.get(b"m:row", b""),
-        head=parse_head(cells.get(b"m:head")),
-        at_ms=int(cells.get(b"m:at", b"")),
-        by=text(BY),
-        signed=text(SIGNED),
-        reason=text(b"m:reason"),
-        redirect=cells.get(b"m:redirect") == b"yes",
-        note=text(b"m:note"),
-    )
-
-
 class Journal:
     """Thread-safe.  Everything may raise StoreUnavailable."""
 
@@ -153,7 +154,7 @@ class Journal:
     def read(self, row: bytes) -> tuple[Move, bytes] | None:
         """Return a move and its state."""
         cells = self._rows.row(MOVES, row, [b"m"])
-        return (unpack(row, cells), cells[STATE]) if STATE in cells else None
+        return (Move(row, **fields_in(Move, cells)), cells[STATE]) if STATE in cells else None
 
     def pass_on(self, row: bytes, before: bytes, after: bytes) -> bool:
         """False: somebody else has taken it to another state."""

@@ -47,12 +47,13 @@ from wikka_port.moving.journal import (
     MOVES,
     PURGE,
     RENAME,
+    STATE,
     UNDELETE,
     Journal,
     Move,
+    cells_of,
     deleted_row,
     new_id,
-    pack,
 )
 from wikka_port.moving.refusals import (
     BadRevision,
@@ -290,7 +291,7 @@ class Mover:
         """Steps 1 to 7.  False: the page was changed meanwhile, or its new name was taken; nothing is moved."""
         stored = row.get(REVISION)
         rights = [Expect.absent(REVISION) if stored is None else Expect(REVISION, stored)]
-        self.journal.open(move.id, pack(move))
+        self.journal.open(move.id, {STATE: INTENT, **cells_of(move)})
         self.on_step_done("intent")
         return self._continue_move(move, INTENT, rights)
 
