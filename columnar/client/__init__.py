@@ -27,12 +27,15 @@ from columnar.client.table import (
     Table,
 )
 from columnar.client.tls import ClientTls
-from columnar.client.triggers import DeadLetter, Triggers, TriggerStatus
+from columnar.client.triggers import Triggers
 from columnar.client.view_cells import Group, Member
 from columnar.client.view_reader import ViewReader
-from columnar.client.views import Views, ViewStatus
+from columnar.client.views import Views
 from columnar.model.trigger_registration import Registration
+from columnar.model.trigger_status import ListedTrigger as TriggerStatus
 from columnar.model.view_definition import Source, View
+from columnar.model.view_status import ViewStatus
+from columnar.wire.dead_letter import DeadLetter
 
 __all__ = [
     "Admin",

@@ -3,67 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from columnar.model.trigger_registration import Registration
-from columnar.wire.trigger_specs import registration_of, spec_of
+from columnar.model.record_codec import unpack_records
+from columnar.model.trigger_registration import Registration, to_json
+from columnar.model.trigger_status import ListedTrigger
+from columnar.wire.dead_letter import DeadLetter
 
 if TYPE_CHECKING:
     from columnar.client.connection import Connection
-
-
-@dataclass(frozen=True, slots=True)
-class TriggerStatus:
-    name: str
-    table: bytes
-    function: str
-    families: tuple[bytes, ...]
-    state: str  # running, paused or blocked
-    lag_changes: int
-    lag_seconds: float
-    attempts: int
-    timeout_ms: int
-    parked_rows: int
-    dead_letters: int
-    last_error: str
-    silent_servers: tuple[str, ...] = ()  # of several servers: those whose part is not in the numbers, with the cause
-    registration: Registration | None = None  # None: of an older server, or of a trigger that cannot be read
-
-
-@dataclass(frozen=True, slots=True)
-class LoggedCell:
-    kind: str  # put, delete, delete family or delete version
-    column: bytes
-    timestamp: int
-    value: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class LetterChange:
-    """The change that a dead letter keeps."""
-
-    stamp: int
-    client_timestamp: int
-    hops: int
-    steps: tuple[LoggedCell, ...]
-    before: tuple[LoggedCell, ...]
-    after: tuple[LoggedCell, ...]
-    images: bool
-    lacks_images: bool  # they were too large to be kept
-
-
-@dataclass(frozen=True, slots=True)
-class DeadLetter:
-    trigger: str
-    table: bytes
-    row: bytes
-    sequence: str
-    attempts: int
-    error: str
-    output: str
-    timestamp_ms: int
-    change: LetterChange | None = None  # only where it is requested, and kept
 
 
 class Triggers:
@@ -133,11 +81,11 @@ class Triggers:
 
     def register(self, registration: Registration) -> None:
         """Add a trigger as ``add``; a number of 0 means the server's default."""
-        self._connection.call("columnarTriggerAdd", spec_of(registration))
+        self._connection.call("columnarTriggerAdd", to_json(registration))
 
     def sync(self, declared: Sequence[Registration], removed: Sequence[str] = ()) -> None:
         """Make the triggers of a module as it declares them; ``removed``: those of an earlier sync that are to go."""
-        self._connection.call("columnarTriggerSync", [spec_of(one) for one in declared], list(removed))
+        self._connection.call("columnarTriggerSync", list(removed), [to_json(one) for one in declared])
 
     def reload(self) -> None:
         """Have workers run the source of functions as it is on disk; IOError: one of them cannot be used any more."""
@@ -146,8 +94,8 @@ class Triggers:
     def remove(self, name: str) -> None:
         self._connection.call("columnarTriggerRemove", name)
 
-    def list(self) -> list[TriggerStatus]:
-        return [_status(one) for one in self._connection.call("columnarTriggerList")]
+    def list(self) -> list[ListedTrigger]:
+        return unpack_records(self._connection.call("columnarTriggers"), ListedTrigger)
 
     def pause(self, name: str) -> None:
         self._connection.call("columnarTriggerPause", name)
@@ -160,11 +108,14 @@ class Triggers:
         self._connection.call("columnarTriggerReplay", name, from_ms)
 
     def dead_letters(self, name: str = "", limit: int = 100) -> list[DeadLetter]:  # type: ignore[valid-type]
-        return [_letter(one) for one in self._connection.call("columnarDeadLetters", name, limit)]
+        return self._dead(name, b"", limit, with_changes=False)
 
     def show_dead(self, name: str, row: bytes = b"", limit: int = 1) -> list[DeadLetter]:  # type: ignore[valid-type]
         """Return dead letters of a trigger with their changes, of one row or of any; 10 at most."""
-        return [_letter(one) for one in self._connection.call("columnarTriggerDeadShow", name, row, limit)]
+        return self._dead(name, row, limit, with_changes=True)
+
+    def _dead(self, name: str, row: bytes, limit: int, *, with_changes: bool) -> list[DeadLetter]:  # type: ignore[valid-type]
+        return unpack_records(self._connection.call("columnarTriggerDead", name, row, limit, with_changes), DeadLetter)
 
     def retry(self, name: str, row: bytes = b"", *, as_it_was: bool = False) -> int:
         """Run the trigger again for a dead row (none given: for all); how many there were.
@@ -186,50 +137,3 @@ class Triggers:
     def wait(self, name: str = "", sequence: str = "", timeout_ms: int = 5_000) -> bool:
         """Block until the change ``sequence`` (none: all that is written now) is delivered; False: not in time."""
         return bool(self._connection.call("columnarTriggerWait", name, sequence, timeout_ms))
-
-
-def _text(value: Any) -> str:
-    return value.decode(errors="replace") if isinstance(value, bytes) else str(value or "")
-
-
-def _status(wire: Any) -> TriggerStatus:
-    return TriggerStatus(
-        _text(wire.name),
-        wire.table,
-        _text(wire.functionName),
-        tuple(wire.families),
-        _text(wire.state),
-        wire.lagChanges,
-        wire.lagSeconds,
-        wire.attempts,
-        wire.timeoutMs,
-        wire.parkedRows,
-        wire.deadLetters,
-        _text(wire.lastError),
-        tuple(_text(name) for name in wire.silentServers or ()),
-        registration_of(wire.spec) if wire.spec is not None else None,
-    )
-
-
-def _letter(wire: Any) -> DeadLetter:
-    return DeadLetter(
-        _text(wire.trigger),
-        wire.table,
-        wire.row,
-        _text(wire.sequence),
-        wire.attempts,
-        _text(wire.error),
-        _text(wire.output),
-        wire.timestampMs,
-        _letter_change(wire.change) if wire.change is not None else None,
-    )
-
-
-def _letter_change(wire: Any) -> LetterChange:
-    steps, before, after = (
-        tuple(LoggedCell(_text(one.kind), one.column, one.timestamp, one.value) for one in cells)
-        for cells in (wire.steps, wire.before, wire.after)
-    )
-    return LetterChange(
-        wire.stamp, wire.clientTimestamp, wire.hops, steps, before, after, wire.images, wire.lacksImages
-    )

@@ -3,35 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
 from columnar.client.errors import WrongArgument, wrong_arguments
-from columnar.errors import DamagedData
-from columnar.model.view_check import CheckReport, Finding
-from columnar.model.view_definition import View, checked, from_json, to_json
+from columnar.model.record_codec import unpack_records
+from columnar.model.view_check import CheckReport
+from columnar.model.view_definition import View, checked, to_json
+from columnar.model.view_status import ViewStatus
 
 if TYPE_CHECKING:
     from columnar.client.connection import Connection
 
 REMEMBERED_S: Final = 5.0  # a definition, by a reader: a generation that was swapped out is kept up for much longer
-
-
-@dataclass(frozen=True, slots=True)
-class ViewStatus:
-    name: str
-    table: str  # in which this generation stands
-    generation: int  # 1 at first; the next one with each rebuild
-    definition: View | None  # None: of a newer version
-    state: str  # adding, building, live (built) or unreadable
-    lag_changes: int
-    lag_seconds: float
-    rejected_rows: int  # of the sources, which cannot be read as the definition says: they are in no group
-    built_rows: int  # that were there before the view and have been shown to it
-    last_error: str
-    silent_servers: tuple[str, ...] = ()  # of several servers: those whose part is not in the numbers
-    role: str = "live"  # which generation it is: live, next (not swapped in) or kept (for a rollback)
 
 
 class Views:
@@ -56,7 +40,7 @@ class Views:
 
     def list(self) -> list[ViewStatus]:
         """Return all generations of all views, by name."""
-        return [_status(one) for one in self._connection.call("columnarViewList")]
+        return unpack_records(self._connection.call("columnarViews"), ViewStatus)
 
     def status(self, name: str) -> ViewStatus:
         """Return the status of the generation that readers see.  Raises IllegalArgument if there is no such view."""
@@ -93,21 +77,8 @@ class Views:
 
         Reads both sides once, while writers write: the connection's ``timeout`` must allow for that.
         """
-        return _report(self._connection.call("columnarViewCheck", name, repair))
-
-
-def _report(wire: Any) -> CheckReport:
-    return CheckReport(
-        _text(wire.view),
-        wire.sourceRows,
-        wire.rejectedRows,
-        wire.groups,
-        wire.members,
-        tuple(Finding(_text(one.kind), _text(one.table), one.row, _text(one.text)) for one in wire.findings),
-        wire.wrong,
-        wire.unsure,
-        wire.repaired,
-    )
+        (report,) = unpack_records(self._connection.call("columnarCheckView", name, repair), CheckReport)
+        return report
 
 
 class Definitions:
@@ -125,32 +96,11 @@ class Definitions:
         now_s = self._clock()
         if self._known is None or now_s >= self._until_s:
             status = self._views.status(self._name)
-            if status.definition is None:
+            definition = status.definition
+            if definition is None:
                 raise WrongArgument(f"view {self._name} was declared by a newer version: upgrade this program")
-            self._known, self._until_s = (status.definition, f"{status.name}@{status.generation}"), now_s + REMEMBERED_S
+            self._known, self._until_s = (definition, f"{status.name}@{status.generation}"), now_s + REMEMBERED_S
         return self._known
-
-
-def _status(wire: Any) -> ViewStatus:
-    table = _text(wire.name)
-    try:
-        definition: View | None = from_json(wire.definition)
-    except DamagedData:
-        definition = None
-    return ViewStatus(
-        table if wire.generation <= 1 else table.removesuffix(f".{wire.generation}"),
-        table,
-        wire.generation,
-        definition,
-        _text(wire.state),
-        wire.lagChanges,
-        wire.lagSeconds,
-        wire.rejectedRows,
-        wire.builtRows,
-        _text(wire.lastError),
-        tuple(map(_text, wire.silentServers or ())),
-        _text(wire.role) or "live",
-    )
 
 
 def _text(value: Any) -> str:

@@ -64,7 +64,8 @@ _THRIFT1: Final = {
         MethodRoute.LOCAL,
         "isTableEnabled getTableNames getTableNamesWithIsTableEnabled getColumnDescriptors getTableRegions"
         " getRegionInfo getThriftServerType getClusterId columnarDescribeTable columnarTableExists"
-        " columnarListNamespaces columnarListNamespaceTables columnarDescribeNamespace",
+        " columnarListNamespaces columnarListNamespaceTables columnarDescribeNamespace"
+        " columnarTriggerList columnarDeadLetters columnarTriggerDeadShow columnarViewList columnarViewCheck",
     ),
     **_listed(
         MethodRoute.MASTER,
@@ -82,10 +83,10 @@ _THRIFT1: Final = {
     ),
     **_listed(
         MethodRoute.OWNERS,
-        "compact majorCompact columnarStatus columnarRegions columnarFlush columnarCompact columnarDeadLetters"
-        " columnarTriggerList columnarTriggerRetry columnarTriggerWait columnarTriggerDeadShow columnarTriggerDeadRetry"
-        " columnarTriggerDeadSkip columnarTriggerDeadPurge columnarViewList columnarViewWait columnarFlows"
-        " columnarViewCheck",
+        "compact majorCompact columnarStatus columnarRegions columnarFlush columnarCompact columnarTriggerDead"
+        " columnarTriggers columnarTriggerRetry columnarTriggerWait columnarTriggerDeadRetry"
+        " columnarTriggerDeadSkip columnarTriggerDeadPurge columnarViews columnarViewWait columnarFlows"
+        " columnarCheckView",
     ),
 }
 _THRIFT2: Final = {

@@ -60,6 +60,14 @@ V = TypeVar("V")
 # Names on the wire that are older than the name of the field: of a field of one class, or of every such field.
 _KEYS: Final = {
     "Scanned.is_not_local": "elsewhere",
+    "TriggerStatus.dead_letters": "letters",
+    "TriggerStatus.last_error": "error",
+    "TriggerStatus.parked_rows": "parked",
+    "TriggerStatus.table_name": "table",
+    "ViewStatus.built_rows": "rows_built",
+    "ViewStatus.last_error": "error",
+    "ViewStatus.rejected_rows": "rejected",
+    "ViewStatus.table": "name",
     "blocked_reason": "shut",
     "has_unreplayed_log": "is_behind",
     "is_after_row": "past",
@@ -68,8 +76,19 @@ _KEYS: Final = {
     "unreplayed_logs": "behind",
     "unusable_reason": "rests",
 }
-# Fields that are not sent: what the master read from a damaged catalogue.
-_UNSENT: Final = frozenset({"Trigger.data", "Triggers.numbers_data", "ViewSet.numbers_data"})
+# Fields that are not sent: what the master read from a damaged catalogue, and what a gateway knows of a view itself.
+_UNSENT: Final = frozenset(
+    {
+        "Trigger.data",
+        "Triggers.numbers_data",
+        "ViewSet.numbers_data",
+        "ViewStatus.definition_json",
+        "ViewStatus.generation",
+        "ViewStatus.role",
+        "ViewStatus.silent_servers",
+        "ViewStatus.state",
+    }
+)
 # The types of fields in compiled modules, whose classes name a tuple or a union without what it holds.
 ERASED: Final[dict[str, Any]] = {
     "Projection.families": tuple[tuple[bytes, tuple[bytes, ...] | None], ...],

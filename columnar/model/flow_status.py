@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 from columnar.model.flow_graph import Flow, Graph, Measure, place_of
@@ -103,9 +103,8 @@ def to_json(looks: Sequence[FlowStatus], silent: Sequence[str]) -> str:
     return json.dumps({"flows": [_plain(look) for look in looks], "silent_servers": list(silent)}, sort_keys=True)
 
 
-def _plain(look: FlowStatus) -> dict[str, Any]:
-    held = {name: getattr(look, name) for name in _FIELDS}
-    return {**held, "run_p50_s": _finite(look.run_s(0.5)), "run_p99_s": _finite(look.run_s(0.99))}
+def _plain(status: FlowStatus) -> dict[str, Any]:
+    return {**asdict(status), "run_p50_s": _finite(status.run_s(0.5)), "run_p99_s": _finite(status.run_s(0.99))}
 
 
 def _finite(seconds: float) -> float | None:
@@ -115,19 +114,10 @@ def _finite(seconds: float) -> float | None:
 
 def from_json(text: str) -> tuple[list[FlowStatus], list[str]]:
     """Return the status and the silent servers.  A newer server may send more."""
+    import msgspec  # 2 MB, needed by clients alone
+
     held = json.loads(text)
-    return [_parse_flow_status(one) for one in held["flows"]], list(held["silent_servers"])
+    return msgspec.convert(held["flows"], list[FlowStatus]), list(held["silent_servers"])
 
 
-def _parse_flow_status(plain: dict[str, Any]) -> FlowStatus:
-    known: dict[str, Any] = {
-        key: tuple(value) if isinstance(value, list) else value for key, value in plain.items() if key in _FIELDS
-    }
-    return FlowStatus(**known)
-
-
-_FIELDS: Final = (
-    "kind", "name", "reads", "writes", "seen", "state", "lag_changes", "lag_seconds", "rate_per_s", "delivered",
-    "failed", "parked", "dead", "runs", "idle_s", "error",
-)  # fmt: skip
 assert len(Histogram().numbers) == len(BOUNDS_S) + 2

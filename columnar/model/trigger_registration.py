@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from columnar.errors import DamagedData, IllegalArgument, TriggerError
+from columnar.model.schema import table_name_text
 
 if TYPE_CHECKING:
     from columnar.model.trigger_scope import Scope
@@ -129,14 +131,6 @@ def rate_per_s(text: str) -> float:
     return float(match[1]) / _PERIODS_S[match[2]]
 
 
-_UNSAID: Final = object()
-_LATER: Final[dict[str, object]] = {
-    "row": True, "side_by_side": DEFAULT_SIDE_BY_SIDE, "share": DEFAULT_SHARE, "rate": "", "batch": 0, "within_ms": 0,
-    "process": "", "columns": (), "where": (), "look": (), "images": False, "writes": (), "of_module": "",
-    "allow_cycle": False, "allow_expiry": False,
-}  # fmt: skip
-
-
 def checked(registration: Registration, allowed_modules: tuple[str, ...]) -> Registration:
     """IllegalArgument, TriggerError: what is wrong and what would be right."""
     if not _NAME.fullmatch(registration.name):
@@ -183,6 +177,13 @@ def _check_pace(registration: Registration) -> None:
         raise IllegalArgument(f"process label '{label}': use up to 100 letters, digits, '_', '-' and '.'")
 
 
+# --- JSON --------------------------------------------------------------------------------------------
+
+_FIRST: Final = {"name", "table", "function", "families", "before", "from_where", "timeout_ms", "attempts"}
+_LATER: Final = {one.name: one.default for one in fields(Registration) if one.name not in _FIRST}  # than version 1
+_UNSAID: Final = object()
+
+
 def to_json(registration: Registration) -> bytes:
     """Fields that came after the first version are written where they say something: earlier programs read the rest."""
     held = {key: value for key, value in asdict(registration).items() if value != _LATER.get(key, _UNSAID)}
@@ -191,14 +192,56 @@ def to_json(registration: Registration) -> bytes:
 
 def from_json(data: bytes) -> Registration:
     """DamagedData when the bytes are none of ours."""
+    found = _decoded(data)
     try:
-        held: dict[str, Any] = json.loads(data)
-        for key in ("families", "columns", "where", "writes"):
-            held[key] = tuple(held.get(key, ()))
-        held["look"] = tuple((name, table, row) for name, table, row in held.get("look", ()))
-        found = Registration(**held)
         if found.columns or found.where or found.look:
             found.scope()  # what cannot be read is found now, not where a region's changes are followed
-        return found
-    except (ValueError, KeyError, TypeError, IllegalArgument) as error:
+    except IllegalArgument as error:
         raise DamagedData(f"registration of a trigger: {error}") from error
+    return found
+
+
+def requested(data: bytes) -> Registration:
+    """Return the registration that a client's JSON requests, as it is kept; a number of 0 means the default.
+
+    IllegalArgument: what is wrong.
+    """
+    from columnar.model.trigger_scope import bytes_of_latin  # as in ``scope``
+
+    try:
+        found = _decoded(data)
+    except DamagedData as error:  # here the caller's fault
+        raise IllegalArgument(error.text) from error
+    for text in (*found.families, *found.columns):
+        bytes_of_latin(text)
+    return replace(
+        found,
+        table=table_name_text(found.table.encode()),
+        families=_ordered(found.families),
+        from_where=found.from_where or "now",
+        timeout_ms=found.timeout_ms or DEFAULT_TIMEOUT_MS,
+        attempts=found.attempts or DEFAULT_ATTEMPTS,
+        side_by_side=found.side_by_side or DEFAULT_SIDE_BY_SIDE,
+        share=found.share or DEFAULT_SHARE,
+        columns=_ordered(found.columns),
+        look=tuple((name, table_name_text(table.encode()), row) for name, table, row in found.look),
+        writes=tuple(sorted(set(found.writes))),
+    )
+
+
+def _ordered(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted({name.removesuffix(":") for name in names}))
+
+
+def _decoded(data: bytes) -> Registration:
+    """DamagedData."""
+    import msgspec  # 2 MB that a store without triggers does not need
+
+    try:
+        found = msgspec.json.decode(data, type=Registration)
+        unknown = msgspec.json.decode(data, type=dict[str, object]).keys() - {one.name for one in fields(Registration)}
+        if unknown:
+            raise ValueError(f"field {min(unknown)[:60]!r} is of a newer version: upgrade")
+    except (ValueError, RecursionError) as error:
+        raise DamagedData(f"registration of a trigger: {error}") from error
+    return found

@@ -32,7 +32,7 @@ from columnar.thrift.service import ThriftService
 from columnar.thrift.sibling_hint import SiblingHint
 from columnar.thrift.snapshot_methods import SnapshotMethods
 from columnar.thrift.tables import TableMethods
-from columnar.thrift.trigger_methods import TriggerChangeMethods, TriggerMethods
+from columnar.thrift.trigger_methods import EarlierMethods, TriggerChangeMethods, TriggerMethods
 from columnar.thrift.view_names import VIEW_METHODS, RemoteViewStatuses
 from columnar.thrift.writes import WriteMethods
 from columnar.version import VERSION
@@ -119,6 +119,7 @@ class ServerPorts:
             self.extension,
             TriggerChangeMethods(master.triggers),
             self.trigger_methods,
+            EarlierMethods(),
             AdminMethods(operations, master.alterations, serving.triggers_of),
             RegionMethods(operations.descriptions, master.region_changes),
             SnapshotMethods(operations, master.snapshots),

@@ -24,7 +24,7 @@ from columnar.roles.serving import Serving
 from columnar.version import VERSION
 from columnar.webui import families
 from columnar.webui.host import memory_bytes
-from columnar.webui.status import Sources, gather, line_of
+from columnar.webui.status import Sources, gather
 
 
 class ServerMeasures:
@@ -61,11 +61,11 @@ class ServerMeasures:
     async def measures(self, _message: Measures) -> tuple[Family, ...]:
         """Measure this server; some 20 us for each region that is open."""
         statuses = tuple(await self._triggers(TriggerStatuses()))
-        letters = {trigger.name: trigger.letters for trigger in statuses}
+        letters = {trigger.name: trigger.dead_letters for trigger in statuses}
         flows = tuple(
             replace(one, dead=letters.get(one.name, 0)) if one.kind == TRIGGER else one for one in self._flows()
         )
-        status = replace(gather(self._sources), triggers=tuple(map(line_of, statuses)), flows=flows)
+        status = replace(gather(self._sources), triggers=statuses, flows=flows)
         return (
             *families.of_process(status),
             families.open_regions(status),

@@ -25,7 +25,6 @@ from columnar.storage.descriptors import stores_within
 from columnar.storage.process_stores import StoresOfProcess
 from columnar.storage.recovery import recovering
 from columnar.triggers.trigger_manager import TriggerManager
-from columnar.webui.status import TriggerLine, line_of
 
 if TYPE_CHECKING:
     from columnar.master.region_changes import RegionChanges
@@ -141,9 +140,6 @@ class Serving:
         """Bytes of what is bounded in ``limits``."""
         gathered, scanners = self.server.reply_memory.total_bytes, self.scanners.size_bytes
         return {**port_bytes, "gathered": gathered, "scanners": scanners}
-
-    def trigger_lines(self) -> list[TriggerLine]:
-        return [line_of(one.to_status()) for one in self.trigger_manager.summaries()]
 
     async def stop_triggers(self) -> None:
         """Stop the triggers before the port closes: a call cut off by it would count as failed."""

@@ -96,7 +96,7 @@ class Standalone:
             connections=lambda: ports.connections,
             commits=lambda: self.stores.committer.syncs,
             slow_requests=lambda: ports.slow_log.count,
-            triggers=serving.trigger_lines,
+            triggers=serving.trigger_manager.trigger_statuses,
             flows=serving.trigger_manager.hub.flow_statuses,
             views=serving.owner.views.view_statuses,
             buffered_bytes=lambda: serving.buffered_bytes(ports.buffered_bytes),

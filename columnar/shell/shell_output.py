@@ -153,16 +153,17 @@ def remark_on_silent(servers: Iterable[str]) -> None:
 
 def as_plain(value: Any, leaving_out: Sequence[str] = ()) -> dict[str, object]:
     """Return a dataclass for JSON; bytes as they are typed."""
-    return {key: _plain(one) for key, one in asdict(value).items() if key not in leaving_out}
+    return {key: plain(one) for key, one in asdict(value).items() if key not in leaving_out}
 
 
-def _plain(value: object) -> object:
+def plain(value: object) -> object:
+    """Return the value of a field for JSON; bytes as they are typed."""
     if isinstance(value, bytes):
         return readable(value)
     if isinstance(value, tuple):
-        return [_plain(one) for one in value]
+        return [plain(one) for one in value]
     if isinstance(value, dict):
-        return {key: _plain(one) for key, one in value.items()}
+        return {key: plain(one) for key, one in value.items()}
     return value
 
 

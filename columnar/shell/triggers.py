@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import closing
-from typing import Any
+from typing import Any, Final
 
 import click
 
@@ -16,14 +16,13 @@ from columnar.model.trigger_registration import (
     LONGEST_WITHIN_MS,
     MOST_SHARE,
     MOST_SIDE_BY_SIDE,
-    settings_of,
     start_at,
 )
 from columnar.shell.completion import completing, table_argument
 from columnar.shell.connecting import Refused, Server, with_server
 from columnar.shell.dead_letters import dead, retried
 from columnar.shell.numbers import COUNT, Seconds
-from columnar.shell.shell_output import as_plain, last_line, remark_on_silent
+from columnar.shell.shell_output import last_line, plain, remark_on_silent
 from columnar.shell.text import moment_of, readable, typed
 from columnar.shell.trigger_sync import reload, sync
 
@@ -43,6 +42,11 @@ def trigger() -> None:
 
 trigger.add_command(dead)
 
+_LISTED: Final = (
+    "name", "table", "function", "families", "state", "lag_changes", "lag_seconds", "attempts", "timeout_ms",
+    "parked_rows", "dead_letters", "last_error", "silent_servers",
+)  # fmt: skip
+
 
 @trigger.command("list")
 @with_server
@@ -53,7 +57,7 @@ def list_triggers(server: Server) -> None:
     """
     found = server.connection.triggers.list()
     if server.output.as_json:
-        server.output.json([as_plain(one, leaving_out=("registration",)) for one in found])
+        server.output.json([{name: plain(getattr(one, name)) for name in _LISTED} for one in found])
         return
     if not found and server.output.is_terminal:
         click.echo("There are none. Register one: columnar trigger add TABLE MODULE:FUNCTION")
@@ -74,7 +78,7 @@ def list_triggers(server: Server) -> None:
             one.parked_rows,
             one.dead_letters,
             last_line(one.last_error),
-            settings_of(one.registration) if one.registration is not None else "",
+            one.settings,
         )
         for one in found
     ]

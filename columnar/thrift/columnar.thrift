@@ -98,146 +98,11 @@ struct FamilyOptions {
 
 // --- triggers ------------------------------------------------------------------------------------
 
-// A row of another table that comes along with a change; row says how its key is made of the changed one.
-struct TriggerLook {
-  1: string name,
-  2: binary table,
-  3: string row
-}
-
-// fromWhere is "now", "beginning" or a time, as "2026-01-31T12:00Z"; timeoutMs and attempts of 0 mean the server's default.
-struct TriggerSpec {
-  1: string name,
-  2: binary table,
-  3: string functionName,
-  4: list<binary> families,
-  5: string fromWhere = "now",
-  6: i32 timeoutMs = 0,
-  7: i32 attempts = 0,
-  8: bool withBefore = 0,
-  // withoutRow: changes do not carry the row as it is when they are delivered
-  9: bool withoutRow = 0,
-  // how many run at a time on each server; 0 means the server's default
-  10: i32 sideBySide = 0,
-  // of the worker's time, beside the shares of others; 0 means the server's default
-  11: i32 share = 0,
-  // calls that begin, as "10/s"; empty: unbounded
-  12: string rate = "",
-  // changes of one call, at most; 0: one change, not a list of them
-  13: i32 batch = 0,
-  14: i32 withinMs = 0,
-  // triggers of one label share a worker process
-  15: string process = "",
-  // family or family:qualifier: a change counts if it touches one of them; none: any of the families
-  16: list<binary> columns,
-  // conditions on the row after the change, all of which hold; a change that meets them not is passed
-  17: list<string> conditions,
-  18: list<TriggerLook> looks,
-  // changes carry the columns of columns, conditions and looks as they were after the change
-  19: bool images = 0,
-  // tables, or table:family, that the function writes
-  20: list<string> writes,
-  // the module whose columnarTriggerSync made it
-  21: string ofModule = "",
-  // it may run for its own changes, through others, 16 times at most
-  30: optional bool allowCycle,
-  // cells that it follows may have a time to live, of whose end it does not hear
-  31: optional bool allowExpiry
-}
-
-// state is "running", "paused" or "blocked".
-struct TriggerStatus {
-  1: string name,
-  2: binary table,
-  3: string functionName,
-  4: list<binary> families,
-  5: string state,
-  6: i64 lagChanges,
-  7: double lagSeconds,
-  8: i32 attempts,
-  9: i32 timeoutMs,
-  10: i64 parkedRows,
-  11: i64 deadLetters,
-  12: string lastError,
-  // of several servers: those that did not answer, whose part is not in the numbers: "s2.1" (not in time) or
-  // "s2.1 (cause)"
-  13: list<string> silentServers,
-  // all that was asked for; none of a trigger that cannot be read
-  14: TriggerSpec spec
-}
-
-// kind is "put", "delete", "delete family" or "delete version".
-struct LoggedCell {
-  1: string kind,
-  2: binary column,
-  3: i64 timestamp,
-  4: binary value
-}
-
-// The change that a dead letter keeps: its steps, and the images that were logged with it.  images says whether it
-// has any; lacksImages that they were too large to be kept.
-struct LetterChange {
-  1: i64 stamp,
-  2: i64 clientTimestamp,
-  3: i32 hops,
-  4: list<LoggedCell> steps,
-  5: list<LoggedCell> before,
-  6: list<LoggedCell> after,
-  7: bool images,
-  8: bool lacksImages
-}
-
-// definition is JSON; state is "adding", "building", "live" or "unreadable".
-struct ViewStatus {
-  1: string name,
-  2: binary definition,
-  3: string state,
-  4: i64 lagChanges,
-  5: double lagSeconds,
-  // rows of the sources that cannot be read as the view says: they are in no group
-  6: i64 rejectedRows,
-  // rows that were there before and have been shown to the view
-  7: i64 builtRows,
-  8: i32 generation,
-  9: string lastError,
-  10: list<string> silentServers,
-  // of a generation: "live", "next" (not swapped in yet) or "kept" (for a rollback)
-  11: string role
-}
-
-// kind is "row" of a source, whose part in its groups is wrong, or "group", which is at odds with its own members.
-struct ViewFinding {
-  1: string kind,
-  2: binary table,
-  3: binary row,
-  4: string text
-}
-
-// findings are the first of those that wrong counts; unsure are rows that changed whenever they were looked at.
-struct ViewCheckReport {
-  1: string view,
-  2: i64 sourceRows,
-  3: i64 rejectedRows,
-  4: i64 groups,
-  5: i64 members,
-  6: i64 wrong,
-  7: i64 unsure,
-  8: i64 repaired,
-  9: list<ViewFinding> findings
-}
-
-struct DeadLetter {
-  1: string trigger,
-  2: binary table,
-  3: binary row,
-  4: string sequence,
-  5: i32 attempts,
-  6: string error,
-  7: string output,
-  8: i64 timestampMs,
-  // only of columnarTriggerDeadShow; none where it was too large, or an earlier version wrote the letter
-  9: optional LetterChange change
-}
+// A registration is the JSON that the catalogue keeps (docs/formats/triggers.md).  Statuses, dead letters and reports of
+// checks are msgpack: a list of maps by the names of the fields of the records in columnar/model (trigger_status,
+// view_status, view_check) and columnar/wire (dead_letter).  columnarTriggerList, columnarDeadLetters,
+// columnarTriggerDeadShow, columnarViewList and columnarViewCheck, which answered structs of their own to clients of
+// earlier versions, refuse.
 
 // --- status --------------------------------------------------------------------------------------
 
@@ -482,18 +347,21 @@ service ColumnarStore extends hbase.Hbase {
     3: map<string, string> tableAttributes, 4: list<binary> splits)
     throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia, 3: hbase.AlreadyExists exist)
 
-  void columnarTriggerAdd(1: TriggerSpec spec)
+  void columnarTriggerAdd(2: binary registration)
     throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
-  // The triggers of one module (ofModule of each) as it declares them: those that are not there are added, others
+  // The triggers of one module (of_module of each) as it declares them: those that are not there are added, others
   // changed where they are; remove names triggers that an earlier sync of the module made.
-  void columnarTriggerSync(1: list<TriggerSpec> specs, 2: list<string> remove)
+  void columnarTriggerSync(2: list<string> remove, 3: list<binary> registrations)
     throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
   // Workers run the source of all functions as it is on disk now; an error where a function cannot be used any more.
   void columnarTriggerReload()
     throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
   void columnarTriggerRemove(1: string trigger)
     throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
-  list<TriggerStatus> columnarTriggerList()
+  // TriggerStatus of each.
+  binary columnarTriggers()
+    throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
+  void columnarTriggerList()
     throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
   void columnarTriggerPause(1: string trigger)
     throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
@@ -503,15 +371,17 @@ service ColumnarStore extends hbase.Hbase {
   // the wish is on disk; a time to which the log does not reach back is an error.
   void columnarTriggerReplay(1: string trigger, 2: i64 fromMs)
     throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
-  // Dead letters, oldest first; an empty trigger means all of them.
-  list<DeadLetter> columnarDeadLetters(1: string trigger, 2: i32 limit)
+  // DeadLetter of each, oldest first; an empty trigger means all of them.  withChanges: of one trigger and row (empty:
+  // any), with their changes; 10 at most.
+  binary columnarTriggerDead(1: string trigger, 2: binary row, 3: i32 limit, 4: bool withChanges)
+    throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
+  void columnarDeadLetters()
     throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
   // Runs the trigger again for a row in the dead letters (an empty row: for all of them) as
   // the row is now; answers how many were taken up.
   i32 columnarTriggerRetry(1: string trigger, 2: binary row)
     throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
-  // As columnarDeadLetters, of one trigger and row (empty: any), with their changes; 10 at most.
-  list<DeadLetter> columnarTriggerDeadShow(1: string trigger, 2: binary row, 3: i32 limit)
+  void columnarTriggerDeadShow()
     throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
   // As columnarTriggerRetry; asItWas: with the change that failed, under a new sequence.
   i32 columnarTriggerDeadRetry(1: string trigger, 2: binary row, 3: bool asItWas)
@@ -547,10 +417,15 @@ service ColumnarStore extends hbase.Hbase {
     throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
   list<string> columnarViewRollback(1: string name)
     throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
-  list<ViewStatus> columnarViewList()
+  // ViewStatus of each generation.
+  binary columnarViews()
     throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
-  // Reads both sides once, and takes as long as that; a view that is not built yet is refused.
-  ViewCheckReport columnarViewCheck(1: string name, 2: bool repair)
+  void columnarViewList()
+    throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
+  // Reads both sides once, and takes as long as that; a view that is not built yet is refused.  A CheckReport.
+  binary columnarCheckView(1: string name, 2: bool repair)
+    throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
+  void columnarViewCheck()
     throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
   // As columnarTriggerWait, which takes the name of a view too where no trigger has it.
   bool columnarViewWait(1: string name, 2: string token, 3: i64 timeoutMs)

@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from columnar.errors import IllegalArgument, TriggerError
 from columnar.model import flow_status
-from columnar.model.trigger_registration import Registration
+from columnar.model.record_codec import pack_records
+from columnar.model.trigger_registration import requested
+from columnar.model.trigger_status import listed
 from columnar.regions.log.change_record import KIND_WORDS, ChangeRecord, Entry, Kind
 from columnar.triggers.dead_letter_store import LETTERS_PER_CALL
 from columnar.triggers.dead_letters import DeadLetter
-from columnar.triggers.trigger_manager import Summary, TriggerManager
+from columnar.triggers.trigger_manager import TriggerManager
 from columnar.views.local_views import LocalViews, view_key
-from columnar.wire.idl import columnar
-from columnar.wire.trigger_specs import registration_of, spec_of
+from columnar.wire import dead_letter
+from columnar.wire.dead_letter import LetterChange, LoggedCell
 
 if TYPE_CHECKING:  # a server of a cluster has no master within
     from columnar.master.trigger_changes import TriggerChanges
-    from columnar.model.trigger_status import TriggerStatus
     from columnar.triggers.cluster_triggers import ClusterTriggers
 
 LONGEST_WAIT_MS: Final = 600_000
+_EARLIER_METHODS: Final = (
+    "columnarTriggerList", "columnarDeadLetters", "columnarTriggerDeadShow", "columnarViewList", "columnarViewCheck",
+)  # fmt: skip
+_EARLIER_CLIENT: Final = "this store speaks of triggers, views and dead letters in a newer form: upgrade the client"
 
 
 class TriggerChangeMethods:
@@ -31,14 +36,16 @@ class TriggerChangeMethods:
     def __init__(self, changes: TriggerChanges) -> None:
         self._changes = changes
 
-    def columnarTriggerAdd(self, _ctx: Any, spec: Any) -> Any:
-        if spec is None:
-            raise IllegalArgument("columnarTriggerAdd needs a TriggerSpec")
-        return self._changes.add(registration_of(spec))
+    def columnarTriggerAdd(self, _ctx: Any, registration: bytes | None) -> Any:
+        if not registration:
+            raise IllegalArgument(_EARLIER_CLIENT)
+        return self._changes.add(requested(registration))
 
-    def columnarTriggerSync(self, _ctx: Any, specs: Any, remove: Any) -> Any:
+    def columnarTriggerSync(self, _ctx: Any, remove: Any, registrations: list[bytes] | None) -> Any:
+        if registrations is None:
+            raise IllegalArgument(_EARLIER_CLIENT)
         return self._changes.sync(
-            [registration_of(spec) for spec in specs or ()], [name or "" for name in remove or ()]
+            [requested(one or b"") for one in registrations], [name or "" for name in remove or ()]
         )
 
     def columnarTriggerReload(self, _ctx: Any) -> Any:
@@ -57,6 +64,19 @@ class TriggerChangeMethods:
         return self._changes.resume(trigger or "")
 
 
+class EarlierMethods:
+    """Methods of earlier clients, whose answers had another form: refused."""
+
+    def __getattr__(self, name: str) -> Callable[..., NoReturn]:
+        if name not in _EARLIER_METHODS:
+            raise AttributeError(name)
+        return _refuse_earlier_client
+
+
+def _refuse_earlier_client(*_request: Any) -> NoReturn:
+    raise IllegalArgument(_EARLIER_CLIENT)
+
+
 class TriggerMethods:
     """An owner's."""
 
@@ -65,16 +85,14 @@ class TriggerMethods:
         self._views = views
         self.others: ClusterTriggers | None = None  # None: this process has all regions
 
-    def columnarTriggerList(self, _ctx: Any) -> Any:
-        return self._listed() if self.others is None else self._list_from_cluster(self.others)
-
-    def _listed(self) -> list[Any]:
-        return [_status(s, s.letters, s.registration, []) for s in self._manager.summaries()]
-
-    async def _list_from_cluster(self, others: ClusterTriggers) -> list[Any]:
-        looks, silent = await others.trigger_statuses()
-        known = {s.name: s.registration for s in self._manager.summaries()}
-        return [_status(look, look.letters, known[look.name], silent) for look in looks if look.name in known]
+    async def columnarTriggers(self, _ctx: Any) -> bytes:
+        statuses, silent = self._manager.trigger_statuses(), list[str]()
+        if self.others is not None:
+            known = {one.name for one in statuses}
+            found, silent = await self.others.trigger_statuses()
+            statuses = [one for one in found if one.name in known]
+        registrations = {one.name: one for one in self._manager.registrations()}
+        return pack_records([listed(one, registrations.get(one.name), silent) for one in statuses])
 
     async def columnarFlows(self, _ctx: Any) -> str:
         looks, silent = (
@@ -82,17 +100,23 @@ class TriggerMethods:
         )
         return flow_status.to_json(looks, silent)
 
-    async def columnarDeadLetters(self, _ctx: Any, trigger: str, limit: int | None) -> list[Any]:
+    async def columnarTriggerDead(
+        self, _ctx: Any, trigger: str, row: bytes, limit: int | None, with_changes: bool
+    ) -> bytes:
         if (limit or 0) <= 0:
             raise IllegalArgument(f"the number of dead letters asked for is {limit}; it must be positive")
-        letters = await self._manager.dead_letters(trigger or "", min(limit or 0, LETTERS_PER_CALL))
-        return list(map(_letter, letters))
-
-    async def columnarTriggerDeadShow(self, _ctx: Any, trigger: str, row: bytes, limit: int | None) -> list[Any]:
-        if not trigger or (limit or 0) <= 0:
+        if with_changes and not trigger:
             raise IllegalArgument("say which trigger's dead letters to show, and how many")
-        return list(
-            map(_letter, await self._manager.dead_letter_store.letters_with_changes(trigger, row or b"", limit or 0))
+        letters = self._manager.dead_letter_store
+        return pack_records(
+            [
+                _letter(one)
+                for one in (
+                    await letters.letters_with_changes(trigger, row or b"", limit or 0)
+                    if with_changes
+                    else await letters.found(trigger or "", min(limit or 0, LETTERS_PER_CALL))
+                )
+            ]
         )
 
     def columnarTriggerRetry(self, ctx: Any, trigger: str, row: bytes) -> Any:
@@ -158,52 +182,34 @@ def _checked_wait_s(timeout_ms: int | None) -> float:
     return (timeout_ms or 0) / 1000
 
 
-def _status(look: Summary | TriggerStatus, letters: int, registration: Registration, silent: list[str]) -> Any:
-    return columnar.TriggerStatus(
-        name=look.name,
-        table=look.table.encode(),
-        functionName=look.function,
-        families=sorted(registration.family_bytes),
-        state=look.state,
-        lagChanges=look.lag_changes,
-        lagSeconds=look.lag_seconds,
-        attempts=registration.attempts,
-        timeoutMs=registration.timeout_ms,
-        parkedRows=look.parked,
-        deadLetters=letters,
-        lastError=look.error,
-        silentServers=silent,
-        spec=spec_of(registration) if registration.table else None,
+def _letter(letter: DeadLetter) -> dead_letter.DeadLetter:
+    return dead_letter.DeadLetter(
+        letter.trigger,
+        letter.table.encode(),
+        letter.row,
+        letter.sequence,
+        letter.attempts,
+        letter.error,
+        letter.output,
+        letter.timestamp_ms,
+        _change(letter.change, letter.lacks_images) if letter.change is not None else None,
     )
 
 
-def _letter(letter: DeadLetter) -> Any:
-    return columnar.DeadLetter(
-        trigger=letter.trigger,
-        table=letter.table.encode(),
-        row=letter.row,
-        sequence=letter.sequence,
-        attempts=letter.attempts,
-        error=letter.error,
-        output=letter.output,
-        timestampMs=letter.timestamp_ms,
-        change=_change(letter.change, letter.lacks_images) if letter.change is not None else None,
-    )
-
-
-def _change(record: ChangeRecord, lacks_images: bool) -> Any:
-    return columnar.LetterChange(
+def _change(record: ChangeRecord, lacks_images: bool) -> LetterChange:
+    steps, before, after = (tuple(map(_cell, cells)) for cells in (record.entries, record.before, record.after))
+    return LetterChange(
         stamp=record.stamp,
-        clientTimestamp=record.timestamp,
+        client_timestamp=record.timestamp,
         hops=record.hops,
-        steps=list(map(_cell, record.entries)),
-        before=list(map(_cell, record.before)),
-        after=list(map(_cell, record.after)),
+        steps=steps,
+        before=before,
+        after=after,
         images=record.images is not None,
-        lacksImages=lacks_images,
+        lacks_images=lacks_images,
     )
 
 
-def _cell(entry: Entry) -> Any:
+def _cell(entry: Entry) -> LoggedCell:
     column = entry.family if entry.kind is Kind.DELETE_FAMILY else entry.family + b":" + entry.qualifier
-    return columnar.LoggedCell(kind=KIND_WORDS[entry.kind], column=column, timestamp=entry.timestamp, value=entry.value)
+    return LoggedCell(KIND_WORDS[entry.kind], column, entry.timestamp, entry.value)

@@ -14,7 +14,6 @@ from columnar.views.check_owners import CheckOwners
 from columnar.views.checking import ViewCheck
 from columnar.views.local_views import LocalViews
 from columnar.views.view_check_peer_handlers import ViewCheckPeerHandlers
-from columnar.wire.idl import columnar
 
 LAG_MS: Final = 60_000  # that a check waits for the lag to be over; what differs then is said to be unsure
 
@@ -35,7 +34,7 @@ class ViewChecks:
         self._wait = wait
         self._owners = owners
 
-    async def check(self, ctx: Any, name: str, *, repair: bool) -> Any:
+    async def check(self, ctx: Any, name: str, *, repair: bool) -> CheckReport:
         """ViewError: there is no such view, or it is not built yet.  ClientGone ends it."""
         view = self._local_views.views.known(self._local_views.views.live_table(name))
         if view.state != "live" and not await self._caught_up(view.name):
@@ -46,25 +45,7 @@ class ViewChecks:
                 raise ClientGone
 
         owners = CheckOwners(self._peer_handlers(), self._applier, self._caught_up, self._owners())
-        report = await ViewCheck(from_json(view.definition), view.name, owners, advance).run(repair=repair)
-        return _to_wire(report)
+        return await ViewCheck(from_json(view.definition), view.name, owners, advance).run(repair=repair)
 
     async def _caught_up(self, view: str) -> bool:
         return await self._wait(None, view, "", LAG_MS)
-
-
-def _to_wire(report: CheckReport) -> Any:
-    return columnar.ViewCheckReport(
-        view=report.view,
-        sourceRows=report.source_rows,
-        rejectedRows=report.rejected,
-        groups=report.groups,
-        members=report.members,
-        wrong=report.wrong,
-        unsure=report.unsure,
-        repaired=report.repaired,
-        findings=[
-            columnar.ViewFinding(kind=one.kind, table=one.table.encode(), row=one.row, text=one.text)
-            for one in report.findings
-        ],
-    )

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from columnar.errors import IllegalArgument
+from columnar.model.record_codec import pack_records
 from columnar.model.view_generations import role_of
-from columnar.model.view_set import KeptView
 from columnar.model.view_status import ViewStatus, merged
 from columnar.thrift.view_checks import ViewChecks
 from columnar.thrift.view_names import RemoteViewStatuses
 from columnar.views.local_views import LocalViews
-from columnar.wire.idl import columnar
 
 if TYPE_CHECKING:  # a server of a cluster has no master within
     from columnar.master.view_changes import ViewChanges
@@ -56,29 +56,25 @@ class ViewMethods(ViewChangeMethods):
         self._local_views = here
         self._others = others
 
-    async def columnarViewList(self, _ctx: Any) -> list[Any]:
+    async def columnarViews(self, _ctx: Any) -> bytes:
         others = self._others()
         elsewhere, silent = await others() if others is not None else ([], [])
-        looks = merged([*self._local_views.view_statuses(), *elsewhere])
+        statuses = merged([*self._local_views.view_statuses(), *elsewhere])
         views = self._local_views.views
-        return [_status(view, looks.get(view.name), silent, role_of(view.name, views.swaps)) for view in views.all]
+        return pack_records(
+            [
+                replace(
+                    status := statuses.get(view.name, ViewStatus(view.name)),
+                    last_error=view.unusable_reason or status.last_error,
+                    definition_json=view.definition,
+                    state="unreadable" if view.unusable_reason else view.state,
+                    generation=view.generation,
+                    role=role_of(view.name, views.swaps),
+                    silent_servers=tuple(silent),
+                )
+                for view in views.all
+            ]
+        )
 
-    def columnarViewCheck(self, ctx: Any, name: str, repair: bool) -> Awaitable[Any]:
-        return self._checks.check(ctx, name or "", repair=bool(repair))
-
-
-def _status(view: KeptView, look: ViewStatus | None, silent: list[str], role: str) -> Any:
-    look = look or ViewStatus(view.name, 0, 0.0, 0, 0, "")
-    return columnar.ViewStatus(
-        name=view.name,
-        definition=view.definition,
-        state="unreadable" if view.unusable_reason else view.state,
-        lagChanges=look.lag_changes,
-        lagSeconds=look.lag_seconds,
-        rejectedRows=look.rejected,
-        builtRows=look.rows_built,
-        generation=view.generation,
-        lastError=view.unusable_reason or look.error,
-        silentServers=silent,
-        role=role,
-    )
+    async def columnarCheckView(self, ctx: Any, name: str, repair: bool) -> bytes:
+        return pack_records([await self._checks.check(ctx, name or "", repair=bool(repair))])

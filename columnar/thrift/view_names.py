@@ -8,7 +8,7 @@ from typing import Final
 from columnar.model.view_status import ViewStatus
 
 VIEW_METHODS: Final = (
-    "columnarViewAdd", "columnarViewDrop", "columnarViewList", "columnarViewCheck", "columnarViewRebuild",
+    "columnarViewAdd", "columnarViewDrop", "columnarViews", "columnarCheckView", "columnarViewRebuild",
     "columnarViewSwap", "columnarViewRollback",
 )  # fmt: skip
 

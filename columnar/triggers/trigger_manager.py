@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -24,9 +24,9 @@ from columnar.flows.hub import Hub
 from columnar.model.flow_graph import Flow
 from columnar.model.region_messages import NOWHERE
 from columnar.model.trigger_flow import flow_of
-from columnar.model.trigger_registration import Registration, settings_of
+from columnar.model.trigger_registration import Registration
 from columnar.model.trigger_set import Replay, Trigger, Triggers
-from columnar.model.trigger_status import TriggerStatus
+from columnar.model.trigger_status import TriggerStatus, status_of
 from columnar.operations.table_operations import TableOperations
 from columnar.regions.region import Region
 from columnar.regions.server import RegionServer
@@ -47,29 +47,6 @@ if TYPE_CHECKING:
     from columnar.wire.private_socket import PrivateSocket
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Summary:
-    name: str
-    table: str
-    function: str
-    state: str
-    lag_changes: int
-    lag_seconds: float
-    parked: int
-    letters: int
-    error: str
-    registration: Registration
-    rate_per_s: float = 0.0  # deliveries here, in the last minute
-
-    def to_status(self) -> TriggerStatus:
-        registration = self.registration
-        return TriggerStatus(
-            self.name, self.table, self.function, self.state, self.lag_changes, self.lag_seconds, self.parked,
-            self.letters, self.error, self.rate_per_s, registration.share, registration.process,
-            settings_of(registration), registration.allow_cycle,
-        )  # fmt: skip
 
 
 class TriggerManager:
@@ -225,29 +202,26 @@ class TriggerManager:
             return "paused"
         return "blocked" if self.feeder.outcomes.obstacle(name) else "running"
 
-    def summaries(self) -> list[Summary]:
+    def trigger_statuses(self) -> list[TriggerStatus]:
         """Return every trigger as the wire, the page and the metrics show it."""
-        resting = [_resting(one) for one in self.triggers.all if one.unusable_reason]
-        return [*(self._summary(registration) for registration in self.registrations()), *resting]
+        unusable = [one for one in self.triggers.all if one.unusable_reason]
+        return [*map(self._status, self.registrations()), *map(_unusable, unusable)]
 
-    def _summary(self, registration: Registration) -> Summary:
+    def _status(self, registration: Registration) -> TriggerStatus:
         name, now_s = registration.name, time.monotonic()
         consumers = self.feeder.consumers_of(name)
         missing = self.hub.followers.missing(trigger(name)).values()
         errors = [self.feeder.outcomes.obstacle(name), *(consumer.state.last_error for consumer in consumers)]
         errors += [one.why for one in missing]
-        return Summary(
-            name,
-            registration.table,
-            registration.function,
-            self._state(name),
-            sum(consumer.lag_changes for consumer in consumers),
-            max((consumer.lag_seconds for consumer in consumers), default=0.0),
-            sum(consumer.state.parked_count for consumer in consumers),
-            self.dead_letter_store.count_of(name),
-            next(filter(None, errors), ""),
-            registration,
-            self.hub.figures.of(trigger(name), now_s).rate_per_s(now_s),
+        return replace(
+            status_of(registration),
+            state=self._state(name),
+            lag_changes=sum(consumer.lag_changes for consumer in consumers),
+            lag_seconds=max((consumer.lag_seconds for consumer in consumers), default=0.0),
+            parked_rows=sum(consumer.state.parked_count for consumer in consumers),
+            dead_letters=self.dead_letter_store.count_of(name),
+            last_error=next(filter(None, errors), ""),
+            rate_per_s=self.hub.figures.of(trigger(name), now_s).rate_per_s(now_s),
         )
 
     def awaited_tables(self, name: str) -> list[str]:
@@ -276,10 +250,9 @@ class TriggerManager:
         return await self.dead_letter_store.retry(self.triggers.known(name).registration, row, as_it_was=as_it_was)
 
 
-def _resting(one: Trigger) -> Summary:
-    return Summary(
-        one.name, "", "", "unreadable", 0, 0.0, 0, 0, one.unusable_reason, Registration(one.name, "", "", ())
-    )
+def _unusable(one: Trigger) -> TriggerStatus:
+    unknown = status_of(Registration(one.name, "", "", ()))
+    return replace(unknown, state="unreadable", last_error=one.unusable_reason)
 
 
 def _by_number(triggers: Triggers) -> dict[tuple[str, int], Trigger]:

@@ -50,7 +50,7 @@ class TriggerPeerHandlers:
 
     async def trigger_statuses(self, _message: TriggerStatuses) -> tuple[TriggerStatus, ...]:
         letters = await self._manager.dead_letter_store.local_letter_counts()
-        return tuple(replace(one.to_status(), letters=letters[one.name]) for one in self._manager.summaries())
+        return tuple(replace(one, dead_letters=letters[one.name]) for one in self._manager.trigger_statuses())
 
     async def flow_statuses(self, _message: FlowStatuses) -> tuple[FlowStatus, ...]:
         letters = await self._manager.dead_letter_store.local_letter_counts()

@@ -40,7 +40,7 @@ from columnar.webui.pages import (
 from columnar.webui.region_map import colour_of, legend_of, strip_of
 from columnar.webui.request_page import RequestPage
 from columnar.webui.server import LoopRunner
-from columnar.webui.status import ClusterStatusSource, line_of
+from columnar.webui.status import ClusterStatusSource
 from columnar.webui.where import answered, link_to
 from columnar.wire.browsers import Visitors
 
@@ -210,7 +210,7 @@ class ClusterPages(Pages):
 
     def _triggers(self) -> Response:
         triggers, silent = self._servers.triggers()
-        lines = [line_of(trigger) for trigger in triggers[:MAX_LISTED_TRIGGERS]]
+        lines = triggers[:MAX_LISTED_TRIGGERS]
         hidden = max(0, len(triggers) - MAX_LISTED_TRIGGERS)
         status = self._run_on_loop(self._status)
         return self._page("triggers.html", status, triggers=lines, hidden=hidden, silent=silent)

@@ -105,7 +105,9 @@ def of_flows(status: Status) -> Iterator[Family]:
 
 
 def _of_triggers(status: Status, values: Iterable[float]) -> tuple[tuple[tuple[str, ...], tuple[float, ...]], ...]:
-    return tuple(((one.name, one.table), (float(value),)) for one, value in zip(status.triggers, values, strict=True))
+    return tuple(
+        ((one.name, one.table_name), (float(value),)) for one, value in zip(status.triggers, values, strict=True)
+    )
 
 
 def of_views(status: Status) -> Iterator[Family]:
@@ -116,8 +118,12 @@ def of_views(status: Status) -> Iterator[Family]:
     for name, about, values in (
         ("lag_changes", "Durable changes that are not in the view.", [one.lag_changes for one in found]),
         ("lag_seconds", "Age of the oldest of them.", [one.lag_seconds for one in found]),
-        ("rejected_rows", "Rows of the sources that cannot be read as the view says.", [one.rejected for one in found]),
-        ("built_rows", "Rows that were there and have been shown to the view.", [one.rows_built for one in found]),
+        (
+            "rejected_rows",
+            "Rows of the sources that cannot be read as the view says.",
+            [one.rejected_rows for one in found],
+        ),
+        ("built_rows", "Rows that were there and have been shown to the view.", [one.built_rows for one in found]),
     ):
-        numbers = [(one.name, float(value)) for one, value in zip(found, values, strict=True)]
+        numbers = [(one.table, float(value)) for one, value in zip(found, values, strict=True)]
         yield by_label(f"columnar_view_{name}", GAUGE, about, "view", numbers)

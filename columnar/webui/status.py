@@ -43,45 +43,6 @@ class NotAnswering(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class TriggerLine:
-    """A trigger as its owner reports it: see ``Sources.triggers``."""
-
-    name: str
-    table: str
-    function: str
-    state: str  # running, paused or blocked
-    lag_changes: int
-    lag_seconds: float
-    parked_rows: int
-    dead_letters: int
-    last_error: str = ""
-    rate_per_s: float = 0.0  # deliveries, in the last minute
-    share: int = 0  # of the workers' time, beside the shares of others
-    process: str = ""  # label of its worker process; empty: the common one
-    settings: str = ""  # of pace, as options of ``columnar trigger add``
-    allows_cycle: bool = False
-
-
-def line_of(look: TriggerStatus) -> TriggerLine:
-    return TriggerLine(
-        look.name,
-        look.table,
-        look.function,
-        look.state,
-        look.lag_changes,
-        look.lag_seconds,
-        look.parked,
-        look.letters,
-        look.error,
-        look.rate_per_s,
-        look.share,
-        look.process,
-        look.settings,
-        look.allows_cycle,
-    )
-
-
-@dataclass(frozen=True, slots=True)
 class RegionLine:
     encoded: str
     start: bytes
@@ -139,7 +100,7 @@ class Status:
     slow_requests: int
     tables: tuple[TableLine, ...]  # by name
     methods: tuple[MethodLine, ...]  # by name
-    triggers: tuple[TriggerLine, ...]
+    triggers: tuple[TriggerStatus, ...]
     views: tuple[ViewStatus, ...] = ()  # by name
     buffered_bytes: tuple[tuple[str, int], ...] = ()  # bytes of what is bounded in ``limits``, by name
     hot_modules: str = ""  # how they run, in words
@@ -182,7 +143,7 @@ class Sources:
     connections: Callable[[], int]
     commits: Callable[[], int]
     slow_requests: Callable[[], int]
-    triggers: Callable[[], list[TriggerLine]]
+    triggers: Callable[[], list[TriggerStatus]]
     views: Callable[[], Iterable[ViewStatus]] = tuple
     buffered_bytes: Callable[[], Mapping[str, int]] = dict
     hot_modules: Callable[[], str] = str

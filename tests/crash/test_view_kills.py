@@ -115,9 +115,9 @@ def check(connection: Connection) -> None:
         count = held[b"v:count"].to_bytes(8, "big")
         sizes[count] = sizes.get(count, 0) + 1
     assert {row: held[b"v:count"] for row, held in totals(connection, b"sizes").items()} == sizes
-    found = {one.name: one for one in connection.call("columnarViewList")}
-    assert found[b"by_a"].rejectedRows == rejected
-    assert found[b"by_a"].lagChanges == 0
+    found = {one.name: one for one in connection.views.list()}
+    assert found["by_a"].rejected_rows == rejected
+    assert found["by_a"].lag_changes == 0
 
 
 @pytest.fixture

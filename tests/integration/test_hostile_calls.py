@@ -201,9 +201,21 @@ READS: Calls = {
     "filter: an expression that explodes": (
         filtered(b"ValueFilter(=,'regexstring:(a+')"), IO, "IllegalArgumentException"),
     "trigger of no module": (
+        lambda c: c.columnarTriggerAdd(b'{"name": "x", "table": "t", "function": "os:system", "families": ["a"]}'),
+        IO, "DoNotRetryIOException"),
+    "trigger of an earlier client": (lambda c: c.columnarTriggerAdd(None), IA, "IllegalArgumentException"),
+    "sync of an earlier client": (lambda c: c.columnarTriggerSync(["x"], None), IA, "IllegalArgumentException"),
+    "list of an earlier client": (lambda c: c.columnarTriggerList(), IA, "IllegalArgumentException"),
+    "trigger without sense": (lambda c: c.columnarTriggerAdd(b'{"name": "x"'), IA, "IllegalArgumentException"),
+    "trigger of another type": (lambda c: c.columnarTriggerAdd(b'{"name": 5}'), IA, "IllegalArgumentException"),
+    "trigger on no bytes": (
         lambda c: c.columnarTriggerAdd(
-            columnar.TriggerSpec(name="x", table=b"t", functionName="os:system", families=[b"a"])
-        ), IO, "DoNotRetryIOException"),
+            b'{"name": "x", "table": "t", "function": "os:system", "families": ["\\u20ac"]}'
+        ), IA, "IllegalArgumentException"),
+    "trigger of half a character": (
+        lambda c: c.columnarTriggerAdd(
+            b'{"name": "x", "table": "\\ud800", "function": "os:system", "families": ["a"]}'
+        ), IA, "IllegalArgumentException"),
 }  # fmt: skip
 
 ALL: Calls = {**ROWS, **CELLS, **NAMES, **READS}

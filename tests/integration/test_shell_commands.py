@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,10 @@ from click.testing import CliRunner
 
 from columnar.cli import main
 from columnar.client import Connection
-from columnar.wire.idl import columnar
+from columnar.model.record_codec import pack_records
+from columnar.model.trigger_registration import Registration, requested
+from columnar.model.trigger_status import listed, status_of
+from columnar.wire.dead_letter import DeadLetter
 from tests.support.shell import Shell, store_at
 
 
@@ -156,17 +160,15 @@ def test_something_else_there(shell: Shell) -> None:
 def heard(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
     """What is asked of the server about triggers; answered here."""
     calls: list[tuple[Any, ...]] = []
-    status = columnar.TriggerStatus(
-        name="t", table=b"pages", functionName="m:f", families=[b"text"], state="running", lagChanges=3,
-        lagSeconds=0.25, attempts=8, timeoutMs=1000, parkedRows=1, deadLetters=2, lastError="File\n  x\nOops: \x1b",
+    registration = Registration("t", "pages", "m:f", ("text",), timeout_ms=1_000)
+    status = replace(
+        listed(status_of(registration), registration, ()),
+        lag_changes=3, lag_seconds=0.25, parked_rows=1, dead_letters=2, last_error="File\n  x\nOops: \x1b",
     )  # fmt: skip
-    letter = columnar.DeadLetter(
-        trigger="t", table=b"pages", row=b"r\x00", sequence="1-1-1", attempts=8, error="a\nValueError: no", output="o",
-        timestampMs=1_700_000_000_000,
-    )  # fmt: skip
+    letter = DeadLetter("t", b"pages", b"r\x00", "1-1-1", 8, "a\nValueError: no", "o", 1_700_000_000_000)
     answers = {
-        "columnarTriggerList": [status],
-        "columnarDeadLetters": [letter],
+        "columnarTriggers": pack_records([status]),
+        "columnarTriggerDead": pack_records([letter]),
         "columnarTriggerRetry": 4,
         "columnarTriggerWait": True,
     }
@@ -183,12 +185,11 @@ def test_trigger_add(shell: Shell, pages: str, heard: list[tuple[Any, ...]]) -> 
     shell.out("trigger", "add", pages, "my.triggers:backlinks")
     flags = ("--name", "x", "--families", "text,meta", "--before", "--from", "beginning", "--timeout", "2.5")
     shell.out("trigger", "add", pages, "m:f", *flags, "--attempts", "7")
-    (first, second) = [call[1] for call in heard]
-    assert (first.name, first.table, first.functionName) == ("pages-backlinks", b"pages", "my.triggers:backlinks")
-    assert (first.families, first.fromWhere, first.withBefore) == ([b"meta", b"text"], "now", False)
-    assert (first.timeoutMs, first.attempts) == (0, 0)
-    assert (second.name, second.families, second.fromWhere) == ("x", [b"meta", b"text"], "beginning")
-    assert (second.withBefore, second.timeoutMs, second.attempts) == (True, 2_500, 7)
+    (first, second) = [requested(call[1]) for call in heard]
+    families = ("meta", "text")
+    assert first == Registration("pages-backlinks", "pages", "my.triggers:backlinks", families)
+    more = {"before": True, "from_where": "beginning", "timeout_ms": 2_500, "attempts": 7}
+    assert second == Registration("x", "pages", "m:f", families, **more)
 
 
 def test_trigger_list_and_dead(shell: Shell, heard: list[tuple[Any, ...]]) -> None:
@@ -196,7 +197,7 @@ def test_trigger_list_and_dead(shell: Shell, heard: list[tuple[Any, ...]]) -> No
     assert shell.json("trigger", "list")[0]["families"] == ["text"]
     assert shell.out("trigger", "dead", "t", "--limit", "5") == "t\tpages\tr\\x00\t8\t1700000000000\tValueError: no\n"
     assert shell.json("trigger", "dead")[0]["output"] == "o"
-    assert heard[2:] == [("columnarDeadLetters", "t", 5), ("columnarDeadLetters", "", 100)]
+    assert heard[2:] == [("columnarTriggerDead", "t", b"", 5, False), ("columnarTriggerDead", "", b"", 100, False)]
 
 
 def test_trigger_changes(shell: Shell, heard: list[tuple[Any, ...]]) -> None:

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from columnar.client import Connection
-from columnar.client.triggers import TriggerStatus
+from columnar.client import Connection, TriggerStatus
 from tests.support.serving import Serving
 from tests.support.shell import Shell
 

@@ -91,9 +91,9 @@ def test_a_view_is_kept_through_a_move_and_a_kill(cluster: ClusterProcess) -> No
     connection = cluster.connection()
     assert load.written
     check(connection)
-    (status,) = connection.call("columnarViewList")
-    assert status.builtRows
-    assert status.rejectedRows == 0
+    (status,) = connection.views.list()
+    assert status.built_rows
+    assert status.rejected_rows == 0
     token = connection.table("t").mutate(b"z", [Put(b"f:a", b"last"), Put(b"f:n", b"3")]).sequence
     assert connection.call("columnarTriggerWait", "by_a", token, WAIT_MS)
     check(connection)
@@ -101,5 +101,5 @@ def test_a_view_is_kept_through_a_move_and_a_kill(cluster: ClusterProcess) -> No
         connection.table("by_a").put(b"last", {b"v:count": b"1"})
     connection.call("columnarViewDrop", "by_a")
     assert b"by_a" not in connection.tables()
-    assert connection.call("columnarViewList") == []
+    assert connection.views.list() == []
     connection.close()

@@ -21,11 +21,11 @@ from columnar.client import Connection
 from columnar.client.errors import IOError
 from columnar.config import StandaloneConfig
 from columnar.errors import HostError
+from columnar.model.trigger_status import TriggerStatus
 from columnar.roles.standalone import Standalone
 from columnar.runtime import log_lines
 from columnar.webui import server as web_server
 from columnar.webui.server import WebServer, bind, served_at
-from columnar.webui.status import TriggerLine
 
 WAIT_S = 20
 HOSTILE = "<script>alert(1)</script>"
@@ -35,7 +35,7 @@ class Served:
     """A store and its page on a loop of their own."""
 
     def __init__(self, folder: Path) -> None:
-        self.trigger_lines: list[TriggerLine] = []  # what the page is told of triggers
+        self.trigger_lines: list[TriggerStatus] = []  # what the page is told of triggers
         self.loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self.loop.run_forever)
         self._thread.start()
@@ -91,7 +91,7 @@ def test_the_page_shows_tables_regions_and_requests(served: Served) -> None:
 
 def test_the_page_escapes_what_triggers_say(served: Served) -> None:
     served.trigger_lines = [
-        TriggerLine(
+        TriggerStatus(
             "t-one", "pages", "m:f", "blocked", 12_345, 6.78, 1, 2, HOSTILE, 1_234.56, 777, "slow-ones", "rate=10/s",
             True,
         )

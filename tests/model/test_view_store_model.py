@@ -176,7 +176,7 @@ class Run:
         async with asyncio.timeout(20):
             while any(one.progress.walk is not Pass.OVER for one in followers):  # type: ignore[attr-defined]  # noqa: ASYNC110 - nobody tells
                 await asyncio.sleep(0.001)
-        rejected = self.house.owner.views.view_statuses()[0].rejected
+        rejected = self.house.owner.views.view_statuses()[0].rejected_rows
         assert rejected == len(expected.rejected)
         self.seen["groups"] += len(expected.groups)
         self.seen["rejected"] += len(expected.rejected)

@@ -18,7 +18,8 @@ from thriftpy2.protocol import TBinaryProtocol
 from thriftpy2.thrift import TClient
 from thriftpy2.transport import TFramedTransport, TSocket
 
-from columnar.wire.idl import SERVICE, columnar, hbase
+from columnar.model.trigger_registration import Registration, to_json
+from columnar.wire.idl import SERVICE, hbase
 
 WRITERS: Final = 4
 ROWS: Final = 24  # of each writer and table
@@ -192,8 +193,7 @@ def prepare(client: Client, trigger: str) -> None:
         descriptor = hbase.ColumnDescriptor(name=family, maxVersions=1)
         client.call("createTable", table, [descriptor], changes=(((table, b""), THERE),))
     if trigger:
-        spec = columnar.TriggerSpec(name="audit", table=LOGGED, functionName=trigger, families=[b"f"])
-        client.call("columnarTriggerAdd", spec)
+        client.call("columnarTriggerAdd", to_json(Registration("audit", LOGGED.decode(), trigger, ("f",))))
 
 
 def administer(client: Client, rounds: range, enough: threading.Event) -> None:

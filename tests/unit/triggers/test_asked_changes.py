@@ -72,7 +72,7 @@ async def test_changes_of_other_columns_and_of_rows_that_do_not_match_make_no_ca
     )
     assert [(change.row, change.after.get(b"f:a")) for change in changes] == [(b"match", b"1"), (b"match", None)]
     assert changes[0].after == {b"f:a": b"1", b"f:state": b"ready", b"f:n": b"2"}
-    assert bench.keeper.summaries()[0].lag_changes == 0
+    assert bench.keeper.trigger_statuses()[0].lag_changes == 0
 
 
 @on_bench()

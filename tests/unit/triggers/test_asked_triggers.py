@@ -29,7 +29,7 @@ class Asked:
 
     async def letters(self) -> int:
         (look,) = await self.triggers.trigger_statuses(TriggerStatuses())
-        return look.letters
+        return look.dead_letters
 
 
 @on_bench(2)

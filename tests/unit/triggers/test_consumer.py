@@ -48,16 +48,16 @@ def test_the_lag_of_what_an_earlier_run_left_counts_from_the_opening(monkeypatch
         await bench.triggers.pause("t")
         await bench.put(b"a", b"b")
         clock.now_s = 103.0
-        assert bench.keeper.summaries()[0].lag_seconds == 3.0
+        assert bench.keeper.trigger_statuses()[0].lag_seconds == 3.0
         bench.server.evict(bench.region(b"a"))
         clock.now_s = 110.0
         bench.region(b"a")
         clock.now_s = 117.0
-        (status,) = bench.keeper.summaries()
+        (status,) = bench.keeper.trigger_statuses()
         assert (status.lag_changes, status.lag_seconds) == (2, 7.0)
         await bench.triggers.resume("t")
         assert await deliver(bench, "t") == [b"a", b"b"]
-        assert bench.keeper.summaries()[0].lag_seconds == 0.0
+        assert bench.keeper.trigger_statuses()[0].lag_seconds == 0.0
 
     run()
 
@@ -77,7 +77,7 @@ def test_a_lag_with_many_marks_begins_at_the_oldest_change_that_is_left(monkeypa
         for row in (b"b", b"c", b"d", b"e"):
             clock.now_s += 1.0
             await bench.put(row)
-        assert bench.keeper.summaries()[0].lag_seconds == 3.0
+        assert bench.keeper.trigger_statuses()[0].lag_seconds == 3.0
 
     run()
 

@@ -104,12 +104,12 @@ async def test_a_trigger_whose_effects_wait_for_long_says_why(bench: Bench) -> N
         patch.setattr(appliers, "pause_s", lambda _tries: 0.001)
         region.refuses_writes = True
         did(bench, call_id, "done", put(b"x"))
-        while bench.keeper.summaries()[0].state == "running":  # noqa: ASYNC110 - tries are iterations of the loop
+        while bench.keeper.trigger_statuses()[0].state == "running":  # noqa: ASYNC110 - tries are iterations of the loop
             await asyncio.sleep(0)
-        assert "effects cannot be written: RegionTooBusy" in bench.keeper.summaries()[0].error
+        assert "effects cannot be written: RegionTooBusy" in bench.keeper.trigger_statuses()[0].last_error
         region.refuses_writes = False
         assert await bench.keeper.wait("t", "", 10.0)
-    assert bench.keeper.summaries()[0].state == "running"
+    assert bench.keeper.trigger_statuses()[0].state == "running"
 
 
 @on_bench()
@@ -126,12 +126,12 @@ async def test_a_blocked_trigger_takes_no_turn_after_some_calls_in_vain(bench: B
             for call_id in calls:
                 did(bench, call_id, "blocked", error="no such module")
         assert called < IN_SERIES + DEFAULT_SIDE_BY_SIDE
-        shown = {one.name: (one.state, one.error) for one in bench.keeper.summaries()}
+        shown = {one.name: (one.state, one.last_error) for one in bench.keeper.trigger_statuses()}
         assert shown == {"t": ("blocked", "no such module"), "other": ("running", "")}
         await bench.main.until(lambda: [one for one in runs(*bench.main.sent) if one[1] == "t"])
         (call_id, *_), *_ = [call for call in bench.main.take() if call[1] == "t"]
         did(bench, call_id)
-        assert bench.keeper.summaries()[1].state == "running"
+        assert bench.keeper.trigger_statuses()[1].state == "running"
         (consumer,) = bench.feeder.consumers_of("t")
         assert max(consumer.state.attempts_of(one) for one, _ in consumer.state.cursor().open) == 0
 
@@ -144,7 +144,7 @@ async def test_a_blocked_trigger_that_is_removed_leaves_nothing(bench: Bench) ->
         did(bench, call_id, "blocked", error="no such module")
     await bench.triggers.remove("t")
     await bench.add("t")
-    assert bench.keeper.summaries()[0].state == "running"
+    assert bench.keeper.trigger_statuses()[0].state == "running"
     await bench.put(b"a")
     assert [row for _, _, row in bench.main.take()] == [b"a"]
 

@@ -293,7 +293,7 @@ async def test_a_paused_trigger_is_sent_nothing_and_loses_nothing(bench: Bench) 
     await bench.triggers.pause("t")
     await bench.put(*ROWS)
     assert bench.main.take() == []
-    assert bench.keeper.summaries()[0].lag_changes == len(ROWS)
+    assert bench.keeper.trigger_statuses()[0].lag_changes == len(ROWS)
     await bench.triggers.resume("t")
     assert len(bench.main.take()) == THREADS
     await bench.triggers.pause("t")

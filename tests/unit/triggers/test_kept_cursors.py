@@ -88,12 +88,12 @@ async def test_an_unreadable_registration_is_listed_and_can_be_removed(bench: Be
     await bench.put(b"a")
     write_registration(bench, b"t", UNREADABLE)
     await bench.restart()
-    states = {one.name: one.state for one in bench.keeper.summaries()}
+    states = {one.name: one.state for one in bench.keeper.trigger_statuses()}
     assert states == {"other": "running", "t": "unreadable"}
     await bench.triggers.remove("t")
     await bench.restart()
     assert set(bench.region(b"a").log.cursors()) == {"other"}
-    assert [one.name for one in bench.keeper.summaries()] == ["other"]
+    assert [one.name for one in bench.keeper.trigger_statuses()] == ["other"]
 
 
 @on_bench()
@@ -147,7 +147,7 @@ async def test_a_trigger_of_an_earlier_version_keeps_its_place(bench: Bench) -> 
     assert await deliver(bench, "t") == [b"a", b"b"]
     await bench.triggers.remove("t")
     await bench.restart()
-    assert bench.keeper.summaries() == []
+    assert bench.keeper.trigger_statuses() == []
 
 
 @on_bench()
@@ -222,7 +222,7 @@ async def test_a_trigger_that_was_the_last_to_be_added_before_a_restart_stays(be
     await bench.triggers.pause("t")
     await bench.put(b"a")
     await bench.restart()
-    assert [one.name for one in bench.keeper.summaries()] == ["t", "u"]
+    assert [one.name for one in bench.keeper.trigger_statuses()] == ["t", "u"]
     assert set(bench.region(b"a").log.cursors()) == {"t", "u"}
     await bench.triggers.resume("t")
     assert await deliver(bench, "t") == [b"a"]

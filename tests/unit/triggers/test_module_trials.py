@@ -51,7 +51,7 @@ def test_an_import_that_hangs_is_tried_by_a_process_of_its_own_and_its_triggers_
         await bench.settle()
         assert runs(*bench.main.sent) == [], "no worker imports it meanwhile"
         assert "importing its module took over" in bench.feeder.outcomes.obstacle("t")
-        assert bench.keeper.summaries()[0].state == "blocked"
+        assert bench.keeper.trigger_statuses()[0].state == "blocked"
         trial.listener.answered(["checked", 0, "SyntaxError: no"])
         trial = await trial_of(bench, seen)
         assert "m:f cannot be used: SyntaxError: no" in bench.feeder.trials.obstacle("t")

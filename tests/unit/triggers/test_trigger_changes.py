@@ -63,7 +63,7 @@ def test_a_trigger_that_was_being_added_at_a_kill_is_called_off(step: str) -> No
         await bench.put(b"01")
         await bench.restart()
         assert stored(bench) == {"other": "running"}
-        assert [one.name for one in bench.keeper.summaries()] == ["other"]
+        assert [one.name for one in bench.keeper.trigger_statuses()] == ["other"]
         for row in (b"00", b"01"):
             assert set(bench.region(row).log.cursors()) == {"other"}
         await bench.add("t")
@@ -105,7 +105,7 @@ async def test_a_trigger_runs_when_every_owner_has_marked(bench: Bench) -> None:
     for _ in range(20):
         await asyncio.sleep(0)
     assert stored(bench) == {"t": "adding"}, "the other has not answered"
-    assert bench.keeper.summaries() == []
+    assert bench.keeper.trigger_statuses() == []
     await bench.put(b"a")
     assert bench.main.take() == []
     fake.may_answer.set()
@@ -248,7 +248,7 @@ def test_a_trigger_whose_last_write_is_unknown_is_called_off_when_the_disk_is_ba
         with pytest.raises(OutcomeUnknown):
             await bench.add("t")
         assert bench.catalogue.triggers.half_made() == ["t"]
-        assert bench.keeper.summaries() == []
+        assert bench.keeper.trigger_statuses() == []
         with pytest.raises(OutcomeUnknown):
             await bench.triggers.add(replace(T, name="other"))
         assert bench.keeper.triggers.half_made() == ["t"], "it may be on disk: its mark stays"
@@ -270,7 +270,7 @@ async def test_a_change_that_is_not_written_changes_nothing(bench: Bench) -> Non
     for change in (bench.triggers.pause, bench.triggers.remove):
         with pytest.raises(HostError):
             await change("t")
-    assert [one.state for one in bench.keeper.summaries()] == ["running"]
+    assert [one.state for one in bench.keeper.trigger_statuses()] == ["running"]
     with pytest.raises(TriggerError, match="there is no trigger"):
         await bench.triggers.resume("u")
     assert bench.catalogue.triggers != Triggers()

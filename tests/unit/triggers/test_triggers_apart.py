@@ -34,7 +34,7 @@ def on_a_loop(scenario: Callable[[], Coroutine[Any, Any, None]]) -> Callable[[],
 
 
 def look(name: str = "links", **more: Any) -> TriggerStatus:
-    fields = {"state": "running", "lag_changes": 1, "lag_seconds": 0.5, "parked": 1, "letters": 2, "error": ""}
+    fields = {"lag_changes": 1, "lag_seconds": 0.5, "parked_rows": 1, "dead_letters": 2}
     return TriggerStatus(name, "t", "m:f", **{**fields, **more})
 
 
@@ -155,10 +155,10 @@ def test_looks_are_merged_and_a_server_that_is_silent_is_named(monkeypatch: pyte
     @on_a_loop
     async def scenario() -> None:
         gateway = Gateway()
-        more = (look(lag_changes=4, error="no"), look("more"))
+        more = (look(lag_changes=4, last_error="no"), look("more"))
         gateway.answers = {HERE: [(look(),)], OTHER: [more], THIRD: [NotSent()]}
         looks, silent = await gateway.apart.trigger_statuses()
-        found = [(one.name, one.lag_changes, one.letters, one.error) for one in looks]
+        found = [(one.name, one.lag_changes, one.dead_letters, one.last_error) for one in looks]
         assert found == [("links", 5, 4, "no"), ("more", 1, 2, "")]
         assert silent == ["s3.1 (its link has ended)"]
         gateway.hung.add(OTHER)
@@ -169,9 +169,9 @@ def test_looks_are_merged_and_a_server_that_is_silent_is_named(monkeypatch: pyte
 
 
 def test_the_numbers_of_all_servers_are_those_of_one() -> None:
-    one, other = look(lag_seconds=7.0), look(state="paused", lag_seconds=2.0, parked=3)
+    one, other = look(lag_seconds=7.0), look(state="paused", lag_seconds=2.0, parked_rows=3)
     (found,) = merged([one, other])
-    assert found == look(state="paused", lag_changes=2, lag_seconds=7.0, parked=4, letters=4)
+    assert found == look(state="paused", lag_changes=2, lag_seconds=7.0, parked_rows=4, dead_letters=4)
 
 
 @on_a_loop

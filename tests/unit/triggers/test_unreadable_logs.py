@@ -49,9 +49,9 @@ def test_a_region_that_cannot_be_read_for_a_while_is_read_again(what: str) -> No
         else:
             await bench.put(b"00", b"01")
         assert [row for _, _, row in bench.main.take()] == [b"01"], "its neighbour goes on"
-        (status,) = bench.keeper.summaries()
+        (status,) = bench.keeper.trigger_statuses()
         assert status.state == "running"
-        assert "the disk is full" in status.error
+        assert "the disk is full" in status.last_error
         await bench.main.until(lambda: bench.main.sent)
         ((call_id, _, row),) = bench.main.take()
         assert row == b"00"
@@ -91,9 +91,9 @@ async def test_a_damaged_log_pauses_its_trigger(bench: Bench) -> None:
     await bench.add("t")
     break_log(bench, "read", 1, DamagedData("a record's sum is wrong"))
     await bench.put(b"00")
-    (status,) = bench.keeper.summaries()
+    (status,) = bench.keeper.trigger_statuses()
     assert status.state == "paused"
-    assert "sum is wrong" in status.error
+    assert "sum is wrong" in status.last_error
 
 
 # --- regions that open ---------------------------------------------------------------------------------
@@ -120,7 +120,7 @@ async def test_a_cursor_that_cannot_be_read_keeps_neither_its_region_nor_others_
     assert sorted((name, row) for _, name, row in calls) == [("other", b"00"), ("other", b"01"), ("t", b"01")]
     for call_id, _, _ in calls:
         bench.main.answer(call_id)
-    errors = {one.name: one.error for one in bench.keeper.summaries()}
+    errors = {one.name: one.last_error for one in bench.keeper.trigger_statuses()}
     assert "trigger cursor" in errors["t"]
     assert errors["other"] == ""
     assert not await bench.keeper.wait("t", "", 0.0), "a change of it is not delivered"
@@ -131,7 +131,7 @@ async def test_a_cursor_that_cannot_be_read_keeps_neither_its_region_nor_others_
     assert (name, row) == ("t", b"00"), "it was tried again"
     bench.main.answer(call_id)
     assert await bench.keeper.wait("t", "", 5.0)
-    assert [one.error for one in bench.keeper.summaries()] == ["", ""]
+    assert [one.last_error for one in bench.keeper.trigger_statuses()] == ["", ""]
 
 
 @on_bench()
@@ -190,13 +190,13 @@ async def test_a_trigger_that_is_added_while_a_region_cannot_be_read_begins_ther
         patch.setattr(region_followers, "restored", once)
         await bench.add("t")
     await bench.put(b"00", b"01")
-    (status,) = bench.keeper.summaries()
-    assert "the disk is full" in status.error
+    (status,) = bench.keeper.trigger_statuses()
+    assert "the disk is full" in status.last_error
     assert [row for _, _, row in bench.main.take()] == [b"01"], "its neighbour goes on"
     await bench.main.until(lambda: bench.main.sent)
     assert [row for _, _, row in bench.main.take()] == [b"00"], "it was tried again"
-    (status,) = bench.keeper.summaries()
-    assert status.error == ""
+    (status,) = bench.keeper.trigger_statuses()
+    assert status.last_error == ""
 
 
 @on_bench()
@@ -217,7 +217,7 @@ async def test_a_backfill_that_fails_for_a_while_goes_on(bench: Bench) -> None:
         await bench.main.until(lambda: bench.main.sent)
     ((call_id, _, row),) = bench.main.take()
     assert (row, len(failed)) == (b"00", 2)
-    (status,) = bench.keeper.summaries()
-    assert "the disk is full" in status.error
+    (status,) = bench.keeper.trigger_statuses()
+    assert "the disk is full" in status.last_error
     bench.main.answer(call_id)
     assert await bench.keeper.wait("t", "", 5.0)

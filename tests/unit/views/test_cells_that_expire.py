@@ -17,9 +17,9 @@ async def test_a_version_that_expires_behind_a_lasting_one_is_told_of(house: Vie
     house.clock.now_ms += 1  # type: ignore[attr-defined]
     await house.write("t", b"1", Put(b"f", b"a", b"lasting"))
     await house.add(by_a())
-    while not house.owner.views.view_statuses()[0].error:  # noqa: ASYNC110 - nobody tells
+    while not house.owner.views.view_statuses()[0].last_error:  # noqa: ASYNC110 - nobody tells
         await asyncio.sleep(0.001)
-    assert "row 1 of t has a time to live in f:a" in house.owner.views.view_statuses()[0].error
+    assert "row 1 of t has a time to live in f:a" in house.owner.views.view_statuses()[0].last_error
     await house.write("t", b"1", Delete(b"f", b"a"), Put(b"f", b"a", b"new"))
     await house.settled("by_a")
     await house.write("t", b"1", Delete(b"f", b"a", None, True))

@@ -28,12 +28,12 @@ async def test_a_row_that_carries_too_much_is_counted_and_others_go_on(house: Vi
         await house.settled("by_a")
     assert await house.totals("by_a") == {b"x": {"count": 1, "n": 2}}
     (look,) = house.owner.views.view_statuses()
-    assert (look.rejected, look.error) == (1, "")
+    assert (look.rejected_rows, look.last_error) == (1, "")
     await house.write("t", b"1", Put(b"f", b"p", LARGE), Put(b"f", b"q", LARGE))
     await house.write("t", b"0", Put(b"f", b"q", b"q"))
     await house.settled("by_a")
     assert await house.totals("by_a") == {b"x": {"count": 1, "n": 1}}
-    assert house.owner.views.view_statuses()[0].rejected == 1
+    assert house.owner.views.view_statuses()[0].rejected_rows == 1
 
 
 @in_view_house

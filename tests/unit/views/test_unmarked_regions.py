@@ -39,7 +39,7 @@ async def test_a_view_begins_at_the_end_of_a_log_in_which_it_has_no_mark(house: 
     async with asyncio.timeout(5):
         await house.settled("by_a")
     assert await house.totals("by_a") == {b"y": {"count": 2, "n": 7}}
-    assert house.owner.views.view_statuses()[0].error == ""
+    assert house.owner.views.view_statuses()[0].last_error == ""
 
 
 @in_view_house

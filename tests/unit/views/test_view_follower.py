@@ -90,7 +90,7 @@ async def test_rows_that_were_there_are_shown(house: ViewHouse) -> None:
     await house.views.check_view_builds()
     assert house.state("by_a") == "live"
     (look,) = house.owner.views.view_statuses()
-    assert (look.rows_built, look.rejected, look.lag_changes, look.error) == (40, 0, 0, "")
+    assert (look.built_rows, look.rejected_rows, look.lag_changes, look.last_error) == (40, 0, 0, "")
 
 
 @in_view_house
@@ -102,7 +102,7 @@ async def test_rows_that_cannot_be_read_are_counted(house: ViewHouse) -> None:
     await house.settled("by_a")
 
     def rejected() -> int:
-        return house.owner.views.view_statuses()[0].rejected
+        return house.owner.views.view_statuses()[0].rejected_rows
 
     assert await house.totals("by_a") == {b"x": {"count": 2, "n": 2}}
     assert rejected() == 2
@@ -113,7 +113,7 @@ async def test_rows_that_cannot_be_read_are_counted(house: ViewHouse) -> None:
     assert rejected() == 3
     again = await house.restarted()
     await again.settled("by_a")
-    assert again.owner.views.view_statuses()[0].rejected == 3
+    assert again.owner.views.view_statuses()[0].rejected_rows == 3
     assert await again.totals("by_a") == {b"x": {"count": 2, "n": 6}}
     await again.close()
 
@@ -208,9 +208,9 @@ async def test_a_target_that_is_disabled_is_waited_for(house: ViewHouse) -> None
     served = house.served("by_a")
     served.enabled = False
     await house.put_cells("t", b"1", a=b"x", n=b"3")
-    while not house.owner.views.view_statuses()[0].error:  # noqa: ASYNC110 - nobody tells
+    while not house.owner.views.view_statuses()[0].last_error:  # noqa: ASYNC110 - nobody tells
         await asyncio.sleep(0.001)
-    assert "by_a is disabled" in house.owner.views.view_statuses()[0].error
+    assert "by_a is disabled" in house.owner.views.view_statuses()[0].last_error
     assert house.owner.views.view_statuses()[0].lag_changes == 1
     served.enabled = True
     await house.settled("by_a")
@@ -252,21 +252,21 @@ async def test_splits_and_merges_keep_numbers_exact(house: ViewHouse) -> None:
         await house.put_cells("t", b"%d" % n, a=b"x", n=b"bad" if n in (2, 7, 8) else b"1")
     await house.add(by_a())
     await house.settled("by_a")
-    assert house.owner.views.view_statuses()[0].rejected == 3
+    assert house.owner.views.view_statuses()[0].rejected_rows == 3
     await house.regions.split(house.served("t").regions[0], b"5")
     await house.settled("by_a")
-    while house.owner.views.view_statuses()[0].rejected != 3:  # noqa: ASYNC110 - it is counted again
+    while house.owner.views.view_statuses()[0].rejected_rows != 3:  # noqa: ASYNC110 - it is counted again
         await asyncio.sleep(0.001)
     await house.put_cells("t", b"8", n=b"2")
     await house.settled("by_a")
-    assert house.owner.views.view_statuses()[0].rejected == 2
+    assert house.owner.views.view_statuses()[0].rejected_rows == 2
     await house.views.check_view_builds()
     assert house.state("by_a") == "live"
     first, second = house.served("t").regions
     await house.regions.merge(first, second)
     await house.put_cells("t", b"2", n=b"3")
     await house.settled("by_a")
-    assert house.owner.views.view_statuses()[0].rejected == 1
+    assert house.owner.views.view_statuses()[0].rejected_rows == 1
     assert await house.totals("by_a") == {b"x": {"count": 9, "n": 12}}
 
 
@@ -396,9 +396,9 @@ async def test_cells_that_expire_unheard_are_refused(house: ViewHouse) -> None:
     with pytest.raises(NotAllowed, match=r"a put into f:a of t has a time to live: view by_a reads the family"):
         await house.write("t", b"2", *expiring)
     await house.write("t", b"2", Put(b"g", b"a", b"x", None, 60_000))
-    while not house.owner.views.view_statuses()[0].error:  # noqa: ASYNC110 - nobody tells
+    while not house.owner.views.view_statuses()[0].last_error:  # noqa: ASYNC110 - nobody tells
         await asyncio.sleep(0.001)
-    assert "row 1 of t has a time to live in f:a" in house.owner.views.view_statuses()[0].error
+    assert "row 1 of t has a time to live in f:a" in house.owner.views.view_statuses()[0].last_error
     await house.write("t", b"1", Put(b"f", b"a", b"y"))
     await house.settled("by_a")
     assert await house.totals("by_a") == {b"y": {"count": 1, "n": 1}}

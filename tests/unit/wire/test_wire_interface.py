@@ -11,6 +11,7 @@ OURS = [
     "columnarBalance",
     "columnarCheckAndMutate",
     "columnarCheckAndMutateRows",
+    "columnarCheckView",
     "columnarCompact",
     "columnarCreateNamespace",
     "columnarCreateTable",
@@ -54,6 +55,7 @@ OURS = [
     "columnarTableExists",
     "columnarTransitions",
     "columnarTriggerAdd",
+    "columnarTriggerDead",
     "columnarTriggerDeadPurge",
     "columnarTriggerDeadRetry",
     "columnarTriggerDeadShow",
@@ -67,6 +69,7 @@ OURS = [
     "columnarTriggerRetry",
     "columnarTriggerSync",
     "columnarTriggerWait",
+    "columnarTriggers",
     "columnarTruncateTable",
     "columnarUnassign",
     "columnarViewAdd",
@@ -77,6 +80,7 @@ OURS = [
     "columnarViewRollback",
     "columnarViewSwap",
     "columnarViewWait",
+    "columnarViews",
 ]
 
 
