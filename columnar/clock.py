@@ -5,7 +5,7 @@ delete deletes nothing.  Three places remember the highest timestamp, each for c
 
     DATA/clock              of the whole store, over restarts and ``kill -9``      (``ClockFile``)
     ``reached`` in meta     of each region, with its rows: over power cuts, copies
-                            of files and moves to another store                    (``clock_high_water_mark``)
+                            of files and moves to another store                    (``regions.region``)
     ``clock_ms``            of snapshots, exports and backups, in their manifests
 
 Only timestamps that a clock of ours gave count: a timestamp that a client sent never moves the clock.

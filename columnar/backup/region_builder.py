@@ -16,10 +16,9 @@ from typing import Final
 from columnar.backup.cell_blocks import ExportedCell
 from columnar.errors import CallerError, abbreviate
 from columnar.model.schema import Table
-from columnar.regions.life.clock_high_water_mark import CLOCK_MARK
 from columnar.regions.log.log_retention import META_SPACE
 from columnar.regions.read.family_view import FamilyView, views_of
-from columnar.regions.region import spaces_of
+from columnar.regions.region import CLOCK_MARK, spaces_of
 from columnar.regions.spaces import options_of_spaces
 from columnar.regions.write.column_draft import VERSIONS_SPACE
 from columnar.regions.write.drafting import FUTURE

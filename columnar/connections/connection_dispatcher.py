@@ -9,18 +9,89 @@ Owned by the loop.
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
 from contextlib import suppress
-from typing import Final
+from typing import Final, Generic, TypeVar
 
+from columnar.cluster.link_errors import LinkBroke, NotSent
 from columnar.coordination.connection_channel import DispatchedConnection
-from columnar.coordination.open_connections import OpenConnections
-from columnar.coordination.processes import Child
+from columnar.coordination.processes import Beat, Child
 from columnar.model.owner import Incarnation
+from columnar.model.owner_messages import ReturnConnections
 from columnar.runtime.faults import surviving
 
 PAUSE_S: Final = 0.1  # between two checks whether a server is up
+
+
+Name = TypeVar("Name", bound=Hashable)
+TOLERATED_PART: Final = 8
+
+
+class OpenConnections(Generic[Name]):
+    """The number of open connections of each server, as its supervisor knows it at any moment.
+
+        open = the server's own number in its last beat
+             + connections that were dispatched to it and that it had not taken by then
+             - connections that it has returned since then
+
+    Both sides count the connections on the channel since the server's start, so a late number is only late: no
+    connection is counted twice.
+
+    Knows nothing of sockets and processes; ``Name`` is whatever names a server.
+    """
+
+    def __init__(self) -> None:
+        self._said: dict[Name, Beat] = {}
+        self._dispatched: dict[Name, int] = {}  # to the server, since its start
+        self._returned: dict[Name, int] = {}  # by it
+
+    def joined(self, server: Name) -> None:
+        self._said[server], self._dispatched[server], self._returned[server] = Beat(0), 0, 0
+
+    def ended(self, server: Name) -> None:
+        for counts in (self._said, self._dispatched, self._returned):
+            counts.pop(server, None)
+
+    def said(self, server: Name, beat: Beat) -> None:
+        if server in self._said:
+            self._said[server] = beat
+
+    def count_dispatched(self, server: Name) -> None:
+        self._dispatched[server] += 1
+
+    def count_returned(self, server: Name) -> None:
+        """Count a connection that the server returned; no effect if the server has ended meanwhile."""
+        if server in self._returned:
+            self._returned[server] += 1
+
+    def of(self, server: Name) -> int:
+        said = self._said.get(server)
+        if said is None:
+            return 0
+        coming = max(0, self._dispatched[server] - said.taken)
+        return max(0, said.open + coming - max(0, self._returned[server] - said.given))
+
+    def surplus(self, servers: Iterable[Name]) -> tuple[Name, int] | None:
+        """Return the server with the most connections, and its number above its share; None: they are even enough.
+
+        O(servers).  A difference of one is no surplus, nor is an eighth of a share: connections come and go.
+        """
+        counts = {server: self.of(server) for server in servers if server in self._said}
+        if len(counts) < 2:
+            return None
+        fullest = max(counts, key=counts.__getitem__)
+        share = -(-sum(counts.values()) // len(counts))
+        over = counts[fullest] - share
+        if over <= share // TOLERATED_PART or counts[fullest] - min(counts.values()) < 2:
+            return None
+        return fullest, over
+
+    def fewest_first(self, servers: Iterable[Name]) -> list[Name]:
+        """Order the servers that have joined; equals keep the order in which they joined."""
+        wanted = set(servers)
+        return sorted((server for server in self._said if server in wanted), key=self.of)
 
 
 class ConnectionDispatcher:
@@ -75,3 +146,72 @@ class ConnectionDispatcher:
         """Call no callback any more."""
         self._waiting.clear()
         self._stop_watching()
+
+
+_log = logging.getLogger(__name__)
+
+TICK_S: Final = 1.0
+RETRY_S: Final = 10.0
+WITHIN_S: Final = 2.0  # in which a connection that works is between two requests at some time
+
+RequestServer = Callable[[Incarnation, ReturnConnections], Awaitable[int]]
+
+
+class ConnectionRebalancer:
+    """Rebalances the connections of the servers of a supervisor: the server with the most returns its surplus,
+    repeatedly.
+
+    A restarted server has no connections, and clients of pools do not reconnect for days.  Without rebalancing the
+    first of two servers would read every request of all old clients after a rolling restart, and forward half of them.
+
+        checks     at each beat of a server, while no request is under way
+        requests   the surplus of the server with the most; a returned connection is dispatched like a new one
+        pauses     TICK_S, or RETRY_S after a server returned fewer than requested: its clients are busy
+
+    Owned by the loop.
+    """
+
+    def __init__(
+        self,
+        connections: OpenConnections[Incarnation],
+        taking: Callable[[], Iterable[Incarnation]],
+        request_server: RequestServer,
+    ) -> None:
+        """``taking``: the servers that take connections now; ``request_server``: ``ServerProcesses.request_server``."""
+        self._open = connections
+        self._taking = taking
+        self._request_server = request_server
+        self._asking: asyncio.Task[None] | None = None
+        self._not_before_s = 0.0
+        self._is_closed = False
+
+    def tick(self) -> None:
+        """Start a rebalance if a server has a surplus.  Costs O(servers), at most once in TICK_S."""
+        loop = asyncio.get_running_loop()
+        if self._is_closed or self._asking is not None or loop.time() < self._not_before_s:
+            return
+        self._not_before_s = loop.time() + TICK_S
+        found = self._open.surplus(self._taking())
+        if found is not None:
+            self._asking = asyncio.ensure_future(self._even_out(*found))
+
+    async def _even_out(self, server: Incarnation, surplus: int) -> None:
+        pause_s = RETRY_S
+        try:
+            given = await self._request_server(server, ReturnConnections(surplus, round(WITHIN_S * 1000)))
+            _log.info("server %s gives back %d of %d connections that it has over its share", server, given, surplus)
+            if given == surplus:
+                pause_s = TICK_S
+        except (NotSent, LinkBroke):
+            pass  # the server ends, and its connections with it
+        except Exception:  # noqa: BLE001 - connections are uneven until the next check, and every client is served
+            _log.exception("server %s gives no connections back", server)
+        finally:
+            self._not_before_s = asyncio.get_running_loop().time() + pause_s
+            self._asking = None
+
+    def close(self) -> None:
+        """Stop checking, and cancel the request under way."""
+        self._is_closed = True
+        if self._asking is not None:
+            self._asking.cancel()

@@ -8,7 +8,7 @@ r"""The catalogue: the table ``columnar:meta``, with a row for each table and a 
     row ``ns/NAME``           info:state = enabled: a namespace; info:configuration = JSON of its configuration, if any;
                                ``default`` and the system's namespace have a row only with a configuration
     row ``n``                  info:next = the next region id, eight bytes
-    rows ``s/...``, ``w/...``  logs of dead incarnations, and operator settings (``owner_rows``)
+    rows ``s/...``, ``w/...``  logs of dead incarnations, and operator settings (``catalogue_rows``)
     rows ``tr/...``           triggers (``trigger_rows``)
     rows ``vw/...``           views (``view_rows``)
     rows ``alias/NAME``       which generation of a view readers see (``view_rows``)
@@ -30,9 +30,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from columnar.errors import DamagedData, abbreviate
-from columnar.master import catalogue_rows, owner_rows, trigger_rows, view_rows
+from columnar.master import catalogue_rows, trigger_rows, view_rows
 from columnar.master.catalogue_rows import (
     INFO,
+    OperatorSettings,
     deletes,
     dropped_row,
     erase,
@@ -43,7 +44,6 @@ from columnar.master.catalogue_rows import (
     table_row,
     u64,
 )
-from columnar.master.operator_settings import OperatorSettings
 from columnar.master.replacements import replaced
 from columnar.model import owner, region_info, schema
 from columnar.model.mutation import Delete, RowMutation
@@ -139,10 +139,10 @@ class Catalogue:
             triggers.append((row, cells))
         elif row.startswith((view_rows.PREFIX, view_rows.ALIAS)):
             self._view_rows[row] = cells
-        elif row.startswith(owner_rows.SEALED):
-            self._take_seal(owner_rows.sealed_server(row), cells)
-        elif row == owner_rows.OPERATOR_SETTINGS_ROW:
-            self.operator_settings = owner_rows.operator_settings_from_json(cells[b"info:wishes"])
+        elif row.startswith(catalogue_rows.SEALED):
+            self._take_seal(catalogue_rows.sealed_server(row), cells)
+        elif row == catalogue_rows.OPERATOR_SETTINGS_ROW:
+            self.operator_settings = catalogue_rows.operator_settings_from_json(cells[b"info:wishes"])
         elif row == b"e":
             self.epoch = int.from_bytes(cells[b"info:epoch"], "big")
         elif row == b"n":
@@ -160,9 +160,9 @@ class Catalogue:
 
     def _take_seal(self, server: Incarnation, cells: Mapping[bytes, bytes]) -> None:
         try:
-            self.sealed[server] = owner_rows.sealed_from_json(cells[b"info:sealed"])
+            self.sealed[server] = catalogue_rows.sealed_from_json(cells[b"info:sealed"])
         except (ValueError, KeyError, TypeError) as error:
-            self.unread[owner_rows.sealed_row(server)] = (
+            self.unread[catalogue_rows.sealed_row(server)] = (
                 f"the catalogue has a seal of the log of {server}, {_NONE}: {error!r}"
             )
         if b"info:whole" not in cells:
@@ -188,7 +188,7 @@ class Catalogue:
         owned = [info for entry in tables for info in entry.regions if info.region_id in self.owners]
         epoch = max([self.epoch, *(row.epoch + 1 for row in self.owners.values())])
         mutations = [_without_owner(region_row(info)) for info in owned]
-        mutations += [erase(owner_rows.sealed_row(server)) for server in self.sealed]
+        mutations += [erase(catalogue_rows.sealed_row(server)) for server in self.sealed]
         mutations += [_without_owner(row) if row.startswith(b"r/") else erase(row) for row in self.unread]
         await self._write([*mutations, put(b"e", epoch=u64(epoch))])
         self.owners, self.sealed, self.unread, self.epoch = {}, {}, {}, epoch
@@ -201,14 +201,16 @@ class Catalogue:
     async def _write_owners(self, write: Write) -> None:
         owners = [(info, row) for info, row in write.owners if self._has(info)]
         mutations = [put(region_row(info), owner=owner.to_json(row)) for info, row in owners]
-        sealed = {server: owner_rows.sealed_to_json(segments) for server, segments in write.sealed}
-        mutations += [put(owner_rows.sealed_row(server), sealed=value, whole=b"1") for server, value in sealed.items()]
-        mutations += [erase(owner_rows.sealed_row(server)) for server in write.forgotten]
+        sealed = {server: catalogue_rows.sealed_to_json(segments) for server, segments in write.sealed}
+        mutations += [
+            put(catalogue_rows.sealed_row(server), sealed=value, whole=b"1") for server, value in sealed.items()
+        ]
+        mutations += [erase(catalogue_rows.sealed_row(server)) for server in write.forgotten]
         if write.operator_settings is not None:
             mutations.append(
                 put(
-                    owner_rows.OPERATOR_SETTINGS_ROW,
-                    wishes=owner_rows.operator_settings_to_json(write.operator_settings),
+                    catalogue_rows.OPERATOR_SETTINGS_ROW,
+                    wishes=catalogue_rows.operator_settings_to_json(write.operator_settings),
                 )
             )
         if mutations:
@@ -439,12 +441,12 @@ class Catalogue:
         written = (self.namespaces - BUILT_IN_NAMESPACES) | self.configurations.keys()
         rows |= {namespace_row(name): self._namespace_cells(name) for name in written}
         for server, segments in self.sealed.items():
-            cells = rows[owner_rows.sealed_row(server)] = {b"info:sealed": owner_rows.sealed_to_json(segments)}
+            cells = rows[catalogue_rows.sealed_row(server)] = {b"info:sealed": catalogue_rows.sealed_to_json(segments)}
             if server not in self._sealed_by_older:
                 cells[b"info:whole"] = b"1"
         if self.operator_settings != OperatorSettings():
-            rows[owner_rows.OPERATOR_SETTINGS_ROW] = {
-                b"info:wishes": owner_rows.operator_settings_to_json(self.operator_settings)
+            rows[catalogue_rows.OPERATOR_SETTINGS_ROW] = {
+                b"info:wishes": catalogue_rows.operator_settings_to_json(self.operator_settings)
             }
         return rows | trigger_rows.rows_of(self.triggers) | self._view_rows
 

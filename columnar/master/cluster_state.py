@@ -29,6 +29,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final, TypeAlias
 
+from columnar.master.catalogue_rows import OperatorSettings
 from columnar.master.instructions import (
     DECISIONS_KEPT,
     Close,
@@ -47,13 +48,10 @@ from columnar.master.instructions import (
     Throttles,
     Wake,
 )
-from columnar.master.load_scores import score
-from columnar.master.load_splits import is_large
-from columnar.master.operator_settings import OperatorSettings
 from columnar.master.owner_ledger import OwnerLedger
-from columnar.master.placement import Current, Desired, Phase, Place, ServerState
+from columnar.master.placement import Current, Desired, Phase, Place, ServerState, score
 from columnar.master.plan_draft import Chance
-from columnar.master.planner import plan
+from columnar.master.planner import is_large, plan
 from columnar.master.requests import Requests, regions_changed
 from columnar.master.transitions import Transitions
 from columnar.model.owner import Incarnation, Owner, first_owner

@@ -26,8 +26,7 @@ from columnar.limits import MIB
 from columnar.master.balancing import TOO_MUCH
 from columnar.master.cluster_state import ClusterState
 from columnar.master.instructions import Close, Decision, Give, Merge, Prefer, Say, Split
-from columnar.master.load_scores import IDLE
-from columnar.master.placement import NEVER_MS, Phase, Place, Server, ServerState
+from columnar.master.placement import IDLE, NEVER_MS, Phase, Place, Server, ServerState
 from columnar.model import cluster_status_records as words
 from columnar.model.cluster_status_records import (
     UNKNOWN_MS,

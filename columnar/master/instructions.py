@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, TypeAlias
 
-from columnar.master.operator_settings import OperatorSettings
+from columnar.master.catalogue_rows import OperatorSettings
 from columnar.model.owner import Incarnation, Owner
 from columnar.model.owner_messages import Segments
 from columnar.model.region_info import RegionInfo

@@ -22,8 +22,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
+from columnar.master.catalogue_rows import OperatorSettings
 from columnar.master.instructions import Write
-from columnar.master.operator_settings import OperatorSettings
 from columnar.model.owner import (
     Incarnation,
     Owner,

@@ -34,11 +34,11 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Final
 
-from columnar.master.catalogue_health import CatalogueHealth
+from columnar.limits import MIB
+from columnar.master.catalogue_rows import OperatorSettings
 from columnar.master.instructions import Reason, Request, Throttles
-from columnar.master.load_scores import IDLE, averaged, summed
-from columnar.master.operator_settings import OperatorSettings
 from columnar.model.owner import Incarnation, Owner
+from columnar.model.owner_messages import RegionRates
 from columnar.model.region_info import RegionInfo
 
 NEVER_MS: Final = -(1 << 60)
@@ -54,6 +54,79 @@ RETRY_PAUSES_MS: Final = (2_000, 4_000, 8_000, 15_000, 30_000)  # of a region th
 DEATHS_SUSPECT: Final = 2  # owners that died when they opened it: it is opened while no other such region is
 DEATHS_DEADLY: Final = 4  # it is opened no more
 PROVEN_MS: Final = 1_000  # a server that has a region open for this long does not die of it
+
+
+AVERAGED_OVER_MS: Final = 60_000
+IDLE: Final = 1.0  # a region without requests
+MIB_OF_ONE: Final = 100  # this many MiB weigh as much as one read a second
+
+
+def score(rates: RegionRates) -> float:
+    """Loads: what a region costs its server, averaged over a minute.
+
+        load of a region  1 + reads/s + 2 writes/s + 2 deliveries/s + MiB/100
+        load of a server  the sum over its regions, divided by the server's weight
+
+    Popularity (requests and deliveries) and size go into one figure, so balancing considers both.  A report has more
+    weight, the longer it is since the last one.  The average forgets: it has no data from before the last two minutes,
+    so two minutes after loads have become steady nothing changes any more, however high they were before.  A report
+    costs the same however long a region exists.
+    """
+    requests = rates.reads_per_s + 2 * rates.writes_per_s + 2 * rates.deliveries_per_s
+    return IDLE + requests + rates.size_bytes / MIB / MIB_OF_ONE
+
+
+def summed(before: float, total: float, passed_ms: int, load: float, for_ms: int) -> tuple[float, float, int]:
+    """Return the first three arguments after adding ``load``, which lasted for ``for_ms``.
+
+    ``before``: the mean of the minute before this one; ``total``: of this one, the sum of loads by milliseconds;
+    ``passed_ms``: of this one.  A clock that goes back stands still.
+    """
+    total, passed_ms = total + load * max(0, for_ms), passed_ms + max(0, for_ms)
+    return (before, total, passed_ms) if passed_ms < AVERAGED_OVER_MS else (total / passed_ms, 0.0, 0)
+
+
+def averaged(before: float, total: float, passed_ms: int) -> float:
+    """Average over a minute: the passed part of this minute, and for the rest of it the minute before."""
+    return (total + before * (AVERAGED_OVER_MS - passed_ms)) / AVERAGED_OVER_MS
+
+
+@dataclass(slots=True)
+class CatalogueHealth:
+    """Whether the catalogue can be written: owner rows, operator settings and tables wait while it cannot.
+
+        sound --unsound--> unsound, since when and why --sound--> sound
+
+    A write that failed leaves the catalogue sound if its disk was repaired at once; no write goes out before
+    ``unwritable_until_ms`` then.
+
+    Knows nothing of rows and disks: ``meta_region`` repairs the disk, and the master's shell reports both events.
+    """
+
+    unwritable_until_ms: int  # after a write that failed
+    failure: str = ""  # why it is unsound; empty: it is sound
+    since_ms: int = 0  # it is unsound
+
+    @property
+    def is_sound(self) -> bool:
+        return not self.failure
+
+    def unsound(self, failure: str, now_ms: int) -> None:
+        if self.is_sound:
+            self.failure, self.since_ms = failure, now_ms
+
+    def sound(self) -> None:
+        self.failure = ""
+
+    def remark(self, now_ms: int) -> str:
+        """The state for people; empty while it is sound."""
+        if self.is_sound:
+            return ""
+        seconds = max(0, now_ms - self.since_ms) / 1_000
+        return (
+            f"for {seconds:.1f} s the catalogue could not be written: {self.failure}. It is tried every second; until "
+            "then no region gets another owner, no server is started, and no wish or table is changed"
+        )
 
 
 class Phase(Enum):
@@ -105,7 +178,7 @@ class Place:
     deaths: int = 0  # owners that died when they opened it, or a moment later, one after the other
     notified_ms: int = NEVER_MS  # when its owner was notified last
     rated_ms: int = NEVER_MS  # when its load was reported last
-    minute_before: float = IDLE  # of ``load_scores.summed``, with the next two
+    minute_before: float = IDLE  # of ``summed``, with the next two
     minute_total: float = 0.0
     minute_passed_ms: int = 0
     reads_per_s: float = 0.0  # as of that report, whose object is not kept: the collector would go through them all

@@ -31,10 +31,9 @@ from columnar.errors import (
     TableNotEnabled,
     TableNotFound,
 )
-from columnar.master import namespace_room
 from columnar.master.catalogue import Catalogue
 from columnar.master.replacements import Plan, check_merge, check_split, due, merge_plan, split_plan
-from columnar.master.schema_changes import SchemaChanges
+from columnar.master.schema_changes import SchemaChanges, check_regions
 from columnar.model import region_messages as messages
 from columnar.model.owner import Owner
 from columnar.model.region_info import RegionInfo
@@ -104,7 +103,7 @@ class RegionChanges:
         """Split at ``row`` (None: in the middle).  Return the new regions, which serve by then."""
         async with self._one_at_a_time:
             self._check(parent)
-            namespace_room.check_regions(self._catalogue, parent.table, 1)
+            check_regions(self._catalogue, parent.table, 1)
             if row is not None:
                 check_split(parent, row)
             at = row if row is not None else await self._owner.request_peer(messages.MiddleRow(parent))
@@ -161,7 +160,7 @@ class RegionChanges:
             for info in change.gone:
                 self._check(info)
             more = len(change.fresh) - len(change.gone)
-            namespace_room.check_regions(self._catalogue, change.fresh[0].table, more)
+            check_regions(self._catalogue, change.fresh[0].table, more)
             self._finishing = change
             try:
                 return await self._owner.request_peer(messages.FinishChange(change))

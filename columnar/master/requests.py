@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from columnar.errors import IllegalArgument
+from columnar.master.catalogue_rows import OperatorSettings
 from columnar.master.instructions import (
     Answer,
     AssignRegion,
@@ -34,7 +35,6 @@ from columnar.master.instructions import (
     UnassignRegion,
     UndrainServer,
 )
-from columnar.master.operator_settings import OperatorSettings
 from columnar.master.placement import NEVER_MS, Current, Desired, Phase, Place, Server, ServerState
 from columnar.master.replacements import check_merge, check_split
 

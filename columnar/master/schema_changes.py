@@ -30,10 +30,10 @@ from columnar.errors import (
     abbreviate,
 )
 from columnar.limits import ROW_KEY_BYTES
-from columnar.master import namespace_room
 from columnar.master.catalogue import Catalogue, TableEntry
 from columnar.master.trigger_changes import TriggerChanges
 from columnar.model import region_messages as messages
+from columnar.model.namespace_configuration import MOST_REGIONS, MOST_TABLES, bound
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import Peer
 from columnar.model.schema import (
@@ -101,7 +101,7 @@ class SchemaChanges:
         """Make a table, under ``lock``.  ``views``: the views from now on, if the table is a view's.  TableExists."""
         text = table.name
         self.check_free(text, system=system)
-        namespace_room.check_regions(self._catalogue, text, len(starts))
+        check_regions(self._catalogue, text, len(starts))
         async with self.announced(text, ranges_from(starts)) as regions:
             await self.make_folders(regions)
         await self._catalogue.adopt(table, regions, views)
@@ -113,7 +113,7 @@ class SchemaChanges:
         self.check_namespace(namespace_of(text), system=system)
         if text in self._catalogue.tables or self._catalogue.views.swap_of(text) is not None:
             raise TableExists(text)
-        namespace_room.check_table(self._catalogue, namespace_of(text))
+        check_table(self._catalogue, namespace_of(text))
 
     def check_namespace(self, namespace: str, *, system: bool = False) -> None:
         """NamespaceNotFound, where no table of a user (or of the system) may be."""
@@ -264,3 +264,28 @@ def starts_of(splits: list[bytes]) -> list[bytes]:
     if len(set(splits)) != len(splits):
         raise IllegalArgument("split points must differ from each other")
     return [b"", *sorted(splits)]
+
+
+def check_table(catalogue: Catalogue, namespace: str) -> None:
+    """NotAllowed: the namespace has all the tables that it takes."""
+    _check(catalogue, namespace, 1, MOST_TABLES)
+
+
+def check_regions(catalogue: Catalogue, table: str, more: int) -> None:
+    """Raise NotAllowed if the table's namespace does not take ``more`` regions."""
+    if more > 0:
+        _check(catalogue, namespace_of(table), more, MOST_REGIONS)
+
+
+def _check(catalogue: Catalogue, namespace: str, more: int, key: str) -> None:
+    most = bound(catalogue.configurations.get(namespace, {}), key)
+    if most is None:
+        return
+    entries = [one for name, one in catalogue.tables.items() if namespace_of(name) == namespace]
+    count = len(entries) if key == MOST_TABLES else sum(len(one.regions) for one in entries)
+    if count + more > most:
+        what = "tables" if key == MOST_TABLES else "regions"
+        raise NotAllowed(
+            f"namespace {namespace} has {count} {what}, and takes {most} ({key}): drop some, or raise it with "
+            f"columnar namespace alter {namespace} {key}={count + more}"
+        )

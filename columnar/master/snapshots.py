@@ -39,9 +39,9 @@ from columnar.errors import (
     TableNotFound,
     abbreviate,
 )
-from columnar.master import namespace_room, snapshot_manifest
+from columnar.master import snapshot_manifest
 from columnar.master.catalogue import Catalogue, TableEntry
-from columnar.master.schema_changes import SchemaChanges, check_not_kept
+from columnar.master.schema_changes import SchemaChanges, check_not_kept, check_regions
 from columnar.master.snapshot_manifest import MANIFEST, FileFacts, RegionCopy, SnapshotManifest
 from columnar.master.staging import Staging
 from columnar.model import region_messages as messages
@@ -291,7 +291,7 @@ class Snapshots:
         """Make the copies a table's regions, under the lock; the clock goes on from the clock that stamped the rows."""
         before = self._catalogue.tables.get(table.name)
         more = len(manifest.ranges) - (len(before.regions) if before is not None else 0)
-        namespace_room.check_regions(self._catalogue, table.name, more)
+        check_regions(self._catalogue, table.name, more)
         self._clock.observe(manifest.clock_ms)
         async with self._changes.announced(table.name, manifest.ranges) as regions:
             for copy, info in zip(manifest.regions, regions, strict=True):

@@ -22,7 +22,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -32,15 +32,13 @@ from columnar.model.mutation import Durability, RowMutation, RowWrite
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Table
 from columnar.regions.hooks import LogPolicy
-from columnar.regions.life.clock_high_water_mark import CLOCK_MARK, ClockHighWaterMark
 from columnar.regions.log.change_log import LOG_SPACE, ChangeLog
 from columnar.regions.log.change_logging import ChangeLogging
 from columnar.regions.log.change_record import ChangeRecord
 from columnar.regions.log.log_retention import META_SPACE
 from columnar.regions.read.family_view import Views, views_of
 from columnar.regions.read.wide_row import WideRow
-from columnar.regions.row_range import delete_spans, row_spans
-from columnar.regions.spaces import follow_spaces
+from columnar.regions.spaces import delete_spans, follow_spaces, row_spans
 from columnar.regions.write.applied import Applied, Step, touches_synced, wants_sync
 from columnar.regions.write.column_draft import VERSIONS_SPACE
 from columnar.regions.write.drafting import FUTURE, Drafting
@@ -54,6 +52,51 @@ from columnar.storage.commit import Committer
 
 LOOP: Final = "acknowledgements of a region"
 FEED_AGAIN_S: Final = 0.1  # after an unexpected exception
+
+
+CLOCK_MARK: Final = b"reached"
+STEP_MS: Final = 250  # after a crash a clock may have to catch up with so much
+
+
+class ClockHighWaterMark:
+    """The clock's high-water mark at a region's last write: kept in the region's ``meta``, with its rows.
+
+        reached -> u64        in the space ``meta``, big-endian: no timestamp that the clock gave to a row is above it
+
+    The mark is written in the batch of the first write after each STEP_MS, STEP_MS ahead, so that a power cut keeps
+    both mark and rows or neither.  Closing the region lowers the mark to the time of the clock.  Opening the region
+    lets the clock observe the mark: after a copy, a restore or a move of the folder it is another clock.  Timestamps
+    from clients do not count.
+
+    Owned by the loop's thread.
+    """
+
+    def __init__(self, store: Store, clock: Clock, bound_ms: int) -> None:
+        """``bound_ms``: the mark in the store, which the clock has observed."""
+        self._store = store
+        self._clock = clock
+        self.bound_ms = bound_ms
+
+    def covering(self, batch: Batch, now_ms: int) -> int:
+        """The value of ``bound_ms`` after the batch is written, whose rows the clock stamped with ``now_ms``."""
+        if now_ms <= self.bound_ms:
+            return self.bound_ms
+        batch.put(META_SPACE, CLOCK_MARK, (now_ms + STEP_MS).to_bytes(8, "big"))
+        return now_ms + STEP_MS
+
+    @property
+    def highest_ms(self) -> int:
+        """An upper bound of the timestamps that the clock gave to rows."""
+        return min(self.bound_ms, self._clock())
+
+    def close(self) -> None:
+        """Lower the mark before the store is closed; a failed store keeps the mark, which is still a bound."""
+        highest_ms = self.highest_ms
+        if highest_ms < self.bound_ms:
+            batch = self._store.batch()
+            batch.put(META_SPACE, CLOCK_MARK, highest_ms.to_bytes(8, "big"))
+            with suppress(ColumnarError):
+                self._store.write(batch)
 
 
 def spaces_of(table: Table) -> frozenset[str]:

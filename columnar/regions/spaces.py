@@ -1,20 +1,26 @@
-"""The key spaces of a region's store: the options of each, and their adaption to a change of the schema.
+"""The key spaces of a region's store: the options of each, and their adaption to a change of the schema; spans of rows.
 
 Invariants:
     I1. A space ``f:...`` that no family of the schema owns is invisible to readers: it is
         dropped when its family is, or at the next opening after a crash.
     I2. Older versions exist only of families that keep more than one version.  They are removed when
         VERSIONS is lowered to 1, or at the next opening, so that a later raise does not restore deleted versions.
+    I3. The store of a region that is served contains rows of its range only; ``clip`` ensures that before a copy of
+        another region's store is served as a region with a narrower range.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from typing import Final, Literal
 
+from columnar.model.region_info import RegionInfo
 from columnar.model.schema import COMPRESSIONS, Family, Table
+from columnar.regions.read.family_view import FamilyView
 from columnar.regions.write.column_draft import VERSIONS_SPACE
-from columnar.storage.api import DEFAULT_OPTIONS, SpaceOptions, Store
+from columnar.storage.api import DEFAULT_OPTIONS, Batch, SpaceOptions, Store
+from columnar.storage.layout import range_start
 
 _Compression = Literal["none", "snappy", "lz4", "zstd"]
 _COMPRESSIONS: Final[dict[str, _Compression]] = {
@@ -91,3 +97,56 @@ def _drop_versions(store: Store, table: Table) -> None:
 def _number(number: int) -> bytes:
     """Return the key prefix of the versions of a family; the last number plus one gives a prefix above every key."""
     return number.to_bytes(2, "big") if number < _NUMBERS else b"\xff\xff\xff"
+
+
+_NUMBER_BYTES: Final = 2
+
+Span = tuple[str, bytes, bytes | None]  # space, first key, first key after; None: to the end
+
+
+def clip(store: Store, views: Mapping[bytes, FamilyView], info: RegionInfo) -> None:
+    """Remove the rows that are not the region's.  A few range deletes, whatever their number."""
+    batch = store.batch()
+    delete_spans(store, batch, outside_spans(views, info), non_empty_only=True)
+    store.write(batch)
+
+
+def delete_spans(store: Store, batch: Batch, spans: Iterable[Span], *, non_empty_only: bool = False) -> None:
+    """Add a range delete for each span; ``non_empty_only``: only for spans that contain a key.
+
+    A span without an end is read from its last key backwards, as a range delete needs an end.  Reading walks over
+    deletes that were not compacted yet.
+    """
+    for space, first, stop in spans:
+        if stop is None or non_empty_only:
+            last = next(iter(store.scan_reverse(space, first, stop)), None)
+            if last is None:
+                continue
+            stop = last[0] + b"\x00"
+        batch.delete_range(space, first, stop)
+
+
+def row_after(row: bytes) -> bytes:
+    """The least row above ``row``: the end of a range that includes it."""
+    return row + b"\x00"
+
+
+def outside_spans(views: Mapping[bytes, FamilyView], info: RegionInfo) -> list[Span]:
+    """Yield the spans of rows outside the region's range, whether there are any or not."""
+    below = row_spans(views, b"", info.start) if info.start else []
+    return below + (row_spans(views, info.end, b"") if info.end else [])
+
+
+def row_spans(views: Mapping[bytes, FamilyView], start: bytes, end: bytes) -> list[Span]:
+    """Yield the spans of the rows from ``start`` to ``end`` (empty: to the last), newest and older versions.
+
+    The keys of a family's older versions begin with its number.
+    """
+    spans: list[Span] = []
+    stop = range_start(end) if end else None
+    for view in views.values():
+        number = view.number.to_bytes(_NUMBER_BYTES, "big")
+        following = (view.number + 1).to_bytes(_NUMBER_BYTES, "big")
+        spans.append((view.space, range_start(start), stop))
+        spans.append((VERSIONS_SPACE, number + range_start(start), following if stop is None else number + stop))
+    return spans

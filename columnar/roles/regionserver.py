@@ -42,7 +42,7 @@ from columnar.cluster.routes import Routes
 from columnar.cluster.row_forms import Figures
 from columnar.cluster.scanner_ids import slot_of, slot_of_server
 from columnar.config import RegionServerConfig, StandaloneConfig
-from columnar.coordination.beat import Beat
+from columnar.coordination.processes import Beat
 from columnar.coordination.socket_folder import ListeningPath, make_private
 from columnar.errors import HostError
 from columnar.model.owner import Incarnation

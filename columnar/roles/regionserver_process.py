@@ -5,7 +5,7 @@
     ahead          a spare: it waits for the next death of a server and replaces it; ``ps`` and ``top`` show SPARE
     CONTROL_FD     a stream socket to the master: frames of ``cluster.peer_frames``.  Its end ends this process at once
     DOORBELL_FD    connections of clients: ``coordination.connection_channel``
-    BEATS_FD       the write end of a pipe: a beat (``coordination.beat``) every BEAT_S
+    BEATS_FD       the write end of a pipe: a beat (``coordination.processes``) every BEAT_S
     LOCK_FD        of the data folder's LOCK, and only kept open: while any server lives, no other store starts on it
     LINES_FD       a file for the last lines of the log and the dump of a crash: ``last_lines``
     stdin          one line of JSON, ``config.RegionServerConfig``; it may come later, everything is imported meanwhile
@@ -35,7 +35,7 @@ from collections.abc import Callable
 from typing import Final, NoReturn
 
 from columnar.config import AHEAD, RegionServerConfig
-from columnar.coordination.beat import Beat, packed
+from columnar.coordination.processes import Beat, packed
 from columnar.errors import ColumnarError
 from columnar.roles.regionserver import ClusterServer
 from columnar.runtime.child_processes import die_with_parent

@@ -31,8 +31,7 @@ from columnar.cluster.link_errors import LinkBroke, NotSent
 from columnar.cluster.peer_link import PeerLink
 from columnar.cluster.peers import LinkEnds
 from columnar.config import AHEAD
-from columnar.coordination.beat import Beat
-from columnar.coordination.processes import Child, started
+from columnar.coordination.processes import Beat, Child, started
 from columnar.errors import ColumnarError
 from columnar.limits import LEAVING_S, OPEN_REGIONS, STOP_REGION_S, STOP_S
 from columnar.model.owner import Incarnation

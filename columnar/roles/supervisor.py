@@ -24,11 +24,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from columnar.cluster.hello import Hello
 from columnar.config import StandaloneConfig
-from columnar.connections.connection_dispatcher import ConnectionDispatcher
-from columnar.connections.connection_rebalancer import ConnectionRebalancer
+from columnar.connections.connection_dispatcher import ConnectionDispatcher, ConnectionRebalancer
 from columnar.connections.listeners import Port, ReturnedConnections
-from columnar.coordination.beat import Beat
-from columnar.coordination.processes import Child
+from columnar.coordination.processes import Beat, Child
 from columnar.coordination.socket_folder import SocketFolder
 from columnar.errors import HostError
 from columnar.master.cluster_control import ClusterControl

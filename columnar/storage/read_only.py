@@ -43,13 +43,17 @@ def open_read_only(engine: Engine, path: str, cause: ColumnarError) -> ReadOnlyS
 
 
 class ReadOnlyStore:
-    """Over ``store``, which was opened for reading.  Every write raises ``cause`` once ``is_opening`` is False."""
+    """Over ``store``, which was opened for reading.  Every write raises ``cause`` once ``refuse_writes`` was called."""
 
     def __init__(self, store: Store, cause: ColumnarError, links: str) -> None:
         self._store = store
         self._links = links
         self._cause = cause
-        self.is_opening = True
+        self._is_opening = True
+
+    def refuse_writes(self) -> None:
+        """Raise ``cause`` for every write from now on: the region is open."""
+        self._is_opening = False
 
     @property
     def spaces(self) -> frozenset[str]:
@@ -136,5 +140,5 @@ class ReadOnlyStore:
         remove_tree(self._links, missing_ok=True)
 
     def _refuse(self) -> None:
-        if not self.is_opening:
+        if not self._is_opening:
             raise self._cause

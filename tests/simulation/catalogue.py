@@ -13,9 +13,9 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from columnar.master import owner_rows
+from columnar.master import catalogue_rows
+from columnar.master.catalogue_rows import OperatorSettings
 from columnar.master.instructions import Write
-from columnar.master.operator_settings import OperatorSettings
 from columnar.model import owner as owners
 from columnar.model import region_info
 from columnar.model.owner import Incarnation, Owner
@@ -88,13 +88,13 @@ class Catalogue:
 
     def wishes(self) -> OperatorSettings:
         found = self.data.get(WISHES)
-        return owner_rows.operator_settings_from_json(found) if found is not None else OperatorSettings()
+        return catalogue_rows.operator_settings_from_json(found) if found is not None else OperatorSettings()
 
     def sealed(self) -> dict[Incarnation, Segments]:
         return {
-            owner_rows.sealed_server(key): owner_rows.sealed_from_json(value)
+            catalogue_rows.sealed_server(key): catalogue_rows.sealed_from_json(value)
             for key, value in self.data.items()
-            if key.startswith(owner_rows.SEALED)
+            if key.startswith(catalogue_rows.SEALED)
         }
 
     def may_name(self, region: int) -> bool:
@@ -118,10 +118,12 @@ class Catalogue:
             for info, row in write.owners
             if info.region_id in self.regions
         ]
-        pairs += [(owner_rows.sealed_row(one), owner_rows.sealed_to_json(segments)) for one, segments in write.sealed]
-        pairs += [(owner_rows.sealed_row(one), None) for one in write.forgotten]
+        pairs += [
+            (catalogue_rows.sealed_row(one), catalogue_rows.sealed_to_json(segments)) for one, segments in write.sealed
+        ]
+        pairs += [(catalogue_rows.sealed_row(one), None) for one in write.forgotten]
         if write.operator_settings is not None:
-            pairs.append((WISHES, owner_rows.operator_settings_to_json(write.operator_settings)))
+            pairs.append((WISHES, catalogue_rows.operator_settings_to_json(write.operator_settings)))
         return pairs
 
     def announced(self, fresh: Sequence[RegionInfo]) -> list[Pair]:

@@ -12,8 +12,8 @@ import socket
 import sys
 import time
 
-from columnar.coordination.beat import Beat, packed
 from columnar.coordination.connection_channel import receive_connection
+from columnar.coordination.processes import Beat, packed
 
 
 def main() -> None:

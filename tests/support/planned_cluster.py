@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from random import Random
 
+from columnar.master.catalogue_rows import OperatorSettings
 from columnar.master.cluster_state import ClusterState
 from columnar.master.instructions import (
     Answer,
@@ -31,7 +32,6 @@ from columnar.master.instructions import (
     Wake,
     Write,
 )
-from columnar.master.operator_settings import OperatorSettings
 from columnar.model.owner import Incarnation, Owner, OwnershipPeriod
 from columnar.model.region_info import RegionInfo
 

@@ -24,8 +24,8 @@ from columnar.cluster.hello import Hello
 from columnar.cluster.peer_frames import Frame
 from columnar.cluster.peer_link import PeerLink
 from columnar.cluster.refusals import Unknown
-from columnar.coordination.beat import BEAT_BYTES, last_of
 from columnar.coordination.connection_channel import DispatchedConnection, pair, send_connection
+from columnar.coordination.processes import BEAT_BYTES, last_of
 from columnar.model.owner import Incarnation, Owner, incarnation_of
 from columnar.model.owner_messages import CloseRegion, GivenUp, Listening, OpenRegion, RenumberRegion, Segments
 from columnar.model.region_info import RegionInfo

@@ -11,7 +11,6 @@ import pytest
 
 from columnar.connections.connection_dispatcher import ConnectionDispatcher
 from columnar.connections.listeners import Port, ReturnedConnections
-from columnar.coordination.beat import Beat
 from columnar.coordination.connection_channel import (
     READ_BYTES,
     DispatchedConnection,
@@ -19,6 +18,7 @@ from columnar.coordination.connection_channel import (
     receive_connection,
     send_connection,
 )
+from columnar.coordination.processes import Beat
 from columnar.model.owner import Incarnation
 
 S1, S2 = Incarnation("s1", 1), Incarnation("s2", 2)

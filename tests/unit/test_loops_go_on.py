@@ -20,9 +20,9 @@ from columnar.master.view_changes import ViewChanges
 from columnar.master.view_generations import ViewGenerations
 from columnar.model.owner import Incarnation
 from columnar.regions import region_upkeep
+from columnar.regions import server as region_server
 from columnar.regions.region_upkeep import RegionUpkeep
-from columnar.regions.write import async_writes
-from columnar.regions.write.async_writes import AsyncWrites
+from columnar.regions.server import AsyncWrites
 from columnar.roles import cluster_host, meta_region, server_watch, serving
 from columnar.roles.cluster_host import ClusterHost
 from columnar.roles.meta_region import MetaRegion
@@ -124,7 +124,7 @@ def test_unsynced_writes_of_all_regions_are_synced(monkeypatch: pytest.MonkeyPat
         writes.happened()
         await until(lambda: len(synced) == 5)
 
-    monkeypatch.setattr(async_writes, "ASYNC_SYNC_S", 0.001)
+    monkeypatch.setattr(region_server, "ASYNC_SYNC_S", 0.001)
     asyncio.run(run())
     assert expected_faults() == {"syncs of ASYNC_WAL writes": 1}
 

@@ -30,7 +30,7 @@ KINDS: Final = {kind.__name__ for kind in message_codec.kinds()}
 TO_SERVER: Final = (
     "roles/cluster_host",
     "roles/cluster_owners",
-    "connections/connection_rebalancer",
+    "connections/connection_dispatcher",
     "master",
     "roles/server_processes",
     "roles/cluster_status_gatherer",

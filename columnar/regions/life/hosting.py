@@ -39,8 +39,7 @@ from columnar.limits import FLUSHED_AT_ONCE
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Table
 from columnar.regions.life.hosting_state import HostingState
-from columnar.regions.life.opening import opened_again, region_of
-from columnar.regions.life.read_only_regions import ReadOnlyRegions
+from columnar.regions.life.opening import ReadOnlyRegions, opened_again, region_of
 from columnar.regions.life.region_state import HAS_STORE, SERVING, WAITING, Do, Event, State
 from columnar.regions.region import Region, spaces_of
 from columnar.regions.spaces import options_of_spaces

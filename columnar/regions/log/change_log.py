@@ -17,13 +17,13 @@ Knows nothing of kinds of followers: a consumer is the key of a cursor, whose by
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
 from columnar.regions.log.change_record import Appended, ChangeRecord, Sequence, pack, pack_key, unpack, unpack_key
-from columnar.regions.log.log_marks import LogMarks
 from columnar.regions.log.log_retention import META_SPACE, TRIMMED, LogRetention
 from columnar.regions.log.log_tail import LogTail, LogTails
 from columnar.storage.api import Batch, Store
@@ -34,6 +34,53 @@ EPOCH: Final = b"epoch"
 CURSOR: Final = b"cursor/"
 NUMBER: Final = b"number/"  # of the consumer's registration, u64; none where an earlier version began the cursor
 TRIM_RECORDS: Final = 10_000  # of one call
+
+
+EVERY: Final = 128
+_SLACK: Final = 1_024  # dropped keys that stay in the list: removing one from its front moves the rest
+
+
+class LogMarks:
+    """Every EVERYth key of a part of a change log, in order: counts the records after a place.
+
+    Pages, metrics, imports and merges request a lag amid the store's other work; reading each record would take the
+    longer, the further a follower lags.
+
+    Invariants:
+        I1. Keys are added in ascending order, and removed from the lowest on (``drop``).
+        I2. Every record at or above a key that ``count_after`` returns is in the log.
+    """
+
+    __slots__ = ("_first", "_keys", "_missing", "count")
+
+    def __init__(self) -> None:
+        self.count = 0  # records that were added
+        self._keys: list[bytes] = []
+        self._first = 0  # in ``_keys``: those before it are dropped
+        self._missing = 0  # keys that were removed from ``_keys``
+
+    def add(self, key: bytes) -> None:
+        """Add the key of a record above all earlier ones.  O(1), and memory for one key in EVERY records."""
+        if self.count % EVERY == 0:
+            self._keys.append(key)
+        self.count += 1
+
+    def drop(self, last: bytes) -> None:
+        """Remove the keys of all records up to ``last``.  O(log)."""
+        self._first = bisect_right(self._keys, last, self._first)
+        if self._first > _SLACK:
+            del self._keys[: self._first]
+            self._missing, self._first = self._missing + self._first, 0
+
+    def count_after(self, key: bytes) -> tuple[int, bytes | None]:
+        """Return (count, mark): ``count`` records are at or above ``mark``, which is above ``key`` by EVERY at most.
+
+        (0, None): no more than EVERY records are above ``key``.
+        """
+        at = bisect_right(self._keys, key, self._first)
+        if at == len(self._keys):
+            return 0, None
+        return self.count - (self._missing + at) * EVERY, self._keys[at]
 
 
 def cursors_in(store: Store) -> dict[str, bytes]:
@@ -200,7 +247,7 @@ class ChangeLog:
     def count_after(self, after: Sequence | None, limit: int) -> int:
         """Return the number of records after ``after``, at most ``limit``.
 
-        Reads 2 * EVERY records (``log_marks``) at most, and as many as it counts while ``count_step`` is not done.
+        Reads 2 * EVERY records (``LogMarks``) at most, and as many as it counts while ``count_step`` is not done.
         """
         tail = self._tail
         if tail is not None and after is not None and tail.covers(after):

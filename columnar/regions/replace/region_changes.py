@@ -21,10 +21,8 @@ from columnar.errors import NotServingRegion, OutcomeUnknown, RegionTooBusy
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import RegionChange, RegionLoad
 from columnar.regions.life.region_state import State
-from columnar.regions.replace.merging import Merging
 from columnar.regions.replace.middle_row import middle_row
-from columnar.regions.replace.region_replacement import Replacement
-from columnar.regions.replace.splitting import Splitting, clean_up
+from columnar.regions.replace.region_replacement import Merging, Replacement, Splitting, clean_up
 from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable
 from columnar.storage.api import StoreClosed

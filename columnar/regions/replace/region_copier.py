@@ -27,9 +27,8 @@ from columnar.regions.life.retry import retry_until_ready
 from columnar.regions.log.change_log import LOG_SPACE
 from columnar.regions.log.change_record import pack_key
 from columnar.regions.region import Region, spaces_of
-from columnar.regions.row_range import Span, clip, row_spans
 from columnar.regions.server import RegionServer
-from columnar.regions.spaces import options_of_spaces
+from columnar.regions.spaces import Span, clip, options_of_spaces, row_spans
 from columnar.regions.write.column_draft import VERSIONS_SPACE
 from columnar.storage.api import Batch, Store
 from columnar.storage.layout import END_OF_COLUMN, row_end, row_prefix, row_versions_range

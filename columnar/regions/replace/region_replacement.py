@@ -20,6 +20,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from abc import ABC, abstractmethod
+from functools import partial
 from time import monotonic
 from typing import Final
 
@@ -29,9 +30,13 @@ from columnar.model.region_messages import RegionChange
 from columnar.model.schema import Table
 from columnar.regions.life.region_state import Event, State
 from columnar.regions.life.retry import retry_until_ready
+from columnar.regions.log import change_record, log_retention
+from columnar.regions.log.change_log import CURSOR, EPOCH
+from columnar.regions.log.log_retention import META_SPACE
 from columnar.regions.region import Region
 from columnar.regions.replace.region_copier import RegionCopier
 from columnar.regions.server import RegionServer
+from columnar.regions.spaces import outside_spans
 from columnar.regions.tables import ServedTable
 from columnar.storage.api import Store
 
@@ -196,3 +201,95 @@ class Replacement(ABC):
         for region in self.regions:
             self.server.listener.release(region)
             self.server.open_for_consumers(region)
+
+
+class Merging(Replacement):
+    """Merge of two neighbours: a checkpoint of the larger, into which the smaller is copied while both serve.
+
+    ``meta`` and the change logs of both regions are combined as follows:
+
+        log        records of both; sequences carry the origin in which they were given, so none clash
+        cursor/    everything up to the new region's first sequence is read; undelivered changes of either stay open
+        future, stamp    the higher
+        time/      places before which both logs are as old (``log_retention.merged``), and the merge
+        trimmed    the first of these places: no record after it that was written since its time was removed
+        backfill/  both are at their end (``merge_obstacle``)
+
+    Replacement of two neighbours by one region; see ``Replacement``.
+    """
+
+    def make_copier(self) -> RegionCopier:
+        small, base = sorted(self.regions, key=lambda region: region.store.size_bytes())
+        return RegionCopier(self.server, base, (small,), self.change.fresh, self.check_open)
+
+    async def prepare(self) -> None:
+        await self._check_triggers(QUIESCE_TIMEOUT_S)
+        await super().prepare()
+
+    async def quiesce_followers(self) -> None:
+        await self._check_triggers(QUIESCE_TIMEOUT_S)  # one may have been added meanwhile; none is from now on
+        await super().quiesce_followers()
+        await self._check_triggers(0.0)
+
+    async def _check_triggers(self, timeout_s: float) -> None:
+        for region in self.regions:
+            obstacle = await self.server.listener.merge_obstacle(region, timeout_s)
+            if obstacle:
+                raise RegionTooBusy(f"region {region.info.encoded} cannot be merged now: {obstacle}")
+
+    def finish(self, info: RegionInfo, store: Store) -> None:
+        read_to = change_record.Sequence(info.region_id, 0, 0)
+        batch = store.batch()
+        for prefix in (CURSOR, log_retention.TIME):
+            for key, _ in store.scan(META_SPACE, prefix, prefix[:-1] + b"0"):
+                batch.delete(META_SPACE, key)
+        for name, state in self.server.listener.merged_cursors(self.regions, read_to).items():
+            batch.put(META_SPACE, CURSOR + name.encode(), state)
+        one, other = self.regions
+        marks, other_marks = one.highest_marks(), other.highest_marks()
+        for mark in marks | other_marks:
+            batch.put(META_SPACE, mark, max(marks.get(mark, 0), other_marks.get(mark, 0)).to_bytes(8, "big"))
+        if one.table.change_log_s is not None:
+            places = log_retention.merged([(one.log.times(), one.log.before), (other.log.times(), other.log.before)])
+            for at_ms, place in (*places, (one.now_ms, read_to)):
+                batch.put(META_SPACE, *log_retention.mark(at_ms, place))
+            first = places[0][1] if places else read_to
+            batch.put(META_SPACE, log_retention.TRIMMED, change_record.pack_key(first))
+        store.write(batch)
+
+
+class Splitting(Replacement):
+    """Split of a region into two daughters: each begins as a checkpoint of the whole, cut to its range.
+
+    A checkpoint links the engine's files and copies its small ones (1.5 ms, whatever the region's size); range deletes
+    remove the rows outside a daughter's range, and ``region_copier`` copies what is written meanwhile.  Both daughters
+    inherit change log, cursors and marks whole: sequences carry the origin in which they were given, and consumers take
+    only rows of their own region.
+
+    Replaces a region by two; see ``Replacement``.
+    """
+
+    def make_copier(self) -> RegionCopier:
+        (parent,) = self.regions
+        return RegionCopier(self.server, parent, (), self.change.fresh, self.check_open)
+
+    def finish(self, info: RegionInfo, store: Store) -> None:
+        """``meta`` as the parent has it now; the daughter counts its own openings."""
+        (parent,) = self.regions
+        batch = store.batch()
+        inherited = dict(parent.store.scan(META_SPACE, b"", None))
+        for key, _ in store.scan(META_SPACE, b"", None):
+            if key not in inherited:
+                batch.delete(META_SPACE, key)
+        for key, value in inherited.items():
+            if key != EPOCH:
+                batch.put(META_SPACE, key, value)
+        for mark, highest in parent.highest_marks().items():
+            batch.put(META_SPACE, mark, highest.to_bytes(8, "big"))
+        store.write(batch)
+
+
+async def clean_up(region: Region) -> None:
+    """Reclaim the space of rows outside the region's range: only files with such rows are rewritten."""
+    for span in outside_spans(region.views, region.info):
+        await region.aside(partial(region.store.compact_span, *span))

@@ -26,7 +26,7 @@ from columnar.errors import ColumnarError, NotServingRegion
 from columnar.regions.life.retry import retry_until_ready
 from columnar.regions.log.log_retention import META_SPACE
 from columnar.regions.read.family_view import FamilyView
-from columnar.regions.row_range import delete_spans, row_after, row_spans
+from columnar.regions.spaces import delete_spans, row_after, row_spans
 from columnar.storage.api import Store, StoreBusy
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from columnar.coordination.beat import BEAT_BYTES, Beat, last_of, packed
-from columnar.coordination.open_connections import TOLERATED_PART, OpenConnections
+from columnar.connections.connection_dispatcher import TOLERATED_PART, OpenConnections
+from columnar.coordination.processes import BEAT_BYTES, Beat, last_of, packed
 from tests.support.seeds import seed
 
 

@@ -14,9 +14,8 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import IO, Any
 
-from columnar.coordination.beat import Beat
 from columnar.coordination.connection_channel import DispatchedConnection
-from columnar.coordination.processes import Child, started
+from columnar.coordination.processes import Beat, Child, started
 
 ROOT = Path(__file__).parents[3]
 COMMAND = [sys.executable, "-m", "tests.support.plain_child"]

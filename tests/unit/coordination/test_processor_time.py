@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from columnar.coordination.processor_time import POLL_S, ProcessorWatch, ThreadTime, threads_of, works
+from columnar.coordination.processes import POLL_S, ProcessorWatch, ThreadTime, threads_of, works
 
 pytestmark = pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="the kernel does not tell")
 

@@ -6,6 +6,7 @@ from random import Random
 
 import pytest
 
+from columnar.master.catalogue_rows import OperatorSettings
 from columnar.master.cluster_state import ClusterState
 from columnar.master.instructions import (
     Answer,
@@ -21,7 +22,6 @@ from columnar.master.instructions import (
     UnassignRegion,
     Write,
 )
-from columnar.master.operator_settings import OperatorSettings
 from columnar.master.placement import AVOIDED_MS, BENCHED_MS, OPENING_TRIES, RETRY_PAUSES_MS, Phase
 from columnar.master.planner import OPENING_WAITS_MS
 from columnar.model.owner import Incarnation, Owner, OwnershipPeriod

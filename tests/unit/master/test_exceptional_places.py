@@ -7,8 +7,8 @@ from random import Random
 import pytest
 
 from columnar.limits import MIB
+from columnar.master.catalogue_rows import OperatorSettings
 from columnar.master.instructions import MoveRegion, Throttles
-from columnar.master.operator_settings import OperatorSettings
 from columnar.master.placement import ServerState
 from columnar.model.owner_messages import RegionRates
 from columnar.model.region_info import RegionInfo

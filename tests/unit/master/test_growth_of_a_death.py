@@ -7,9 +7,9 @@ from random import Random
 
 import pytest
 
+from columnar.master.catalogue_rows import OperatorSettings
 from columnar.master.cluster_state import ClusterState
 from columnar.master.instructions import Close, NotifyServer, Output, Write
-from columnar.master.operator_settings import OperatorSettings
 from columnar.master.placement import Current, Phase
 from columnar.model.owner import Incarnation
 from columnar.model.region_info import RegionInfo

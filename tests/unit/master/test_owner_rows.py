@@ -6,9 +6,14 @@ import asyncio
 from collections.abc import Awaitable
 
 from columnar.master.catalogue import Catalogue
+from columnar.master.catalogue_rows import (
+    OperatorSettings,
+    operator_settings_to_json,
+    sealed_from_json,
+    sealed_server,
+    sealed_to_json,
+)
 from columnar.master.instructions import Write
-from columnar.master.operator_settings import OperatorSettings
-from columnar.master.owner_rows import operator_settings_to_json, sealed_from_json, sealed_server, sealed_to_json
 from columnar.model.owner import Incarnation, Owner, OwnershipPeriod, first_owner
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Family, make_table

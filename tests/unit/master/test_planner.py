@@ -7,6 +7,7 @@ from random import Random
 import pytest
 
 from columnar.limits import MIB
+from columnar.master.catalogue_rows import OperatorSettings
 from columnar.master.instructions import (
     Close,
     Give,
@@ -21,9 +22,7 @@ from columnar.master.instructions import (
     SplitRegion,
     UnassignRegion,
 )
-from columnar.master.load_scores import score
-from columnar.master.operator_settings import OperatorSettings
-from columnar.master.placement import BENCHED_MS, Current, Desired, Phase, Place, Server, ServerState
+from columnar.master.placement import BENCHED_MS, Current, Desired, Phase, Place, Server, ServerState, score
 from columnar.master.planner import SHARE_MS, plan
 from columnar.model.owner import Incarnation, Owner, first_owner
 from columnar.model.owner_messages import RegionRates

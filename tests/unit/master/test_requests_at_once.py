@@ -7,9 +7,9 @@ from random import Random
 
 import pytest
 
+from columnar.master.catalogue_rows import OperatorSettings
 from columnar.master.cluster_state import ClusterState
 from columnar.master.instructions import Answer, Merge, MergeRegions, NotifyServer, Output, Split, SplitRegion, Write
-from columnar.master.operator_settings import OperatorSettings
 from columnar.master.requests import GONE, regions_changed, regions_of
 from columnar.model.owner import Incarnation, Owner
 from columnar.model.region_info import RegionInfo

@@ -6,6 +6,7 @@ from random import Random
 
 import pytest
 
+from columnar.master.catalogue_rows import OperatorSettings
 from columnar.master.cluster_state import ClusterState
 from columnar.master.instructions import (
     AssignRegion,
@@ -19,7 +20,6 @@ from columnar.master.instructions import (
     Wake,
     Write,
 )
-from columnar.master.operator_settings import OperatorSettings
 from columnar.master.placement import OPENING_TRIES, RETRY_PAUSES_MS, Phase
 from columnar.master.transitions import CLOSING_MS, TRIED_KEPT
 from columnar.model.owner import Incarnation

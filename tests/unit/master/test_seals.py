@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 from random import Random
 
-from columnar.master import owner_rows
+from columnar.master import catalogue_rows
 from columnar.master.catalogue import Catalogue
-from columnar.master.catalogue_rows import put
+from columnar.master.catalogue_rows import OperatorSettings, put
 from columnar.master.cluster_state import ClusterState
 from columnar.master.instructions import Output, RemoveLog, Write
-from columnar.master.operator_settings import OperatorSettings
 from columnar.model.owner import Incarnation, Owner
 from columnar.model.region_info import RegionInfo
 from columnar.storage.server_folders import Seal
@@ -23,8 +22,8 @@ LENGTHS = (("00000001.segment", 4_096),)
 def older() -> CatalogueRows:
     """As an older program wrote them."""
     rows = CatalogueRows()
-    sealed = owner_rows.sealed_to_json(LENGTHS)
-    asyncio.run(rows.write([put(owner_rows.sealed_row(DEAD), sealed=sealed)]))  # type: ignore[arg-type]
+    sealed = catalogue_rows.sealed_to_json(LENGTHS)
+    asyncio.run(rows.write([put(catalogue_rows.sealed_row(DEAD), sealed=sealed)]))  # type: ignore[arg-type]
     return rows
 
 
@@ -58,7 +57,7 @@ def test_a_repair_of_the_catalogue_keeps_what_a_seal_is() -> None:
     rows = older()
     catalogue = Catalogue(rows.read(), rows.write)
     changes = {change.row for change in catalogue.repairs(rows.read())}
-    assert owner_rows.sealed_row(DEAD) not in changes
+    assert catalogue_rows.sealed_row(DEAD) not in changes
 
 
 def writes(outputs: list[Output]) -> list[Write]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from columnar.regions.log import change_log, log_marks
+from columnar.regions.log import change_log
 from columnar.regions.log.change_log import LOG_SPACE, ChangeLog, begin_log
 from columnar.regions.log.change_record import ChangeRecord, Sequence, pack_key
 from columnar.storage.memory import MemoryEngine
@@ -89,8 +89,8 @@ class Run:
 @pytest.mark.parametrize("step_records", [3, 10_000])
 def test_what_is_there_and_what_is_needed(monkeypatch: pytest.MonkeyPatch, step_records: int) -> None:
     monkeypatch.setattr(change_log, "TRIM_RECORDS", step_records)
-    monkeypatch.setattr(log_marks, "EVERY", 3)
-    monkeypatch.setattr(log_marks, "_SLACK", 2)
+    monkeypatch.setattr(change_log, "EVERY", 3)
+    monkeypatch.setattr(change_log, "_SLACK", 2)
     for seed in range(150):
         run = Run(seed)
         for _ in range(60):
@@ -144,4 +144,4 @@ def test_a_lag_costs_the_same_however_far_behind_somebody_is(monkeypatch: pytest
     ):
         looked.clear()
         assert log.count_after(after, 10_000) == behind
-        assert len(looked) <= 2 * log_marks.EVERY
+        assert len(looked) <= 2 * change_log.EVERY

@@ -10,8 +10,8 @@ import pytest
 
 from columnar.model.mutation import Delete, Put
 from columnar.model.schema import Family, make_table
-from columnar.regions.life.clock_high_water_mark import CLOCK_MARK, STEP_MS
 from columnar.regions.log.log_retention import META_SPACE
+from columnar.regions.region import CLOCK_MARK, STEP_MS
 from columnar.storage.api import StoreBusy
 from columnar.storage.rocks import RocksEngine
 from tests.support.region_house import House

@@ -13,8 +13,8 @@ import pytest
 from columnar.errors import DamagedData, DiskFails, HostError
 from columnar.model.mutation import Put
 from columnar.model.schema import Family, make_table
+from columnar.regions import server
 from columnar.regions.hooks import LogPolicy
-from columnar.regions.life import read_only_regions
 from columnar.regions.life.region_state import State
 from columnar.regions.tables import ServedTable
 from columnar.regions.write.ingestion import INGESTING
@@ -58,7 +58,7 @@ Check = Callable[[House, FullEngine], Awaitable[None]]
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Check], None]:
     """One row is stored, the region is closed, and the disk is full."""
-    monkeypatch.setattr(read_only_regions, "RETRY_S", 0.005)
+    monkeypatch.setattr(server, "RETRY_S", 0.005)
 
     def go(check: Check) -> None:
         async def main() -> None:

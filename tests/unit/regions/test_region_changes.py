@@ -393,7 +393,7 @@ async def test_a_region_far_behind_is_not_merged(house: House) -> None:
     house.keeper.feeder.pause("trigger-0")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("columnar.flows.handover.CARRIED_CHANGES", 1)
-        patch.setattr("columnar.regions.replace.merging.QUIESCE_TIMEOUT_S", 0.01)
+        patch.setattr("columnar.regions.replace.region_replacement.QUIESCE_TIMEOUT_S", 0.01)
         await house.put(b"10", b"11", b"90")
         with pytest.raises(RegionTooBusy, match="a trigger is far behind"):
             await house.regions.merge(*house.infos)

@@ -11,7 +11,7 @@ from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Family, make_table
 from columnar.regions.read.family_view import views_of
 from columnar.regions.region import spaces_of
-from columnar.regions.row_range import clip
+from columnar.regions.spaces import clip
 from columnar.regions.write.column_draft import VERSIONS_SPACE
 from columnar.storage.layout import cell_key, split_cell_key, split_version_key, version_key
 from columnar.storage.memory import MemoryEngine

@@ -16,8 +16,8 @@ from columnar.limits import FLUSHED_AT_ONCE
 from columnar.model.schema import Family, make_table
 from columnar.regions.hooks import LogPolicy, NoListener
 from columnar.regions.life.region_state import State
-from columnar.regions.life.surplus import MOST_CANDIDATES, to_close
 from columnar.regions.region import Region
+from columnar.regions.server import MOST_CANDIDATES, to_close
 from columnar.storage.rocks import RocksEngine
 from columnar.storage.rocks_store import RocksStore
 from tests.support.region_house import House

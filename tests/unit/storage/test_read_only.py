@@ -36,7 +36,7 @@ def put(store: Store, key: bytes, value: bytes) -> None:
 
 def opened(path: str) -> ReadOnlyStore:
     store = open_read_only(RocksEngine(), path, CAUSE)
-    store.is_opening = False
+    store.refuse_writes()
     return store
 
 
