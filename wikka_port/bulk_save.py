@@ -22,7 +22,7 @@ from typing import Final
 from columnar.client import Connection
 from wikka_port import history, schema
 from wikka_port.history_merge import HistoryMerge, Merged, Staged, places, remove_left
-from wikka_port.import_plan import MOVED_MS, ImportedRevision, Origin, PagePart, plan
+from wikka_port.import_plan import MOVED_MS, ImportedRevision, Origin, PagePart, comes_before, plan
 from wikka_port.limits import MERGED_LEFT
 from wikka_port.markup.formats import WIKKA
 from wikka_port.moving.refusals import Busy
@@ -168,7 +168,7 @@ class BulkSaver:
             else:
                 stored.kept.add(part.name)
             return []
-        stored.already += len(part.revisions) - len(planned.new)
+        stored.add(Stored(already=len(part.revisions) - len(planned.new)))
         if self._merges and newest.number and not planned.new and not row.get(schema.ATTRIBUTION):
             stored.kept.add(part.name)
         steps: list[_Step] = []
@@ -229,13 +229,8 @@ class BulkSaver:
             merged: Merged = merge.finish()
         finally:
             self._note_left(merge)
-        stored.revisions += merged.new
-        stored.already += merged.already
-        stored.too_big += merged.too_big
-        if merged.covers:
-            stored.covered.add(name)
-        if merged.stays:
-            stored.kept.add(name)
+        covered, kept = ({name} if merged.covers else set()), ({name} if merged.stays else set())
+        stored.add(Stored(merged.new, merged.already, kept, covered, too_big=list(merged.too_big)))
 
     def _note_left(self, merge: HistoryMerge) -> None:
         if not merge.left:
@@ -256,7 +251,7 @@ class BulkSaver:
             for together in _in_calls([step for _, step in heads]):
                 for outcome, number in zip(self._wiki.commit_all(together), numbers, strict=False):
                     if not isinstance(outcome, Conflict):
-                        stored.revisions += 1
+                        stored.add(Stored(revisions=1))
                         continue
                     if self._merges:
                         again.append(group[number])
@@ -348,7 +343,7 @@ class _Known:
         if not new:
             return True
         stored, given = self.origins.get(new[0][0] - 1), new[0][1].origin
-        return stored is None or given is None or stored.is_before(given)
+        return stored is None or given is None or comes_before(stored.order, given.order)
 
     def agrees(self, part: PagePart) -> bool:
         """Whether no revision that is there came from another one than that of its number."""

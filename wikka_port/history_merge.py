@@ -30,7 +30,7 @@ from columnar.client.table import Operation
 from columnar.triggers.api import Change, ChangedCell
 from wikka_port import history, schema
 from wikka_port.application_indexes import run_indexes
-from wikka_port.import_plan import ImportedRevision, Origin
+from wikka_port.import_plan import ImportedRevision, Order, Origin, comes_before
 from wikka_port.limits import MERGED_CHARS, MERGED_ROWS
 from wikka_port.next_revision import PageTooBig
 from wikka_port.page_rows import (
@@ -62,8 +62,8 @@ class Place:
     is_imported: bool  # else it was written here
 
     @property
-    def order(self) -> tuple[int, int]:
-        return (self.origin.time_ms, self.origin.revision_id) if self.origin else (self.time_ms, 0)
+    def order(self) -> Order:
+        return self.origin.order if self.origin else (self.time_ms, 0)
 
     def is_of(self, revision: ImportedRevision) -> bool:
         """Whether it is that revision.  Imports of earlier versions kept no origin: author, note and second decide."""
@@ -74,11 +74,7 @@ class Place:
 
     def is_before(self, revision: ImportedRevision) -> bool:
         """Whether ``revision`` comes after it.  Ids order what is of one moment, where both have one."""
-        time_ms, number = self.order
-        other = _order(revision)[1]
-        if time_ms != revision.time_ms or not number or not other:
-            return time_ms <= revision.time_ms
-        return number <= other
+        return comes_before(self.order, revision.order)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,17 +163,17 @@ class HistoryMerge:
         self._numbers: dict[int, int] = {}  # of revisions that are staged anew: before -> now
         self._new = self._already = 0
         self._too_big: list[str] = []
-        self._last_order: tuple[int, int] = (-1, -1)
+        self._last_order: Order = (-1, -1)
         self._ends_with_new = False
 
     def takes(self, revisions: Sequence[ImportedRevision]) -> bool:
         """Whether they come after all that were added."""
-        return not revisions or _order(revisions[0]) >= self._last_order
+        return not revisions or revisions[0].order >= self._last_order
 
     def add(self, revisions: Sequence[ImportedRevision]) -> None:
         """Raises StoreUnavailable."""
         for revision in revisions:
-            self._last_order = _order(revision)
+            self._last_order = revision.order
             if self._is_there(revision):
                 self._already += 1
                 continue
@@ -305,10 +301,6 @@ class HistoryMerge:
         stored = hidden_in(self._row)
         now = {self._numbers.get(number, number) for number in stored}
         return b",".join(b"%d" % number for number in sorted(now)) if now != stored else None
-
-
-def _order(revision: ImportedRevision) -> tuple[int, int]:
-    return revision.time_ms, revision.origin.revision_id if revision.origin is not None else 0
 
 
 def _by_second(there: Sequence[Place]) -> dict[int, list[Place]]:

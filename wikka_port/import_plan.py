@@ -21,6 +21,8 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import SplitResult, quote, urlsplit
 
+Order = tuple[int, int]  # time and id of a revision at the other site; id 0: it is not known
+
 
 @dataclass(frozen=True, slots=True)
 class ImportedRevision:
@@ -34,6 +36,10 @@ class ImportedRevision:
     source: str | None = None  # the text as it came; None: there was none
     attribution: str | None = None  # None: that of its page
     origin: Origin | None = None  # what distinguishes it from all others of its page; None if it has no source
+
+    @property
+    def order(self) -> Order:
+        return self.time_ms, self.origin.revision_id if self.origin is not None else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +63,14 @@ class Origin:
         """Whether it is the same revision: another site, or an import there, gives it another id."""
         return self.time_ms == other.time_ms and self.sha1 == other.sha1
 
-    def is_before(self, other: Origin) -> bool:
-        """Whether ``other`` comes after it.  Ids order what is of one moment, where both have one."""
-        if self.time_ms != other.time_ms or not self.revision_id or not other.revision_id:
-            return self.time_ms <= other.time_ms
-        return self.revision_id <= other.revision_id
+    @property
+    def order(self) -> Order:
+        return self.time_ms, self.revision_id
+
+
+def comes_before(one: Order, other: Order) -> bool:
+    """Whether ``other`` is not the earlier one.  Ids order revisions of one moment, where both have one."""
+    return one <= other if one[1] and other[1] else one[0] <= other[0]
 
 
 _ORIGIN: Final = re.compile(rb"([0-9]{1,15}) ([0-9]{1,19}) ([0-9a-f]{40})")

@@ -384,7 +384,7 @@ class _Line:
                 else:
                     waiting.append(string)
             elif is_text and runs and runs[-1].is_text:
-                runs[-1].text += string
+                runs[-1] = _Run(True, runs[-1].text + string, runs[-1].empty)
             else:
                 runs.append(_Run(is_text, string, [(0, mark) for mark in waiting]))
                 waiting = []
@@ -393,7 +393,7 @@ class _Line:
         return runs
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Run:
     is_text: bool
     text: str

@@ -62,7 +62,7 @@ class Piece:
     block: str | None = None  # where it has lines to itself; None: as ``inline``, "": nothing at all
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Note:
     content: str | None = None  # None: used, not defined (yet)
     name: str = ""
@@ -92,6 +92,27 @@ class Draft:
         self.ends.append(self.edges(piece.inline))
         self.pieces.append(piece)
         return f"\x02{len(self.pieces) - 1}\x03"
+
+    def place_notes(self) -> str:
+        """Return the mark of the line where the author wants the notes."""
+        self.notes_mark = self.mark(Piece("", block=""))
+        return self.notes_mark
+
+    def note(self, name: str, content: str | None, *, is_use: bool) -> str:
+        """Use or define the note of that name, or a new one; return its mark in the text."""
+        self.converted["reference"] += 1
+        number = self.note_numbers.get(name, 0) if name else 0
+        if not number:
+            self.notes.append(Note(name=name))
+            number = len(self.notes)
+            if name:
+                self.note_numbers[name] = number
+        note = self.notes[number - 1]
+        if content and note.content not in (None, content):
+            self.unconverted["reference defined twice"] += 1
+        known = note.content if note.content is not None else content or None
+        self.notes[number - 1] = Note(known, name, is_used=note.is_used or is_use)
+        return self.mark(Piece(note_mark(number, is_first=is_use and not note.is_used)))
 
     def edges(self, text: str) -> tuple[str, str]:
         """Return the first and the last EDGE_CHARS of ``text`` as it will be; both are the whole of what is shorter."""

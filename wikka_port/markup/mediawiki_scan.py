@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from wikka_port.markup import mediawiki_links, mediawiki_raw
-from wikka_port.markup.mediawiki_pieces import Draft, Note, Piece, balance_quotes, collapse, entities, escape, note_mark
+from wikka_port.markup.mediawiki_pieces import Draft, Piece, balance_quotes, collapse, entities, escape
 from wikka_port.markup.mediawiki_templates import Call, made_of, note_of
 
 _RAW: Final = "|".join(mediawiki_raw.TAGS)
@@ -263,7 +263,7 @@ class _Scan:
             return draft.mark(Piece(balance_quotes(escape(draft.title, cell=True)), draft.title))
         note = note_of(call)
         if note is not None:
-            return self._note(note[0], collapse(note[1]))
+            return draft.note(note[0], collapse(note[1]), is_use=True)
         made = made_of(draft, call)
         if made is None:
             return self._hidden(source, "template", is_tag=call.name in _TAG_TEMPLATES)
@@ -316,7 +316,7 @@ class _Scan:
         found = _NAME.search(match["ref"])
         name = next((group for group in found.groups() if group), "") if found else ""
         if match["ref"].endswith("/"):
-            self._add(self._note(name, None))
+            self._add(self._draft.note(name, None, is_use=True))
         elif self._in_ref or self._closing(r"</ref\s*+>", match.end()) is None:
             self._add(match[0])
         else:
@@ -334,28 +334,9 @@ class _Scan:
         level = self._levels.pop()
         self._in_ref = False
         content = collapse("".join(_flat(level.parts))).strip()
-        mark = self._note(level.name, content, is_use=not self._defining)
+        mark = self._draft.note(level.name, content, is_use=not self._defining)
         if not self._defining:
             self._add(mark)
-
-    def _note(self, name: str, content: str | None, *, is_use: bool = True) -> str:
-        draft = self._draft
-        draft.converted["reference"] += 1
-        number = draft.note_numbers.get(name, 0) if name else 0
-        if not number:
-            draft.notes.append(Note(name=name))
-            number = len(draft.notes)
-            if name:
-                draft.note_numbers[name] = number
-        note = draft.notes[number - 1]
-        is_first = is_use and not note.is_used
-        note.is_used |= is_use
-        if content:
-            if note.content is None:
-                note.content = content
-            elif note.content != content:
-                draft.unconverted["reference defined twice"] += 1
-        return draft.mark(Piece(note_mark(number, is_first=is_first)))
 
     def _references(self, match: re.Match[str]) -> None:
         if match["list"].startswith("/"):
@@ -368,8 +349,7 @@ class _Scan:
         self._add(self._place_notes(match.end()) if is_place else self._continued(match.end()))
 
     def _place_notes(self, end: int) -> str:
-        self._draft.notes_mark = self._draft.mark(Piece("", block=""))
-        return f"\n{self._draft.notes_mark}\n{self._continued(end)}"
+        return f"\n{self._draft.place_notes()}\n{self._continued(end)}"
 
     def _continued(self, end: int) -> str:
         """Return a mark of nothing before text that continues the line of the notes: it begins no list, no heading."""

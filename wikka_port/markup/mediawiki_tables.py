@@ -9,7 +9,7 @@ Knows nothing of what stands outside a table.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from wikka_port.markup.mediawiki_inline import BREAK, heading_of, inline
@@ -24,18 +24,11 @@ _ATTRIBUTES: Final = re.compile(r"""\s*+(?:[A-Za-z-]{2,20}\s*+=\s*+(?:"[^"|]*+"|
 _PREFIX: Final = re.compile(r"[*#:;]+")
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Cell:
     header: bool
     attributes: str
     lines: list[str]
-
-
-@dataclass(slots=True)
-class _Table:
-    rows: list[list[_Cell]] = field(default_factory=lambda: [[]])
-    caption: _Cell | None = None
-    open: _Cell | None = None  # what a line without a sign continues with
 
 
 def table_end(lines: list[str], start: int) -> int:
@@ -55,59 +48,70 @@ def table_end(lines: list[str], start: int) -> int:
 def table(draft: Draft, lines: list[str]) -> str:
     """Return the lines of one table, the opening one first."""
     draft.converted["table"] += 1
-    made = _Table()
-    depth = 0
-    for line in lines[1:]:
-        text = line.strip(" \t")
-        if text.lstrip(":*#;").startswith("{|"):
-            depth += 1
-            draft.unconverted["table in a table"] += 1
-        elif depth and text.startswith("|}"):
-            depth -= 1
-        elif depth:
-            _flatten(draft, made, text)
-        else:
-            _line(draft, made, text, is_indented=line[:1] in (" ", "\t"))
-    rows = [_row(draft, row) for row in made.rows if row]
-    if made.caption is not None:
-        rows.insert(0, f"|?|{_content(draft, made.caption.lines)}||")
-    return "\n".join(rows)
+    return _Table(draft).converted(lines[1:])
 
 
-def _flatten(draft: Draft, made: _Table, text: str) -> None:
-    """A line of a table in the table: its cells as text."""
-    if made.open is None or text.startswith("|-"):
-        return
-    if text[:1] in ("|", "!"):
-        cells = text.lstrip("|!+").replace("!!", "||").split("||")
-        text = " · ".join(_split_attributes(draft, cell)[1].strip() for cell in cells)
-    made.open.lines += ["", text]
+class _Table:
+    """A table in the making."""
 
+    def __init__(self, draft: Draft) -> None:
+        self._draft = draft
+        self._rows: list[list[_Cell]] = [[]]
+        self._caption: _Cell | None = None
+        self._open: _Cell | None = None  # what a line without a sign continues with
 
-def _line(draft: Draft, made: _Table, text: str, *, is_indented: bool) -> None:
-    if text.startswith("|}"):
-        rest = text[2:].strip()
-        if rest:  # what stands after the end would be lost
-            made.rows.append([_Cell(False, "", [rest])])
-        made.open = None
-    elif text.startswith("|-"):
-        made.rows.append([])
-        made.open = None
-    elif text.startswith("|+"):
-        attributes, content = _split_attributes(draft, text[2:])
-        made.caption = made.open = _Cell(False, attributes, [content])
-    elif text[:1] in ("|", "!"):
-        header = text[0] == "!"
-        body = text[1:].replace("!!", "||") if header else text[1:]
-        for cell in body.split("||"):
-            attributes, content = _split_attributes(draft, cell)
-            made.open = _Cell(header, attributes, [content])
-            made.rows[-1].append(made.open)
-    elif made.open is not None:
-        made.open.lines.append(" " + text if is_indented else text)
-    elif text:  # before the first cell: attributes of a template, mostly
-        made.open = _Cell(False, "", [text])
-        made.rows[-1].append(made.open)
+    def converted(self, lines: list[str]) -> str:
+        depth = 0  # of tables in this one
+        for line in lines:
+            text = line.strip(" \t")
+            if text.lstrip(":*#;").startswith("{|"):
+                depth += 1
+                self._draft.unconverted["table in a table"] += 1
+            elif depth and text.startswith("|}"):
+                depth -= 1
+            elif depth:
+                self._flatten(text)
+            else:
+                self._line(text, is_indented=line[:1] in (" ", "\t"))
+        rows = [_row(self._draft, row) for row in self._rows if row]
+        if self._caption is not None:
+            rows.insert(0, f"|?|{_content(self._draft, self._caption.lines)}||")
+        return "\n".join(rows)
+
+    def _flatten(self, text: str) -> None:
+        """A line of a table in the table: its cells as text."""
+        if self._open is None or text.startswith("|-"):
+            return
+        if text[:1] in ("|", "!"):
+            cells = text.lstrip("|!+").replace("!!", "||").split("||")
+            text = " · ".join(_split_attributes(self._draft, cell)[1].strip() for cell in cells)
+        self._open.lines.extend(("", text))
+
+    def _line(self, text: str, *, is_indented: bool) -> None:
+        if text.startswith("|}"):
+            rest = text[2:].strip()
+            if rest:  # what stands after the end would be lost
+                self._rows.append([_Cell(False, "", [rest])])
+            self._open = None
+        elif text.startswith("|-"):
+            self._rows.append([])
+            self._open = None
+        elif text.startswith("|+"):
+            self._caption = self._open = self._cell(False, text[2:])
+        elif text[:1] in ("|", "!"):
+            header = text[0] == "!"
+            body = text[1:].replace("!!", "||") if header else text[1:]
+            self._rows[-1] += [self._cell(header, cell) for cell in body.split("||")]
+            self._open = self._rows[-1][-1]
+        elif self._open is not None:
+            self._open.lines.append(" " + text if is_indented else text)
+        elif text:  # before the first cell: attributes of a template, mostly
+            self._open = _Cell(False, "", [text])
+            self._rows[-1].append(self._open)
+
+    def _cell(self, header: bool, text: str) -> _Cell:
+        attributes, content = _split_attributes(self._draft, text)
+        return _Cell(header, attributes, [content])
 
 
 def _split_attributes(draft: Draft, cell: str) -> tuple[str, str]:
