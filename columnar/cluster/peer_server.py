@@ -124,7 +124,7 @@ class PeerServer:
         self._waiting: deque[_Call] = deque()
         self._is_planned = False
         self._spent_s = 0.0  # of this iteration's slice
-        self._answers: dict[type[Any], Callable[[Any], Awaitable[Any]]] = {}
+        self.handlers: dict[type[Any], Callable[[Any], Awaitable[Any]]] = {}  # of requests, by the class of the message
         self._tasks: set[asyncio.Task[None]] = set()
         self.serving_bytes = 0  # of calls under way
         self.misdirected = 0  # calls that were refused because another server owns the region
@@ -203,16 +203,16 @@ class PeerServer:
 
     def register(self, kind: type[M], answer: Callable[[M], Awaitable[Any]]) -> None:
         """Have messages of this class answered by ``answer``; its errors travel."""
-        assert kind not in self._answers, f"{kind.__name__} has its answer"
-        self._answers[kind] = answer
+        assert kind not in self.handlers, f"{kind.__name__} has its answer"
+        self.handlers[kind] = answer
 
     @property
     def kinds(self) -> frozenset[type[Any]]:
         """The classes of messages that have an answer."""
-        return frozenset(self._answers)
+        return frozenset(self.handlers)
 
     def handle_request(self, link: PeerLink, number: int, message: Message[Any]) -> None:
-        answer = self._answers.get(type(message))
+        answer = self.handlers.get(type(message))
         if answer is None:
             link.refuse(number, PeerFault(f"{type(message).__name__} is not answered here"))
             return

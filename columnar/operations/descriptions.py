@@ -19,7 +19,7 @@ from columnar.storage.folders import size_of
 
 
 class Others(Protocol):
-    """The regions of other servers; a standalone has none (``operations.distributed_upkeep``)."""
+    """The regions of other servers; a standalone has none (``operations.distributed_calls``)."""
 
     def states(self, tables: Sequence[str]) -> Awaitable[tuple[dict[RegionInfo, RegionState], list[str]]]:
         """Open regions, as the servers say that have them, and the servers that did not answer in time."""

@@ -9,11 +9,8 @@ Invariant: a reply has at most ``limits.ROWS_BYTES``.
 
 from __future__ import annotations
 
-import asyncio
-
-from columnar.cluster.owners import NOTHING_DONE, LinkBroke, Search, by_owner
 from columnar.cluster.peer_requests import RowGroup, Rows, RowsFound
-from columnar.cluster.row_forms import ReplyForm
+from columnar.cluster.scatter_gather import Owners, scatter_gather
 from columnar.errors import RequestTooBig
 from columnar.limits import ROWS_BYTES, STEP_BYTES
 from columnar.model.owner import Incarnation
@@ -21,97 +18,51 @@ from columnar.model.read import ReadSpec
 from columnar.operations.access import Caller, TableAccess
 from columnar.operations.packing import reply_form
 from columnar.operations.reads import FoundRow, RowQuery
-from columnar.operations.servers import Servers
 from columnar.regions.tables import ServedTable
 from columnar.storage.stored_cells import PackedRows
 
-_Round = tuple[Incarnation, list[int], RowsFound | BaseException]  # the server, numbers of the rows, its answer
 
+async def read_rows(
+    access: TableAccess, owners: Owners, caller: Caller, served: ServedTable, query: RowQuery
+) -> list[FoundRow]:
+    """Return the rows in the order of the query.  RequestTooBig; errors as of ``scatter_gather``."""
+    packed: list[bytes | None] = [None] * len(query.rows)
+    size_bytes = 0
+    table, form, reply_memory = served.schema.name, reply_form(query.service, caller.protocol), access.reply_memory
+    ticket = reply_memory.begin(0, caller.has_gone)
 
-class _Found:
-    """The rows of a call, as far as they have come."""
+    async def before_round() -> None:
+        await reply_memory.reserve_step(ticket, size_bytes)
+        access.again(served)
 
-    def __init__(self, query: RowQuery) -> None:
-        self.query = query
-        self.packed: list[bytes | None] = [None] * len(query.rows)
-        self.left = list(range(len(query.rows)))  # numbers of rows that have not come
-        self.size_bytes = 0
+    async def request(server: Incarnation, numbers: list[int], servers: int) -> RowsFound:
+        message = Rows(table, form, _groups(query, numbers), STEP_BYTES // servers)
+        return await owners.request_server(server, message)
 
-    def take(self, rounds: list[_Round], search: Search) -> bool:
-        """Take the answers of one round; True: some row has come.  RequestTooBig, ServersEnded; a server's error."""
-        before, left = len(self.left), list[int]()
-        for server, numbers, answer in rounds:
-            if isinstance(answer, RowsFound):
-                left += self._take_some(numbers, answer)
-            elif isinstance(answer, NOTHING_DONE):
-                left += numbers
-            elif isinstance(answer, LinkBroke):  # a read is retried, once
-                search.broke(server, [self.query.rows[number] for number in numbers])
-                left += numbers
-            else:
-                raise answer
-        self.left = sorted(left)
-        return len(left) < before
-
-    def _take_some(self, numbers: list[int], answer: RowsFound) -> list[int]:
-        not_local = frozenset(answer.not_local_rows)
+    def take(numbers: list[int], answer: RowsFound) -> list[int]:
+        nonlocal size_bytes
         left = numbers[len(answer.rows) :]
-        for at, (number, packed) in enumerate(zip(numbers, answer.rows, strict=False)):
-            if at in not_local:
+        for at, (number, row) in enumerate(zip(numbers, answer.rows, strict=False)):
+            if at in answer.not_local_rows:
                 left.append(number)
-            elif packed is not None:
-                self.packed[number] = packed
-                self.size_bytes += len(packed)
-        if self.size_bytes > ROWS_BYTES:
+            elif row is not None:
+                packed[number] = row
+                size_bytes += len(row)
+        if size_bytes > ROWS_BYTES:
             raise RequestTooBig(f"the rows asked for have over {ROWS_BYTES} bytes; ask for fewer, or scan")
         return left
 
-    def rows(self) -> list[FoundRow]:
-        rows: list[FoundRow] = []
-        for row, packed in zip(self.query.rows, self.packed, strict=True):
-            if packed is not None:
-                rows.append(PackedRows(packed, 1, 0, row))  # its cells are not counted
-            elif self.query.keeps_absent:
-                rows.append((row, []))
-        return rows
-
-
-class DistributedReads:
-    def __init__(self, access: TableAccess, servers: Servers) -> None:
-        self._access = access
-        self._servers = servers
-
-    async def rows(self, caller: Caller, served: ServedTable, query: RowQuery) -> list[FoundRow]:
-        table, found = served.schema.name, _Found(query)
-        search = Search(self._servers.owners, table)
-        form = reply_form(query.service, caller.protocol)
-        reply_memory = self._access.reply_memory
-        ticket = reply_memory.begin(0, caller.has_gone)
-        try:
-            while found.left:
-                await reply_memory.reserve_step(ticket, found.size_bytes)
-                self._access.again(served)
-                if found.take(await self._round(table, form, found, search), search):
-                    search.succeeded()
-                else:
-                    await search.again(query.rows[found.left[0]])
-            return found.rows()
-        finally:
-            reply_memory.end(ticket)
-
-    async def _round(self, table: str, form: ReplyForm, found: _Found, search: Search) -> list[_Round]:
-        rows = found.query.rows
-        search.watch_routes()
-        cut = by_owner(self._servers.owners, table, ((number, rows[number]) for number in found.left), search.tries)
-        max_bytes = STEP_BYTES // len(cut)
-        answers = await asyncio.gather(
-            *(
-                self._servers.request_server(server, Rows(table, form, _groups(found.query, numbers), max_bytes))
-                for server, numbers in cut.items()
-            ),
-            return_exceptions=True,
-        )
-        return [(server, numbers, answer) for (server, numbers), answer in zip(cut.items(), answers, strict=True)]
+    try:
+        await scatter_gather(owners, table, query.rows, request, take, before_round=before_round)
+    finally:
+        reply_memory.end(ticket)
+    rows: list[FoundRow] = []
+    for name, row in zip(query.rows, packed, strict=True):
+        if row is not None:
+            rows.append(PackedRows(row, 1, 0, name))  # its cells are not counted
+        elif query.keeps_absent:
+            rows.append((name, []))
+    return rows
 
 
 def _groups(query: RowQuery, numbers: list[int]) -> tuple[RowGroup, ...]:

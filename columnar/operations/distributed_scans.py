@@ -11,15 +11,16 @@ from dataclasses import replace
 from time import perf_counter
 from typing import Final, TypeAlias
 
-from columnar.cluster.owners import NOTHING_DONE, LinkBroke, Search, choose_server
+from columnar.cluster.link_errors import LinkBroke
 from columnar.cluster.peer_requests import Scan, Scanned
 from columnar.cluster.row_forms import Place
+from columnar.cluster.scatter_gather import Owners, Search
 from columnar.limits import SHORT_FILTER_BYTES, STEP_BYTES, STEP_S
 from columnar.model.bounded_search import LARGE_BYTES
 from columnar.model.filter_memory import remembers
+from columnar.model.owner import Incarnation
 from columnar.model.read import ScanSpec
 from columnar.operations.scanners import Scanner
-from columnar.operations.servers import Servers
 from columnar.regions.read.found_rows import FoundRows, size_of
 from columnar.regions.read.row_reader import WireCell
 from columnar.storage.stored_cells import PackedRows
@@ -45,39 +46,40 @@ class _Asking:
         self.sought: Place | None = None  # for which ``search`` continues
 
 
-class DistributedScans:
-    def __init__(self, servers: Servers) -> None:
-        self._servers = servers
+async def scan_remotely(
+    owners: Owners, scanner: Scanner, found: FoundRows, count: int, reserve_step: ReserveStep
+) -> None:
+    """Take rows from the region ahead, or wait until the region may have another owner.  NotServingRegion.
 
-    async def step(self, scanner: Scanner, found: FoundRows, count: int, reserve_step: ReserveStep) -> None:
-        """Take rows from the region ahead, or wait until the region may have another owner.  NotServingRegion.
+    ``reserve_step`` waits until the call may continue: a filter of unknown cost may run locally.  ClientGone.
+    """
+    if scanner.asking is None:
+        scanner.asking = _Asking(scanner)
+    request_parts: _Asking = scanner.asking
+    table, info, place = scanner.table.decode(), scanner.region_ahead(), scanner.place
+    if request_parts.search is None or request_parts.sought is not place:
+        request_parts.search, request_parts.sought = Search(owners, table), place
+    search = request_parts.search
+    came: list[Scanned] = []
 
-        ``reserve_step`` waits until the call may continue: a filter of unknown cost may run locally.  ClientGone.
-        """
-        if scanner.asking is None:
-            scanner.asking = _Asking(scanner)
-        request_parts: _Asking = scanner.asking
-        owners, table, info = self._servers.owners, scanner.table.decode(), scanner.region_ahead()
-        if request_parts.search is None or request_parts.sought is not scanner.place:
-            request_parts.search, request_parts.sought = Search(owners, table), scanner.place
-        search = request_parts.search
-        search.watch_routes()
-        route = owners.owner_of(table, info.start)
-        server = owners.local_server if route is None else choose_server(route, search.tries)
-        if server != owners.local_server:  # else the caller's next step reads locally
-            try:
-                scanned = await self._servers.request_server(
-                    server, _scan_request(scanner, request_parts, found, count), STEP_BYTES
-                )
-            except NOTHING_DONE:
-                pass
-            except LinkBroke:  # a read is retried, once
-                search.broke(server, [scanner.place.row or info.start] if scanner.place is not None else [])
-            else:
-                if not scanned.is_not_local:
-                    await _take(scanner, request_parts, found, count, scanned, reserve_step)
-                    return
+    async def request(server: Incarnation, _numbers: list[int], _servers: int) -> Scanned:
+        if server == owners.local_server:  # the caller's next step reads locally
+            return Scanned(is_not_local=True)
+        try:
+            return await owners.request_server(server, _scan_request(scanner, request_parts, found, count), STEP_BYTES)
+        except LinkBroke:  # a read is retried, once; the row is the place's, which need not be in the region ahead
+            search.broke(server, [place.row or info.start] if place is not None else [])
+            return Scanned(is_not_local=True)
+
+    def take(numbers: list[int], scanned: Scanned) -> list[int]:
+        if not scanned.is_not_local:
+            came.append(scanned)
+        return numbers if scanned.is_not_local else []
+
+    if await search.round([(0, info.start)], request, take):
         await search.again(info.start)
+    else:
+        await _take(scanner, request_parts, found, count, came[0], reserve_step)
 
 
 def _scan_request(scanner: Scanner, request_parts: _Asking, found: FoundRows, count: int) -> Scan:

@@ -14,17 +14,17 @@ Invariants:
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeAlias
 
-from columnar.cluster.owners import NOTHING_DONE, LinkBroke, Search, by_owner
+from columnar.cluster.link_errors import LinkBroke
 from columnar.cluster.peer_requests import Apply, Ingest
+from columnar.cluster.scatter_gather import NOTHING_DONE, Owners, request_owner, scatter_gather
 from columnar.errors import ClientGone, ColumnarError, OutcomeUnknown, abbreviate
 from columnar.limits import BATCH_BYTES
 from columnar.model.mutation import RowWrite
 from columnar.model.owner import Incarnation
 from columnar.operations.row_plan import size_of
-from columnar.operations.servers import Servers
 from columnar.operations.writes import partly
 from columnar.regions.log import change_record
 from columnar.regions.tables import ServedTable
@@ -32,107 +32,83 @@ from columnar.regions.write.applied import Applied
 from columnar.regions.write.ingestion import IncomingRows
 from columnar.runtime.loop_budget import IsDisconnected
 
+_Sequence: TypeAlias = tuple[int, int, int]
 
-class _Share:
-    """The rows of one owner, to be sent to it."""
 
-    def __init__(self, servers: Servers, server: Incarnation, table: str, is_disconnected: IsDisconnected) -> None:
-        self._servers = servers
-        self._server = server
-        self._table = table
+class _Writing:
+    """The progress of a call."""
+
+    def __init__(self, owners: Owners, is_disconnected: IsDisconnected) -> None:
+        self._owners = owners
         self._has_gone = is_disconnected
-        self.left: list[RowWrite] = []  # that were not written
-        self.has_written = False  # at least one of its requests was carried out
-        self.sequence: tuple[int, int, int] | None = None  # of the last change
+        self._has_written = False  # at least one request was carried out
+        self.sequence: _Sequence | None = None  # of the last change
 
-    async def send(self, rows: Sequence[RowWrite]) -> None:
-        """Send the rows.  OutcomeUnknown; ClientGone; the error that the owner met."""
-        batches = list(_split_into_requests(rows))
-        for number, (batch, size_bytes) in enumerate(batches):
+    async def write_part(self, table: str, rows: list[RowWrite]) -> None:
+        """Write rows that are all different (I2)."""
+
+        async def send(server: Incarnation, numbers: list[int], servers: int) -> tuple[list[int], _Sequence | None]:
+            try:
+                return await self._send(server, table, numbers, [rows[number] for number in numbers])
+            except ColumnarError as error:
+                raise partly(error) if servers > 1 else error from None
+
+        try:
+            await scatter_gather(self._owners, table, [row.row for row in rows], send, self._take)
+        except ColumnarError as error:
+            raise partly(error) if self._has_written else error from None
+
+    async def _send(
+        self, server: Incarnation, table: str, numbers: list[int], rows: list[RowWrite]
+    ) -> tuple[list[int], _Sequence | None]:
+        """Send one owner its rows; return the numbers of the rows that were not written, and the last change."""
+        left: list[int] = []
+        sent, sequence = 0, None
+        for batch, size_bytes in _split_into_requests(rows):
             if self._has_gone():
                 raise ClientGone
             try:
-                applied = await self._servers.request_server(self._server, Apply(self._table, tuple(batch)), size_bytes)
+                applied = await self._owners.request_server(server, Apply(table, tuple(batch)), size_bytes)
             except NOTHING_DONE:
-                self.left += [row for rest, _ in batches[number:] for row in rest]
-                return
+                return left + numbers[sent:], sequence
             except LinkBroke:
-                raise _unsure(self._server, self._table, len(batch), batch[0].row, batch[-1].row) from None
-            self.left += [batch[at] for at in applied.not_local_rows]
-            self.has_written |= len(applied.not_local_rows) < len(batch)
-            self.sequence = applied.sequence or self.sequence
+                raise _unsure(server, table, len(batch), batch[0].row, batch[-1].row) from None
+            left += [numbers[sent + at] for at in applied.not_local_rows]
+            sent += len(batch)
+            self._has_written |= len(applied.not_local_rows) < len(batch)
+            sequence = applied.sequence or sequence
+        return left, sequence
+
+    def _take(self, _numbers: list[int], answer: tuple[list[int], _Sequence | None]) -> list[int]:
+        left, sequence = answer
+        self.sequence = sequence or self.sequence
+        return left
 
 
-class DistributedWrites:
-    def __init__(self, servers: Servers) -> None:
-        self._servers = servers
+async def write_rows(
+    owners: Owners, is_disconnected: IsDisconnected, writes: Sequence[tuple[ServedTable, RowWrite]]
+) -> Applied | None:
+    """Write the rows; return the last change, as far as answers are made of it; None: there was none."""
+    writing = _Writing(owners, is_disconnected)
+    for table, rows in _in_parts(writes):
+        await writing.write_part(table, rows)
+    sequence = writing.sequence
+    return Applied(change_record.Sequence(*sequence), 0, (), None, None) if sequence is not None else None
 
-    async def write(
-        self, is_disconnected: IsDisconnected, writes: Sequence[tuple[ServedTable, RowWrite]]
-    ) -> Applied | None:
-        """Write the rows; returns the last change, as far as answers are made of it; None: there was none."""
-        sequence: tuple[int, int, int] | None = None
-        has_written = False
-        for table, rows in _in_parts(writes):
-            sequence = await self._write_part(is_disconnected, table, rows, has_written) or sequence
-            has_written = True
-        return Applied(change_record.Sequence(*sequence), 0, (), None, None) if sequence is not None else None
 
-    async def _write_part(
-        self, is_disconnected: IsDisconnected, table: str, rows: list[RowWrite], has_written: bool
-    ) -> tuple[int, int, int] | None:
-        search = Search(self._servers.owners, table)
-        sequence: tuple[int, int, int] | None = None
-        left = rows
-        while left:
-            search.watch_routes()
-            numbered = [(number, row.row) for number, row in enumerate(left)]
-            cut = by_owner(self._servers.owners, table, numbered, search.tries)
-            shares = [_Share(self._servers, server, table, is_disconnected) for server in cut]
-            outcomes = await asyncio.gather(
-                *(
-                    share.send([left[number] for number in numbers])
-                    for share, numbers in zip(shares, cut.values(), strict=True)
-                ),
-                return_exceptions=True,
-            )
-            missing = [row for share in shares for row in share.left]
-            has_progress = len(missing) < len(left)
-            has_written = has_written or any(share.has_written for share in shares)
-            _raise_gravest(outcomes, has_written or len(shares) > 1)
-            sequence = next((share.sequence for share in reversed(shares) if share.sequence is not None), sequence)
-            left = missing
-            if has_progress:
-                search.succeeded()
-            else:
-                await self._retry_lookup(search, left[0].row, has_written)
-        return sequence
-
-    async def ingest(self, table: str, incoming: IncomingRows) -> bool:
-        """Have the owner of the first row ingest the sorted files.  OutcomeUnknown."""
-        owners = self._servers.owners
-        search = Search(owners, table)
-        files = tuple((space, tuple(paths)) for space, paths in incoming.files.items())
-        request = Ingest(table, incoming.first, incoming.last, incoming.highest_timestamp, incoming.rows, files)
-        while True:
-            search.watch_routes()
-            (server,) = by_owner(owners, table, [(0, incoming.first)], search.tries)
-            try:
-                ingested = await self._servers.request_server(server, request)
-            except NOTHING_DONE:
-                pass
-            except LinkBroke:
-                raise _unsure(server, table, incoming.rows, incoming.first, incoming.last) from None
-            else:
-                if not ingested.is_not_local:
-                    return ingested.came
-            await search.again(incoming.first)
-
-    async def _retry_lookup(self, search: Search, row: bytes, has_written: bool) -> None:
-        try:
-            await search.again(row)
-        except ColumnarError as error:
-            raise partly(error) if has_written else error from None
+async def ingest_files(owners: Owners, table: str, incoming: IncomingRows) -> bool:
+    """Have the owner of the first row ingest the sorted files.  OutcomeUnknown."""
+    files = tuple((space, tuple(paths)) for space, paths in incoming.files.items())
+    request = Ingest(table, incoming.first, incoming.last, incoming.highest_timestamp, incoming.rows, files)
+    ingested = await request_owner(
+        owners,
+        table,
+        incoming.first,
+        request,
+        lambda answer: answer.is_not_local,
+        lambda server, _: _unsure(server, table, incoming.rows, incoming.first, incoming.last),
+    )
+    return ingested.came
 
 
 def _unsure(server: Incarnation, table: str, count: int, first: bytes, last: bytes) -> OutcomeUnknown:
@@ -141,15 +117,6 @@ def _unsure(server: Incarnation, table: str, count: int, first: bytes, last: byt
         f"server {server} did not answer before the link to it broke: {which} of table {table} may or may not be "
         "written; read before you repeat the call"
     )
-
-
-def _raise_gravest(outcomes: list[BaseException | None], is_partial: bool) -> None:
-    """Raise the gravest error.  OutcomeUnknown goes first: the caller must read before it repeats the call."""
-    failures = [one for one in outcomes if one is not None]
-    if not failures:
-        return
-    gravest = next((one for one in failures if isinstance(one, OutcomeUnknown)), failures[0])
-    raise partly(gravest) if is_partial and isinstance(gravest, ColumnarError) else gravest
 
 
 def _in_parts(writes: Iterable[tuple[ServedTable, RowWrite]]) -> Iterator[tuple[str, list[RowWrite]]]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from functools import lru_cache
 from time import monotonic
-from typing import Any, TypeVar
+from typing import Any
 
 from columnar.cluster import peer_requests, row_forms
 from columnar.errors import RegionNotLocal
@@ -39,8 +39,6 @@ from columnar.regions.write.ingestion import IncomingRows
 from columnar.storage.stored_cells import PackedRows
 from columnar.wire.codec_replies import map_rows
 
-R = TypeVar("R")
-
 
 class OperationPeerHandlers:
     """``answers``: the method for each class of request; each raises errors of ``columnar.errors``."""
@@ -64,10 +62,6 @@ class OperationPeerHandlers:
             peer_requests.Tend: self._tend,
             peer_requests.RegionStates: self._states,
         }
-
-    async def handle_request(self, message: Message[R]) -> R:
-        answer: R = await self.answers[type(message)](message)
-        return answer
 
     # --- rows ----------------------------------------------------------------------------------------
 

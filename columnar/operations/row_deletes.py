@@ -152,14 +152,14 @@ def _visible_rows(region: Region, row: bytes, stop: bytes) -> tuple[list[bytes],
     cursor = RowCursor.over(
         region.store, region.views, spec.projection, low, range_start(end) if end else None, reverse=False
     )
-    doomed: list[bytes] = []
+    doomed, now_ms = list[bytes](), region.now_ms
     for _ in range(EXAMINED_PER_STEP):
         found = cursor.next_row()
         if found is None:
             return doomed, _after(region.info, stop)
         name, raw = found
         row = name
-        if wire_cells(region.store, name, raw, spec, region.now_ms):
+        if wire_cells(region.store, name, raw, spec, now_ms):
             doomed.append(name)
         if len(doomed) >= ROWS_PER_STEP:
             break

@@ -291,7 +291,7 @@ class Scanner:
                 cells_left -= seek + self._plain_step(region, view, low, high, found, count, cells_left, bytes_left)
                 bytes_left -= found.size_bytes - before
                 continue
-            cursor = self._cursor(region, low, high)
+            cursor, now_ms = self._cursor(region, low, high), region.now_ms
             walked = 0  # the cursor has read one row ahead in each family: that is this step's work too
             while found.count < count and found.size_bytes < REPLY_BYTES and cells_left > 0 and bytes_left > 0:
                 try:
@@ -299,7 +299,7 @@ class Scanner:
                     if fetched is None:
                         self.place = self._next_region(region)
                         break
-                    bytes_left -= self._read_row(region, found, *fetched)
+                    bytes_left -= self._read_row(region, now_ms, found, *fetched)
                 except RowIsWide as wide:
                     self._wide = wide.row
                     return False
@@ -343,10 +343,10 @@ class Scanner:
                 self.place = None
         return step.cells_walked
 
-    def _read_row(self, region: Region, found: FoundRows, row: bytes, raw_row: RawRow) -> int:
+    def _read_row(self, region: Region, now_ms: int, found: FoundRows, row: bytes, raw_row: RawRow) -> int:
         """Take one row and move past it; returns the number of stored bytes read."""
         read, next_place = self.spec.read, None if self._only_row else Place(row, True)
-        store, now_ms = region.store, region.now_ms
+        store = region.store
         if self._filter is None and not self._wants_versions:
             cells = visible_cells(store, row, raw_row, read, now_ms, STEP_CELLS)
             self.place = next_place

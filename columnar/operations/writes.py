@@ -41,37 +41,38 @@ class RowWrites:
 
     # --- what services call ------------------------------------------------------------------------
 
-    def write(self, caller: Caller, served: ServedTable, mutation: RowMutation, answer: Answer) -> Any:
-        """Write one row as one step; ``answer`` makes the reply from what was applied."""
+    def write(self, caller: Caller, served: ServedTable, row: RowWrite, answer: Answer) -> Any:
+        """Write the row of a call of a single row, as one step; ``answer`` makes the reply from what was applied.
+
+        RegionNotLocal, also after a wait for the engine: the call is forwarded as it came.
+        """
+        return self._write_row(caller, served, row, answer, True)
+
+    def write_single(self, caller: Caller, served: ServedTable, row: RowWrite, answer: Answer) -> Any:
+        """Write the only row of a call for many: only the row is sent to another server."""
+        try:
+            return self._write_row(caller, served, row, answer, False)
+        except RegionNotLocal as error:
+            return self._access.remote(error).writes(caller.has_gone, [(served, row)], answer)
+
+    def _write_row(
+        self, caller: Caller, served: ServedTable, row: RowWrite, answer: Answer, forwards_call: bool
+    ) -> Any:  # fmt: skip
         access = self._access
         if served.schema.kept_by:
             served.schema.check_written_by()
         if served.is_throttled:
             access.admit(served, writes=True)
-        region = access.writable(served, mutation.row)
+        region = access.writable(served, row.row)
         try:
-            applied = region.apply(mutation)
+            applied = region.apply(row) if isinstance(row, RowMutation) else region.apply_many([row])
         except StoreBusy:
-            return self._continue_writing(caller.has_gone, deque([(served, [mutation])]), [], answer)
+            if forwards_call:
+                return self._continue_writing(caller.has_gone, deque([(served, [row])]), [], answer)
+            return self._continue_on_all_servers(caller.has_gone, [(served, [row])], [], answer)
         if served.is_throttled:
-            access.charge_writes(served, [mutation])
+            access.charge_writes(served, [row])
         return after(access.acknowledgement(region, applied), answer(applied))
-
-    def write_alone(self, caller: Caller, served: ServedTable, row: RowWrite, answer: Answer) -> Any:
-        """Write as ``write`` does, but a row that may consist of puts only (``RowPuts``)."""
-        if served.schema.kept_by:
-            served.schema.check_written_by()
-        if served.is_throttled:
-            self._access.admit(served, writes=True)
-        self._access.writable(served, row.row)
-        return self._write_work(caller, [(served, [row])], answer)
-
-    def write_single(self, caller: Caller, served: ServedTable, row: RowWrite, answer: Answer) -> Any:
-        """As ``write_alone``, for the only row of a call for many: only the row is sent to another server."""
-        try:
-            return self.write_alone(caller, served, row, answer)
-        except RegionNotLocal as error:
-            return self._access.remote(error).writes(caller.has_gone, [(served, row)], answer)
 
     def write_planned(
         self,

@@ -10,8 +10,8 @@ from collections.abc import Coroutine
 from time import perf_counter
 from typing import Any, Final, TypeVar
 
-from columnar.cluster.fan_out import STATUS_TIMEOUT_S, gather_status
 from columnar.cluster.peer_requests import FlowStatuses, TriggerStatuses
+from columnar.cluster.scatter_gather import STATUS_TIMEOUT_S, gather_status
 from columnar.master.instructions import Plan
 from columnar.master.placement import Current, Desired
 from columnar.master.plan_draft import Chance

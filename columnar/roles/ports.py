@@ -44,7 +44,7 @@ from columnar.wire.server import WireServer
 if TYPE_CHECKING:
     import socket
 
-    from columnar.cluster.owners import Owners
+    from columnar.cluster.scatter_gather import Owners
     from columnar.coordination.connection_channel import DispatchedConnection  # a standalone has none
     from columnar.model.cluster_status_records import ServerStatus
     from columnar.operations.descriptions import Descriptions

@@ -27,11 +27,9 @@ from itertools import islice
 from typing import Final, TypeVar, cast
 
 from columnar.cluster import view_check_requests
-from columnar.cluster.fan_out import gather_status
 from columnar.cluster.forwarding import Forwarding
 from columnar.cluster.hello import Hello, obstacle
 from columnar.cluster.link_errors import LinkBroke, NotSent
-from columnar.cluster.owners import RoutedOwners
 from columnar.cluster.peer_link import PeerLink
 from columnar.cluster.peer_requests import FlowStatuses, OwnFigures, TriggerStatuses, ViewStatuses
 from columnar.cluster.peer_server import PeerServer
@@ -41,6 +39,7 @@ from columnar.cluster.request_forwarder import RequestForwarder
 from columnar.cluster.routes import Routes
 from columnar.cluster.row_forms import Figures
 from columnar.cluster.scanner_ids import slot_of, slot_of_server
+from columnar.cluster.scatter_gather import RoutedOwners, gather_status
 from columnar.config import RegionServerConfig, StandaloneConfig
 from columnar.coordination.processes import Beat
 from columnar.coordination.socket_folder import ListeningPath, make_private
@@ -176,11 +175,11 @@ class ClusterServer:
 
     def _connect_peer_operations(self) -> None:
         """Connect remote operations: send requests for remote rows to their owners, and handle such requests here."""
-        self.owners = RoutedOwners(self.local_server, self.routes, self.peers)
+        self.owners = RoutedOwners(self.local_server, self.routes, self.peers, self.peer_server.handlers)
         handlers, operations = OperationPeerHandlers(self.serving.server), self.serving.operations
         for kind, answer in handlers.answers.items():
             self.peer_server.register(kind, answer)
-        connect(operations, handlers, self.owners)
+        connect(operations, self.owners)
         self.serving.trigger_manager.system.access.others = operations.access.others
         self._connect_peer_triggers()
         self.peer_server.register(OwnFigures, self._own_figures)

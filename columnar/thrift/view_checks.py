@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-from columnar.cluster.owners import Owners
+from columnar.cluster.scatter_gather import Owners
 from columnar.errors import ClientGone, ViewError
 from columnar.flows.applier import Applier
 from columnar.model.view_check import CheckReport

@@ -63,7 +63,7 @@ class WriteMethods:
         if isinstance(mutations, SentPuts) and stamp is None and ttl_ms is None:
             columns = translate.put_columns(served.schema, row or b"", mutations, {})
             row = checked_row(row)
-            return self._writes.write_alone(ctx, served, RowPuts(row, columns, mutations.values), _nothing)
+            return self._writes.write(ctx, served, RowPuts(row, columns, mutations.values), _nothing)
         operations, durability = translate.operations(served.schema, row or b"", mutations, stamp, ttl_ms, {})
         return self._writes.write(ctx, served, RowMutation(checked_row(row), operations, (), durability), _nothing)
 

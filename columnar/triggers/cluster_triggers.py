@@ -12,9 +12,16 @@ import asyncio
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from columnar.cluster.fan_out import STATUS_TIMEOUT_S, gather_status
-from columnar.cluster.owners import NOTHING_DONE, LinkBroke, Owners, Search, by_owner, choose_server
+from columnar.cluster.link_errors import LinkBroke
 from columnar.cluster.peer_requests import FlowStatuses, LogAgain, TriggerStatuses, Waited, WaitForDelivery
+from columnar.cluster.scatter_gather import (
+    NOTHING_DONE,
+    STATUS_TIMEOUT_S,
+    Owners,
+    choose_server,
+    gather_status,
+    request_owner,
+)
 from columnar.model import flow_status
 from columnar.model.flow_status import FlowStatus
 from columnar.model.owner import Incarnation
@@ -100,8 +107,6 @@ class ClusterTriggers:
 
     async def _request_wait(self, server: Incarnation, request: WaitForDelivery) -> Waited:
         try:
-            if server == self._owners.local_server:
-                return await self._local_handlers.wait(request)
             return await self._owners.request_server(server, request)
         except (*NOTHING_DONE, LinkBroke):
             return Waited(is_delivered=False, is_not_local=True)
@@ -110,22 +115,6 @@ class ClusterTriggers:
 
     async def log_again(self, table: str, record: ChangeRecord) -> None:
         """Log the change at the row's owner.  A change logged twice is delivered twice: triggers must bear it."""
-        search = Search(self._owners, table)
         row, change = record.row, pack(record) if record.stamp else b""
         message = LogAgain(table, row, record.only_for or "", change)
-        while True:
-            search.watch_routes()
-            (server,) = by_owner(self._owners, table, [(0, row)], search.tries)
-            try:
-                if server == self._owners.local_server:
-                    is_done = await self._local_handlers.log_again(message)
-                else:
-                    is_done = await self._owners.request_server(server, message)
-            except NOTHING_DONE:
-                is_done = False
-            except LinkBroke:
-                search.broke(server, [row])
-                is_done = False
-            if is_done:
-                return
-            await search.again(row)
+        await request_owner(self._owners, table, row, message, lambda is_done: not is_done)

@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, TypeVar
 
-from columnar.cluster.owners import NOTHING_DONE, LinkBroke, Owners, Search, by_owner
+from columnar.cluster.scatter_gather import Owners, scatter_gather
 from columnar.cluster.view_check_requests import EntriesSnapshot, EntriesSnapshots
 from columnar.errors import ColumnarError, NotServingRegion
 from columnar.flows.applier import Applier
@@ -60,41 +60,27 @@ class CheckOwners:
         answers_of: Callable[[Any], Sequence[Any | None]],
     ) -> list[Any]:
         found: list[Any | None] = [None] * len(rows)
-        left, search = list(range(len(rows))), Search(self._others, table) if self._others is not None else _Alone()
-        while left:
-            search.watch_routes()
-            parts = self._parts(table, [(number, rows[number]) for number in left], search.tries)
-            answers = await asyncio.gather(*(self._request_server(server, of(numbers)) for server, numbers in parts))
-            for (server, numbers), answer in zip(parts, answers, strict=True):
-                if isinstance(answer, LinkBroke):
-                    assert server is not None, "another server"
-                    search.broke(server, [rows[number] for number in numbers])
-                    continue
-                for number, one in zip(numbers, answers_of(answer) if answer is not None else (), strict=False):
-                    found[number] = one
-            left = [number for number in left if found[number] is None]
-            if left:
-                await search.again(rows[left[0]])
-        return found
 
-    def _parts(
-        self, table: str, rows: list[tuple[int, bytes]], tries: int
-    ) -> list[tuple[Incarnation | None, list[int]]]:
-        if self._others is None:
-            return [(None, [number for number, _ in rows])]
-        return list(by_owner(self._others, table, rows, tries).items())
+        async def request(server: Incarnation, numbers: list[int], _servers: int) -> Any:
+            assert self._others is not None, "a cluster"
+            return await self._others.request_server(server, of(numbers))
 
-    async def _request_server(self, server: Incarnation | None, message: Message[R]) -> R | LinkBroke | None:
-        """The answer; None: nothing was done there; LinkBroke: the server has ended."""
-        if self._others is not None and server is not None and server != self._others.local_server:
-            try:
-                return await self._others.request_server(server, message)
-            except NOTHING_DONE:
-                return None
-            except LinkBroke as ended:
-                return ended
-        answer: R = await self._local_handlers.answers[type(message)](message)
-        return answer
+        def take(numbers: list[int], answer: Any) -> list[int]:
+            for number, one in zip(numbers, answers_of(answer), strict=False):
+                found[number] = one
+            return [number for number in numbers if found[number] is None]
+
+        if self._others is not None:
+            await scatter_gather(self._others, table, rows, request, take)
+            return found
+        left = list(range(len(rows)))
+        for _ in range(LOCAL_TRIES):  # a region that changes is unavailable for a moment, and awaited there
+            message = of(left)
+            left = take(left, await self._local_handlers.answers[type(message)](message))
+            if not left:
+                return found
+            await asyncio.sleep(0)
+        raise NotServingRegion("a region changes whenever the check looks at it; check again later")
 
     async def write(self, table: str, writes: Sequence[RowMutation]) -> None:
         """Write durably; contributions may be written again after an unknown outcome."""
@@ -115,25 +101,6 @@ class CheckOwners:
     async def caught_up(self, view: str) -> bool:
         """Wait until all that is written now is in the view; False: not in time."""
         return await self._wait(view)
-
-
-class _Alone:
-    """``Search`` if this process has all regions: a changing region is unavailable for a moment, and awaited there."""
-
-    def __init__(self) -> None:
-        self.tries = 0
-
-    def watch_routes(self) -> None:
-        pass
-
-    def broke(self, server: Incarnation, rows: Sequence[bytes]) -> None:
-        raise AssertionError("nobody else is asked")
-
-    async def again(self, row: bytes) -> None:
-        self.tries += 1
-        if self.tries >= LOCAL_TRIES:
-            raise NotServingRegion("a region changes whenever the check looks at it; check again later")
-        await asyncio.sleep(0)
 
 
 def _one(answer: Any) -> Sequence[Any | None]:

@@ -17,10 +17,11 @@ import msgpack
 
 from columnar.clock import Clock
 from columnar.cluster import refusals
+from columnar.cluster.link_errors import NotSent
 from columnar.cluster.message_codec import answer_from_plain, answer_to_plain, from_plain, to_plain
-from columnar.cluster.owners import NotSent, RoutedOwners
 from columnar.cluster.routes import Routes
 from columnar.cluster.scanner_ids import slot_of_server
+from columnar.cluster.scatter_gather import RoutedOwners
 from columnar.errors import ColumnarError, RegionUnavailable
 from columnar.model.owner import Incarnation, OwnershipPeriod
 from columnar.model.region_info import RegionInfo
@@ -78,7 +79,7 @@ class Services:
 
 
 class OwnedServer:
-    """One server, and its links to the others (``cluster.owners.Asking``)."""
+    """One server, and its links to the others (``scatter_gather.Links``)."""
 
     def __init__(self, cluster: OwnedServers, name: str, number: int) -> None:
         self.here = Incarnation(name, number)
@@ -91,8 +92,8 @@ class OwnedServer:
         scanners = ScannerTable(lambda: 0.0, slot=slot_of_server(self.here))
         self.operations = TableOperations(self.server, scanners, lambda: 0.0)
         self.asked = OperationPeerHandlers(self.server, lambda: 0.0)
-        self.owners = RoutedOwners(self.here, self.routes, self)
-        connect(self.operations, self.asked, self.owners)
+        self.owners = RoutedOwners(self.here, self.routes, self, self.asked.answers)
+        connect(self.operations, self.owners)
         self.services = Services(self.operations)
         self.changing = ChangingRegions(self.server, cluster.commit, 1 << 60)
         self._cluster = cluster
@@ -110,7 +111,7 @@ class OwnedServer:
         name, fields = to_plain(message)
         arrived = from_plain(name, over_the_wire(fields))
         try:
-            answer = answer_to_plain(arrived, await peer.asked.handle_request(arrived))
+            answer = answer_to_plain(arrived, await peer.handle(arrived))
         except ColumnarError as error:
             refused = refusals.from_plain(*over_the_wire(refusals.to_plain(error)))
             assert isinstance(refused, Exception)
@@ -119,6 +120,11 @@ class OwnedServer:
         if fault is not None:
             raise fault
         return answer_from_plain(message, over_the_wire(answer))
+
+    async def handle(self, message: Message[R]) -> R:
+        """As a request of another server that has come over a link."""
+        answer: R = await self.asked.answers[type(message)](message)
+        return answer
 
     def told(self, change: ChangeRoutes) -> None:
         if self.late is not None:

@@ -44,7 +44,7 @@ TO_MASTER: Final[Mapping[str, frozenset[str]]] = {
 TO_OWNER: Final[Mapping[str, frozenset[str]]] = {
     "operations/distributed_reads": frozenset({"Rows"}),
     "operations/distributed_scans": frozenset({"Scan"}),
-    "operations/distributed_upkeep": frozenset({"DeleteRows", "RegionStates", "Tend"}),
+    "operations/distributed_calls": frozenset({"DeleteRows", "RegionStates", "Tend"}),
     "operations/distributed_writes": frozenset({"Apply", "Ingest"}),
     "roles/regionserver": frozenset({"OwnFigures", "ViewStatuses"}),
     "triggers/cluster_triggers": frozenset({"FlowStatuses", "LogAgain", "TriggerStatuses", "WaitForDelivery"}),

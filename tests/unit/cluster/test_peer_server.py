@@ -190,7 +190,7 @@ async def test_asks_are_answered_by_who_registered_for_them(cluster: PeerCluster
         await link.send_request(Withdraw("t"))
     with pytest.raises(AssertionError):
         owner.answering.register(CloseTable, close_table)
-    assert Publish not in owner.answering._answers
+    assert Publish not in owner.answering.handlers
 
 
 @clustered()

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from columnar.cluster import owners, peer_requests
-from columnar.cluster.owners import LinkBroke, NotSent
+from columnar.cluster import peer_requests, scatter_gather
+from columnar.cluster.link_errors import LinkBroke, NotSent
 from columnar.errors import (
     ClientGone,
     IllegalArgument,
@@ -96,7 +96,7 @@ def test_a_read_whose_link_breaks_goes_on_at_the_next_owner(failure: Exception) 
 
 
 def test_a_region_without_an_owner_is_waited_for_and_then_not_served(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(owners, "UNAVAILABLE_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(scatter_gather, "UNAVAILABLE_TIMEOUT_S", 0.05)
 
     async def play(cluster: OwnedServers) -> None:
         await put(cluster, *ROWS)
@@ -119,8 +119,8 @@ def test_a_region_without_an_owner_is_waited_for_and_then_not_served(monkeypatch
 
 
 def test_a_server_that_hears_late_of_a_move_finds_the_owner_when_it_hears(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(owners, "FIRST_PAUSE_S", 9.0)  # no pause ends in time: the change itself is the event
-    monkeypatch.setattr(owners, "LONGEST_PAUSE_S", 9.0)
+    monkeypatch.setattr(scatter_gather, "FIRST_PAUSE_S", 9.0)  # no pause ends in time: the change itself is the event
+    monkeypatch.setattr(scatter_gather, "LONGEST_PAUSE_S", 9.0)
 
     async def play(cluster: OwnedServers) -> None:
         await put(cluster, *ROWS)
@@ -352,10 +352,10 @@ def test_an_owner_that_has_not_the_family_says_so() -> None:
     rows = [RowMutation(b"h", (one,)) for one in writes]
 
     async def play(cluster: OwnedServers) -> None:
-        asked = cluster.owner(info_of(cluster, b"h")).asked
+        asked = cluster.owner(info_of(cluster, b"h"))
         for row in (*rows, RowPuts(b"h", ((b"d", b"q"),), [b"v"])):
             with pytest.raises(NoSuchColumnFamily, match=r"Column family d does not exist in table t$"):
-                await asked.handle_request(peer_requests.Apply("t", (row,)))
+                await asked.handle(peer_requests.Apply("t", (row,)))
 
     in_cluster(play)
 
@@ -404,7 +404,7 @@ def test_a_region_that_leaves_between_plan_and_write_is_named_elsewhere() -> Non
         await put(cluster, *ROWS)
         owner, info = cluster.servers[0], cluster.infos[0]
         writes = tuple(RowMutation(row, (Put(b"a", b"q", b"w"),)) for row in (b"x", b"c", b"c1"))
-        asking = asyncio.ensure_future(owner.asked.handle_request(peer_requests.Apply("t", writes)))
+        asking = asyncio.ensure_future(owner.handle(peer_requests.Apply("t", writes)))
         await asyncio.sleep(0)  # planned, and waits for its turn
         (region,) = [one for one in owner.server.all_open() if one.info == info]
         owner.server.evict(region)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from columnar.cluster.owners import LinkBroke
+from columnar.cluster.link_errors import LinkBroke
 from columnar.errors import ServersEnded
 from tests.support.calls_apart import CTX, a_while, in_cluster, names, put
 from tests.support.owned_servers import OwnedServers

@@ -158,7 +158,7 @@ def test_a_log_that_stays_full_ends_a_call_as_it_refuses_a_put(monkeypatch: pyte
         region = house.region()
         region.refuses_writes, region.log_obstacle = True, "trigger t is paused"
         access, asked = house.operations.access, OperationPeerHandlers(house.server)
-        for call in (delete_rows(access, b"t", b"", b""), asked.handle_request(DeleteRows("t", b"", b""))):
+        for call in (delete_rows(access, b"t", b"", b""), asked.answers[DeleteRows](DeleteRows("t", b"", b""))):
             with pytest.raises(RegionTooBusy, match="is full: trigger t is paused"):
                 await asyncio.wait_for(call, 5)
         assert await names_of(house.scanner()) == NAMES

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from columnar.cluster import peer_requests, row_forms
-from columnar.cluster.owners import LinkBroke
+from columnar.cluster.link_errors import LinkBroke
 from columnar.cluster.scanner_ids import slot_of, slot_of_server
 from columnar.model.read import ReadSpec, ScanSpec, projection
-from columnar.operations import distributed_upkeep
+from columnar.operations import distributed_calls
 from columnar.operations.row_deletes import Deleted
 from columnar.wire.idl import hbase
 from columnar.wire.idl2 import hbase2
@@ -127,7 +127,7 @@ def test_a_filter_that_hides_values_is_sent_none() -> None:
             await services.call("scannerGetList", CTX, scanner, 100)
             sent = [ask for _, _, ask in cluster.asks if isinstance(ask, peer_requests.Scan)]
             assert {ask.values for ask in sent} == {has_values}
-            answer = await cluster.servers[1].asked.handle_request(
+            answer = await cluster.servers[1].handle(
                 peer_requests.Scan("t", sent[0].spec, row_forms.Place(b"g"), 9, 99, 9_999, None, True, None, has_values)
             )
             assert [len(cells[0][1]) for _, cells in answer.rows] == [1_000 * has_values]
@@ -139,13 +139,9 @@ def test_a_scan_of_a_region_that_is_not_owned_reads_nothing() -> None:
     async def play(cluster: OwnedServers) -> None:
         await put(cluster, *ROWS)
         spec = ScanSpec(b"", b"", ReadSpec(projection(TABLE, [])))
-        of_b = await cluster.servers[1].asked.handle_request(
-            peer_requests.Scan("t", spec, row_forms.Place(b""), 9, 9_999, 9_999)
-        )
+        of_b = await cluster.servers[1].handle(peer_requests.Scan("t", spec, row_forms.Place(b""), 9, 9_999, 9_999))
         assert of_b == peer_requests.Scanned(is_not_local=True)
-        of_a = await cluster.servers[0].asked.handle_request(
-            peer_requests.Scan("t", spec, row_forms.Place(b""), 9, 9_999, 9_999)
-        )
+        of_a = await cluster.servers[0].handle(peer_requests.Scan("t", spec, row_forms.Place(b""), 9, 9_999, 9_999))
         assert [row for row, _ in of_a.rows] == [b"c"]
         assert of_a.place == row_forms.Place(b"g", False), "it stops where another's region begins"
 
@@ -200,7 +196,7 @@ def test_ranges_are_deleted_over_all_servers() -> None:
 
 
 def test_a_table_is_flushed_and_described_by_the_owners_of_its_regions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(distributed_upkeep, "STATUS_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(distributed_calls, "STATUS_TIMEOUT_S", 0.05)
 
     async def play(cluster: OwnedServers) -> None:
         await put(cluster, *ROWS)
@@ -218,7 +214,7 @@ def test_a_table_is_flushed_and_described_by_the_owners_of_its_regions(monkeypat
         async def never(_message: Any) -> Any:
             await asyncio.sleep(60)
 
-        monkeypatch.setattr(cluster.servers[2].asked, "handle_request", never)
+        monkeypatch.setitem(cluster.servers[2].asked.answers, peer_requests.RegionStates, never)
         states, silent = await operations.descriptions.everywhere([operations.descriptions.known(b"t")])
         assert [state.is_open for state in states] == [True, True, False, True]
         assert silent == ["c.22"]

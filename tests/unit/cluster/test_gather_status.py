@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from columnar.cluster.fan_out import gather_status
 from columnar.cluster.link_errors import LinkBroke, NotSent
 from columnar.cluster.peer_requests import FlowStatuses
 from columnar.cluster.refusals import PeerFault
+from columnar.cluster.scatter_gather import gather_status
 from columnar.errors import TableNotEnabled
 from columnar.model import unanswered
 from columnar.model.owner import Incarnation
