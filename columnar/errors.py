@@ -14,7 +14,7 @@ place: clients match on it, so every message on the wire begins with it.  An exc
 its fields and makes its one-line text from them.
 
 Knows nothing of Thrift: which declared exception a method answers with is one table in
-``columnar.thrift.errors``.
+``columnar.thrift.service``.
 """
 
 from __future__ import annotations

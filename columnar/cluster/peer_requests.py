@@ -144,7 +144,7 @@ class Tend(Message[bool]):
     """Flush or compact a region.  False: it is another server's, and nothing was done."""
 
     region: RegionInfo
-    work: str  # ``operations.upkeep.FLUSH`` and the like
+    work: str  # ``operations.descriptions.FLUSH`` and the like
 
 
 # --- triggers ----------------------------------------------------------------------------------------

@@ -7,10 +7,8 @@
     scanners      a place in a table that moves on with each call; the table of the open ones
     scans         scanners with their filters, as a call opens them
     row_deletes   a range of rows
-    descriptions  tables and their regions: names, state, sizes
+    descriptions  tables and their regions: names, state, sizes; flushes and compactions on request
     region_rows   the rows of one region, for the server itself
-    upkeep        flushes and compactions on request
-    retries       retries of a call whose region is briefly unavailable
     slow_log      a line for each slow request
 
 A caller names its table once (``TableAccess.table``), translates with the schema that it gets, and passes rows,
@@ -18,7 +16,7 @@ A caller names its table once (``TableAccess.table``), translates with the schem
 wait for an fsync: no task is made for that, so the hot path has no object of its own for these operations.
 
 An operation on a single row whose region is unavailable, or not open yet, raises RegionUnavailable before it has any
-effect: the caller retries the call (``retries``); RegionNotLocal if another server owns the region.  Operations on
+effect: the caller retries it (``access.retried``); RegionNotLocal if another server owns the region.  Operations on
 several rows wait by themselves and continue at the row whose region was unavailable.
 
 Knows nothing of Thrift, its structs, and the packing of answers.

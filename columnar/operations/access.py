@@ -15,12 +15,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from time import monotonic
 from typing import Any, Protocol
 
-from columnar.errors import RegionNotLocal, RegionTooBusy
+from columnar.errors import ClientGone, RegionNotLocal, RegionTooBusy, RegionUnavailable
 from columnar.model.mutation import Contribute, RowPuts, RowWrite
 from columnar.model.region_info import RegionInfo
 from columnar.model.throttle_limits import limits_of
 from columnar.operations.throttle import Throttle
-from columnar.regions.life.retry import retry_until_ready
+from columnar.regions.life.retry import retry_until_ready, wait_available
 from columnar.regions.read.found_rows import CELL_OVERHEAD_BYTES
 from columnar.regions.read.reply_memory import ReplyMemoryBudget
 from columnar.regions.region import Region
@@ -214,3 +214,23 @@ def joined(waits: list[Any]) -> Any:
 def after_all(waits: list[Any], result: Any) -> Any:
     future = joined(waits)
     return result if future is None else Later(future, result)
+
+
+# --- retries of a call -------------------------------------------------------------------------------
+
+
+async def retried(call: Callable[[], Any], unavailable: RegionUnavailable, is_disconnected: IsDisconnected) -> Any:
+    """Return the result of ``call``, retried until all its regions are available.  ClientGone: it was not retried."""
+    while True:
+        await wait_available(unavailable)
+        if is_disconnected():
+            raise ClientGone
+        try:
+            result = call()
+        except RegionUnavailable as another:
+            unavailable = another
+            continue
+        if type(result) is Later:
+            await asyncio.shield(result.future)
+            return result.result
+        return await result if hasattr(result, "__await__") else result

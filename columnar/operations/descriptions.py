@@ -1,4 +1,4 @@
-"""Descriptions of tables and regions: by their names, and the state of each region.
+"""Descriptions of tables and regions, by their names, with the state of each region; upkeep of regions.
 
 Owned by the loop, but for the sizes of closed regions, which a thread reads from the disk.
 """
@@ -6,20 +6,24 @@ Owned by the loop, but for the sizes of closed regions, which a thread reads fro
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Protocol
+from typing import Final, Protocol
 
 from columnar.cluster.row_forms import RegionState
 from columnar.errors import IllegalArgument, TableNotFound, abbreviate
 from columnar.model.region_info import RegionInfo, write_fault_text
+from columnar.regions.region import Region
 from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable
+from columnar.storage.api import StoreClosed
 from columnar.storage.folders import size_of
 
 
 class Others(Protocol):
     """The regions of other servers; a standalone has none (``operations.distributed_calls``)."""
+
+    def tend(self, regions: Sequence[RegionInfo], work: str) -> Awaitable[None]: ...
 
     def states(self, tables: Sequence[str]) -> Awaitable[tuple[dict[RegionInfo, RegionState], list[str]]]:
         """Open regions, as the servers say that have them, and the servers that did not answer in time."""
@@ -141,3 +145,60 @@ class Descriptions:
 
 def _sizes(folders: list[str]) -> list[int]:
     return [size_of(folder) for folder in folders]
+
+
+# --- upkeep ------------------------------------------------------------------------------------------
+
+
+FLUSH: Final = "flush"
+COMPACT: Final = "compact"
+MAJOR_COMPACT: Final = "major_compact"
+
+
+class Upkeep:
+    """Flushes and compactions on request, of a table's regions one after the other, or of one region.
+
+    Each returns when it is done; a region that was split, merged or dropped meanwhile is passed over.
+    """
+
+    def __init__(self, server: RegionServer, descriptions: Descriptions) -> None:
+        self._server = server
+        self._descriptions = descriptions
+        self.others: Others | None = None
+
+    async def flush(self, name: bytes | None) -> None:
+        """Flush the open regions; closed ones have no memtable.  Errors as of ``Descriptions.regions_named``."""
+        await self._each(name, FLUSH)
+
+    async def compact(self, name: bytes | None) -> None:
+        await self._each(name, COMPACT)
+
+    async def major_compact(self, name: bytes | None) -> None:
+        """Really major: surplus versions, expired cells and old markers are gone."""
+        await self._each(name, MAJOR_COMPACT)
+
+    async def _each(self, name: bytes | None, work: str) -> None:
+        regions = [info for _, info in self._descriptions.regions_named(name)]
+        if self.others is not None:
+            await self.others.tend(regions, work)
+            return
+        for info in regions:
+            await self.tend(info, work)
+
+    async def tend(self, info: RegionInfo, work: str) -> None:
+        """Work on a region of this server.  RegionNotLocal; IllegalArgument: a newer version knows such work."""
+        upkeep = self._server.upkeep
+        work_methods = {FLUSH: Region.flush, COMPACT: upkeep.compact, MAJOR_COMPACT: upkeep.major_compact}
+        done: Callable[[Region], Awaitable[None]] | None = work_methods.get(work)
+        if done is None:
+            raise IllegalArgument(f"a region cannot '{work}'")
+        while work != FLUSH or self._server.is_open(info) or not self._server.owns(info):
+            # The regions before took their time: the table may be disabled or dropped by now.
+            current = self._descriptions.find(info.table.encode())
+            if current is None or not current.enabled or info not in current.regions:
+                break
+            try:
+                await done(await self._server.opened(current, info))
+                break
+            except StoreClosed:  # it was closed meanwhile: open it again, if it is still there
+                continue

@@ -22,15 +22,13 @@ from columnar.limits import PEER_REPLY_BYTES, STEP_BYTES
 from columnar.model.filters import Filter
 from columnar.model.region_messages import Message
 from columnar.operations.access import TableAccess
-from columnar.operations.descriptions import Descriptions
-from columnar.operations.loads import ingest_rows
+from columnar.operations.descriptions import Descriptions, Upkeep
 from columnar.operations.packing import blocks_of, is_map_of_binary, packer
 from columnar.operations.reads import RowQuery, RowReads
 from columnar.operations.row_deletes import delete_owned
 from columnar.operations.scanner_table import ScannerTable
 from columnar.operations.scanners import Scanner
 from columnar.operations.scans import Scans
-from columnar.operations.upkeep import Upkeep
 from columnar.operations.writes import RowWrites
 from columnar.regions.read.found_rows import FoundRows
 from columnar.regions.read.reply_memory import ReplyMemoryBudget
@@ -96,7 +94,7 @@ class OperationPeerHandlers:
             request.first, request.last, request.highest_timestamp, request.rows, dict(request.files)
         )
         try:
-            return peer_requests.Ingested(await ingest_rows(self._access, served, incoming))
+            return peer_requests.Ingested(await self._writes.ingest(served, incoming))
         except RegionNotLocal:
             return peer_requests.Ingested(False, True)
 

@@ -6,11 +6,10 @@ from collections.abc import Callable
 from time import monotonic
 
 from columnar.operations.access import TableAccess
-from columnar.operations.descriptions import Descriptions
+from columnar.operations.descriptions import Descriptions, Upkeep
 from columnar.operations.reads import RowReads
 from columnar.operations.scanner_table import ScannerTable
 from columnar.operations.scans import Scans
-from columnar.operations.upkeep import Upkeep
 from columnar.operations.writes import RowWrites
 from columnar.regions.server import RegionServer
 

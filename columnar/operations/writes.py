@@ -27,12 +27,16 @@ from columnar.operations.row_plan import STEP_S, Make, RowPlan, Work
 from columnar.regions.life.retry import retry_until_ready
 from columnar.regions.tables import ServedTable
 from columnar.regions.write.applied import Applied
+from columnar.regions.write.ingestion import IncomingRows, ingest
 from columnar.runtime.loop_budget import IsDisconnected
 from columnar.storage.api import StoreBusy
 
 OTHERS_WRITTEN: Final = "; other rows of the call may have been written"
 
 Answer = Callable[[Applied | None], Any]  # from what was applied last (None: an empty call) to the reply
+
+
+Outcomes = list[Applied | None]  # of rows under conditions, in order; None: the row is left
 
 
 class RowWrites:
@@ -192,6 +196,52 @@ class RowWrites:
             if waiting is not None:
                 await asyncio.shield(waiting)
         return applied, not_local
+
+    def write_checked(
+        self, served: ServedTable, mutations: Sequence[RowMutation], answer: Callable[[Outcomes], Any]
+    ) -> Any:  # fmt: skip
+        """Write several rows under conditions, each row a step of its own; rows are named once, and checked.
+
+            written   or refused by a condition, as a row alone would be
+            left      without effect: its region is another server's, unavailable or busy, the row met an error, or
+                      the call has worked for STEP_S.  The caller sends the row in a call of its own
+
+        So a call never waits for a region, goes to no other server, and no error hides the outcome of the rows before
+        it.  The answer waits until what was written, or a condition saw, is on disk.
+        """
+        access = self._access
+        if served.schema.kept_by:
+            served.schema.check_written_by()
+        if served.is_throttled:
+            access.admit(served, writes=True)
+        outcomes: Outcomes = []
+        waits: list[Any] = []
+        ends_s = perf_counter() + STEP_S
+        for mutation in mutations:
+            if outcomes and perf_counter() >= ends_s:
+                break
+            try:
+                region = access.writable(served, mutation.row)
+                applied = region.apply(mutation)
+            except ColumnarError:
+                outcomes.append(None)
+                continue
+            if served.is_throttled:
+                access.charge_writes(served, [mutation])
+            waits.append(access.acknowledgement(region, applied))
+            outcomes.append(applied)
+        outcomes += [None] * (len(mutations) - len(outcomes))
+        return after(joined(waits), answer(outcomes))
+
+    async def ingest(self, served: ServedTable, incoming: IncomingRows) -> bool:
+        """As ``regions.ingestion.ingest``; OutcomeUnknown, after which the same load may be begun again."""
+        access = self._access
+        served.schema.check_written_by()
+        try:
+            region = await retry_until_ready(lambda: access.region_for(access.again(served), incoming.first))
+        except RegionNotLocal as error:
+            return await access.remote(error).ingest(served, incoming)
+        return await ingest(region, incoming)
 
     # --- batch by batch ----------------------------------------------------------------------------
 

@@ -25,10 +25,9 @@ from columnar.roles.cluster_host import ClusterHost
 from columnar.roles.leading import Leading
 from columnar.storage.data_folder import DataFolder
 from columnar.storage.region_folders import RegionFolders
-from columnar.thrift.admin_methods import AdminMethods
+from columnar.thrift.admin_methods import AdminMethods, RegionMethods
 from columnar.thrift.cluster_methods import ClusterMethods
 from columnar.thrift.extension import ExtensionMethods, Facts
-from columnar.thrift.region_methods import RegionMethods
 from columnar.thrift.service import ThriftService
 from columnar.thrift.snapshot_methods import SnapshotMethods
 from columnar.thrift.tables import TableMethods
@@ -120,9 +119,8 @@ class MasterService:
 
     def thrift2(self) -> ThriftService:
         from columnar.thrift2 import service as thrift2  # 2 MB that most stores have no use for
-        from columnar.thrift2.alterations import AlterationMethods2
-        from columnar.thrift2.errors import to_wire
-        from columnar.thrift2.tables import TableMethods2
+        from columnar.thrift2.service import to_wire
+        from columnar.thrift2.tables import AlterationMethods2, TableMethods2
 
         descriptions, leading = self._operations.descriptions, self._leading
         started_ms = int(self._started_s * 1000)

@@ -21,19 +21,14 @@ from columnar.operations.slow_log import SlowLog
 from columnar.operations.table_operations import TableOperations
 from columnar.roles.remote_master import MasterParts, list_master_methods
 from columnar.roles.serving import Serving
-from columnar.thrift.admin_methods import AdminMethods
-from columnar.thrift.checks import CheckMethods
+from columnar.thrift.admin_methods import AdminMethods, RegionMethods
 from columnar.thrift.extension import ExtensionMethods, Facts
-from columnar.thrift.lazy_handlers import LazyHandlers
 from columnar.thrift.reads import ReadMethods
-from columnar.thrift.region_methods import RegionMethods
 from columnar.thrift.scans import ScanMethods
-from columnar.thrift.service import ThriftService
-from columnar.thrift.sibling_hint import SiblingHint
+from columnar.thrift.service import LazyHandlers, SiblingHint, ThriftService
 from columnar.thrift.snapshot_methods import SnapshotMethods
 from columnar.thrift.tables import TableMethods
 from columnar.thrift.trigger_methods import EarlierMethods, TriggerChangeMethods, TriggerMethods
-from columnar.thrift.view_names import VIEW_METHODS, RemoteViewStatuses
 from columnar.thrift.writes import WriteMethods
 from columnar.version import VERSION
 from columnar.webui.counters import RequestCounters
@@ -50,6 +45,7 @@ if TYPE_CHECKING:
     from columnar.operations.descriptions import Descriptions
     from columnar.thrift.cluster_methods import ClusterMethods
     from columnar.thrift.single_server import SingleServer
+    from columnar.thrift.view_methods import RemoteViewStatuses
     from columnar.wire.private_socket import PrivateSocket
     from columnar.wire.tls_protocol import Tls
 
@@ -60,6 +56,10 @@ CLUSTER_METHODS: Final = frozenset(  # of ``thrift.cluster_methods``; as text: a
     columnarUnassign columnarDrain columnarBalance columnarSwitch columnarRestart columnarStop columnarFence
     """.split()  # noqa: SIM905
 )
+VIEW_METHODS: Final = (  # of ``thrift.view_methods``
+    "columnarViewAdd", "columnarViewDrop", "columnarViews", "columnarCheckView", "columnarViewRebuild",
+    "columnarViewSwap", "columnarViewRollback",
+)  # fmt: skip
 THRIFT1_SERVICE: Final = b"1"  # the Thrift 1 service, with ours
 THRIFT2_SERVICE: Final = b"2"  # the Thrift 2 service
 STOP_GRACE_S: Final = 5.0  # for calls in flight
@@ -113,7 +113,6 @@ class ServerPorts:
             self.slow_log,
             ReadMethods(operations),
             writes,
-            CheckMethods(operations),
             ScanMethods(operations),
             TableMethods(operations, master.changes, lambda region: self.address_of(region), self.folder.cluster_id),
             self.extension,
@@ -148,8 +147,10 @@ class ServerPorts:
         return ClusterMethods(operations.descriptions, cluster, may_end_servers=master.cluster is None)
 
     def _view_methods(self, serving: Serving, master: MasterParts) -> object:
-        from columnar.thrift.view_checks import ViewChecks  # most stores have no views
-        from columnar.thrift.view_methods import ViewMethods
+        from columnar.thrift.view_methods import (
+            ViewChecks,  # most stores have no views
+            ViewMethods,
+        )
 
         wait = self.trigger_methods.columnarViewWait
         checks = ViewChecks(

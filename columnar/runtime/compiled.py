@@ -103,7 +103,6 @@ HOT: Final = (
     "columnar.storage.server_log",
     "columnar.storage.shared_rounds",
     "columnar.storage.stored_cells",
-    "columnar.thrift.checks",
     "columnar.thrift.reads",
     "columnar.thrift.scans",
     "columnar.thrift.translate",

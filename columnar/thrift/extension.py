@@ -13,8 +13,8 @@ from columnar.cluster.row_forms import Figures
 from columnar.errors import IllegalArgument
 from columnar.model.cell import checked_row
 from columnar.model.mutation import Increment, RowMutation
-from columnar.operations.checked_rows import Outcomes, write_checked
 from columnar.operations.table_operations import TableOperations
+from columnar.operations.writes import Outcomes
 from columnar.regions.tables import ServedTable
 from columnar.regions.write.applied import Applied
 from columnar.thrift import translate
@@ -81,7 +81,7 @@ class ExtensionMethods:
                 for mutation, applied in zip(mutations, outcomes, strict=True)
             ]
 
-        return write_checked(self._access, served, mutations, answer)
+        return self._writes.write_checked(served, mutations, answer)
 
     def columnarMutateRows(self, ctx: Any, table: bytes, batches: Any, attributes: Any) -> Any:
         return self._mutations.mutate_rows(

@@ -2,24 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from columnar.errors import ForwardToMaster, NotSent, RegionUnavailable
-from columnar.operations.retries import retried
+from columnar.errors import (
+    CallerError,
+    ColumnarError,
+    ForwardToMaster,
+    IllegalArgument,
+    NotSent,
+    RegionUnavailable,
+    TableExists,
+)
+from columnar.operations.access import retried
 from columnar.operations.scanner_table import ScannerTable
-from columnar.operations.slow_log import SlowLog
-from columnar.thrift import errors
-from columnar.thrift.sibling_hint import SiblingHint
-from columnar.thrift.slow_calls import SlowCalls
+from columnar.operations.slow_log import SlowLog, Subject
+from columnar.storage.stored_cells import PackedRows
 from columnar.wire.codec import Request
+from columnar.wire.codec_replies import RowList
+from columnar.wire.codec_results import Results
 from columnar.wire.definitions import ServiceDefinition
-from columnar.wire.idl import SERVICE
+from columnar.wire.idl import SERVICE, hbase
 from columnar.wire.service import CallContext, ForwardedReply, Handler
 
 if TYPE_CHECKING:  # a process without other servers does not need these modules, half a megabyte
     from columnar.cluster.request_forwarder import RequestForwarder
+
+
+# --- errors ------------------------------------------------------------------------------------------
+
+
+def _declared(method: str) -> frozenset[str]:
+    """Names of the exceptions that ``method`` declares."""
+    spec = SERVICE.signatures[method].result
+    return frozenset(field[2].__name__ for number, field in spec.items() if number > 0)
+
+
+_DECLARED: Final[dict[str, frozenset[str]]] = {method: _declared(method) for method in SERVICE.signatures}
+
+
+def to_wire(method: str, error: Exception) -> Any | None:
+    """Return the struct of Thrift 1 to answer with; None: it is no error of ours.
+
+    An IllegalArgument is sent as such if the method declares it and as IOError otherwise.  ``canRetry`` is false for
+    errors that the caller must correct.
+    """
+    if not isinstance(error, ColumnarError):
+        return None
+    declared = _DECLARED.get(method, frozenset())
+    message = error.wire_message.encode()
+    if isinstance(error, TableExists) and "AlreadyExists" in declared:
+        return hbase.AlreadyExists(message=message)
+    if isinstance(error, IllegalArgument) and "IllegalArgument" in declared:
+        return hbase.IllegalArgument(message=message)
+    if "IOError" in declared:
+        return hbase.IOError(message=message, canRetry=not isinstance(error, CallerError))
+    return None
+
+
+# --- the service -------------------------------------------------------------------------------------
 
 
 class ThriftService:
@@ -31,7 +73,7 @@ class ThriftService:
         slow_log: SlowLog,
         *parts: object,
         definition: ServiceDefinition = SERVICE,
-        to_wire: Callable[[str, Exception], Any | None] = errors.to_wire,
+        to_wire: Callable[[str, Exception], Any | None] = to_wire,
         other_door: SiblingHint | None = None,
         of_master: frozenset[str] = frozenset(),
     ) -> None:
@@ -81,3 +123,101 @@ class ThriftService:
 
 def _goes_to_master(method: str, _ctx: CallContext, *_args: Any) -> Any:
     raise ForwardToMaster(method)
+
+
+# --- slow calls --------------------------------------------------------------------------------------
+
+
+LONG_BY_INTENT: Final = frozenset({"columnarTriggerWait", "majorCompact", "columnarSplit", "columnarMerge"})
+_LISTS: Final = ("mutations", "rowBatches", "operations", "rows")
+
+
+class SlowCalls:
+    def __init__(self, log: SlowLog, definition: ServiceDefinition = SERVICE) -> None:
+        self._log = log
+        self._arguments = {name: _argument_names(definition, name) for name in definition.thrift_services}
+
+    def was_slow(self, ctx: CallContext, method: str, args: Sequence[Any], took_s: float, result: Any) -> None:
+        if method not in LONG_BY_INTENT:
+            self._log.note(method, ctx.peer, took_s, partial(self._subject, method, args, result))
+
+    def _subject(self, method: str, args: Sequence[Any], result: Any) -> Subject:
+        named = dict(zip(self._arguments[method], args, strict=False))
+        scanner_id = next((named[name] for name in ("id", "scannerId") if name in named), None)
+        struct = next((value for value in named.values() if hasattr(value, "row")), None)
+        table = named.get("table", named.get("tableName", getattr(struct, "table", None)))
+        row = named.get("row", getattr(struct, "row", None))
+        scan = next((value for value in named.values() if hasattr(value, "filterString")), None)
+        answered = None
+        if isinstance(result, RowList):
+            answered = result.size()
+        elif isinstance(result, Results):
+            answered = RowList(
+                [one if isinstance(one, PackedRows) else (one.row, one.cells) for one in result.results]
+            ).size()
+        return Subject(
+            table=table if isinstance(table, bytes) else None,
+            row=row if isinstance(row, bytes) else None,
+            scanner_id=scanner_id if "Close" not in method else None,
+            answered=answered,
+            filter_string=getattr(scan, "filterString", None),
+            counts=tuple((name, len(named[name])) for name in _LISTS if isinstance(named.get(name), list)),
+        )
+
+
+def _argument_names(definition: ServiceDefinition, method: str) -> tuple[str, ...]:
+    spec = definition.signatures[method].args
+    return tuple(spec[number][1] for number in sorted(spec))
+
+
+class LazyHandlers:
+    """The first call loads modules on the loop, some milliseconds.  Owned by the loop."""
+
+    def __init__(self, names: Iterable[str], make: Callable[[], object]) -> None:
+        """``names``: of the methods; ``make``: the part that has them."""
+        self._names = frozenset(names)
+        self._make = make
+        self._part: object | None = None
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        """A handler, for names of methods."""
+        if name not in self._names:
+            raise AttributeError(name)
+        return partial(self._call, name)
+
+    def _call(self, name: str, *args: Any) -> Any:
+        if self._part is None:
+            self._part = self._make()
+        return getattr(self._part, name)(*args)
+
+
+class SiblingHint:
+    """The other service, as the one at hand describes it."""
+
+    def __init__(self, definition: Callable[[], Any], title: str, port: Callable[[], int | None]) -> None:
+        """``definition`` is called at the first unknown method; ``port`` each time, None: it is not served."""
+        self._definition = definition
+        self._title = title
+        self._port = port
+        self._methods: frozenset[str] | None = None
+
+    def _has(self, method: str) -> bool:
+        if self._methods is None:
+            self._methods = frozenset(self._definition().thrift_services)
+        return method in self._methods
+
+    def where_is(self, method: str) -> str:
+        """Return the text after "unknown method": the port that serves it; empty if none does."""
+        if not self._has(method):
+            return ""
+        port = self._port()
+        if port is None:
+            return f"it belongs to the {self._title} service, which is not served here: start with --thrift2-port"
+        return f"it belongs to the {self._title} service, which is at port {port}"
+
+    def hint(self, method: str) -> str:
+        """Return the text after "was not sent", for a method that both services have; empty if that is no reason."""
+        port = self._port()
+        if port is None or not self._has(method):
+            return ""
+        return f"; a client of the {self._title} service belongs at port {port}"

@@ -9,7 +9,6 @@ from columnar.errors import IllegalArgument
 from columnar.model import schema
 from columnar.model.cell import checked_row
 from columnar.model.mutation import RowMutation
-from columnar.operations.loads import ingest_rows
 from columnar.operations.table_operations import TableOperations
 from columnar.regions.write.applied import Applied
 from columnar.regions.write.ingestion import IncomingRows, obstacles_of
@@ -83,7 +82,7 @@ class SnapshotMethods:
             raise IllegalArgument(f"sorted files go into {', '.join(sorted(allowed))}, not {', '.join(sorted(paths))}")
         timestamp = translate.checked_timestamp(files.highestTimestamp) or 0
         incoming = IncomingRows(first, last, timestamp, files.rows or 0, paths)
-        return ingest_rows(self._access, served, incoming)
+        return self._writes.ingest(served, incoming)
 
     def columnarLoadRows(self, ctx: Any, table: bytes, rows: Any) -> Any:
         served = self._access.meant(table or b"")

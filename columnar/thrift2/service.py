@@ -9,18 +9,17 @@ from typing import TYPE_CHECKING, Any, Final
 from columnar.model.region_info import RegionInfo
 from columnar.operations.slow_log import SlowLog
 from columnar.operations.table_operations import TableOperations
-from columnar.thrift.service import ThriftService
-from columnar.thrift.sibling_hint import SiblingHint
-from columnar.thrift2.alterations import AlterationMethods2
-from columnar.thrift2.errors import to_wire
-from columnar.thrift2.rows import RowMethods2
-from columnar.thrift2.scans import ScanMethods2
-from columnar.thrift2.tables import TableMethods2
+from columnar.thrift.service import SiblingHint, ThriftService
+from columnar.thrift2.rows import RowMethods2, ScanMethods2
+from columnar.thrift2.tables import AlterationMethods2, TableMethods2
 from columnar.wire.idl2 import SERVICE2
 
 if TYPE_CHECKING:  # a server of a cluster has no master within
     from columnar.master.alterations import Alterations
     from columnar.master.schema_changes import SchemaChanges
+from columnar.errors import CallerError, ColumnarError, ScannerNotFound
+from columnar.wire.idl2 import hbase2
+from columnar.wire.service import NO_ERROR
 
 DEFINITION: Final[Any] = SERVICE2
 
@@ -62,3 +61,20 @@ def make(
         other_door=thrift1,
         of_master=of_master,
     )
+
+
+# --- errors ------------------------------------------------------------------------------------------
+
+
+def to_wire(method: str, error: Exception) -> Any | None:
+    """The struct to answer with, or None for what is no error of ours."""
+    if not isinstance(error, ColumnarError):
+        return None
+    if isinstance(error, ScannerNotFound) and method == "closeScanner":
+        return NO_ERROR  # closing an unknown scanner is no error, as in HBase 2.6.1
+    declared = {field[2].__name__ for number, field in SERVICE2.signatures[method].result.items() if number}
+    if isinstance(error, ScannerNotFound) and "TIllegalArgument" in declared:
+        return hbase2.TIllegalArgument(message=f"Invalid scanner Id: {error.scanner_id} is closed or expired")
+    if "TIOError" in declared:
+        return hbase2.TIOError(message=error.wire_message, canRetry=not isinstance(error, CallerError))
+    return None

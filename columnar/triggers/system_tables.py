@@ -10,9 +10,8 @@ from columnar.errors import RegionNotLocal, RegionUnavailable
 from columnar.model.mutation import RowMutation
 from columnar.model.read import ReadSpec, ScanSpec, projection
 from columnar.model.schema import Family
-from columnar.operations.access import TableAccess
+from columnar.operations.access import TableAccess, retried
 from columnar.operations.reads import RowReads
-from columnar.operations.retries import retried
 from columnar.operations.scanners import Scanner
 from columnar.operations.writes import RowWrites
 from columnar.regions.read.found_rows import FoundRows

@@ -15,7 +15,7 @@ from columnar.errors import RegionNotLocal
 from columnar.model.mutation import Put as PutOfRow
 from columnar.model.mutation import RowMutation
 from columnar.model.schema import Family, make_table
-from columnar.operations import checked_rows
+from columnar.operations import writes
 from tests.support.region_house import House
 from tests.support.store_thread import StoreThread
 
@@ -73,7 +73,7 @@ def test_an_empty_cell_exists(connection: Connection, stored: bytes | None, met:
 def test_rows_that_a_call_has_no_time_for_are_asked_for_alone(
     connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(checked_rows, "STEP_S", -1.0)
+    monkeypatch.setattr(writes, "STEP_S", -1.0)
     rows = {b"%d" % number: (NEW, put(b"1")) for number in range(4)}
     connection.table("t").put(b"x", {b"f:n": b"its region is open"})
     calls = counted(connection, monkeypatch)
@@ -141,7 +141,7 @@ def test_rows_of_another_server_are_left_and_the_others_are_durable() -> None:
 
         access.writable = elsewhere  # type: ignore[method-assign]
         mutations = [RowMutation(row, (PutOfRow(b"a", b"q", b"v"),)) for row in (b"a", b"z", b"b")]
-        later = checked_rows.write_checked(access, house.served, mutations, lambda outcomes: outcomes)
+        later = writes.RowWrites(access).write_checked(house.served, mutations, lambda outcomes: outcomes)
         await later.future
         assert [one is not None for one in later.result] == [True, False, True]
         assert (len(house.row(b"a")), len(house.row(b"z"))) == (1, 0)

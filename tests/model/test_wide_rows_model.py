@@ -18,8 +18,7 @@ from columnar.operations import reads, scanners, wide_reads
 from columnar.regions.read import plain_rows, region_reads
 from columnar.storage.api import PAIR_COST
 from columnar.storage.rocks import RocksEngine
-from columnar.thrift2.rows import RowMethods2
-from columnar.thrift2.scans import ScanMethods2
+from columnar.thrift2.rows import RowMethods2, ScanMethods2
 from columnar.wire.codec_replies import cells_success, compact_cells_success, compact_rows_success, rows_success
 from columnar.wire.codec_results import compact_result_success, compact_results_success, result_success, results_success
 from columnar.wire.detect import Protocol

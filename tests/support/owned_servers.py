@@ -28,9 +28,9 @@ from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import Message, RegionChange
 from columnar.model.route import ChangeRoutes, ReplaceRoutes, Route
 from columnar.model.schema import Table
+from columnar.operations.access import retried
 from columnar.operations.distributed_calls import connect
 from columnar.operations.operation_peer_handlers import OperationPeerHandlers
-from columnar.operations.retries import retried
 from columnar.operations.row_deletes import delete_rows
 from columnar.operations.scanner_table import ScannerTable
 from columnar.operations.table_operations import TableOperations
@@ -39,12 +39,10 @@ from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable
 from columnar.storage.commit import Committer
 from columnar.storage.memory import MemoryEngine
-from columnar.thrift.checks import CheckMethods
 from columnar.thrift.reads import ReadMethods
 from columnar.thrift.scans import ScanMethods
 from columnar.thrift.writes import WriteMethods
-from columnar.thrift2.rows import RowMethods2
-from columnar.thrift2.scans import ScanMethods2
+from columnar.thrift2.rows import RowMethods2, ScanMethods2
 
 R = TypeVar("R")
 Fault = Callable[[Incarnation, Message[Any]], Exception | None]
@@ -59,7 +57,7 @@ class Services:
 
     def __init__(self, operations: TableOperations) -> None:
         writes = WriteMethods(operations)
-        self._parts1 = (ReadMethods(operations), writes, CheckMethods(operations), ScanMethods(operations))
+        self._parts1 = (ReadMethods(operations), writes, ScanMethods(operations))
         self._parts2 = (RowMethods2(operations), ScanMethods2(operations))
         self._operations = operations
 

@@ -35,15 +35,13 @@ from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable
 from columnar.storage.commit import Committer
 from columnar.storage.memory import MemoryEngine
-from columnar.thrift.checks import CheckMethods
 from columnar.thrift.extension import ExtensionMethods
 from columnar.thrift.reads import ReadMethods
 from columnar.thrift.scans import ScanMethods
 from columnar.thrift.service import ThriftService
 from columnar.thrift.writes import WriteMethods
-from columnar.thrift2 import errors as errors2
-from columnar.thrift2.rows import RowMethods2
-from columnar.thrift2.scans import ScanMethods2
+from columnar.thrift2.rows import RowMethods2, ScanMethods2
+from columnar.thrift2.service import to_wire
 from columnar.wire.detect import Speech
 from columnar.wire.idl import SERVICE, hbase
 from columnar.wire.idl2 import SERVICE2
@@ -72,7 +70,6 @@ class PeerHouse:
             slow_log,
             ReadMethods(operations),
             writes,
-            CheckMethods(operations),
             ScanMethods(operations),
             ExtensionMethods(operations, writes, cast(Any, None), cast(Any, None)),
         )
@@ -82,7 +79,7 @@ class PeerHouse:
             RowMethods2(operations),
             ScanMethods2(operations),
             definition=SERVICE2,
-            to_wire=errors2.to_wire,
+            to_wire=to_wire,
         )
         self.wire = WireServer(self.service, connection_ids=ids, tls=tls)
         self.wire2 = WireServer(self.service2, definition=SERVICE2, connection_ids=ids)

@@ -6,8 +6,7 @@ from functools import partial
 from typing import Any
 
 from columnar.errors import RegionUnavailable
-from columnar.operations.retries import retried
-from columnar.thrift.checks import CheckMethods
+from columnar.operations.access import retried
 from columnar.thrift.reads import ReadMethods
 from columnar.thrift.scans import ScanMethods
 from columnar.thrift.writes import WriteMethods
@@ -20,7 +19,7 @@ class RowCalls:
         operations = house.operations
         self.reads = ReadMethods(operations)
         self.writes = WriteMethods(operations)
-        self._parts = (self.reads, self.writes, CheckMethods(operations), ScanMethods(operations))
+        self._parts = (self.reads, self.writes, ScanMethods(operations))
         for info in house.served.regions:
             house.region(info.start)
 

@@ -27,8 +27,8 @@ from columnar.model.owner import Incarnation
 from columnar.model.region_info import RegionInfo
 from columnar.model.route import Route
 from columnar.storage.api import StoreBusy, StoreClosed
-from columnar.thrift import errors as thrift_errors
-from columnar.thrift2 import errors as thrift2_errors
+from columnar.thrift import service as thrift
+from columnar.thrift2 import service as thrift2
 
 REGION, S1, S2 = RegionInfo("t", 3, b"a"), Incarnation("s1", 1), Incarnation("s2", 2)
 ARGUMENTS: dict[str, tuple[Any, ...]] = {
@@ -71,9 +71,9 @@ def test_every_error_of_ours_comes_back(kind: type[ColumnarError]) -> None:
     assert vars(back) == vars(error), "with its fields"
     assert (str(back), back.wire_message) == (str(error), error.wire_message)
     for method in ("get", "mutateRow", "createTable", "scannerGet"):
-        assert thrift_errors.to_wire(method, back) == thrift_errors.to_wire(method, error)
+        assert thrift.to_wire(method, back) == thrift.to_wire(method, error)
     for method in ("get", "getScannerRows"):
-        assert thrift2_errors.to_wire(method, back) == thrift2_errors.to_wire(method, error)
+        assert thrift2.to_wire(method, back) == thrift2.to_wire(method, error)
 
 
 def test_an_error_of_another_module_comes_back_with_the_same_words_for_clients() -> None:
@@ -107,7 +107,7 @@ def test_a_fault_of_the_peer_is_no_error_of_ours() -> None:
     back = there(KeyError("x"))
     assert type(back) is PeerFault
     assert str(back) == "KeyError: 'x'"
-    assert thrift_errors.to_wire("get", back) is None
+    assert thrift.to_wire("get", back) is None
     assert type(refusals.from_plain("newer", {})) is PeerFault
 
 

@@ -26,8 +26,7 @@ from columnar.model.mutation import Delete, Increment, Put, RowMutation, RowPuts
 from columnar.model.owner import Incarnation
 from columnar.model.region_messages import Message
 from columnar.operations import distributed_reads, distributed_writes, writes
-from columnar.operations.loads import ingest_rows
-from columnar.operations.writes import OTHERS_WRITTEN, partly
+from columnar.operations.writes import OTHERS_WRITTEN, RowWrites, partly
 from columnar.regions.write.ingestion import IncomingRows
 from columnar.wire.idl import hbase
 from columnar.wire.idl2 import hbase2
@@ -452,12 +451,12 @@ def test_sorted_files_come_in_at_the_owner_of_their_rows(failure: Exception | No
         incoming = IncomingRows(b"h1", b"h2", 5, 2, {})
         gateway = cluster.servers[0].operations.access
         served = gateway.table(b"t")
-        assert await ingest_rows(gateway, served, incoming)
+        assert await RowWrites(gateway).ingest(served, incoming)
         await put(cluster, b"h1")
-        assert not await ingest_rows(gateway, served, incoming), "something stands among them"
+        assert not await RowWrites(gateway).ingest(served, incoming), "something stands among them"
         cluster.asks.clear()
         cluster.after = lambda server, _: failure if server.name == "b" else None
-        loading = asyncio.ensure_future(ingest_rows(gateway, served, incoming))
+        loading = asyncio.ensure_future(RowWrites(gateway).ingest(served, incoming))
         await a_while()
         if isinstance(failure, LinkBroke):
             with pytest.raises(OutcomeUnknown, match="2 rows from h1 to h2 of table t"):

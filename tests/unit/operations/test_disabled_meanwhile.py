@@ -13,9 +13,9 @@ from columnar.flows.applier import _Caller
 from columnar.model.mutation import Put, RowMutation
 from columnar.model.read import ReadSpec, projection
 from columnar.operations.access import TableAccess
-from columnar.operations.loads import ingest_rows
 from columnar.operations.reads import RowQuery
 from columnar.operations.row_deletes import delete_rows
+from columnar.operations.writes import RowWrites
 from columnar.regions.life.region_state import State
 from columnar.regions.log.change_record import ChangeRecord
 from columnar.regions.write.ingestion import IncomingRows
@@ -31,7 +31,7 @@ async def a_delete(house: House) -> Any:
 
 
 async def an_ingestion(house: House) -> Any:
-    return await ingest_rows(TableAccess(house.server), house.table, IncomingRows(b"30", b"31", 1, 0, {}))
+    return await RowWrites(TableAccess(house.server)).ingest(house.table, IncomingRows(b"30", b"31", 1, 0, {}))
 
 
 async def a_read(house: House) -> Any:

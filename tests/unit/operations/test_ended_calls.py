@@ -12,7 +12,7 @@ from columnar.errors import RegionNotLocal, RegionUnavailable
 from columnar.model.mutation import Put
 from columnar.model.schema import Family, make_table
 from columnar.operations import writes
-from columnar.operations.retries import retried
+from columnar.operations.access import retried
 from columnar.operations.writes import RowWrites
 from columnar.runtime.loop_budget import never_disconnected
 from columnar.wire.idl import hbase

@@ -16,8 +16,7 @@ from columnar.model.throttle_limits import limits_of
 from columnar.operations.throttle import Throttle
 from columnar.regions.read.found_rows import CELL_OVERHEAD_BYTES
 from columnar.regions.tables import ServedTable
-from columnar.thrift2.rows import RowMethods2
-from columnar.thrift2.scans import ScanMethods2
+from columnar.thrift2.rows import RowMethods2, ScanMethods2
 from columnar.wire.idl import hbase
 from columnar.wire.idl2 import hbase2
 from columnar.wire.service import CallContext, Later

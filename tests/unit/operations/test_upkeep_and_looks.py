@@ -18,8 +18,8 @@ from columnar.errors import (
     TableNotFound,
 )
 from columnar.model.schema import Family, make_table
+from columnar.operations.access import retried
 from columnar.operations.region_rows import rows_of
-from columnar.operations.retries import retried
 from columnar.regions.life import retry
 from columnar.regions.life.region_state import Event
 from columnar.regions.region import Region

@@ -9,7 +9,7 @@ import pytest
 
 from columnar.roles.ports import CLUSTER_METHODS
 from columnar.thrift.cluster_methods import ClusterMethods
-from columnar.thrift.lazy_handlers import LazyHandlers
+from columnar.thrift.service import LazyHandlers
 
 
 class Part:

@@ -18,7 +18,7 @@ from columnar.operations.scanners import Scanner
 from columnar.operations.slow_log import LINES_PER_SECOND, MUCH_READ
 from columnar.operations.slow_log import SlowLog as Log
 from columnar.regions.tables import ServedTable, Tables
-from columnar.thrift.slow_calls import SlowCalls
+from columnar.thrift.service import SlowCalls
 from columnar.wire.codec_replies import RowList
 from columnar.wire.service import CallContext
 
