@@ -3,17 +3,50 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from werkzeug.wrappers import Request, Response
 
 from wikka_port import cookies, origins
+from wikka_port.accounts.signing_in import Refused
+from wikka_port.accounts.user_names import Unsuitable
+from wikka_port.limits import REASON_CHARS_MAX
+from wikka_port.moving.refusals import NotMoved
+from wikka_port.names import InvalidName
 from wikka_port.security import is_visitor, new_visitor
 from wikka_port.site import Site
-from wikka_port.texts import N_
+from wikka_port.texts import N_, _
 
 STALE_FORM = N_("This form could not be checked: it was open for very long, or cookies are off. Please send it again.")
+
+
+def answer_form(
+    site: Site, request: Request, form: Callable[[int, str], Response], act: Callable[[], Response]
+) -> Response:
+    """Answer with ``form(status, problem)`` where nothing was posted, or the post was refused; else with ``act()``.
+
+    A post is refused if the form is not genuine, or by an exception of ``act`` that has a sentence for the person.
+    """
+    if request.method != "POST":
+        return form(200, "")
+    if not is_genuine(site, request):
+        return form(403, _(STALE_FORM))
+    try:
+        return act()
+    except (InvalidName, Unsuitable) as unsuitable:
+        return form(400, str(unsuitable))
+    except NotMoved as not_moved:
+        return form(409, str(not_moved))
+    except Refused as refused:
+        response = form(refused.status, str(refused))
+        if refused.wait_s and response.status_code == 429:
+            response.headers["Retry-After"] = str(refused.wait_s)
+        return response
+
+
+def reason_in(request: Request) -> str:
+    return request.form.get("reason", "")[:REASON_CHARS_MAX]
 
 
 def form_page(site: Site, request: Request, template: str, *, status: int = 200, **values: Any) -> Response:

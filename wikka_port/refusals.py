@@ -1,4 +1,4 @@
-"""The words for what cannot be done: the visitor may not do it, or the store cannot do it now."""
+"""Answers to what cannot be done: the visitor may not, there is no such page, or the store cannot do it now."""
 
 from __future__ import annotations
 
@@ -54,3 +54,15 @@ def forbidden(site: Site, refused: NotAllowed) -> Response:
     )
     response.headers["Cache-Control"] = "no-store"
     return response
+
+
+def missing_page(site: Site, name: str) -> Response:
+    """Offer to bring back a deleted page to visitors who are signed in and may: a call of the store."""
+    deleted = site.visitor.is_active and site.wiki.moves.may_undelete_any(name)
+    nearest = site.wiki.nearest(name, pages=site.rough_page_count.get())
+    return site.html("missing.html", status=404, page_name=name, deleted=deleted, nearest=nearest)
+
+
+def no_revision(site: Site, name: str) -> Response:
+    message = _("The page has no revision of that number or time.")
+    return site.html("error.html", status=404, title=_("No such revision"), message=message, back=page_url(name))

@@ -38,7 +38,7 @@ from tests.support.brute_search import SearchedPage
 from wikka_port import schema
 from wikka_port.bulk_save import BulkSaver
 from wikka_port.commands.synth import GROUP_PAGES
-from wikka_port.handlers.suggest import HEADINGS, MAX_SUGGESTIONS
+from wikka_port.handlers.lists import HEADINGS, MAX_SUGGESTIONS
 from wikka_port.import_plan import ImportedRevision, PagePart
 from wikka_port.markup.links import links
 from wikka_port.page_rows import Cells, autolink_of, head_of, page_of

@@ -14,7 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from wikka_port.commands.store_options import StoreOptions, errors, store_options
 from wikka_port.feeds import iso_time
-from wikka_port.handlers.massrevert import moment
+from wikka_port.handlers.moves import moment
 from wikka_port.limits import JOB_PAGES_MAX
 from wikka_port.markup.links import redirect_target
 from wikka_port.moving import jobs as job_rows

@@ -1,6 +1,6 @@
-"""Handlers: what ``/Name/handler`` and ``/-/handler`` answer.  Each is a module, named as in WikkaWiki.
+"""Handlers: what ``/Name/handler`` and ``/-/handler`` answer, by the words of WikkaWiki.
 
-Each has ``handle(site, request, name) -> Response``; those of the whole wiki are given "" as name.
+Each is a function ``handle_...(site, request, name) -> Response``; those of the whole wiki are given "" as name.
 """
 
 from __future__ import annotations
@@ -10,98 +10,91 @@ from typing import Final
 
 from werkzeug.wrappers import Request, Response
 
-from wikka_port.handlers import (
-    account,
-    acls,
-    actions,
-    administration,
-    backlinks,
-    claim,
-    clone,
-    confirm,
-    delete,
-    diff,
-    draft,
-    edit,
-    grabcode,
-    hide,
-    history,
-    html,
-    login,
-    logout,
-    massrevert,
-    moves,
-    orphanedpages,
-    pageindex,
-    preview,
-    raw,
-    recentchanges,
-    register,
-    rename,
-    reset,
-    revert,
-    revisions,
-    search,
-    sessions,
-    settings,
-    show,
-    showcode,
-    suggest,
-    suggestion,
-    undelete,
-    wantedpages,
+from wikka_port.handlers.deletion import handle_delete, handle_deleted, handle_hide, handle_undelete
+from wikka_port.handlers.draft import handle_draft
+from wikka_port.handlers.edit import handle_clone, handle_edit, handle_new_page, handle_preview
+from wikka_port.handlers.lists import (
+    handle_actions,
+    handle_administration,
+    handle_backlinks,
+    handle_orphaned_pages,
+    handle_page_index,
+    handle_recent_changes,
+    handle_recent_changes_feed,
+    handle_search,
+    handle_suggest,
+    handle_wanted_pages,
 )
+from wikka_port.handlers.moves import (
+    handle_mass_delete,
+    handle_mass_revert,
+    handle_moves,
+    handle_rename,
+)
+from wikka_port.handlers.revisions import (
+    handle_diff,
+    handle_history,
+    handle_revert,
+    handle_revisions,
+    handle_revisions_feed,
+)
+from wikka_port.handlers.rights import handle_acls, handle_claim
+from wikka_port.handlers.settings import handle_account, handle_sessions, handle_settings
+from wikka_port.handlers.show import handle_html, handle_print, handle_show
+from wikka_port.handlers.sign_in import handle_confirm, handle_login, handle_logout, handle_register, handle_reset
+from wikka_port.handlers.source import handle_grab_code, handle_raw, handle_show_code
+from wikka_port.handlers.suggestion import handle_suggestion
 from wikka_port.site import Site
 from wikka_port.urls import PAGE_HANDLERS, SITE_HANDLERS
 
 Handler = Callable[[Site, Request, str], Response]
 
 HANDLERS: Final[Mapping[str, Handler]] = {
-    "account": account.handle,
-    "acls": acls.handle,
-    "actions": actions.handle,
-    "administration": administration.handle,
-    "backlinks": backlinks.handle,
-    "claim": claim.handle,
-    "confirm": confirm.handle,
-    "clone": clone.handle,
-    "delete": delete.handle,
-    "deleted": massrevert.handle_deleted,
-    "diff": diff.handle,
-    "draft": draft.handle,
-    "edit": edit.handle,
-    "grabcode": grabcode.handle,
-    "hide": hide.handle,
-    "html": html.handle,
-    "newpage": clone.handle_new,
-    "history": history.handle,
-    "login": login.handle,
-    "logout": logout.handle,
-    "massdelete": massrevert.handle_delete,
-    "massrevert": massrevert.handle,
-    "moves": moves.handle,
-    "orphanedpages": orphanedpages.handle,
-    "pageindex": pageindex.handle,
-    "preview": preview.handle,
-    "print": html.handle_print,
-    "raw": raw.handle,
-    "recentchanges": recentchanges.handle,
-    "recentchanges.xml": recentchanges.handle_feed,
-    "register": register.handle,
-    "rename": rename.handle,
-    "reset": reset.handle,
-    "revert": revert.handle,
-    "revisions": revisions.handle,
-    "revisions.xml": revisions.handle_feed,
-    "search": search.handle,
-    "sessions": sessions.handle,
-    "settings": settings.handle,
-    "show": show.handle,
-    "suggest": suggest.handle,
-    "suggestion": suggestion.handle,
-    "showcode": showcode.handle,
-    "undelete": undelete.handle,
-    "wantedpages": wantedpages.handle,
+    "account": handle_account,
+    "acls": handle_acls,
+    "actions": handle_actions,
+    "administration": handle_administration,
+    "backlinks": handle_backlinks,
+    "claim": handle_claim,
+    "clone": handle_clone,
+    "confirm": handle_confirm,
+    "delete": handle_delete,
+    "deleted": handle_deleted,
+    "diff": handle_diff,
+    "draft": handle_draft,
+    "edit": handle_edit,
+    "grabcode": handle_grab_code,
+    "hide": handle_hide,
+    "history": handle_history,
+    "html": handle_html,
+    "login": handle_login,
+    "logout": handle_logout,
+    "massdelete": handle_mass_delete,
+    "massrevert": handle_mass_revert,
+    "moves": handle_moves,
+    "newpage": handle_new_page,
+    "orphanedpages": handle_orphaned_pages,
+    "pageindex": handle_page_index,
+    "preview": handle_preview,
+    "print": handle_print,
+    "raw": handle_raw,
+    "recentchanges": handle_recent_changes,
+    "recentchanges.xml": handle_recent_changes_feed,
+    "register": handle_register,
+    "rename": handle_rename,
+    "reset": handle_reset,
+    "revert": handle_revert,
+    "revisions": handle_revisions,
+    "revisions.xml": handle_revisions_feed,
+    "search": handle_search,
+    "sessions": handle_sessions,
+    "settings": handle_settings,
+    "show": handle_show,
+    "showcode": handle_show_code,
+    "suggest": handle_suggest,
+    "suggestion": handle_suggestion,
+    "undelete": handle_undelete,
+    "wantedpages": handle_wanted_pages,
 }
 POSTABLE: Final = frozenset(
     {

@@ -55,7 +55,7 @@ class _NotKept:
     fresh: bool = False  # a new token is of use
 
 
-def handle(site: Site, request: Request, name: str) -> Response:
+def handle_draft(site: Site, request: Request, name: str) -> Response:
     if request.method != "POST":
         return _compare(site, request, name)
     try:

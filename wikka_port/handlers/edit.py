@@ -16,6 +16,7 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
+from werkzeug.exceptions import MethodNotAllowed, RequestEntityTooLarge
 from werkzeug.wrappers import Request, Response
 
 from wikka_port.accounts.entering import enter
@@ -25,8 +26,9 @@ from wikka_port.editing.formats import turned
 from wikka_port.editing.opening import opened
 from wikka_port.editing.splicing import of_section
 from wikka_port.editing.templates import is_template, templates
-from wikka_port.forms import is_genuine
+from wikka_port.forms import form_json, is_genuine
 from wikka_port.handlers.conflict import choose, conflict_page
+from wikka_port.handlers.draft import TOO_LARGE
 from wikka_port.handlers.editor_page import KEPT, NOT_SIGNED, STALE, edit_form, later, other_person, unavailable_text
 from wikka_port.handlers.saving import NotSaved, Unmerged, forget_draft, note_network_of, save, settle
 from wikka_port.markup.bounds import is_expensive
@@ -35,17 +37,17 @@ from wikka_port.names import normalise
 from wikka_port.page_languages import ENGLISH, known
 from wikka_port.page_rows import reverted_language
 from wikka_port.pages import Page, PageTooBig, StoreUnavailable
-from wikka_port.refusals import sentence
+from wikka_port.refusals import missing_page, sentence
 from wikka_port.rendering import preview_html
 from wikka_port.rights.judging import NotAllowed
 from wikka_port.rights.rules import Privilege
 from wikka_port.site import Site, number, redirect
 from wikka_port.slow_lane import run_in_slow_lane
 from wikka_port.texts import _, _w
-from wikka_port.urls import page_path
+from wikka_port.urls import page_path, page_url
 
 
-def handle(site: Site, request: Request, name: str) -> Response:
+def handle_edit(site: Site, request: Request, name: str) -> Response:
     if request.method == "POST":
         return _posted(site, request, name)
     page = site.wiki.page(name)
@@ -73,7 +75,7 @@ def _posted(site: Site, request: Request, name: str) -> Response:
             return chosen
         draft = chosen
     elif "preview" in request.form and is_genuine(site, request):
-        return _preview(site, request, name, draft)
+        return _previewed(site, request, name, draft)
     if site.config.edit_notes == 2:
         draft = replace(draft, note="")
     return submit(site, request, name, draft)
@@ -188,7 +190,7 @@ def _to_page(name: str, draft: FormDraft, merged: str) -> Response:
     return redirect(f"{path}#{quote(draft.section)}" if draft.section else path)
 
 
-def _preview(site: Site, request: Request, name: str, draft: FormDraft) -> Response:
+def _previewed(site: Site, request: Request, name: str, draft: FormDraft) -> Response:
     try:
         page = site.wiki.page(name)
         site.wiki.require(name, Privilege.WRITE)
@@ -205,3 +207,64 @@ def _preview(site: Site, request: Request, name: str, draft: FormDraft) -> Respo
     changed = other_person(site, draft)
     values: dict[str, Any] = {"problem": changed, "sign_in": draft.signed_as} if changed else {}
     return edit_form(site, request, name, draft, preview=preview, **values)
+
+
+def handle_preview(site: Site, request: Request, name: str) -> Response:
+    """Answer with a text as its page would show it: a fragment for the editor's script (``docs/wiki-editor.md``)."""
+    if request.method != "POST":
+        raise MethodNotAllowed(["POST"])
+    try:
+        form = request.form
+    except RequestEntityTooLarge:
+        return form_json(site, request, {"error": _(TOO_LARGE)}, status=413, fresh=False)
+    if not is_genuine(site, request):
+        return form_json(site, request, {"error": _(STALE)}, status=403, fresh=True)
+    wait_s = math.ceil(site.pace.previews.wait_s(request.remote_addr or ""))
+    if wait_s:
+        problem = _("Previews came very often. The next one is there in {wait_s} s.", wait_s=wait_s)
+        values = {"error": problem, "retry": wait_s}
+        return later(form_json(site, request, values, status=429, fresh=False), wait_s)
+    draft = draft_of(form)
+    refused = complaint(draft, site.config)
+    if refused is not None and refused[0] == 413:
+        return form_json(site, request, {"error": refused[1]}, status=413, fresh=False)
+    if is_expensive(draft.body, markup=draft.written or draft.markup):
+        run_in_slow_lane(request.environ)
+    return _preview_answer(site, request, normalise(form.get("name", "")), draft)
+
+
+def _preview_answer(site: Site, request: Request, name: str, draft: FormDraft) -> Response:
+    """Within the rights of who may edit the page, or suggest a change; without the store as well as it goes."""
+    try:
+        page = site.wiki.page(name)
+        if not site.wiki.can(name).suggest:
+            site.wiki.require(name, Privilege.WRITE)
+    except NotAllowed as not_allowed:
+        return form_json(site, request, {"error": sentence(site, not_allowed)}, status=403, fresh=False)
+    except StoreUnavailable:
+        page = None
+    markup = draft.written or draft.markup or (page.markup if page else site.config.markup)
+    autolink = page.autolink if page else True
+    html = preview_html(site, name, draft.body, autolink=autolink, markup=markup, whole=not draft.section)
+    response = Response(html, mimetype="text/html")
+    response.headers["Cache-Control"] = "no-store"
+    response.headers["X-Robots-Tag"] = "noindex"
+    return response
+
+
+def handle_clone(site: Site, request: Request, name: str) -> Response:
+    """Lead to the editor of ``?name=New page`` with the text of this page; without it, a form asks."""
+    wanted = request.args.get("name", "").strip()
+    if not wanted:
+        page = site.wiki.page(name)
+        return missing_page(site, name) if page is None else site.html("clone.html", page_name=name, page=page)
+    return redirect(page_path(normalise(wanted), "edit", like=name), status=302)
+
+
+def handle_new_page(site: Site, request: Request, name: str) -> Response:
+    """``?name=``: the page if there is one, else the editor of a new one, with the text of the page ``?template=``."""
+    new = normalise(request.args.get("name", ""))
+    template = request.args.get("template", "").strip()
+    like = normalise(template) if template else ""
+    path = page_url(new) if site.wiki.existing([new]) else page_path(new, "edit", like=like)
+    return redirect(path, status=302)

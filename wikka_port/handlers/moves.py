@@ -1,28 +1,127 @@
-"""Work on many pages, shown to who requested it and to administrators: ``?job=ID``; stopped, continued, undone.
-
-The page reloads itself every few seconds while the job runs; no script is needed.
-"""
+"""Renaming a page, and work on many pages: shown to who requested it, stopped, continued, undone."""
 
 from __future__ import annotations
 
+import logging
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from typing import Any, Final
+
 from werkzeug.wrappers import Request, Response
 
-from wikka_port.forms import STALE_FORM, form_page, is_genuine
+from wikka_port.accounts.signing_in import Refused
+from wikka_port.editing.new_names import refusal
+from wikka_port.forms import STALE_FORM, answer_form, form_page, is_genuine, reason_in
+from wikka_port.limits import JOB_PAGES_MAX, LISTED_QUICK
 from wikka_port.moving.jobs import LINKS, MASS_DELETE, REVERT, SUBPAGES, UNDO, Jobs, Progress, new_job
-from wikka_port.moving.refusals import NotMoved
+from wikka_port.moving.journal import Move
+from wikka_port.moving.mass import edited_by, linking, planned
 from wikka_port.moving.runner import start
-from wikka_port.names import page_key
-from wikka_port.pages import clock_ms
+from wikka_port.names import MAX_NAME_BYTES, normalise, page_key
+from wikka_port.pages import StoreUnavailable, clock_ms
+from wikka_port.refusals import missing_page
 from wikka_port.rights.judging import NotAllowed
+from wikka_port.rights.rules import Privilege
 from wikka_port.site import Site, redirect
-from wikka_port.texts import _
-from wikka_port.urls import site_path
+from wikka_port.texts import N_, _, _w
+from wikka_port.urls import page_path, page_url, site_path
 
-REFRESH_S = 2
-_MAX_LISTED = 500  # names
+log = logging.getLogger(__name__)
+
+NOT_ALONG: Final = N_(
+    "The page is {name} now. The store went away before its subpages were renamed, or links of other pages were led to "
+    "the new name: rename it once more when the store is there, or change them by hand."
+)
 
 
-def handle(site: Site, request: Request, _name: str) -> Response:
+REFRESH_S: Final = 2
+PREVIEWED: Final = 200  # pages shown before a mass revert is done
+_MAX_LISTED: Final = 500  # names
+
+
+def handle_rename(site: Site, request: Request, name: str) -> Response:
+    """The form says what goes along; links of others are rewritten after the move, as edits of the visitor."""
+    page = site.wiki.page(name)
+    if page is None:
+        return missing_page(site, name)
+    site.wiki.require(name, Privilege.RENAME)
+
+    def form(status: int, problem: str) -> Response:
+        return _rename_form(site, request, name, status=status, problem=problem)
+
+    def rename() -> Response:
+        new = normalise(request.form.get("new", ""))
+        odd = refusal(site, new, leaving=page.name)
+        if odd:
+            raise Refused(odd, 400)
+        try:
+            move = site.wiki.moves.rename(name, new, redirect="redirect" in request.form, reason=reason_in(request))
+        except NotAllowed as refused:
+            is_of_page = refused.name == page.name
+            this, that = _("You may not give this page that name."), _("You may not make a page of that name.")
+            raise Refused(this if is_of_page else that) from None
+        return _renamed(site, request, move, new)
+
+    return answer_form(site, request, form, rename)
+
+
+def _renamed(site: Site, request: Request, move: Move, new: str) -> Response:
+    """Begin what goes along.  The page is moved already."""
+    try:
+        last = _begin_jobs(site, request, move)
+    except StoreUnavailable as away:
+        if not {"subpages", "links"} & request.form.keys():
+            return redirect(page_path(new))
+        log.warning("the links to %s were not rewritten: %s", move.source, away)
+        title, message = _("Renamed, and not all that goes along"), _(NOT_ALONG, name=move.target)
+        return site.html("error.html", status=503, title=title, message=message, back=page_url(new))
+    return redirect(site_path("moves", job=last) if last else page_path(new))
+
+
+def _begin_jobs(site: Site, request: Request, move: Move) -> str:
+    """Begin the work that was chosen; the page is moved already.  Id of the job to show, "": none.
+
+    Raises StoreUnavailable.
+    """
+    wiki, visitor, old = site.wiki.moves.wiki, site.visitor, move.source
+    given: dict[str, Any] = {"source": old, "target": move.target, "redirect": move.redirect, "history": move.history}
+    jobs, last = Jobs(wiki.rows, clock_ms), b""
+    wiki.settle("", site.config.settle_s)
+    chosen = []
+    if "subpages" in request.form:
+        below = [one for one in wiki.names(prefix=f"{old}/", limit=JOB_PAGES_MAX) if one.startswith(f"{old}/")]
+        chosen.append((SUBPAGES, below))
+    if "links" in request.form:
+        chosen.append((LINKS, [one for one in islice(linking(wiki, old), JOB_PAGES_MAX) if one != old]))
+    for kind, found in chosen:
+        names = sorted(site.wiki.listed(found))
+        if names:
+            job = new_job(kind, visitor.signature, "account", **given, along=last)
+            jobs.begin(job, names)
+            start(wiki, job)
+            last = job.id
+    return last.decode()
+
+
+def _rename_form(site: Site, request: Request, name: str, *, status: int, problem: str) -> Response:
+    given = request.form if request.method == "POST" else None
+    values = {
+        "new": given.get("new", "")[:MAX_NAME_BYTES] if given else name,
+        "reason": reason_in(request),
+        "leaves": given is None or "redirect" in given,
+        "links": given is None or "links" in given,
+        "subpages": given is not None and "subpages" in given,
+        "below": site.wiki.names(prefix=f"{name}/", limit=5),
+        "linking": site.wiki.backlinks(name, limit=6),
+    }
+    return form_page(site, request, "rename.html", status=status, page_name=name, problem=problem, **values)
+
+
+def handle_moves(site: Site, request: Request, _name: str) -> Response:
+    """``?job=ID``: work on many pages, for who requested it and for administrators.
+
+    The page reloads itself every few seconds while the job runs; no script is needed.
+    """
     moves = site.wiki.moves
     jobs = Jobs(moves.rows, clock_ms)
     wanted = request.args.get("job", "")
@@ -34,16 +133,17 @@ def handle(site: Site, request: Request, _name: str) -> Response:
         moves.require_site()
         message = _("There is no such work.")
         return site.html("error.html", status=404, title=_("Not found"), message=message, back="")
-    if request.method != "POST":
-        return _progress_page(site, request, progress)
-    if not is_genuine(site, request):
-        return _progress_page(site, request, progress, status=403, problem=_(STALE_FORM))
-    try:
-        return redirect(site_path("moves", job=_changed(site, request, jobs, progress)))
-    except NotMoved as refused:
-        return _progress_page(site, request, progress, status=409, problem=str(refused))
-    except NotAllowed:
-        return _progress_page(site, request, progress, status=403, problem=_("You may not rename it back."))
+
+    def form(status: int, problem: str) -> Response:
+        return _progress_page(site, request, progress, status=status, problem=problem)
+
+    def change() -> Response:
+        try:
+            return redirect(site_path("moves", job=_changed(site, request, jobs, progress)))
+        except NotAllowed:
+            raise Refused(_("You may not rename it back.")) from None
+
+    return answer_form(site, request, form, change)
 
 
 def _may_see(site: Site, progress: Progress) -> bool:
@@ -80,9 +180,7 @@ def _undone(site: Site, jobs: Jobs, progress: Progress) -> str:
     return undo.id.decode()
 
 
-def _progress_page(
-    site: Site, request: Request, progress: Progress, *, status: int = 200, problem: str = ""
-) -> Response:
+def _progress_page(site: Site, request: Request, progress: Progress, *, status: int, problem: str) -> Response:
     readable = site.wiki.readable([one.name for one in (*progress.done, *progress.left)][: 2 * _MAX_LISTED])
     values = {
         "progress": progress,
@@ -96,3 +194,60 @@ def _progress_page(
     if progress.is_open:
         response.headers["Refresh"] = str(REFRESH_S)
     return response
+
+
+def handle_mass_revert(site: Site, request: Request, _name: str) -> Response:
+    """Take back what somebody edited since a moment: GET shows it (``?author=&since=``), POST does it."""
+    moves = site.wiki.moves
+    moves.require_site()
+    given = request.form if request.method == "POST" else request.args
+    author, since = given.get("author", "").strip()[:255], given.get("since", "").strip()[:30]
+    since_ms = moment(since) if since else clock_ms() - 24 * 3600 * 1000
+    problem = _("Write the moment as 2026-11-24 or 2026-11-24T15:00 (UTC).") if since_ms is None else ""
+    status = 400 if problem else 200
+    shown = since or datetime.fromtimestamp((since_ms or 0) / 1000, UTC).strftime("%Y-%m-%dT%H:%M")
+    names = [] if problem or not author else list(islice(edited_by(moves.wiki, author, since_ms or 0), PREVIEWED))
+    if request.method == "POST" and not problem and author:
+        if is_genuine(site, request):
+            reason = reason_in(request) or _w("All of {author} since {moment}", author=author, moment=shown)
+            job = new_job(REVERT, site.visitor.signature, "account", reason, author=author, since_ms=since_ms or 0)
+            Jobs(moves.rows, clock_ms).begin(job, edited_by(moves.wiki, author, since_ms or 0))
+            start(moves.wiki, job)
+            return redirect(site_path("moves", job=job.id.decode()))
+        problem, status = _(STALE_FORM), 403
+    plans = [planned(moves.wiki, author, since_ms or 0, name) for name in names]
+    values = {"author": author, "since": shown, "plans": plans, "more": len(names) == PREVIEWED, "problem": problem}
+    values |= {"reason": reason_in(request), "is_moment": since_ms is not None}
+    return form_page(site, request, "massrevert.html", status=status, **values)
+
+
+def moment(text: str) -> int | None:
+    """Milliseconds; None for what is no moment."""
+    if text == "yesterday":
+        return clock_ms() - int(timedelta(days=1).total_seconds() * 1000)
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return int((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+def handle_mass_delete(site: Site, request: Request, _name: str) -> Response:
+    """Delete pages whose names begin alike: ``?prefix=`` shows them, POST does it."""
+    moves = site.wiki.moves
+    moves.require_site()
+    given = request.form if request.method == "POST" else request.args
+    prefix = given.get("prefix", "").strip()[:MAX_NAME_BYTES]
+    names = site.wiki.names(prefix=prefix, limit=LISTED_QUICK) if prefix else []
+    problem, status = "", 200
+    if request.method == "POST" and not is_genuine(site, request):
+        problem, status = _(STALE_FORM), 403
+    elif request.method == "POST" and names:
+        if request.form.get("count") == str(len(names)):
+            job = new_job(MASS_DELETE, site.visitor.signature, "account", reason_in(request), source=prefix)
+            Jobs(moves.rows, clock_ms).begin(job, names)
+            start(moves.wiki, job)
+            return redirect(site_path("moves", job=job.id.decode()))
+        problem, status = _("The pages were others a moment ago. Please look at them again."), 409
+    values = {"prefix": prefix, "names": names, "problem": problem, "most": LISTED_QUICK, "reason": reason_in(request)}
+    return form_page(site, request, "massdelete.html", status=status, **values)

@@ -1,39 +1,48 @@
-"""A person's settings: the appearance of the wiki, their mail address, their password."""
+"""Settings of a person who is signed in: looks, mail address, password, sessions; and the end of the account."""
 
 from __future__ import annotations
 
 from dataclasses import fields
+from typing import Final
 
 from werkzeug.wrappers import Request, Response
 
+from wikka_port import cookies
 from wikka_port.accounts.entering import client_of
+from wikka_port.accounts.leaving import leave, neutral_name
 from wikka_port.accounts.records import Account
 from wikka_port.accounts.settings import ROWS_MAX, ROWS_MIN, zones
 from wikka_port.accounts.settings_form import checked_settings
 from wikka_port.accounts.signing_in import WRONG_PASSWORD, Refused
-from wikka_port.accounts.user_names import ADDRESS_CHARS_MAX, PASSWORD_CHARS_MIN, Unsuitable, checked_password
-from wikka_port.forms import STALE_FORM, form_page, is_genuine
-from wikka_port.handlers.login import form as login_form
+from wikka_port.accounts.tables import SESSION, user_row
+from wikka_port.accounts.user_names import ADDRESS_CHARS_MAX, PASSWORD_CHARS_MIN, checked_password
+from wikka_port.forms import answer_form, form_page
+from wikka_port.handlers.sign_in import login_form
 from wikka_port.schema import folded
 from wikka_port.site import Site, redirect
 from wikka_port.texts import N_, _
 from wikka_port.urls import site_path
 from wikka_port.visitors import unregistered
 
-SENT = N_("A link was sent to the new address; it counts once you have followed it.")
-CHANGED = N_("The new password is set, and all sessions were ended. Sign in with it.")
-SAVED = N_("The settings are saved.")
+SENT: Final = N_("A link was sent to the new address; it counts once you have followed it.")
+CHANGED: Final = N_("The new password is set, and all sessions were ended. Sign in with it.")
+SAVED: Final = N_("The settings are saved.")
+LAST: Final = N_(
+    "You are the only administrator. Make somebody else one first; a wiki without one cannot be looked after."
+)
+_HASH_CHARS: Final = 64  # of a session
 
 
-def handle(site: Site, request: Request, name: str) -> Response:
+def handle_settings(site: Site, request: Request, name: str) -> Response:
     account = site.accounts.directory.account(site.visitor.name or "")
     if site.visitor.name is None or account is None:
         return redirect(site_path("login", next=site_path("settings")))
-    if request.method != "POST":
-        return _form(site, request, account, done=_(SAVED) if request.args.get("saved") else "")
-    try:
-        if not is_genuine(site, request):
-            raise Refused(_(STALE_FORM))
+
+    def form(status: int, problem: str) -> Response:
+        done = _(SAVED) if request.method != "POST" and request.args.get("saved") else ""
+        return _form(site, request, account, status=status, problem=problem, done=done)
+
+    def change() -> Response:
         what = request.form.get("do", "")
         if what == "password":
             return _password(site, request, account)
@@ -42,13 +51,11 @@ def handle(site: Site, request: Request, name: str) -> Response:
         given = {"dblclick": "", **request.form}
         site.accounts.directory.set_settings(account, checked_settings(given, account.settings))
         return redirect(site_path("settings", saved=1))
-    except Unsuitable as unsuitable:
-        return _form(site, request, account, status=400, problem=str(unsuitable))
-    except Refused as refused:
-        return _form(site, request, account, status=refused.status, problem=str(refused))
+
+    return answer_form(site, request, form, change)
 
 
-def confirm_password(site: Site, request: Request, account: Account) -> None:
+def _confirm_password(site: Site, request: Request, account: Account) -> None:
     """The person at the browser knows the password; one who has none came by the proxy.  Raises Refused."""
     site.accounts.signing_in.check_rate(client_of(request))
     if account.password and not site.accounts.signing_in.is_password(account, request.form.get("current", "")):
@@ -58,13 +65,13 @@ def confirm_password(site: Site, request: Request, account: Account) -> None:
 def _password(site: Site, request: Request, account: Account) -> Response:
     registration = site.accounts.registration
     password = checked_password(request.form.get("password", ""), name=account.name, address=account.email)
-    confirm_password(site, request, account)
+    _confirm_password(site, request, account)
     registration.set_password(account, registration.passwords.hashed(password), client_of(request))
     return login_form(site.for_new_session(unregistered(site.visitor.network_hash)), request, done=_(CHANGED))
 
 
 def _mail(site: Site, request: Request, account: Account) -> Response:
-    confirm_password(site, request, account)
+    _confirm_password(site, request, account)
     email = request.form.get("email", "")
     if email.strip() and site.accounts.by_recipient.wait_s(folded(account.name)) > 0:
         raise Refused(_("These were many mails in a short time. Please try again later."), 429)
@@ -96,3 +103,67 @@ def _form(
         problem=problem,
         done=done,
     )
+
+
+def handle_sessions(site: Site, request: Request, name: str) -> Response:
+    """List the sessions of a person; each can be ended by itself, or all but this one."""
+    if site.visitor.name is None:
+        return redirect(site_path("login", next=site_path("sessions")))
+    row = user_row(site.visitor.name)
+
+    def form(status: int, problem: str) -> Response:
+        found = site.accounts.sessions.of(row)
+        shown = [(one.column.decode()[len(SESSION) :], one.session) for one in found]
+        values = {"sessions": shown, "here": site.visitor.session[len(SESSION) :], "problem": problem}
+        return form_page(site, request, "sessions.html", status=status, **values)
+
+    def end() -> Response:
+        _end(site, row, request.form.get("end", ""))
+        return redirect(site_path("sessions"))
+
+    return answer_form(site, request, form, end)
+
+
+def _end(site: Site, row: bytes, which: str) -> None:
+    """``which``: the hash of a session, or "others"."""
+    if which == "others":
+        for one in site.accounts.sessions.of(row):
+            if one.column.decode() != site.visitor.session:
+                site.accounts.sessions.end(row, one.column)
+    elif which.isascii() and which.isalnum() and len(which) <= _HASH_CHARS:
+        site.accounts.sessions.end(row, SESSION + which.encode())
+    site.accounts.audit.note("sessions ended", user=site.visitor.name or "", note=which[:8])
+
+
+def handle_account(site: Site, request: Request, name: str) -> Response:
+    """Delete the account: what it was is erased, and its edits stay under a neutral name."""
+    account = site.accounts.directory.account(site.visitor.name or "")
+    if site.visitor.name is None or account is None:
+        return redirect(site_path("login", next=site_path("account")))
+
+    def form(status: int, problem: str) -> Response:
+        values = {"account": account, "neutral": neutral_name(account), "problem": problem}
+        return form_page(site, request, "account.html", status=status, **values)
+
+    def leave_wiki() -> Response:
+        _confirm_password(site, request, account)
+        return _leave(site, request, account)
+
+    return answer_form(site, request, form, leave_wiki)
+
+
+def _leave(site: Site, request: Request, account: Account) -> Response:
+    if account.admin and not any(_is_administrator(one) for one in site.accounts.directory.all() if one != account):
+        raise Refused(_(LAST), 409)
+    leave(site.wiki.edits, site.accounts.directory, account)
+    site.accounts.audit.note("delete", user=neutral_name(account), network=client_of(request).network)
+    gone = site.for_new_session(unregistered(site.visitor.network_hash))
+    message = _("The account is deleted. Its edits stay, signed “{name}”.", name=neutral_name(account))
+    response = gone.html("error.html", title=_("Good-bye"), message=message, back="")
+    cookies.drop_cookie(response, request, cookies.SESSION)
+    cookies.drop_cookie(response, request, cookies.BROWSER)
+    return response
+
+
+def _is_administrator(account: Account) -> bool:
+    return account.admin and account.status == "active"

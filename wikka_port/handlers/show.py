@@ -1,8 +1,4 @@
-"""A page as its readers see it: the newest revision, or with ``?revision=N`` or ``?time=T`` an older one.
-
-A redirect is followed once and says where it came from; ``?redirect=no`` shows the page itself.
-``?raw=1`` is the text as it was typed.
-"""
+"""A page as its readers see it, with the frame of the wiki and without."""
 
 from __future__ import annotations
 
@@ -13,27 +9,32 @@ from urllib.parse import unquote
 
 from werkzeug.wrappers import Request, Response
 
-from wikka_port.handlers import raw
+from wikka_port.handlers.source import handle_raw
 from wikka_port.markup.document import Document
 from wikka_port.page_rows import page_as_of
 from wikka_port.pages import Page, Revision
+from wikka_port.refusals import missing_page, no_revision
 from wikka_port.rendering import page_document, page_html
 from wikka_port.site import Site, conditional, number, redirect
-from wikka_port.texts import _
 from wikka_port.urls import page_url, with_query
 
 OF_ACTIONS: Final = frozenset({"year", "month", "letter", "phrase"})  # parameters that actions in a page read
 
 
-def handle(site: Site, request: Request, name: str) -> Response:
+def handle_show(site: Site, request: Request, name: str) -> Response:
+    """Show the newest revision, or with ``?revision=N`` or ``?time=T`` an older one.
+
+    A redirect is followed once and says where it came from; ``?redirect=no`` shows the page itself.
+    ``?raw=1`` is the text as it was typed.
+    """
     path = page_url(name)
     if request.path not in (unquote(path), "/"):
         return redirect(with_query(path, request.args.to_dict()), status=302)
     if request.args.get("raw") == "1":
-        return raw.handle(site, request, name)
+        return handle_raw(site, request, name)
     page = site.wiki.page(name)
     if page is None:
-        return missing(site, name)
+        return missing_page(site, name)
     if request.args and ("time" in request.args or "revision" in request.args):
         return _old(site, request, page)
     origin = ""
@@ -48,18 +49,6 @@ def handle(site: Site, request: Request, name: str) -> Response:
     indexed = not (request.args and request.args.keys() & OF_ACTIONS)
     response = site.html("show.html", indexed=indexed, **values, origin=origin, old=None)
     return conditional(request, response)
-
-
-def missing(site: Site, name: str) -> Response:
-    """Offer to bring back a deleted page to visitors who are signed in and may: a call of the store."""
-    deleted = site.visitor.is_active and site.wiki.moves.may_undelete_any(name)
-    nearest = site.wiki.nearest(name, pages=site.rough_page_count.get())
-    return site.html("missing.html", status=404, page_name=name, deleted=deleted, nearest=nearest)
-
-
-def no_revision(site: Site, name: str) -> Response:
-    message = _("The page has no revision of that number or time.")
-    return site.html("error.html", status=404, title=_("No such revision"), message=message, back=page_url(name))
 
 
 def _merge_of(request: Request, page: Page) -> tuple[int, int] | None:
@@ -117,3 +106,34 @@ def _moment_ms(text: str) -> int | None:
     # a time of whole seconds means that second to its end
     end = 999 if moment.microsecond == 0 else 0
     return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000) + end
+
+
+def handle_html(site: Site, request: Request, name: str) -> Response:
+    """Answer with the body of the page alone."""
+    found = _rendered(site, request, name, contents=True)
+    if found is None:
+        return missing_page(site, name)
+    response = Response(found["content"], mimetype="text/html")
+    response.headers["X-Robots-Tag"] = "noindex"
+    response.headers["Cache-Control"] = "no-cache"
+    return conditional(request, response)
+
+
+def handle_print(site: Site, request: Request, name: str) -> Response:
+    """Answer with a whole document for paper."""
+    found = _rendered(site, request, name, contents=False)  # it cannot be unfolded on paper
+    return missing_page(site, name) if found is None else conditional(request, site.html("print.html", **found))
+
+
+def _rendered(site: Site, request: Request, name: str, *, contents: bool) -> dict[str, Any] | None:
+    page = site.wiki.page(name)
+    if page is None:
+        return None
+    document = page_document(site, request, page)
+    heading = document.headings[0] if document.headings else None
+    return {
+        "page": page,
+        "title": document.title or page.name,
+        "has_heading": heading is not None and heading.level == 1,
+        "content": page_html(site, page.name, document, contents=contents),
+    }

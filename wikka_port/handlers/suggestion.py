@@ -26,12 +26,12 @@ from wikka_port.editing.suggestions import Suggestion, TooMany
 from wikka_port.forms import form_page, is_genuine
 from wikka_port.handlers.edit import submit
 from wikka_port.handlers.editor_page import STALE, later, other_person, unavailable_text
-from wikka_port.handlers.show import missing
 from wikka_port.limits import SUGGESTED_BY_ONE
 from wikka_port.markup.bounds import is_expensive
 from wikka_port.markup.formats import FORMATS
 from wikka_port.page_rows import is_revision
 from wikka_port.pages import Page, StoreUnavailable
+from wikka_port.refusals import missing_page
 from wikka_port.rendering import preview_html
 from wikka_port.rights.judging import NotAllowed
 from wikka_port.rights.rules import Privilege
@@ -47,7 +47,7 @@ OTHER_PAGE = N_(
 )
 
 
-def handle(site: Site, request: Request, name: str) -> Response:
+def handle_suggestion(site: Site, request: Request, name: str) -> Response:
     try:
         return _answer(site, request, name)
     except StoreUnavailable as away:
@@ -61,7 +61,7 @@ def handle(site: Site, request: Request, name: str) -> Response:
 def _answer(site: Site, request: Request, name: str) -> Response:
     page = site.wiki.page(name)
     if page is None:
-        return missing(site, name)
+        return missing_page(site, name)
     writer = site.wiki.can(name).write
     if request.method == "POST":
         if "send" in request.form:

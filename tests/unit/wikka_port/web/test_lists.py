@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.support.wiki_client import WikiClient
-from wikka_port.handlers.suggest import HEADINGS, MAX_SUGGESTIONS
+from wikka_port.handlers.lists import HEADINGS, MAX_SUGGESTIONS
 
 
 @pytest.fixture

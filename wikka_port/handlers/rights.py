@@ -17,9 +17,10 @@ from typing import Any, Final
 from werkzeug.wrappers import Request, Response
 
 from wikka_port.accounts.entering import client_of
-from wikka_port.forms import STALE_FORM, form_page, is_genuine
-from wikka_port.handlers.show import missing
+from wikka_port.accounts.signing_in import Refused
+from wikka_port.forms import STALE_FORM, answer_form, form_page, is_genuine
 from wikka_port.pages import Page, StoreUnavailable
+from wikka_port.refusals import missing_page
 from wikka_port.rights.explaining import decisions, explained
 from wikka_port.rights.judging import Guarded, group_names
 from wikka_port.rights.proposal import Proposal, complaints, losses, proposal_from, proposal_of
@@ -41,12 +42,15 @@ TRIED_FIRST: Final = N_("Nothing is saved yet: this is what the lists would mean
 CHANGED: Final = N_(
     "Somebody else changed the rights of this page meanwhile. Above is what counts now, below what you typed."
 )
+CLAIMED_AT_ONCE: Final = N_(
+    "Somebody else changed the rights of this page at the same moment. Please look whether it is still free."
+)
 
 
-def handle(site: Site, request: Request, name: str) -> Response:
+def handle_acls(site: Site, request: Request, name: str) -> Response:
     page = site.wiki.page(name)
     if page is None:
-        return missing(site, name)
+        return missing_page(site, name)
     site.wiki.require(name, Privilege.CHANGE_RIGHTS)
     counting = {
         one.privilege: one.access.text
@@ -85,9 +89,9 @@ def _posted(site: Site, request: Request, page: Page, proposal: Proposal) -> Res
         current = site.wiki.page(page.name)  # raises NotAllowed if the author lost his right by that
         site.wiki.require(page.name, Privilege.CHANGE_RIGHTS)
         if current is None:
-            return missing(site, page.name)
+            return missing_page(site, page.name)
         return _form(site, request, current, _onto(proposal, current), status=409, problem=_(CHANGED))
-    note_change(site, request, page.name)
+    _note_change(site, request, page.name)
     return redirect(page_url(page.name))
 
 
@@ -98,7 +102,7 @@ def _typed(proposal: Proposal) -> str:
     return _(TYPED, titles=", ".join(_(TITLES[one]) for one in LISTED if one in proposal.ignored))
 
 
-def note_change(site: Site, request: Request, name: str) -> None:
+def _note_change(site: Site, request: Request, name: str) -> None:
     """In the audit; the change itself is on disk already."""
     by = site.visitor.name or ""
     try:
@@ -170,3 +174,25 @@ def _form(
         problem=problem,
         **shown,
     )
+
+
+def handle_claim(site: Site, request: Request, name: str) -> Response:
+    """Become the owner of a page that belongs to nobody; asked first, since it gives a right over others."""
+    page = site.wiki.page(name)
+    if page is None:
+        return missing_page(site, name)
+    site.wiki.require(name, Privilege.CLAIM)
+
+    def form(status: int, problem: str) -> Response:
+        return form_page(site, request, "claim.html", status=status, page_name=page.name, problem=problem)
+
+    def claim() -> Response:
+        assert site.visitor.name is not None, "only who is signed in may claim"
+        try:
+            site.wiki.rights.change(page.name, page.rights, site.visitor.name, page.rights.lists)
+        except RightsChanged:
+            raise Refused(_(CLAIMED_AT_ONCE), 409) from None
+        _note_change(site, request, page.name)
+        return redirect(page_url(page.name))
+
+    return answer_form(site, request, form, claim)

@@ -1,0 +1,134 @@
+"""Pages and revisions that readers do not see any more: deleted, hidden, brought back, purged.
+
+A deleted page can be brought back until it is purged.  A visitor who may see no deleted page of a name gets what a name
+without a page gets: nothing shows that there was one.
+"""
+
+from __future__ import annotations
+
+from werkzeug.wrappers import Request, Response
+
+from wikka_port.accounts.signing_in import Refused
+from wikka_port.editing.new_names import refusal
+from wikka_port.forms import answer_form, form_page, reason_in
+from wikka_port.moving.journal import Deleted
+from wikka_port.names import MAX_NAME_BYTES, normalise
+from wikka_port.refusals import missing_page
+from wikka_port.rights.judging import NotAllowed
+from wikka_port.rights.rules import Privilege
+from wikka_port.site import Site, number, redirect
+from wikka_port.texts import _, _n
+from wikka_port.urls import page_path
+
+
+def handle_delete(site: Site, request: Request, name: str) -> Response:
+    if site.wiki.page(name) is None:
+        return missing_page(site, name)
+    site.wiki.require(name, Privilege.DELETE)
+
+    def form(status: int, problem: str) -> Response:
+        values = {"reason": reason_in(request), "linking": site.wiki.backlinks(name, limit=6)}
+        return form_page(site, request, "delete.html", status=status, page_name=name, problem=problem, **values)
+
+    def delete() -> Response:
+        site.wiki.moves.delete(name, reason_in(request))
+        site.wiki.settle("", site.config.settle_s)
+        return redirect(page_path(name, "undelete"))
+
+    return answer_form(site, request, form, delete)
+
+
+def handle_undelete(site: Site, request: Request, name: str) -> Response:
+    """GET lists the deleted pages of the name, POST brings one back or purges it."""
+    site.wiki.require(name, Privilege.READ)
+    found = site.wiki.moves.deleted(name)
+    if not found:
+        return missing_page(site, name)
+
+    def form(status: int, problem: str) -> Response:
+        return _trash_form(site, request, name, found, status=status, problem=problem)
+
+    def undelete_or_purge() -> Response:
+        row = request.form.get("row", "").encode("utf-8", "replace")
+        one = next((one for one in found if one.row == row), None)
+        if one is None:
+            raise Refused(_("It is not there any more. Please look again."), 409)
+        new = request.form.get("new", "").strip()
+        is_renamed = bool(new) and normalise(new) != one.name
+        try:
+            if "purge" in request.form:
+                done = _purge(site, request, one, is_renamed=is_renamed)
+                return _trash_form(site, request, name, [other for other in found if other.row != row], done=done)
+            odd = refusal(site, normalise(new)) if is_renamed else ""
+            if odd:
+                raise Refused(odd, 400)
+            move = site.wiki.moves.undelete(one, new)
+        except NotAllowed:
+            raise Refused(_("You may not make a page of that name.")) from None
+        site.wiki.settle("", site.config.settle_s)
+        return redirect(page_path(move.target))
+
+    return answer_form(site, request, form, undelete_or_purge)
+
+
+def _purge(site: Site, request: Request, one: Deleted, *, is_renamed: bool) -> str:
+    """Return a sentence on what is gone.  Raises Refused."""
+    if is_renamed:
+        problem = _("Nothing is purged: you typed a new name, with which a page is brought back. Press one of the two.")
+        raise Refused(problem, 400)
+    if request.form.get("sure") != "yes":
+        raise Refused(_("Say that you are sure: what is purged cannot be brought back by anybody."), 400)
+    return _n("{n} revision is gone for good.", "{n} revisions are gone for good.", site.wiki.moves.purge(one))
+
+
+def _trash_form(
+    site: Site,
+    request: Request,
+    name: str,
+    found: list[Deleted],
+    *,
+    status: int = 200,
+    problem: str = "",
+    done: str = "",
+) -> Response:
+    typed = request.form if problem else {}
+    values = {
+        "found": found,
+        "problem": problem,
+        "done": done,
+        "page_name": name,
+        "typed": {typed.get("row", "").encode("utf-8", "replace"): typed.get("new", "")[:MAX_NAME_BYTES]},
+        "is_sure": typed.get("sure") == "yes",
+    }
+    return form_page(site, request, "undelete.html", status=status, **values)
+
+
+def handle_deleted(site: Site, request: Request, _name: str) -> Response:
+    """List all deleted pages, for administrators."""
+    site.wiki.moves.require_site()
+    return site.html("deleted.html", found=site.wiki.moves.deleted())
+
+
+def handle_hide(site: Site, request: Request, name: str) -> Response:
+    """For administrators: GET lists the hidden revisions (``?revision=N`` fills in N), POST hides or shows one."""
+    site.wiki.moves.require_site()
+    page = site.wiki.page(name)
+    if page is None:
+        return missing_page(site, name)
+
+    def form(status: int, problem: str) -> Response:
+        values = {
+            "hidden": sorted(page.hidden),
+            "asked": request.form.get("revision", "") or number(request, "revision") or "",
+            "reason": reason_in(request),
+        }
+        return form_page(site, request, "hide.html", status=status, page_name=page.name, problem=problem, **values)
+
+    def hide() -> Response:
+        text = request.form.get("revision", "")
+        wanted = int(text) if text.isascii() and text.isdigit() and len(text) <= 10 else 0
+        site.wiki.moves.hide(name, wanted, hidden="show" not in request.form, reason=reason_in(request))
+        site.wiki.settle("", site.config.settle_s)
+        return redirect(page_path(name, "hide"))
+
+    return answer_form(site, request, form, hide)

@@ -1,0 +1,169 @@
+"""Lists of pages and changes, each as a page of the wiki or as a feed, and the search."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Final
+from urllib.parse import quote
+
+from werkzeug.wrappers import Request, Response
+
+from wikka_port.accounts.making import public_address
+from wikka_port.actions import ACTIONS
+from wikka_port.change_lists import changes
+from wikka_port.feed_answers import feed_answer
+from wikka_port.feeds import Entry
+from wikka_port.groupings import by_day, by_letter, page_of
+from wikka_port.names import InvalidName, normalise
+from wikka_port.schema import folded
+from wikka_port.search.query import QUERY_CHARS, parse
+from wikka_port.search.searching import COUNTED, PER_PAGE
+from wikka_port.site import Site, number, redirect
+from wikka_port.texts import _w
+from wikka_port.urls import page_path, page_url, site_path
+
+FEED_ROWS: Final = 50
+NAMES_FOUND: Final = 20  # shown that have what was typed somewhere in them, where no page has its words
+PAGES_MAX: Final = -(-COUNTED // PER_PAGE)
+MAX_SUGGESTIONS: Final = 8
+HEADINGS: Final = 3  # of these; names stand before them
+_OF_THE_MARKUP: Final[dict[str, tuple[str, ...]]] = {
+    "notoc": (),
+    "redirect": ("target",),
+    "toc": ("levels", "title", "links"),
+}
+_ATTRIBUTES: Final = {name: action.attributes for name, action in ACTIONS.items()} | _OF_THE_MARKUP
+_ACTIONS: Final = json.dumps([{"name": name, "attributes": given} for name, given in sorted(_ATTRIBUTES.items())])
+
+
+def handle_backlinks(site: Site, request: Request, name: str) -> Response:
+    size = site.config.list_rows
+    names, more = page_of(site.wiki.backlinks(name, after=request.args.get("after", ""), limit=size + 1), size)
+    onward = page_path(name, "backlinks", after=names[-1]) if more else ""
+    return site.html("backlinks.html", page_name=name, names=names, onward=onward)
+
+
+def handle_orphaned_pages(site: Site, request: Request, name: str) -> Response:
+    size = site.config.list_rows
+    names, more = page_of(site.wiki.orphaned(after=request.args.get("after", ""), limit=size + 1), size)
+    onward = site_path("orphanedpages", after=names[-1]) if more else ""
+    return site.html("orphanedpages.html", names=names, onward=onward)
+
+
+def handle_wanted_pages(site: Site, request: Request, name: str) -> Response:
+    """List pages that are linked to and do not exist yet, the most wanted first: ``?from=200`` from the 201st on."""
+    size = site.config.list_rows
+    first = number(request, "from") or 0
+    wanted = site.most_wanted.get()[first:]
+    onward = site_path("wantedpages", **{"from": first + size}) if len(wanted) > size else ""
+    return site.html("wantedpages.html", wanted=wanted[:size], onward=onward)
+
+
+def handle_page_index(site: Site, request: Request, name: str) -> Response:
+    """List all pages in alphabetical order: ``?letter=K`` those that begin so, ``?start=Name`` from there on."""
+    start = request.args.get("start", "")
+    prefix = request.args.get("letter", "")
+    size = site.config.list_rows
+    names = site.wiki.names(start=start, prefix=prefix, limit=size + 1)
+    onward = site_path("pageindex", letter=prefix, start=names[size]) if len(names) > size else ""
+    return site.html(
+        "pageindex.html",
+        letters=by_letter(names[:size]),
+        alphabet=[(initial, initial.upper()) for initial in site.initials.get()],
+        letter=folded(prefix),
+        onward=onward,
+    )
+
+
+def handle_recent_changes(site: Site, request: Request, name: str) -> Response:
+    """With ``?minor=hide`` without minor edits."""
+    settings = site.visitor.settings
+    minor = _with_minor(request)
+    found, token = changes(site.wiki, minor=minor, before=request.args.get("before", ""), limit=settings.changes)
+    onward = site_path("recentchanges", before=token, minor="" if minor else "hide") if token else ""
+    return site.html("recentchanges.html", days=by_day(found, settings.zone_info), onward=onward, minor=minor)
+
+
+def _with_minor(request: Request) -> bool:
+    return request.args.get("minor", "") != "hide"
+
+
+def handle_recent_changes_feed(site: Site, request: Request, name: str) -> Response:
+    found, _ = changes(site.wiki, minor=_with_minor(request), limit=FEED_ROWS)
+    base = public_address(site.config)
+    entries = [
+        Entry(
+            title=change.name,
+            url=base + page_path(change.name, revision=change.number),
+            updated_ms=change.time_ms,
+            author=change.author,
+            summary=change.note or (_w("New page") if change.is_new else _w("Changed")),
+        )
+        for change in found
+    ]
+    title = _w("{site}: recent changes", site=site.config.site_name)
+    return feed_answer(request, base, title, site_path("recentchanges.xml"), site_path("recentchanges"), entries)
+
+
+def handle_search(site: Site, request: Request, name: str) -> Response:
+    """``?q=words&page=2``; with ``&go=1`` straight to the page of that name if there is one."""
+    typed = " ".join(request.args.get("q", "").split())[: QUERY_CHARS + 1]
+    page = min(max(1, number(request, "page") or 1), PAGES_MAX)
+    try:
+        exact = normalise(typed)
+    except InvalidName:
+        exact = ""
+    is_name = bool(exact)
+    exists = bool(exact) and exact in site.wiki.existing([exact])
+    if request.args.get("go") and exists:
+        return redirect(page_url(exact), status=302)
+    if exact and exact not in site.wiki.readable([exact]):
+        exact, exists = "", False  # not a word about it
+    query = parse(typed, site.wiki.languages())
+    found = site.wiki.search(query, page=page, pages=site.rough_page_count.get())
+    names: Sequence[str] = ()
+    if is_name and not found.hits and not query.is_empty:
+        names, _ = page_of(site.wiki.search_titles(typed, limit=NAMES_FOUND + 1), NAMES_FOUND)
+    return site.html(
+        "search.html",
+        asked=typed[:QUERY_CHARS],
+        exact=exact,
+        exists=exists,
+        query=query,
+        found=found,
+        page=page,
+        last=-(-found.count // PER_PAGE),
+        names=[one for one in names if one != exact],
+    )
+
+
+def handle_suggest(site: Site, request: Request, name: str) -> Response:
+    """Complete ``?q=``: names as JSON, ``[{"name": ..., "path": ...}]``; with ``headings=1`` headings too.
+
+    The entry of a heading has a "page", and its path leads to the section.  The editor completes names alone.
+    """
+    typed = request.args.get("q", "")
+    headings = site.wiki.suggested_headings(typed, most=HEADINGS) if request.args.get("headings") == "1" else []
+    names = site.wiki.suggested(typed, most=MAX_SUGGESTIONS - len(headings))
+    shown = [{"name": one, "path": page_url(one)} for one in names]
+    for page, text, place in headings:
+        shown.append({"name": text, "path": f"{page_url(page)}#{quote(place)}", "page": page})
+    response = Response(json.dumps(shown), mimetype="application/json")
+    response.headers["Cache-Control"] = "no-store"
+    response.headers["X-Robots-Tag"] = "noindex"
+    return response
+
+
+def handle_actions(site: Site, request: Request, name: str) -> Response:
+    """The actions that this wiki runs, as JSON, for the editor's script (``docs/wiki-editor.md``)."""
+    response = Response(_ACTIONS, mimetype="application/json")
+    response.headers["Cache-Control"] = "private, max-age=3600"
+    response.headers["X-Robots-Tag"] = "noindex"
+    return response
+
+
+def handle_administration(site: Site, request: Request, _name: str) -> Response:
+    """The page that leads administrators to all that they have beside others."""
+    site.wiki.moves.require_site()
+    return site.html("administration.html")

@@ -1,0 +1,84 @@
+"""The text of a page as it was typed: as a file, to be read, and each of its code blocks."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Final
+
+from werkzeug.wrappers import Request, Response
+
+from wikka_port.markup.bounds import is_expensive
+from wikka_port.markup.formats import tokens
+from wikka_port.markup.tokens import CodeBlock
+from wikka_port.pages import Page
+from wikka_port.refusals import missing_page, no_revision
+from wikka_port.site import Site, conditional, number
+from wikka_port.slow_lane import run_in_slow_lane
+from wikka_port.texts import _, _n
+from wikka_port.urls import page_url
+
+_NOT_IN_FILE_NAME: Final = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+def handle_raw(site: Site, request: Request, name: str) -> Response:
+    """Answer with ``?revision=N`` for an older text, with ``?source=1`` as an import brought it."""
+    wanted = number(request, "revision")
+    found = site.wiki.page(name) if wanted is None else site.wiki.revision(name, wanted)
+    source = site.wiki.source(name, wanted) if found is not None and request.args.get("source") else None
+    if source is not None:
+        text, status = source, 200
+    elif found is not None and request.args.get("source"):
+        text, status = _("This revision was not imported: there is no other source than its text.") + "\n", 404
+    elif found is None:
+        said = _("There is no page {name}.", name=name) if wanted is None else _("There is no such revision.")
+        text, status = f"{said}\n", 404
+    else:
+        text, status = found.body or "", 200
+    response = Response(text, status=status, content_type="text/plain; charset=utf-8")
+    response.headers["X-Robots-Tag"] = "noindex"
+    response.headers["Cache-Control"] = "no-cache"
+    return conditional(request, response) if status == 200 else response
+
+
+def handle_show_code(site: Site, request: Request, name: str) -> Response:
+    page = site.wiki.page(name)
+    if page is None:
+        return missing_page(site, name)
+    return site.html("showcode.html", page_name=name, page=page, blocks=_code_blocks(request, page))
+
+
+def handle_grab_code(site: Site, request: Request, name: str) -> Response:
+    """Answer with a code block as a file: ``?block=2`` the second, ``&revision=N`` of an older text."""
+    page = site.wiki.page(name)
+    if page is None:
+        return missing_page(site, name)
+    wanted = number(request, "revision")
+    if wanted is not None and wanted != page.number:
+        old = site.wiki.revision(name, wanted)
+        if old is None or old.body is None:
+            return no_revision(site, name)
+        page = replace(page, body=old.body, markup=old.markup)
+    blocks = _code_blocks(request, page)
+    place = (number(request, "block") or 1) - 1
+    if not 0 <= place < len(blocks):
+        message = _n("The page has {n} code block.", "The page has {n} code blocks.", len(blocks))
+        title = _("No such code block")
+        return site.html("error.html", status=404, title=title, message=message, back=page_url(name))
+    return _file(blocks[place])
+
+
+def _code_blocks(request: Request, page: Page) -> list[CodeBlock]:
+    if is_expensive(page.body, markup=page.markup):
+        run_in_slow_lane(request.environ)
+    return [token for token in tokens(page.body, autolink=False, markup=page.markup) if isinstance(token, CodeBlock)]
+
+
+def _file(block: CodeBlock) -> Response:
+    text = block.body.strip("\n").rstrip() + "\n"
+    response = Response(text, content_type="text/plain; charset=utf-8")
+    file_name = _NOT_IN_FILE_NAME.sub("-", block.filename).strip("-.") or "code.txt"
+    response.headers["Content-Disposition"] = f'attachment; filename="{file_name[:100]}"'
+    response.headers["X-Robots-Tag"] = "noindex"
+    response.headers["Cache-Control"] = "no-cache"
+    return response
