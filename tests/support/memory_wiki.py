@@ -43,7 +43,7 @@ class NoMover:
     def rename(self, name: str, *_: object, **__: object) -> Never:
         raise Busy(name)
 
-    delete = undelete = purge = page_row = rename
+    delete = undelete = purge = hide = page_row = rename
 
 
 class MemoryWiki:
