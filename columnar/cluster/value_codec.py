@@ -79,7 +79,8 @@ _KEYS: Final = {
 # Fields that are not sent: what the master read from a damaged catalogue, and what a gateway knows of a view itself.
 _UNSENT: Final = frozenset(
     {
-        "Trigger.data",
+        "Trigger.row_cells",
+        "KeptView.row_cells",
         "Triggers.numbers_data",
         "ViewSet.numbers_data",
         "ViewStatus.definition_json",

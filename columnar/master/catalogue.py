@@ -9,9 +9,7 @@ r"""The catalogue: the table ``columnar:meta``, with a row for each table and a 
                                ``default`` and the system's namespace have a row only with a configuration
     row ``n``                  info:next = the next region id, eight bytes
     rows ``s/...``, ``w/...``  logs of dead incarnations, and operator settings (``catalogue_rows``)
-    rows ``tr/...``           triggers (``trigger_rows``)
-    rows ``vw/...``           views (``view_rows``)
-    rows ``alias/NAME``       which generation of a view readers see (``view_rows``)
+    rows ``tr/...``, ``vw/...``, ``alias/...``  triggers, views, and which generation readers see (``derivation_rows``)
     row ``e``                  info:epoch = the epoch of this start's owner of all regions, eight bytes
 
 A change of several rows (a table with its regions) is an atomic batch of the catalogue's only region (design D12), so
@@ -30,7 +28,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from columnar.errors import DamagedData, abbreviate
-from columnar.master import catalogue_rows, trigger_rows, view_rows
+from columnar.master import catalogue_rows, derivation_rows
 from columnar.master.catalogue_rows import (
     INFO,
     OperatorSettings,
@@ -44,14 +42,14 @@ from columnar.master.catalogue_rows import (
     table_row,
     u64,
 )
+from columnar.master.derivation_rows import AnySet
 from columnar.master.replacements import replaced
 from columnar.model import owner, region_info, schema
+from columnar.model.derivations import Triggers, ViewSet
 from columnar.model.mutation import Delete, RowMutation
 from columnar.model.owner import Incarnation, Owner
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import DEFAULT_NAMESPACE, SYSTEM_NAMESPACE, Family, Table, make_table
-from columnar.model.trigger_set import Triggers
-from columnar.model.view_set import ViewSet
 from columnar.storage.server_folders import Seal
 
 if TYPE_CHECKING:  # a standalone writes no plans, and needs not their 0.3 MB
@@ -88,9 +86,7 @@ class Catalogue:
         self._sealed_by_older: set[Incarnation] = set()  # programs, at lengths of files
         self.unread: dict[bytes, str] = {}  # rows whose owner or seal does not decode: a repair can do without
         self.operator_settings = OperatorSettings()
-        self.triggers = Triggers()
-        self.views = ViewSet()
-        self._view_rows: dict[bytes, dict[bytes, bytes]] = {}  # as on disk
+        self._derived: dict[type[AnySet], AnySet] = {}  # the set of each kind of derivation
         self.epoch = 0  # of the owner; 0: no owner has been named yet
         self._next_region_id = _FIRST_REGION_ID
         self._epoch_change = asyncio.Lock()  # each caller's epoch is written before the next one is chosen
@@ -99,25 +95,24 @@ class Catalogue:
 
     def _load(self, rows: Rows) -> None:
         regions: list[RegionInfo] = []
-        triggers: list[tuple[bytes, dict[bytes, bytes]]] = []
+        derived: list[tuple[bytes, dict[bytes, bytes]]] = []
         for row, cells in rows:
             try:
-                self._take(row, cells, regions, triggers)
+                self._take(row, cells, regions, derived)
             except (ValueError, KeyError, TypeError, AttributeError) as error:
                 raise DamagedData(f"row {abbreviate(row)} of the catalogue is none of ours: {error!r}") from error
         for info in sorted(regions, key=_start):
             if info.table not in self.tables:
                 raise DamagedData(f"row {abbreviate(region_row(info))} of the catalogue names a region of no table")
             self.tables[info.table].regions.append(info)
-        self.triggers = trigger_rows.triggers_from(triggers, self.tables)
-        self.views = view_rows.views_from(sorted(self._view_rows.items()), self.tables)
+        self._derived = derivation_rows.sets_from(derived, self.tables)
 
     def _take(
         self,
         row: bytes,
         cells: dict[bytes, bytes],
         regions: list[RegionInfo],
-        triggers: list[tuple[bytes, dict[bytes, bytes]]],
+        derived: list[tuple[bytes, dict[bytes, bytes]]],
     ) -> None:
         """Raise what decoders raise: the row is none of ours."""
         if row.startswith(b"t/"):
@@ -135,10 +130,8 @@ class Catalogue:
             self.namespaces.add(name)
             if b"info:configuration" in cells:
                 self.configurations[name] = json.loads(cells[b"info:configuration"])
-        elif row.startswith(trigger_rows.PREFIX):
-            triggers.append((row, cells))
-        elif row.startswith((view_rows.PREFIX, view_rows.ALIAS)):
-            self._view_rows[row] = cells
+        elif row.startswith(derivation_rows.PREFIXES):
+            derived.append((row, cells))
         elif row.startswith(catalogue_rows.SEALED):
             self._take_seal(catalogue_rows.sealed_server(row), cells)
         elif row == catalogue_rows.OPERATOR_SETTINGS_ROW:
@@ -274,40 +267,45 @@ class Catalogue:
         await self._write([put(table_row(name), state=b"enabled" if enabled else b"disabled")])
         self.tables[name].enabled = enabled
 
-    async def write_triggers(self, triggers: Triggers) -> None:
-        """Write these triggers; they hold from now on.  Writers of triggers hold ``TriggerChanges.lock``."""
-        mutations = trigger_rows.changes(self.triggers, triggers)
+    @property
+    def triggers(self) -> Triggers:
+        triggers = self._derived[Triggers]
+        assert isinstance(triggers, Triggers)
+        return triggers
+
+    @property
+    def views(self) -> ViewSet:
+        views = self._derived[ViewSet]
+        assert isinstance(views, ViewSet)
+        return views
+
+    async def write_derivations(self, *sets: AnySet) -> None:
+        """Write these sets, which hold from now on.  Writers hold ``DerivationChanges.lock``."""
+        mutations = self._changes_to(sets)
         if mutations:
             await self._write(mutations)
-        self.triggers = triggers
+        self._set_derivations(sets)
 
-    async def write_views(self, views: ViewSet) -> None:
-        """Write these views; they hold from now on.  Writers of views hold ``ViewChanges.lock``."""
-        mutations = catalogue_rows.changes(self._view_rows, view_rows.rows_of(views, self._view_rows))
-        if mutations:
-            await self._write(mutations)
-        self._set_views(views)
+    def _changes_to(self, sets: Iterable[AnySet]) -> list[RowMutation]:
+        return [change for one in sets for change in derivation_rows.changes(self._derived[type(one)], one)]
 
-    def _set_views(self, views: ViewSet) -> None:
-        self.views, self._view_rows = views, view_rows.rows_of(views, self._view_rows)
+    def _set_derivations(self, sets: Iterable[AnySet]) -> None:
+        """Set those that were written: writers of other kinds may have written theirs meanwhile."""
+        self._derived |= {type(one): one for one in sets}
 
-    async def drop(self, name: str, kept: Triggers, views: ViewSet | None = None) -> list[RegionInfo]:
+    async def drop(self, name: str, *derivations: AnySet) -> list[RegionInfo]:
         """Forget the table; its regions are remembered as dropped until ``forget_dropped``.
 
-        ``kept``: the triggers from now on, written in the same batch; ``views``: the views, where they change.
+        ``derivations``: those kinds that change, as they are from now on, written in the same batch.
         """
         regions = self.tables[name].regions
         mutations = [erase(table_row(name)), *(erase(region_row(info)) for info in regions)]
         mutations += [put(dropped_row(info), region=region_info.to_json(info)) for info in regions]
-        mutations += trigger_rows.changes(self.triggers, kept)
-        if views is not None:
-            mutations += catalogue_rows.changes(self._view_rows, view_rows.rows_of(views, self._view_rows))
+        mutations += self._changes_to(derivations)
         async with self._rows_change:
             await self._write(mutations)
             del self.tables[name]
-            self.triggers = kept
-            if views is not None:  # else writers of views may have written others meanwhile
-                self._set_views(views)
+            self._set_derivations(derivations)
             self._forget_owners(regions)
         self.dropped += regions
         return regions
@@ -356,12 +354,11 @@ class Catalogue:
         await self._write([*mutations, self._next_id()])
 
     async def adopt(
-        self, table: Table, regions: list[RegionInfo], views: ViewSet | None = None, *, enable: bool = False
+        self, table: Table, regions: list[RegionInfo], *derivations: AnySet, enable: bool = False
     ) -> list[RegionInfo]:
         """Give the table this schema and these reserved regions; its old regions are dropped and returned.
 
-        ``views``: the views from now on, written in the same batch, where they change.  ``enable``: a disabled table
-        is enabled by the same write.
+        ``derivations``: as of ``drop``.  ``enable``: a disabled table is enabled by the same write.
         """
         former = self.tables.get(table.name)
         old = former.regions if former is not None else []
@@ -372,13 +369,11 @@ class Catalogue:
         mutations += [erase(dropped_row(info)) for info in regions]
         mutations += [erase(region_row(info)) for info in old]
         mutations += [put(dropped_row(info), region=region_info.to_json(info)) for info in old]
-        if views is not None:
-            mutations += catalogue_rows.changes(self._view_rows, view_rows.rows_of(views, self._view_rows))
+        mutations += self._changes_to(derivations)
         async with self._rows_change:
             await self._write(mutations)
             self.tables[table.name] = TableEntry(table, enabled, regions)
-            if views is not None:  # else writers of views may have written others meanwhile
-                self._set_views(views)
+            self._set_derivations(derivations)
             self._forget_owners(old)
         self.dropped += old
         return old
@@ -418,7 +413,7 @@ class Catalogue:
         }
         for row, cells in stored.items():
             if row in wanted or not row.startswith(
-                (b"t/", b"r/", b"d/", b"ns/", b"s/", b"w/", b"tr/", b"vw/", b"alias/")
+                (b"t/", b"r/", b"d/", b"ns/", b"s/", b"w/", *derivation_rows.PREFIXES)
             ):
                 continue
             if not row.startswith(b"d/") or row in serving:
@@ -448,7 +443,9 @@ class Catalogue:
             rows[catalogue_rows.OPERATOR_SETTINGS_ROW] = {
                 b"info:wishes": catalogue_rows.operator_settings_to_json(self.operator_settings)
             }
-        return rows | trigger_rows.rows_of(self.triggers) | self._view_rows
+        for one in self._derived.values():
+            rows |= derivation_rows.rows_of(one)
+        return rows
 
     def _region_cells(self, info: RegionInfo) -> dict[bytes, bytes]:
         cells = {b"info:region": region_info.to_json(info)}

@@ -11,22 +11,16 @@ The owner of a region is a cell of the region's row (``model.owner``).
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from columnar.errors import DamagedData
-from columnar.model import follower_numbers
-from columnar.model.follower_numbers import Numbers
 from columnar.model.mutation import Delete, Operation, Put, RowMutation
 from columnar.model.owner import Incarnation, incarnation_of
 from columnar.model.region_info import RegionInfo
 
 if TYPE_CHECKING:
     from columnar.model.owner_messages import Segments
-
-_log = logging.getLogger(__name__)
 
 INFO: Final = b"info"
 Cells = Mapping[bytes, bytes]  # column -> value
@@ -86,26 +80,6 @@ def changes(stored: Mapping[bytes, Cells], wanted: Mapping[bytes, Cells]) -> lis
         if stored.get(row) != cells:
             mutations.append(RowMutation(row, (*deletes(stored.get(row, {}), cells), *puts(cells))))
     return mutations
-
-
-# --- the record of numbers of a kind of followers ------------------------------------------------------
-
-
-def numbers_from(cells: Cells, kind: str) -> tuple[Numbers | None, bytes]:
-    """The record, or None and its bytes where it cannot be read."""
-    data = cells.get(b"info:numbers", b"")
-    try:
-        return follower_numbers.from_json(data), b""
-    except DamagedData as error:
-        _log.error("no %s can be added or dropped: %s", kind, error.text)
-        return None, data
-
-
-def numbers_rows(row: bytes, numbers: Numbers | None, data: bytes) -> dict[bytes, dict[bytes, bytes]]:
-    """The row of a record as ``numbers_from`` gave it; none where it says nothing."""
-    if numbers is None:
-        return {row: {b"info:numbers": data}}
-    return {} if numbers == Numbers() else {row: {b"info:numbers": follower_numbers.to_json(numbers)}}
 
 
 SEALED: Final = b"s/"

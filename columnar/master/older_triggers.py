@@ -19,13 +19,12 @@ from dataclasses import replace
 from typing import Final
 
 from columnar.errors import DamagedData
-from columnar.master import trigger_rows
+from columnar.master import derivation_rows
 from columnar.master.catalogue import Catalogue
-from columnar.master.trigger_rows import TRIGGERS_TABLE
-from columnar.model import follower_numbers
+from columnar.master.derivation_rows import TRIGGERS_TABLE
+from columnar.model.derivations import Triggers, numbers_from_json
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Table
-from columnar.model.trigger_set import Triggers
 
 _log = logging.getLogger(__name__)
 
@@ -55,12 +54,13 @@ def triggers_of(rows: Rows, tables: Collection[str]) -> Triggers:
     for row, cells in rows:
         if row == _NUMBERS:
             beginning = _beginning(cells.get(b"info:numbers", b""))
-            kept.append((trigger_rows.NUMBERS_ROW, cells))
+            kept.append((b"tr/#numbers", cells))
         elif _is_text(row) and (b"info:registration" in cells or b"info:number" in cells):
-            kept.append((trigger_rows.PREFIX + row, cells))
+            kept.append((b"tr/" + row, cells))
         else:
             _log.warning("row %r of %s has neither a registration nor a number: passed over", row, TRIGGERS_TABLE)
-    found = trigger_rows.triggers_from(kept, tables)
+    found = derivation_rows.sets_from(kept, tables)[Triggers]
+    assert isinstance(found, Triggers)
     return _settled(found, beginning)
 
 
@@ -86,7 +86,7 @@ def _is_text(row: bytes) -> bool:
 
 def _beginning(numbers: bytes) -> int:
     try:
-        follower_numbers.from_json(numbers)
+        numbers_from_json(numbers)
     except DamagedData:
         return 0
     beginning = json.loads(numbers).get("beginning", 0)

@@ -33,6 +33,7 @@ from columnar.limits import ROW_KEY_BYTES
 from columnar.master.catalogue import Catalogue, TableEntry
 from columnar.master.trigger_changes import TriggerChanges
 from columnar.model import region_messages as messages
+from columnar.model.derivations import ViewSet
 from columnar.model.namespace_configuration import MOST_REGIONS, MOST_TABLES, bound
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import Peer
@@ -46,7 +47,6 @@ from columnar.model.schema import (
     namespace_of,
     table_name_text,
 )
-from columnar.model.view_set import ViewSet
 from columnar.storage.region_folders import RegionFolders
 
 _log = logging.getLogger(__name__)
@@ -104,7 +104,7 @@ class SchemaChanges:
         check_regions(self._catalogue, text, len(starts))
         async with self.announced(text, ranges_from(starts)) as regions:
             await self.make_folders(regions)
-        await self._catalogue.adopt(table, regions, views)
+        await self._catalogue.adopt(table, regions, *([] if views is None else [views]))
         await self.publish(self._catalogue.tables[text])
         _log.info("table %s created with %d families in %d regions", text, len(table.families), len(starts))
 
@@ -165,7 +165,8 @@ class SchemaChanges:
         """
         gone, triggers = self.triggers.watchers(text), self._catalogue.triggers
         async with self.losing(text):
-            regions = await self._catalogue.drop(text, triggers.without([one.name for one in gone]), views)
+            left = triggers.without([one.name for one in gone])
+            regions = await self._catalogue.drop(text, left, *([] if views is None else [views]))
         await self.triggers.say_undelivered(text, gone)
         if views is not None:
             await self._owner.request_peer(messages.PublishViews(views))

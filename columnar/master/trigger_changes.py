@@ -26,15 +26,14 @@ from datetime import UTC, datetime
 from columnar.errors import ColumnarError, IllegalArgument, TableNotEnabled, TableNotFound, TriggerError, abbreviate
 from columnar.master.catalogue import Catalogue
 from columnar.model import region_messages as messages
+from columnar.model.derivations import BEGINNING, Trigger, Triggers, TriggerState, check_bounded
 from columnar.model.flow_graph import Flow, Graph, place_of
 from columnar.model.region_messages import Peer
 from columnar.model.schema import Table
 from columnar.model.trigger_flow import check_no_cycle, flow_of, with_places
 from columnar.model.trigger_registration import MOST_PROCESSES, Registration, checked
-from columnar.model.trigger_set import BEGINNING, State, Trigger, Triggers
 from columnar.model.trigger_sync import Plan, plan_of
 from columnar.model.view_generations import base_of
-from columnar.model.view_set import check_bounded
 
 _log = logging.getLogger(__name__)
 
@@ -96,7 +95,7 @@ class TriggerChanges:
         check_no_cycle(wanted, self.graph())
         if not wanted.allow_expiry:
             self._check_lasting(wanted, self._catalogue.tables[wanted.table].schema)
-        await self._catalogue.write_triggers(self.triggers.with_registration(wanted))
+        await self._catalogue.write_derivations(self.triggers.with_registration(wanted))
         await self.publish()
 
     async def sync(self, wanted: Sequence[Registration], removed: Sequence[str]) -> None:
@@ -220,14 +219,14 @@ class TriggerChanges:
         """Write ``wanted`` with those that are added, and return when every change for these is caught."""
         for registration in added:
             wanted = wanted.adding(registration)
-        await self._catalogue.write_triggers(wanted)
+        await self._catalogue.write_derivations(wanted)
         try:
             self.at("written")
             await self.publish()
             self.at("marked")
             for registration in added:
                 wanted = wanted.with_state(registration.name, "running")
-            await self._catalogue.write_triggers(wanted)
+            await self._catalogue.write_derivations(wanted)
         except BaseException:
             await self._call_off()
             raise
@@ -244,7 +243,7 @@ class TriggerChanges:
         """Call off what is half made (I2).  Under the lock."""
         names = self.triggers.half_made()
         if names:
-            await self._catalogue.write_triggers(self.triggers.without(names))
+            await self._catalogue.write_derivations(self.triggers.without(names))
             _log.info("adding trigger %s was called off", ", ".join(names))
             await self.publish()
 
@@ -284,7 +283,7 @@ class TriggerChanges:
             await self._settle()
             if self.triggers.find(name) is None:
                 self.triggers.known(name)  # raises
-            await self._catalogue.write_triggers(self.triggers.without([name]))
+            await self._catalogue.write_derivations(self.triggers.without([name]))
             await self.publish()
         _log.info("trigger %s removed", name)
 
@@ -294,11 +293,11 @@ class TriggerChanges:
     async def resume(self, name: str) -> None:
         await self._set_state(name, "running")
 
-    async def _set_state(self, name: str, state: State) -> None:
+    async def _set_state(self, name: str, state: TriggerState) -> None:
         async with self.lock:
             await self._settle()
             self.triggers.known(name)
-            await self._catalogue.write_triggers(self.triggers.with_state(name, state))
+            await self._catalogue.write_derivations(self.triggers.with_state(name, state))
             await self.publish()
 
     async def replay(self, name: str, from_ms: int) -> None:
@@ -316,7 +315,7 @@ class TriggerChanges:
             if from_ms != BEGINNING:
                 else_ = f"columnar trigger replay {name} --from beginning shows it every row as it is now"
                 await self._check_reach(table, from_ms, else_)
-            await self._catalogue.write_triggers(self.triggers.with_replay(name, from_ms))
+            await self._catalogue.write_derivations(self.triggers.with_replay(name, from_ms))
             self.at("replayed")
             await self.publish()
         _log.info("trigger %s is shown %s again", name, f"changes since {from_ms}" if from_ms else "every row")

@@ -30,12 +30,11 @@ from columnar.master.schema_changes import SchemaChanges
 from columnar.master.view_generations import ViewGenerations
 from columnar.model import region_messages as messages
 from columnar.model.attributes import OWN_COMPRESSION
+from columnar.model.derivations import KeptView, Trigger, ViewSet
 from columnar.model.flow_graph import Flow, Graph
 from columnar.model.region_messages import Peer
 from columnar.model.schema import Table
-from columnar.model.trigger_set import Trigger
 from columnar.model.view_generations import base_of, role_of
-from columnar.model.view_set import KeptView, ViewSet
 from columnar.runtime.faults import FAULTS
 
 _log = logging.getLogger(__name__)
@@ -140,7 +139,7 @@ class ViewChanges:
             self.at("written")
             await self.publish()
             self.at("marked")
-            await self._catalogue.write_views(self.views.with_state(view.name, "building"))
+            await self._catalogue.write_derivations(self.views.with_state(view.name, "building"))
         except BaseException:
             await self._call_off()
             raise
@@ -197,7 +196,7 @@ class ViewChanges:
     async def write(self, views: ViewSet) -> None:
         """Write these views and send them to every owner; they hold from now on.  Under the lock."""
         self.at("deciding")
-        await self._catalogue.write_views(views)
+        await self._catalogue.write_derivations(views)
         self.at("decided")
         await self.publish()
         self.at("told")
@@ -208,7 +207,7 @@ class ViewChanges:
         if name in self._catalogue.tables:
             await self._changes.forget(name, without)
         else:
-            await self._catalogue.write_views(without)
+            await self._catalogue.write_derivations(without)
             await self.publish()
 
     # --- what is half made ---------------------------------------------------------------------------
@@ -262,7 +261,7 @@ class ViewChanges:
         async with self.lock:
             for view in self.views.building():
                 if view.name in names and self._is_built(view, frozenset(backfilled.get(view.name, ()))):
-                    await self._catalogue.write_views(self.views.with_state(view.name, "live"))
+                    await self._catalogue.write_derivations(self.views.with_state(view.name, "live"))
                     await self.publish()
                     _log.info("view %s is built", view.name)
 

@@ -20,8 +20,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from columnar.errors import ColumnarError, ViewError
+from columnar.model.derivations import KeptView, ViewSet
 from columnar.model.view_generations import KEPT_MS, Swap, base_of, expired, generation_of, role_of, table_of
-from columnar.model.view_set import KeptView, ViewSet
 from columnar.runtime.faults import FAULTS
 
 if TYPE_CHECKING:

@@ -20,10 +20,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Generic, Protocol, TypeVar
 
+from columnar.model.derivations import Triggers, ViewSet
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Table
-from columnar.model.trigger_set import Triggers
-from columnar.model.view_set import ViewSet
 
 R = TypeVar("R")
 

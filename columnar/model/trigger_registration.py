@@ -1,6 +1,6 @@
 """(pure) A trigger's registration: what runs on which families of which table.
 
-The catalogue has one row for each (``master.trigger_rows``), with the JSON of this dataclass.  Columns,
+The catalogue has one row for each (``master.derivation_rows``), with the JSON of this dataclass.  Columns,
 conditions, lookups and images get their meaning from ``trigger_scope``.  Bytes are written as latin-1.
 """
 

@@ -20,11 +20,11 @@ from typing import Any
 from columnar.errors import DamagedData
 from columnar.master.alterations import Alterations
 from columnar.master.catalogue import META_REGION_ID, META_SCHEMA, Catalogue
+from columnar.master.derivation_rows import TRIGGERS_TABLE
 from columnar.master.region_changes import RegionChanges
 from columnar.master.schema_changes import SchemaChanges
 from columnar.master.snapshots import CopyTools, Snapshots
 from columnar.master.trigger_changes import TriggerChanges
-from columnar.master.trigger_rows import TRIGGERS_TABLE
 from columnar.master.view_changes import Declaring, ViewChanges
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import Backfilled, Message, Peer

@@ -18,10 +18,10 @@ from typing import Final
 
 from columnar.errors import TooManyHops
 from columnar.flows.effects import Write
+from columnar.model.derivations import Triggers
 from columnar.model.flow_graph import Flow, Place
 from columnar.model.mutation import Contribute
 from columnar.model.trigger_flow import HOPS, check_seen
-from columnar.model.trigger_set import Triggers
 
 SEEN_PLACES: Final = 64
 _Target = tuple[bytes, bytes]  # table, family; empty: all of them

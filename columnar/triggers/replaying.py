@@ -1,6 +1,6 @@
 """Replay: a trigger gets changes of a region again, from a time on, or every row.
 
-The master keeps the replay request with the trigger (``model.trigger_set.Replay``).  Each region carries it out once,
+The master keeps the replay request with the trigger (``model.derivations.Replay``).  Each region carries it out once,
 when its next follower begins, and remembers that in ``meta``:
 
     replay/NAME -> number:u64 origin:u64 epoch:u32 n:u64      of the request, and the delivery progress at that time
@@ -24,7 +24,7 @@ from typing import Final
 
 from columnar.flows.delivery_state import Cursor, pack_cursor, unpack_cursor
 from columnar.flows.follower_name import FollowerName
-from columnar.model.trigger_set import BEGINNING, Replay
+from columnar.model.derivations import BEGINNING, Replay
 from columnar.regions.log.change_record import KEY_BYTES, Sequence, pack_key, unpack_key
 from columnar.regions.region import Region
 from columnar.storage.layout import range_start

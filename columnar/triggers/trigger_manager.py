@@ -21,11 +21,11 @@ from columnar.flows.follower import Kind, Subscription
 from columnar.flows.follower_name import TRIGGER, trigger
 from columnar.flows.governor import Governor
 from columnar.flows.hub import Hub
+from columnar.model.derivations import Replay, Trigger, Triggers
 from columnar.model.flow_graph import Flow
 from columnar.model.region_messages import NOWHERE
 from columnar.model.trigger_flow import flow_of
 from columnar.model.trigger_registration import Registration
-from columnar.model.trigger_set import Replay, Trigger, Triggers
 from columnar.model.trigger_status import TriggerStatus, status_of
 from columnar.operations.table_operations import TableOperations
 from columnar.regions.region import Region
@@ -96,13 +96,13 @@ class TriggerManager:
         async with self.hub.lock:
             previous, self._triggers = self.triggers, triggers
             self.places_of_effects.follow()
-            before, now = _by_number(previous), _by_number(triggers)
-            for one in [one for key, one in before.items() if key not in now]:
+            steps = triggers.steps_from(previous)
+            for one in steps.gone:
                 self.hub.unsubscribe(trigger(one.name))
                 self.feeder.forget(one.name)
-            for one in [one for one in now.values() if one.is_in_use]:
-                await self._let_run(one, before.get((one.name, one.number)))
-            for one in [one for key, one in now.items() if not one.is_in_use and key not in before]:
+            for one, before in steps.followed:
+                await self._let_run(one, before)
+            for one in steps.begun:
                 await self.hub.begin(self._subscription(one))
 
     async def _let_run(self, one: Trigger, before: Trigger | None) -> None:
@@ -253,8 +253,3 @@ class TriggerManager:
 def _unusable(one: Trigger) -> TriggerStatus:
     unknown = status_of(Registration(one.name, "", "", ()))
     return replace(unknown, state="unreadable", last_error=one.unusable_reason)
-
-
-def _by_number(triggers: Triggers) -> dict[tuple[str, int], Trigger]:
-    """Index the usable triggers; the number tells a trigger from a removed one of its name."""
-    return {(one.name, one.number): one for one in triggers.all if not one.unusable_reason}

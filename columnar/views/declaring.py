@@ -10,7 +10,8 @@ from dataclasses import replace
 
 from columnar.errors import DamagedData, IllegalArgument, TableNotFound
 from columnar.model.attributes import OWN_COMPRESSION
-from columnar.model.flow_graph import Graph
+from columnar.model.derivations import KeptView, Reads, ViewSet, check_bounded
+from columnar.model.flow_graph import Flow, Graph
 from columnar.model.schema import Family, Table, make_table
 from columnar.model.view_definition import (
     MEMBERS,
@@ -25,9 +26,7 @@ from columnar.model.view_definition import (
     to_json,
 )
 from columnar.model.view_generations import base_of, role_of
-from columnar.model.view_set import KeptView, Reads, ViewSet, check_bounded
 from columnar.views.contributions import Rules, rules_of
-from columnar.views.view_flow import check_no_cycle, flow_of
 
 
 def declared(data: bytes, view_set: ViewSet, tables: Mapping[str, Table], graph: Graph) -> KeptView:
@@ -41,13 +40,32 @@ def declared(data: bytes, view_set: ViewSet, tables: Mapping[str, Table], graph:
         if source.table not in tables:
             raise TableNotFound(source.table)
     rules = rules_of(view)
-    check_no_cycle(flow_of(view, rules), graph)
+    kept = kept_as(view, rules)
+    check_no_cycle(kept.flow, graph)
     for one in rules:
         check_bounded(tables[one.table], one.families_read, f"view {view.name}")
-    reads = _reads(rules)
-    for read in reads:
+    for read in kept.reads:
         check_families(view.name, tables[read.table], frozenset(name.encode("latin-1") for name in read.families))
-    return KeptView(view.name, to_json(view), reads)
+    return kept
+
+
+def kept_as(view: View, rules: Iterable[Rules]) -> KeptView:
+    """Return the view as the catalogue keeps it; ``rules``: of its sources."""
+    families: dict[str, set[bytes]] = {}
+    for one in rules:
+        families.setdefault(one.table, set()).update(one.images)
+    reads = [
+        Reads(table, tuple(name.decode("latin-1") for name in sorted(names)))
+        for table, names in sorted(families.items())
+    ]
+    return KeptView(view.name, to_json(view), tuple(reads))
+
+
+def check_no_cycle(flow: Flow, graph: Graph) -> None:
+    """Raise IllegalArgument with the path if the view would follow its own changes, through others."""
+    cycle = graph.cycle_through(flow)
+    if cycle is not None:
+        raise IllegalArgument(f"{flow} would follow its own changes: {cycle}")
 
 
 def _read(data: bytes) -> View:
@@ -83,16 +101,6 @@ def _definitions(view_set: ViewSet) -> dict[str, View]:
 def definition_of(kept: KeptView) -> View:
     """DamagedData."""
     return from_json(kept.definition)
-
-
-def _reads(rules: Iterable[Rules]) -> tuple[Reads, ...]:
-    families: dict[str, set[bytes]] = {}
-    for one in rules:
-        families.setdefault(one.table, set()).update(one.images)
-    return tuple(
-        Reads(table, tuple(name.decode("latin-1") for name in sorted(names)))
-        for table, names in sorted(families.items())
-    )
 
 
 def table_of(kept: KeptView) -> Table:

@@ -15,8 +15,8 @@ from columnar.flows.follower import Kind
 from columnar.flows.follower_name import FollowerName
 from columnar.flows.governor import Governor
 from columnar.flows.hub import Hub
+from columnar.model.derivations import VIEW, ViewSet
 from columnar.model.flow_graph import Flow
-from columnar.model.view_set import KIND, ViewSet
 from columnar.model.view_status import ViewStatus
 from columnar.regions.server import RegionServer
 
@@ -31,7 +31,7 @@ GUARDS_S: Final = 5.0  # that a sweep of guards waits for a view that lags; it r
 
 def view_key(name: str) -> str:
     """Return the key of a view's followers, used between servers (``cluster.peer_requests.WaitForDelivery``)."""
-    return FollowerName(KIND, name).key
+    return FollowerName(VIEW, name).key
 
 
 def _nobody(_view: str) -> None:
@@ -50,7 +50,7 @@ class LocalViews:
         self.wait_saved_in_cluster: Callable[[list[str], str, float], Awaitable[bool]] | None = None
         self.on_backfilled: Callable[[str], None] = _nobody  # a view has all rows of one more local region
         server.guards_needed_from = self.guards_needed_from
-        hub.register(Kind(KIND, True, self._is_removed, flows=self._flows))
+        hub.register(Kind(VIEW, True, self._is_removed, flows=self._flows))
 
     @property
     def views(self) -> ViewSet:
@@ -71,8 +71,8 @@ class LocalViews:
     def _notify_backfilled(self, view: str) -> None:
         self.on_backfilled(view)
 
-    def _is_removed(self, _name: str, number: int) -> bool:
-        return self._assigned_views is not None and self._assigned_views.is_removed(number)
+    def _is_removed(self, name: str, number: int) -> bool:
+        return self._assigned_views is not None and self._assigned_views.is_removed(name, number)
 
     def _flows(self) -> list[Flow]:
         return [one.flow for one in self.views.in_use()]
@@ -104,7 +104,7 @@ class LocalViews:
         tables = self.awaited_tables(name)
         if self.wait_saved_in_cluster is not None:
             return await self.wait_saved_in_cluster(tables, view_key(name), GUARDS_S)
-        return await self.wait(name, "", GUARDS_S) and await self._hub.saved(FollowerName(KIND, name))
+        return await self.wait(name, "", GUARDS_S) and await self._hub.saved(FollowerName(VIEW, name))
 
     # --- copies ----------------------------------------------------------------------------------------
 
@@ -148,4 +148,4 @@ class LocalViews:
     async def wait(self, name: str, token: str, timeout_s: float) -> bool:
         """Wait until the change ``token`` (empty: all written now) of a source is in the view; False: not in time."""
         self.awaited_tables(name)
-        return await self._hub.waits.wait(FollowerName(KIND, name), token, timeout_s)
+        return await self._hub.waits.wait(FollowerName(VIEW, name), token, timeout_s)

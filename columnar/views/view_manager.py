@@ -18,14 +18,13 @@ from columnar.flows.follower import Follower, Subscription, mark_beginning
 from columnar.flows.follower_name import FollowerName
 from columnar.flows.governor import Governor
 from columnar.flows.hub import Hub
+from columnar.model.derivations import VIEW, KeptView, ViewSet
 from columnar.model.view_definition import from_json
-from columnar.model.view_set import KeptView, ViewSet
 from columnar.model.view_status import ViewStatus
 from columnar.regions.region import Region
 from columnar.regions.write.images import union
 from columnar.views.contributions import Rules, rules_of
 from columnar.views.follower import MAX_IN_FLIGHT, Maintaining, ViewFollower
-from columnar.views.view_flow import KIND
 
 _log = logging.getLogger(__name__)
 
@@ -33,7 +32,7 @@ NO_VIEWS: Final = ViewSet()
 
 
 def follower_name(name: str) -> FollowerName:
-    return FollowerName(KIND, name)
+    return FollowerName(VIEW, name)
 
 
 class ViewManager:
@@ -52,20 +51,19 @@ class ViewManager:
 
     async def follow(self, views: ViewSet) -> None:
         """Keep these from now on.  Under the hub's lock."""
-        before, now = _by_number(self._assigned_views), _by_number(views)
+        steps = views.steps_from(self._assigned_views)
         self._assigned_views = views
-        for key in [key for key in before if key not in now]:
-            self._hub.unsubscribe(follower_name(key[0]))
-            self._backfilled.pop(key, None)
-            self._unreadable.pop(key[0], None)
-        for key, view in now.items():
-            previous = before.get(key)
-            if view.is_in_use and (previous is None or not previous.is_in_use):
+        for view in steps.gone:
+            self._hub.unsubscribe(follower_name(view.name))
+            self._backfilled.pop((view.name, view.number), None)
+            self._unreadable.pop(view.name, None)
+        for view, before in steps.followed:
+            if before is None or not before.is_in_use:
                 for subscription in self._subscriptions(view):
                     await self._hub.follow(subscription)
-            elif not view.is_in_use and previous is None:
-                for subscription in self._subscriptions(view):
-                    await self._hub.begin(subscription)
+        for view in steps.begun:
+            for subscription in self._subscriptions(view):
+                await self._hub.begin(subscription)
 
     def _subscriptions(self, view: KeptView) -> list[Subscription]:
         """Subscriptions to each source.  A view that cannot be read has none, and its place in the logs stays."""
@@ -173,8 +171,3 @@ def _mark(name: FollowerName, number: int, region: Region) -> None:
     """
     if region.log.cursor(name.key) is None:
         mark_beginning(region, name, number)
-
-
-def _by_number(views: ViewSet) -> dict[tuple[str, int], KeptView]:
-    """Index the usable views; the number tells a view from a dropped one of its name."""
-    return {(one.name, one.number): one for one in views.all if not one.unusable_reason}

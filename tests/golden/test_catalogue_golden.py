@@ -85,10 +85,10 @@ async def triggers(catalogue: Catalogue, written: list[RowMutation]) -> None:
     written.clear()
     links = Registration("links", "wiki", "wiki.triggers:links", ("meta", "body"), True, "beginning", 5_000, 3)
     for n, registration in enumerate((links, replace(links, name="more", from_where="now"))):
-        await catalogue.write_triggers(catalogue.triggers.adding(registration))
-        await catalogue.write_triggers(catalogue.triggers.with_state(registration.name, ("running", "paused")[n]))
-    await catalogue.write_triggers(catalogue.triggers.with_replay("more", 1_700_000_000_000))
-    await catalogue.write_triggers(catalogue.triggers.without(["links"]))
+        await catalogue.write_derivations(catalogue.triggers.adding(registration))
+        await catalogue.write_derivations(catalogue.triggers.with_state(registration.name, ("running", "paused")[n]))
+    await catalogue.write_derivations(catalogue.triggers.with_replay("more", 1_700_000_000_000))
+    await catalogue.write_derivations(catalogue.triggers.without(["links"]))
     await catalogue.drop("wiki", catalogue.triggers.without(["more"]))
 
 

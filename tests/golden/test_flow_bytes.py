@@ -7,8 +7,7 @@ import pytest
 from columnar.errors import DamagedData
 from columnar.flows import position
 from columnar.flows.position import Position, Range
-from columnar.model import follower_numbers
-from columnar.model.follower_numbers import Numbers
+from columnar.model.derivations import Numbers, numbers_from_json, numbers_to_json
 from columnar.regions.log.change_log import begin_log
 from columnar.regions.log.change_record import Sequence
 from columnar.storage.memory import MemoryEngine
@@ -52,8 +51,8 @@ def test_damaged_positions_are_reported(data: bytes) -> None:
 
 def test_numbers() -> None:
     data = b'{"given": 9, "removed": [[1, 3], [5, 5]]}'
-    assert follower_numbers.to_json(Numbers(9, ((1, 3), (5, 5)))) == data
-    assert follower_numbers.from_json(data) == Numbers(9, ((1, 3), (5, 5)))
+    assert numbers_to_json(Numbers(9, ((1, 3), (5, 5)))) == data
+    assert numbers_from_json(data) == Numbers(9, ((1, 3), (5, 5)))
 
 
 def test_the_number_beside_a_cursor() -> None:

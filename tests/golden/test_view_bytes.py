@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
 
 from columnar.errors import DamagedData
 from columnar.flows.delivery_state import Cursor, pack_cursor, unpack_cursor
-from columnar.master import view_rows
+from columnar.master import derivation_rows
+from columnar.master.catalogue_rows import Cells
+from columnar.model.derivations import FAMILIES, KeptView, Reads, ViewSet
 from columnar.model.flow_graph import Place
 from columnar.model.schema import from_json, to_json
 from columnar.model.view_definition import MEMBERS, ORDERED, TOTALS, Source, View
 from columnar.model.view_definition import to_json as definition_to_json
 from columnar.model.view_generations import Swap
-from columnar.model.view_set import FAMILIES, KeptView, Reads, ViewSet
 from columnar.regions.log.change_record import Sequence
 from columnar.views import progress
 from columnar.views.contributions import rules_of
-from columnar.views.declaring import table_of
+from columnar.views.declaring import kept_as, table_of
 from columnar.views.progress import Pass, Progress
-from columnar.views.view_flow import flow_of
 from tests.support.golden import hold_to
 
 VIEW = View("ns:by_a", Source("t", ("f:a",), sums={"n": "f:n"}), Source("u", ("g:a",)))
@@ -28,6 +29,10 @@ KEPT = KeptView("ns:by_a", definition_to_json(VIEW), (Reads("t", ("f",)), Reads(
 SHOWING = Progress(7, 3, 512, Pass.SHOWS, b"row 511\x00", b"row 700\xff\x00")
 OVER = Progress(7, 3, 1 << 33, Pass.OVER, None, None)
 OPEN = ((Sequence(7, 2, 299), 0),)
+
+
+def read(rows: Mapping[bytes, Cells], *tables: str) -> ViewSet:
+    return derivation_rows.sets_from(rows.items(), tables)[ViewSet]  # type: ignore[return-value]  # of its kind
 
 
 def test_rows_of_views() -> None:
@@ -38,11 +43,11 @@ def test_rows_of_views() -> None:
         ("building", adding.with_state("ns:by_a", "building")),
         ("live", adding.with_state("ns:by_a", "building").with_state("ns:by_a", "live")),
     ):
-        for row, cells in view_rows.rows_of(views, {}).items():
+        for row, cells in derivation_rows.rows_of(views).items():
             for column, value in cells.items():
                 if state == "adding" or column == b"info:state":
                     found[f"{state} {row.decode()} {column.decode()}"] = repr(value)[2:-1]
-        assert view_rows.views_from(view_rows.rows_of(views, {}).items(), ("ns:by_a", "t", "u")) == views
+        assert read(derivation_rows.rows_of(views), "ns:by_a", "t", "u") == views
     hold_to("catalogue-views.txt", found | _aliases())
 
 
@@ -52,10 +57,10 @@ def _aliases() -> dict[str, str]:
     swapped = both.swapped(Swap("ns:by_a", "ns:by_a.2", "ns:by_a", 1_764_003_600_000))
     found = {}
     for state, views in (("swapped", swapped), ("alone", swapped.without(["ns:by_a"]))):
-        rows = view_rows.rows_of(views, {})
+        rows = derivation_rows.rows_of(views)
         found[f"{state} alias/ns:by_a info:alias"] = rows[b"alias/ns:by_a"][b"info:alias"].decode()
-        assert view_rows.views_from(rows.items(), ("ns:by_a", "ns:by_a.2", "t", "u")).swaps == views.swaps != ()
-    rows = view_rows.rows_of(swapped.without(["ns:by_a.2"]), {})
+        assert read(rows, "ns:by_a", "ns:by_a.2", "t", "u").swaps == views.swaps != ()
+    rows = derivation_rows.rows_of(swapped.without(["ns:by_a.2"]))
     assert b"alias/ns:by_a" not in rows, "the name is a table of its own"
     return found
 
@@ -63,7 +68,7 @@ def _aliases() -> dict[str, str]:
 def test_an_alias_that_cannot_be_used_is_none() -> None:
     row = b"alias/ns:by_a"
     for data in (b"", b"{", b'{"table": "ns:by_a.2"}', b'{"table": "gone", "kept": "", "until_ms": 0}'):
-        held = view_rows.views_from([(row, {b"info:alias": data})], ("ns:by_a", "t", "u"))
+        held = read({row: {b"info:alias": data}}, "ns:by_a", "t", "u")
         assert held.live_table("ns:by_a") == "ns:by_a"
 
 
@@ -77,7 +82,7 @@ def test_the_schema_of_a_views_table() -> None:
 
 def test_a_view_is_the_same_part_of_the_graph_for_those_that_know_its_definition() -> None:
     kept = KeptView("ns:by_a", definition_to_json(VIEW), (Reads("t", ("f",)), Reads("u", ("g",))))
-    flow = flow_of(VIEW, rules_of(VIEW))
+    flow = kept_as(VIEW, rules_of(VIEW)).flow
     assert set(kept.flow.reads) == set(flow.reads) == {Place("t", "f"), Place("u", "g")}
     assert set(kept.flow.writes) == set(flow.writes)
 

@@ -138,7 +138,7 @@ class ChangingHouse:
     async def register(self, registration: Registration) -> None:
         """Without the marks that an addition sets: it is shown all that the logs have."""
         added = self.catalogue.triggers.adding(registration).with_state(registration.name, "running")
-        await self.catalogue.write_triggers(added)
+        await self.catalogue.write_derivations(added)
         await self.triggers.publish()
 
     @property

@@ -16,9 +16,8 @@ import uvloop
 
 from columnar.config import StandaloneConfig
 from columnar.master.catalogue import Catalogue
+from columnar.model.derivations import Triggers, ViewSet
 from columnar.model.region_info import RegionInfo
-from columnar.model.trigger_set import Triggers
-from columnar.model.view_set import ViewSet
 from columnar.roles.standalone import Standalone
 
 ROOT = Path(__file__).parents[2]

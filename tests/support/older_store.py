@@ -7,11 +7,11 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from columnar.master import trigger_rows
-from columnar.master.trigger_rows import TRIGGERS_TABLE
+from columnar.master import derivation_rows
+from columnar.master.derivation_rows import TRIGGERS_TABLE
+from columnar.model.derivations import Triggers
 from columnar.model.mutation import Put, RowMutation
 from columnar.model.schema import Family, make_table
-from columnar.model.trigger_set import Triggers
 from columnar.regions.life.opening import opened
 from columnar.regions.region import Region
 from columnar.roles.leading import Leading
@@ -26,8 +26,8 @@ Rows = dict[bytes, dict[bytes, bytes]]  # row -> column, without its family -> v
 def older_rows(triggers: Triggers, beginning: int = 0) -> Rows:
     """The rows that an older program would have had."""
     found: Rows = {}
-    for row, cells in trigger_rows.rows_of(triggers).items():
-        name = row.removeprefix(trigger_rows.PREFIX)
+    for row, cells in derivation_rows.rows_of(triggers).items():
+        name = row.removeprefix(b"tr/")
         found[name] = {column.removeprefix(b"info:"): value for column, value in cells.items()}
     if triggers.numbers is not None:
         held = {"beginning": beginning, "given": triggers.numbers.given, "removed": triggers.numbers.removed}
@@ -55,7 +55,7 @@ async def _make_older(data: Path, more: Rows) -> None:
     region = opened(stores.engine, path, info, TABLE, stores.committer, stores.clock, ownership)
     await _write(region, rows)
     await catalogue.adopt(TABLE, [info])
-    await catalogue.write_triggers(replace(catalogue.triggers, all=(), numbers=Triggers().numbers))
+    await catalogue.write_derivations(replace(catalogue.triggers, all=(), numbers=Triggers().numbers))
     await quiesce(region)
     region.close()
     await leading.close(quiesce)

@@ -46,8 +46,8 @@ async def made(rows: UnsureRows) -> Catalogue:
     await catalogue.adopt(make_table("n:other", [Family("f")]), await catalogue.reserve("n:other", [(b"", b"")]))
     await catalogue.set_enabled("n:other", False)
     for registration in (ON_T, replace(ON_T, name="off-t"), replace(ON_T, name="there", table="n:other")):
-        await catalogue.write_triggers(catalogue.triggers.adding(registration))
-    await catalogue.write_triggers(catalogue.triggers.with_state("on-t", "running"))
+        await catalogue.write_derivations(catalogue.triggers.adding(registration))
+    await catalogue.write_derivations(catalogue.triggers.with_state("on-t", "running"))
     await announce(catalogue, rows)
     return catalogue
 
@@ -104,10 +104,10 @@ CHANGES: dict[str, Change] = {
     "configure the default": lambda c, _: c.configure_namespace("default", {"owner": "bob"}),
     "truncate and enable": lambda c, rows: c.adopt(TABLE, rows.reserved["truncate"], enable=True),
     "split": split,
-    "add a trigger": lambda c, _: c.write_triggers(c.triggers.adding(replace(ON_T, name="new"))),
-    "a trigger runs": lambda c, _: c.write_triggers(c.triggers.with_state("off-t", "running")),
-    "a trigger is paused": lambda c, _: c.write_triggers(c.triggers.with_state("on-t", "paused")),
-    "remove triggers": lambda c, _: c.write_triggers(c.triggers.without(["on-t", "there"])),
+    "add a trigger": lambda c, _: c.write_derivations(c.triggers.adding(replace(ON_T, name="new"))),
+    "a trigger runs": lambda c, _: c.write_derivations(c.triggers.with_state("off-t", "running")),
+    "a trigger is paused": lambda c, _: c.write_derivations(c.triggers.with_state("on-t", "paused")),
+    "remove triggers": lambda c, _: c.write_derivations(c.triggers.without(["on-t", "there"])),
     "reserve": lambda c, _: c.reserve("t", [(b"", b"")]),
     "forget": forget,
 }

@@ -9,13 +9,12 @@ import pytest
 
 from columnar.errors import DamagedData, OutcomeUnknown
 from columnar.master.catalogue import Catalogue
+from columnar.master.derivation_rows import TRIGGERS_TABLE
 from columnar.master.older_triggers import take_in, triggers_of
-from columnar.master.trigger_rows import TRIGGERS_TABLE
-from columnar.model.follower_numbers import Numbers
+from columnar.model.derivations import Numbers, Triggers
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Family, Table, make_table
 from columnar.model.trigger_registration import Registration
-from columnar.model.trigger_set import Triggers
 from tests.support.changing_house import CatalogueRows
 from tests.support.older_store import TABLE, older_rows
 

@@ -7,10 +7,10 @@ import random
 import pytest
 
 from columnar.errors import TriggerError
-from columnar.master import trigger_rows
+from columnar.master import derivation_rows
+from columnar.model.derivations import Triggers
 from columnar.model.mutation import Put, RowMutation
 from columnar.model.trigger_registration import Registration
-from columnar.model.trigger_set import Triggers
 
 NAMES = ("a", "b", "c", "d")
 
@@ -32,7 +32,7 @@ class Disk:
                     del self.rows[mutation.row][b"info:" + operation.qualifier]
 
     def read(self) -> Triggers:
-        return trigger_rows.triggers_from(self.rows.items(), {"t"})
+        return derivation_rows.sets_from(self.rows.items(), {"t"})[Triggers]  # type: ignore[return-value]  # of its kind
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -55,7 +55,7 @@ def test_against_a_model(seed: int) -> None:
             state = rng.choice(("running", "paused"))
             alive[name] = (state, was[1])
             changed = held.with_state(name, state)  # type: ignore[arg-type]
-        disk.write(trigger_rows.changes(held, changed))
+        disk.write(derivation_rows.changes(held, changed))
         held = changed
         held.check()
         assert disk.read() == held
@@ -68,15 +68,15 @@ def test_against_a_model(seed: int) -> None:
 def test_what_cannot_be_read_stays_until_it_is_removed() -> None:
     disk = Disk()
     good = Triggers().adding(Registration("a", "t", "m:f", ("f",))).with_state("a", "paused")
-    disk.write(trigger_rows.changes(Triggers(), good))
+    disk.write(derivation_rows.changes(Triggers(), good))
     disk.rows[b"tr/a"][b"info:registration"] = b"{"
     held = disk.read()
-    assert trigger_rows.rows_of(held) == disk.rows
+    assert derivation_rows.rows_of(held) == disk.rows
     with pytest.raises(TriggerError, match=r"trigger a rests: .*columnar trigger remove a"):
         held.known("a")
     assert not held.is_removed("a", 1)
     again = held.adding(Registration("a", "t", "m:g", ("f",)))
-    disk.write(trigger_rows.changes(held, again))
+    disk.write(derivation_rows.changes(held, again))
     assert disk.read() == again
     assert again.is_removed("a", 1)
     assert again.all[0].number == 2
@@ -85,7 +85,7 @@ def test_what_cannot_be_read_stays_until_it_is_removed() -> None:
 def test_a_row_with_the_registration_of_another_rests() -> None:
     disk = Disk()
     good = Triggers().adding(Registration("a", "t", "m:f", ("f",)))
-    disk.write(trigger_rows.changes(Triggers(), good))
+    disk.write(derivation_rows.changes(Triggers(), good))
     disk.rows[b"tr/b"] = disk.rows.pop(b"tr/a")
     (one,) = disk.read().all
     assert one.name == "b"
@@ -94,7 +94,7 @@ def test_a_row_with_the_registration_of_another_rests() -> None:
 
 def test_a_trigger_of_a_table_that_is_gone_rests() -> None:
     disk = Disk()
-    disk.write(trigger_rows.changes(Triggers(), Triggers().adding(Registration("a", "gone", "m:f", ("f",)))))
+    disk.write(derivation_rows.changes(Triggers(), Triggers().adding(Registration("a", "gone", "m:f", ("f",)))))
     (one,) = disk.read().all
     assert one.unusable_reason == "there is no table gone"
     assert disk.read().of_table("gone") == []
@@ -102,13 +102,13 @@ def test_a_trigger_of_a_table_that_is_gone_rests() -> None:
 
 def test_unreadable_numbers_forbid_changes_that_need_them() -> None:
     disk = Disk()
-    disk.write(trigger_rows.changes(Triggers(), Triggers().adding(Registration("a", "t", "m:f", ("f",)))))
+    disk.write(derivation_rows.changes(Triggers(), Triggers().adding(Registration("a", "t", "m:f", ("f",)))))
     disk.rows[b"tr/#numbers"][b"info:numbers"] = b"{"
     held = disk.read()
     for change in (lambda: held.without(["a"]), lambda: held.adding(Registration("b", "t", "m:f", ("f",)))):
         with pytest.raises(TriggerError, match="numbers"):
             change()
-    disk.write(trigger_rows.changes(held, held.with_state("a", "paused")))
+    disk.write(derivation_rows.changes(held, held.with_state("a", "paused")))
     assert disk.rows[b"tr/#numbers"] == {b"info:numbers": b"{"}
 
 

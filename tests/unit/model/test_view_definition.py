@@ -21,7 +21,7 @@ from columnar.model.view_definition import (
     total_columns,
 )
 from columnar.views.contributions import rules_of
-from columnar.views.view_flow import check_no_cycle, flow_of
+from columnar.views.declaring import check_no_cycle, kept_as
 
 PAGES = Source(
     "pages",
@@ -133,13 +133,13 @@ def test_families_of_a_source_are_there_and_do_not_expire() -> None:
 def test_a_cycle_of_views_is_refused_with_its_path() -> None:
     a, b = View("a", Source("t", ("f:x",))), View("b", Source("a", ("key[0]",)))
     known = {"a": a, "b": b}
-    flows = [flow_of(one, rules_of(bound(one, known))) for one in (a, b)]
+    flows = [kept_as(one, rules_of(bound(one, known))).flow for one in (a, b)]
     check_no_cycle(flows[0], Graph(flows))
     turned = bound(View("a", Source("b", ("key[0]",))), known)
     with pytest.raises(
         IllegalArgument, match=r"view a would follow its own changes: b/v -> view a -> a/v -> view b -> b/v"
     ):
-        check_no_cycle(flow_of(turned, rules_of(turned)), Graph(flows))
+        check_no_cycle(kept_as(turned, rules_of(turned)).flow, Graph(flows))
     writer = Flow("trigger", "back", (Place("b"),), (Place("t", "f"),))
     with pytest.raises(IllegalArgument, match="trigger back"):
         check_no_cycle(flows[0], Graph([*flows, writer]))

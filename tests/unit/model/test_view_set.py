@@ -7,8 +7,8 @@ import random
 import pytest
 
 from columnar.errors import ViewError
-from columnar.master import catalogue_rows, view_rows
-from columnar.model.view_set import KeptView, Reads, ViewSet
+from columnar.master import derivation_rows
+from columnar.model.derivations import KeptView, Reads, ViewSet
 from tests.unit.model.test_trigger_set import Disk
 
 NAMES = ("a", "b", "c")
@@ -21,8 +21,7 @@ def view(name: str) -> KeptView:
 
 
 def written(disk: Disk, held: ViewSet, changed: ViewSet) -> ViewSet:
-    rows = view_rows.rows_of(held, disk.rows)
-    disk.write(catalogue_rows.changes(rows, view_rows.rows_of(changed, disk.rows)))
+    disk.write(derivation_rows.changes(held, changed))
     return changed
 
 
@@ -48,9 +47,9 @@ def test_against_a_model(seed: int) -> None:
             changed = held.with_state(name, NEXT[state])  # type: ignore[arg-type]
         held = written(disk, held, changed)
         held.check()
-        assert view_rows.views_from(disk.rows.items(), TABLES) == held
+        assert derivation_rows.sets_from(disk.rows.items(), TABLES)[ViewSet] == held
         assert {one.name: (one.state, one.number) for one in held.all} == alive
-        assert {n for n in range(1, given + 2) if held.is_removed(n)} == removed
+        assert {n for n in range(1, given + 2) if held.is_removed("x", n)} == removed
         assert held.half_made() == sorted(n for n, (state, _) in alive.items() if state == "adding")
         assert {one.name for one in held.building()} == {n for n, (state, _) in alive.items() if state == "building"}
 
@@ -66,13 +65,13 @@ def test_what_cannot_be_read_stays_until_it_is_dropped() -> None:
     ):
         before = dict(disk.rows[b"vw/a"])
         disk.rows[b"vw/a"][column] = value
-        held = view_rows.views_from(disk.rows.items(), TABLES)
-        assert view_rows.rows_of(held, disk.rows) == disk.rows
+        held = derivation_rows.sets_from(disk.rows.items(), TABLES)[ViewSet]
+        assert derivation_rows.rows_of(held) == disk.rows
         with pytest.raises(ViewError, match=rf"view a rests: .*{why}.*columnar view drop a"):
             held.known("a")
         assert not held.in_use()
-        assert not held.is_removed(1)
-        assert held.without(["a"]).is_removed(1)
+        assert not held.is_removed("a", 1)
+        assert held.without(["a"]).is_removed("a", 1)
         disk.rows[b"vw/a"] = before
 
 
@@ -80,9 +79,9 @@ def test_numbers_that_cannot_be_read_stay() -> None:
     disk = Disk()
     written(disk, ViewSet(), ViewSet().adding(view("a")))
     disk.rows[b"vw/#numbers"][b"info:numbers"] = b"{"
-    held = view_rows.views_from(disk.rows.items(), TABLES)
-    assert view_rows.rows_of(held, disk.rows) == disk.rows
-    assert not held.is_removed(1)
+    held = derivation_rows.sets_from(disk.rows.items(), TABLES)[ViewSet]
+    assert derivation_rows.rows_of(held) == disk.rows
+    assert not held.is_removed("a", 1)
     for change in (lambda: held.without(["a"]), lambda: held.adding(view("b"))):
         with pytest.raises(ViewError, match="record of numbers of views cannot be read"):
             change()

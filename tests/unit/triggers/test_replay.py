@@ -9,8 +9,8 @@ import pytest
 from columnar.errors import HostError, IllegalArgument, TriggerError
 from columnar.flows.delivery_state import Cursor, pack_cursor
 from columnar.flows.follower_name import trigger
+from columnar.model.derivations import BEGINNING, Replay
 from columnar.model.trigger_registration import start_at
-from columnar.model.trigger_set import BEGINNING, Replay
 from columnar.regions.log.change_record import Sequence
 from columnar.triggers import replaying
 from columnar.triggers.replaying import REPLAY

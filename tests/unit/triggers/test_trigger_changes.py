@@ -14,9 +14,9 @@ from columnar.errors import HostError, NoSuchColumnFamily, OutcomeUnknown, Regio
 from columnar.master.catalogue import Catalogue
 from columnar.master.trigger_changes import TriggerChanges
 from columnar.model import region_messages as messages
+from columnar.model.derivations import Triggers
 from columnar.model.region_info import RegionInfo
 from columnar.model.trigger_registration import MOST_PROCESSES, Registration
-from columnar.model.trigger_set import Triggers
 from columnar.regions.region import Region
 from columnar.regions.tables import ServedTable
 from tests.support.several_owners import FakeOwner, SeveralOwners

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from columnar.errors import CallerError, IllegalArgument
+from columnar.model.derivations import ViewSet
 from columnar.model.flow_graph import Graph
 from columnar.model.schema import Family, make_table
-from columnar.model.view_set import ViewSet
 from columnar.views.declaring import declared
 from tests.support.seeds import seed
 

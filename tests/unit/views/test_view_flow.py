@@ -8,12 +8,12 @@ from columnar.errors import IllegalArgument
 from columnar.model.flow_graph import Flow, Graph, Place
 from columnar.model.view_definition import Source, View, checked
 from columnar.views.contributions import rules_of
-from columnar.views.view_flow import check_no_cycle, flow_of
+from columnar.views.declaring import check_no_cycle, kept_as
 
 
 def made(name: str, table: str) -> Flow:
     view = checked(View(name, Source(table, key=("meta:author",), sums={"bytes": "size:bytes"})))
-    return flow_of(view, rules_of(view))
+    return kept_as(view, rules_of(view)).flow
 
 
 def test_a_view_reads_the_families_that_it_names() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from columnar.errors import DamagedData
 from columnar.flows.follower_name import FollowerName, of_key, trigger
-from columnar.model.follower_numbers import Numbers, from_json, to_json
+from columnar.model.derivations import Numbers, numbers_from_json, numbers_to_json
 
 
 @pytest.mark.parametrize("seed", range(50))
@@ -26,7 +26,7 @@ def test_against_a_list(seed: int) -> None:
             alive.discard(gone)
             removed.add(gone)
             held = held.with_removed(gone)
-        held = from_json(to_json(held))
+        held = numbers_from_json(numbers_to_json(held))
         held.check()
         assert {n for n in range(last + 2) if held.is_removed(n)} == removed
 
@@ -41,7 +41,7 @@ def test_neighbours_share_a_span() -> None:
 @pytest.mark.parametrize("data", [b"", b"{}", b"[]", b'{"given": 1, "removed": [1]}', b"\xff"])
 def test_damaged_numbers_are_reported(data: bytes) -> None:
     with pytest.raises(DamagedData, match="numbers"):
-        from_json(data)
+        numbers_from_json(data)
 
 
 def test_keys_of_cursors() -> None:
