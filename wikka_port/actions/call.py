@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from wikka_port.markup.calls import is_set
+from wikka_port.markup.targets import is_set
 from wikka_port.names import normalise
 from wikka_port.pages import Page
 from wikka_port.site import Site

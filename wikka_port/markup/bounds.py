@@ -1,7 +1,7 @@
 """Whether a text goes over the bounds of a page (pure), and the message to its author.
 
 The bounds count what the page would be rendered and indexed from.  Knows nothing of what follows from it:
-a save is refused (``drafts``), a page that is stored is shown up to the bound (``html``).
+a save is refused (``drafts``), a page that is stored is shown up to the bound (``compiler``).
 """
 
 from __future__ import annotations

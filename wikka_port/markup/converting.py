@@ -3,7 +3,7 @@
 The tokens that the page is shown from become a line of Markdown for each line.  Links, headings and words of the two
 texts are then compared: a difference that no rule below knows of is said as well, so nothing is lost without a word.
 
-Knows nothing of pages and forms: its result is saved only after a person has read it (``handlers/convert``).
+Knows nothing of pages and forms: its result is saved only after a person has read it (``handlers/edit``).
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from itertools import groupby
 from typing import Final, NamedTuple
 
 from wikka_port.markup import lexer, markdown, markdown_writing
+from wikka_port.markup.compiler import INLINE_ACTIONS
 from wikka_port.markup.document import parse
 from wikka_port.markup.formats import MARKDOWN
-from wikka_port.markup.leaves import INLINE_ACTIONS
 from wikka_port.markup.links import page_names
 from wikka_port.markup.tokens import (
     HEADING_END,

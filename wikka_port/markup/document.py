@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from wikka_port.limits import LINK_STEPS, QUICK_STEPS
+from wikka_port.markup.compiler import Compiler
 from wikka_port.markup.formats import MARKDOWN, WIKKA, tokens
 from wikka_port.markup.fragments import ActionSlot, ContentsSlot, Heading, PageSlot, Piece, SectionSlot, escape
-from wikka_port.markup.html import Compiler
 from wikka_port.markup.links import page_names, redirect_of
-from wikka_port.markup.nested_html import NestedCompiler
-from wikka_port.markup.tokens import ActionCall
+from wikka_port.markup.markdown_html import MarkdownCompiler
+from wikka_port.markup.tokens import ActionCall, Token
+from wikka_port.markup.wikka_html import WikkaCompiler
 from wikka_port.names import url_path
 
 _ACTION_STEPS: Final = 2_000  # a list of some hundred pages, read from the store
@@ -67,8 +68,7 @@ def no_note(slot: ActionSlot) -> str:
 def parse(text: str, *, autolink: bool = True, markup: str = WIKKA) -> Document:
     """Any text is a page: never raises.  Linear in the text; with ``autolink`` CamelCase words are links."""
     read = tokens(text, autolink=autolink, markup=markup)
-    compiler = NestedCompiler() if markup == MARKDOWN else Compiler()
-    compiler.compile(read)
+    compiler = compiled(read, markup)
     names = tuple(page_names(read))
     return Document(
         pieces=_joined(compiler.pieces),
@@ -78,6 +78,13 @@ def parse(text: str, *, autolink: bool = True, markup: str = WIKKA) -> Document:
         redirect=redirect_of(read),
         steps=len(compiler.pieces) + LINK_STEPS * len(names) + _steps(compiler.actions),
     )
+
+
+def compiled(read: list[Token], markup: str) -> Compiler:
+    """Return the compiler of the format, which has read these tokens."""
+    compiler = MarkdownCompiler() if markup == MARKDOWN else WikkaCompiler()
+    compiler.compile(read)
+    return compiler
 
 
 def _steps(actions: Iterable[ActionCall]) -> int:

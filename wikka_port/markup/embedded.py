@@ -5,7 +5,7 @@ few: text-level elements, lists, tables, images.  No style, form, frame, media o
 carry ``rel="nofollow noopener"``.  The id of a link is a place of the page, as those of headings:
 ``[[#id]]`` leads there, and no script or style of the wiki's own knows it.  Classes get the prefix
 ``user-``, so that a page cannot dress up as the wiki's own controls.  Each piece is closed by itself:
-an element cannot begin in one and end in another (but for ``html._HALVES``).
+an element cannot begin in one and end in another (but for ``wikka_html._HALVES``).
 
 HTML's parsing rules open unclosed formatting elements (b, font, ...) again in every block that follows.
 Without a bound, 100 KB of ``<p><b title=1><p><b title=2>..`` becomes 600 MB.  The rules keep at most three
@@ -20,8 +20,8 @@ from typing import Final
 
 import nh3
 
+from wikka_port.markup.compiler import PlaceIds
 from wikka_port.markup.fragments import escape
-from wikka_port.markup.leaves import Places
 from wikka_port.markup.targets import SCHEMES, place_id, safe_picture, safe_url
 
 _INLINE: Final = frozenset({
@@ -93,7 +93,7 @@ def has_places(html: str) -> bool:
     return _PLACE in html
 
 
-def placed(html: str, places: Places) -> str:
+def placed(html: str, places: PlaceIds) -> str:
     """``html`` of ``clean`` with ids that no other place of the page has."""
     return _ID.sub(lambda found: f'id="{places.unique(found[1])}"', html) if _PLACE in html else html
 

@@ -29,8 +29,7 @@ from typing import Final
 
 from wikka_port.limits import CELLS_MAX, HTML_STEPS, LINKS_MAX, STEPS_MAX
 from wikka_port.markup import interwiki
-from wikka_port.markup.calls import read_action
-from wikka_port.markup.targets import IMAGE_ENDINGS, read_link, safe_url, trimmed
+from wikka_port.markup.targets import IMAGE_ENDINGS, read_action, read_link, safe_url, trimmed
 from wikka_port.markup.tokens import (
     BREAK,
     CLEAR,

@@ -21,8 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 from markdown_it import MarkdownIt
 from markdown_it.rules_inline.image import image as _image
 
-from wikka_port.markup.calls import read_action
-from wikka_port.markup.targets import read_link
+from wikka_port.markup.targets import read_action, read_link
 
 if TYPE_CHECKING:
     from markdown_it.rules_block import StateBlock

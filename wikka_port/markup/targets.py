@@ -1,4 +1,4 @@
-"""The target of a link (pure): a page, an address outside, or nothing.
+"""The target of a link (pure): a page, an address outside, or nothing; and calls of actions.
 
 The order in which a target is read: URL, mail address, ``#place`` on this page, ``/path`` on this
 site, ``Prefix:Page`` of another wiki, and else the name of a page.  ``&#58;`` and the like stand for
@@ -29,6 +29,11 @@ _PREFIXED: Final = re.compile(r"([A-Za-z][A-Za-z0-9]{0,19}+):(\S.*)", re.DOTALL)
 _REFERENCE: Final = re.compile(r"&#(?:[0-9]{1,7}|[xX][0-9A-Fa-f]{1,6});")
 _NOT_IN_URL: Final = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\\\\]")
 _NOT_WORD: Final = re.compile(r"\W+")
+_ACTION: Final = re.compile(
+    r"\s*+([A-Za-z][A-Za-z0-9]*+)((?:\s++[A-Za-z][\w\-]*+\s*+=\s*+(?:\"[^\"]*+\"|'[^']*+'))*+)\s*+"
+)
+_ARGUMENT: Final = re.compile(r"([A-Za-z][\w\-]*+)\s*+=\s*+(?:\"([^\"]*+)\"|'([^']*+)')")
+_NO: Final = frozenset({"", "0", "no", "false", "off"})
 IMAGE_ENDINGS: Final = (".gif", ".jpg", ".jpeg", ".png", ".svg", ".webp")
 
 
@@ -149,3 +154,21 @@ def redirect_link(action: ActionCall) -> PageLink | None:
     target = arguments.get("target") or arguments.get("to") or arguments.get("page") or ""
     link = read_link(target) if "|" not in target else None
     return page_link(link.name, redirect=True) if isinstance(link, PageLink) else None
+
+
+# --- calls of actions: ``{{name attribute="value"}}``, the same in every format -------------------
+
+
+def is_set(value: str) -> bool:
+    """The value of an attribute that is on or off."""
+    return value.strip().lower() not in _NO
+
+
+def read_action(text: str, start: int, end: int) -> ActionCall | PageLink | None:
+    """Return the insides of ``{{..}}``; None if they are no call.  A redirect is a link."""
+    call = _ACTION.fullmatch(text, start, end)
+    if not call:
+        return None
+    arguments = tuple((a[1].lower(), a[2] if a[2] is not None else a[3]) for a in _ARGUMENT.finditer(call[2]))
+    action = ActionCall(call[1].lower(), arguments)
+    return redirect_link(action) or action

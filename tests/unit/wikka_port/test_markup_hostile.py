@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.support.deep import seeds
 from tests.support.well_nested import check
-from wikka_port.markup import lexer, mindmap
+from wikka_port.markup import lexer, wikka_html
 from wikka_port.markup.document import parse, render
 from wikka_port.markup.links import links, redirect_target
 
@@ -222,7 +222,7 @@ def test_deep_nesting_stays_shallow() -> None:
     for tag in re.findall(r"</?(?:ul|li)\b", html):
         depth += -1 if tag.startswith("</") else 1
         most = max(most, depth)
-    assert most == 2 * mindmap.MAX_DEPTH
+    assert most == 2 * wikka_html.MAP_DEPTH
     assert depth == 0
 
 

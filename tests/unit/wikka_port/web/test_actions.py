@@ -15,7 +15,7 @@ from wikka_port.actions.unsupported_actions import LEFT_OUT, REPLACED, TO_COME, 
 from wikka_port.colours import INKS, nearest
 from wikka_port.handlers import HANDLERS
 from wikka_port.limits import INCLUDED_CHARS_MAX
-from wikka_port.markup.leaves import INLINE_ACTIONS
+from wikka_port.markup.compiler import INLINE_ACTIONS
 from wikka_port.rights.rules import PageRights, Privilege
 
 PAGES = Path(__file__).parents[4] / "docs" / "wiki.md"

@@ -1,0 +1,352 @@
+"""Tokens -> fragments of HTML (pure): the part of the compiler that is the same whatever the format of the text.
+
+A format's compiler (``wikka_html``, ``markdown_html``) adds the structure: which blocks are open, and where text goes.
+Here are leaves, emphasis, headings, the table of contents and actions.  The HTML is safe and well nested: what came
+from a page is escaped here, and URLs have been found safe where the tokens were made (``targets.safe_url``).
+
+Invariants:
+    I1. Emphasis is a stack.  Before what contains it ends, its tags are closed; where the text continues they are
+        written again with the next text, if the format says so (``_suspend_marks``).
+    I2. Every PageLink becomes exactly one PageSlot (``links.links`` relies on it).
+    I3. Ids are unique, and "toc" is the table of contents: the page's own, or one before the first heading that stands
+        in nothing else.
+
+Knows nothing of which pages exist and of what actions do.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Final
+
+from wikka_port.limits import ACTIONS_MAX
+from wikka_port.markup import code_blocks
+from wikka_port.markup.bounds import AS_TYPED, said_of
+from wikka_port.markup.fragments import ActionSlot, ContentsSlot, Heading, PageSlot, Piece, escape, section_slot
+from wikka_port.markup.targets import is_set, place_id, safe_picture
+from wikka_port.markup.tokens import (
+    INLINE_KINDS,
+    ActionCall,
+    CodeBlock,
+    Image,
+    Inside,
+    Open,
+    Outside,
+    PageLink,
+    Rest,
+    Toggle,
+    Token,
+)
+from wikka_port.texts import N_, _
+
+# Actions that return text with a little markup; every other action stands as a block of its own.
+INLINE_ACTIONS: Final = frozenset({
+    "acls", "clonelink", "color", "colour", "countcomments", "countedits", "countowned", "countpages", "countusers",
+    "delete", "deletelink", "edit", "editlink", "history", "historylink", "homepage", "homepagelink", "image",
+    "lastedit", "lasteditauthor", "lasteditnotes", "logo", "logout", "owner", "ownerlink", "randompage",
+    "recentchangesrss", "rev", "revertlink", "revisionlink", "revisions", "revisionsrss", "time", "title", "titletag",
+    "today", "url", "usersettings", "who", "whoami", "wikkachanges", "wikkaname", "wikkapatchlevel", "wikkaversion",
+})  # fmt: skip
+NOT_IN_HEADING: Final = N_("it makes a block, which cannot stand in a heading or a footnote")
+TOO_MANY: Final = N_("a page has {most} actions at most")
+_OUTSIDE_ATTRIBUTES: Final = {
+    "external": ' class="external" rel="nofollow noopener"',
+    "interwiki": ' class="interwiki" rel="nofollow noopener"',
+    "mail": ' class="mail"',
+    "local": "",
+}
+FROM_HEADINGS: Final = 3
+_NAMED_LEVELS: Final = re.compile(r"\s*h([1-6])\s*(?:,|$)", re.IGNORECASE)
+_LEVELS: Final = re.compile(r"\s*([1-6])\s*(?:(?:-|\.\.|,)\s*([1-6])\s*)?")
+
+Handlers = Mapping[type, Callable[[Any, Any], None]]
+
+
+class PlaceIds:
+    """Ids of headings: unique on the page; "toc" is the table of contents."""
+
+    __slots__ = ("_next",)
+
+    def __init__(self) -> None:
+        self._next: dict[str, int] = {"toc": 1}  # id -> the number that its next namesake gets
+
+    def unique(self, place: str) -> str:
+        if place not in self._next:
+            self._next[place] = 2
+            return place
+        while True:
+            candidate = f"{place}-{self._next[place]}"
+            self._next[place] += 1
+            if candidate not in self._next:
+                self._next[candidate] = 2
+                return candidate
+
+
+@dataclass(slots=True)
+class OpenHeading:
+    """A heading that is being read, or a footnote, whose text stands as a heading's does."""
+
+    level: int = 0
+    start: int = -1  # where its line begins; -1: it has no section
+    holder: list[Piece] = field(default_factory=list)  # where it will stand
+    marks: list[Toggle] = field(default_factory=list)  # open before it, in the same line
+    words: list[str] = field(default_factory=list)  # its plain text
+
+
+class Compiler(ABC):
+    """Reads tokens, keeps ``pieces``, ``headings`` and ``actions``; used once."""
+
+    __slots__ = (
+        *("_budget", "_contents_at", "_heading", "_marks", "_no_contents", "_out", "_place_ids", "_toc", "_written"),
+        *("actions", "headings", "pieces"),
+    )
+    HANDLERS: ClassVar[Handlers]  # of each kind of token but text
+
+    def __init__(self) -> None:
+        self.pieces: list[Piece] = []
+        self.headings: list[Heading] = []
+        self.actions: list[ActionCall] = []
+        self._out = self.pieces  # where content goes: the page, a heading or a cell
+        self._marks: list[Toggle] = []  # emphasis that is open, outermost first
+        self._written = 0  # how many of ``_marks`` have their tags in ``_out``
+        self._heading: OpenHeading | None = None
+        self._budget = code_blocks.Budget()
+        self._place_ids = PlaceIds()
+        self._toc: tuple[int, ActionCall] | None = None  # which piece it is
+        self._contents_at = -1  # the piece before which they stand by themselves
+        self._no_contents = False  # the page says so
+
+    def compile(self, tokens: list[Token]) -> None:
+        handlers = self.HANDLERS
+        for token in tokens:
+            if type(token) is str:
+                self._text(token)
+            else:
+                handlers[type(token)](self, token)
+        self._end_page()
+        if self._toc is not None:
+            place, call = self._toc
+            self.pieces[place] = toc_html(self.headings, dict(call.arguments))
+        elif self._contents_at >= 0 and not self._no_contents:
+            self.pieces[self._contents_at : self._contents_at] = own_contents(self.headings)
+
+    # -- structure, which a format adds
+
+    @abstractmethod
+    def _text(self, text: str) -> None: ...
+
+    @abstractmethod
+    def _inline(self) -> list[Piece]:
+        """Return the place for text; opens a paragraph or cell, and emphasis, if need be."""
+
+    @abstractmethod
+    def _block(self) -> list[Piece]:
+        """Return the place for a block (not while a heading is open)."""
+
+    @abstractmethod
+    def _in_cell(self) -> bool: ...
+
+    @abstractmethod
+    def _close_all(self) -> None: ...
+
+    def _end_page(self) -> None:
+        self._close_all()
+
+    # -- emphasis
+
+    def _open_marks(self) -> None:
+        for one in self._marks[self._written :]:
+            self._out.append(f'<{one.tag} class="{one.css}">' if one.css else f"<{one.tag}>")
+        self._written = len(self._marks)
+
+    def _suspend_marks(self) -> None:
+        """Close their tags; they are opened again with the next text."""
+        self._out += [f"</{one.tag}>" for one in reversed(self._marks[: self._written])]
+        self._written = 0
+
+    def _close_marks(self) -> None:
+        """Close those that have tags, for good."""
+        written = self._written
+        self._suspend_marks()
+        del self._marks[:written]
+
+    # -- leaves
+
+    def _put(self, html: Piece, *, block: bool = False, plain: str = "") -> None:
+        if self._heading is not None:
+            self._heading.words.append(plain)
+            self._inline().append(html)
+        else:
+            (self._block() if block else self._inline()).append(html)
+
+    def _code(self, code: CodeBlock) -> None:
+        if self._heading is not None:
+            self._put(code_blocks.inline_html(code), plain=code.body)
+        else:
+            self._put(code_blocks.block_html(code, self._budget), block=True)
+
+    def _page_link(self, link: PageLink) -> None:
+        if link.redirect:
+            self._put('<span class="redirect">')
+        self._put(PageSlot(link.name, _label(link), link.place), plain=link.label)
+        if link.redirect:
+            self._put("</span>")
+
+    def _outside(self, link: Outside) -> None:
+        html = f'<a href="{escape(link.url)}"{_OUTSIDE_ATTRIBUTES[link.kind]}>{_label(link)}</a>'
+        self._put(html, plain=link.label)
+
+    def _image(self, image: Image) -> None:
+        self._put(image_html(image))
+
+    def _rest(self, rest: Rest) -> None:
+        """All boxes and blocks are closed: what follows belongs to none of them."""
+        self._close_all()
+        self._out.append(
+            f'<p class="notice">{escape(said_of(rest.over))} {_(AS_TYPED)}</p>\n'
+            f'<pre class="rest">{escape(rest.source)}</pre>\n'
+        )
+
+    # -- headings and contents
+
+    def _put_heading(self, heading: OpenHeading, inside: list[Piece], *, is_free: bool) -> None:
+        """``is_free``: it stands in nothing else."""
+        level, text = heading.level, " ".join("".join(heading.words).split())
+        if self._contents_at < 0 and is_free and (self.headings or level > 1):
+            self._contents_at = len(self.pieces)
+        place = self._place_ids.unique(place_id(text))
+        self.headings.append(Heading(level, text, place, heading.start))
+        said = _("Link to this section: {heading}", heading=escape(text))
+        anchor = f'<a class="anchor" href="#{place}" aria-label="{said}">#</a>'
+        edit = [] if heading.start < 0 else [section_slot(place, text)]
+        heading.holder.extend([f'<h{level} id="{place}">', *inside, f" {anchor}", *edit, f"</h{level}>\n"])
+
+    def _contents(self, call: ActionCall) -> None:
+        if self._toc is not None or self._in_cell():
+            self._put(f'<a href="#toc">{_("Contents")}</a>')
+            return
+        out = self._block()
+        self._toc = (len(out), call)
+        out.append("")
+
+    # -- actions
+
+    def _action(self, call: ActionCall) -> None:
+        if call.name == "notoc":
+            self._no_contents = True
+            return
+        block = call.name not in INLINE_ACTIONS
+        if block and self._heading is not None:
+            self._put(ActionSlot(call.name, call.arguments, False, _(NOT_IN_HEADING)))
+        elif call.name == "toc":
+            self._contents(call)
+        elif len(self.actions) >= ACTIONS_MAX:
+            self._put(ActionSlot(call.name, call.arguments, False, _(TOO_MANY, most=ACTIONS_MAX)))
+        else:
+            self.actions.append(call)
+            self._put(ActionSlot(call.name, call.arguments, block), block=block)
+
+
+def _label(link: PageLink | Outside) -> str:
+    return label_html(link.inside) if link.inside else escape(link.label)
+
+
+def label_html(inside: Inside) -> str:
+    """Well nested whatever ``inside`` is: what does not close what is open is left out, what is left open is closed."""
+    out: list[str] = []
+    opened: list[str] = []
+    for token in inside:
+        if isinstance(token, str):
+            out.append(escape(token))
+        elif token.kind not in INLINE_KINDS:
+            continue
+        elif isinstance(token, Open):
+            opened.append(token.kind)
+            out.append(f"<{token.kind}>")
+        elif opened and opened[-1] == token.kind:
+            out.append(f"</{opened.pop()}>")
+    out += [f"</{tag}>" for tag in reversed(opened)]
+    return "".join(out)
+
+
+def image_html(image: Image) -> str:
+    """Return a link around it: where the policy of the site blocks foreign images, the reader can still go there."""
+    url, picture = escape(image.url), escape(safe_picture(image.url) or "")
+    name = escape(image.alt or image.url.rsplit("/", 1)[-1])
+    return (
+        f'<a href="{escape(image.link) or url}" class="external" rel="nofollow noopener">'
+        f'<img src="{picture}" alt="{name}" loading="lazy" referrerpolicy="no-referrer"></a>'
+    )
+
+
+SHARED: Final[Handlers] = {
+    PageLink: Compiler._page_link,
+    Outside: Compiler._outside,
+    ActionCall: Compiler._action,
+    CodeBlock: Compiler._code,
+    Rest: Compiler._rest,
+}
+
+
+# --- the table of contents ---------------------------------------------------------------------
+
+
+def toc_html(headings: Sequence[Heading], arguments: Mapping[str, str]) -> str:
+    """Return a ``nav`` with id "toc"; "" if there is no heading to list.
+
+    ``{{toc levels="2-3" title="On this page" links="0"}}``; ``levels`` is one number or a range of 1 to 5, or
+    WikkaWiki's list, as ``h2,h4``; with ``links="0"`` the headings are named and lead nowhere.
+    """
+    levels = _levels(arguments.get("levels", ""))
+    shown = [heading for heading in _below_title(headings) if heading.level in levels]
+    if not shown:
+        return ""
+    title = arguments.get("title", "") or _("Contents")
+    head = f'<nav class="toc" id="toc" aria-label="{escape(title)}"><p class="toc-title">{escape(title)}</p>'
+    is_linked = is_set(arguments.get("links", "1"))
+    return f"{head}{_list(shown, is_linked=is_linked)}</nav>\n"
+
+
+def own_contents(headings: Sequence[Heading]) -> list[ContentsSlot]:
+    """Return the table that a page without ``{{toc}}`` has, folded; [] with less than FROM_HEADINGS headings."""
+    shown = _below_title(headings)
+    if len(shown) < FROM_HEADINGS:
+        return []
+    title = _("Contents")
+    fold = f'<details class="toc" id="toc"><summary class="toc-title">{title}</summary>'
+    return [ContentsSlot(f'{fold}<nav aria-label="{title}">{_list(shown)}</nav></details>\n')]
+
+
+def _levels(typed: str) -> Collection[int]:
+    named = {int(level) for level in _NAMED_LEVELS.findall(typed)}
+    if named:
+        return named
+    wanted = _LEVELS.fullmatch(typed)
+    return range(int(wanted[1]), int(wanted[2] or wanted[1]) + 1) if wanted else range(1, 7)
+
+
+def _below_title(headings: Sequence[Heading]) -> list[Heading]:
+    """Return ``headings`` without the page's title, and without those that have no word for a link."""
+    below = headings[1:] if headings and headings[0].level == 1 else headings
+    return [heading for heading in below if heading.text]
+
+
+def _list(shown: Sequence[Heading], *, is_linked: bool = True) -> str:
+    out: list[str] = []
+    opened: list[int] = []  # levels whose list and item are open
+    for heading in shown:
+        while opened and opened[-1] > heading.level:
+            opened.pop()
+            out.append("</li></ul>")
+        if opened and opened[-1] == heading.level:
+            out.append("</li><li>")
+        else:
+            out.append("<ul><li>")
+            opened.append(heading.level)
+        text = escape(heading.text)
+        out.append(f'<a href="#{heading.id}">{text}</a>' if is_linked else text)
+    out += ["</li></ul>" for _ in opened]
+    return "".join(out)
