@@ -16,7 +16,7 @@ from werkzeug.middleware.proxy_fix import ProxyFix
 from werkzeug.wrappers import Request, Response
 
 from wikka_port import cookies
-from wikka_port.assets import texts_asset
+from wikka_port.assets import language_of, texts_asset
 from wikka_port.config import WikiConfig
 from wikka_port.edit_buckets import EditBuckets
 from wikka_port.handlers import HANDLERS, POSTABLE
@@ -31,7 +31,6 @@ from wikka_port.security import HEADERS
 from wikka_port.site import Site, make_site
 from wikka_port.slow_lane import RETRY_S, TooManyExpensiveRequests, run_in_slow_lane
 from wikka_port.texts import N_, _, speak
-from wikka_port.texts.scripts import language_of
 from wikka_port.urls import Route, route
 from wikka_port.visitors import NOBODY, Visitor, unregistered
 

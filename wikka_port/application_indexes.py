@@ -1,14 +1,57 @@
-"""The functions of ``triggers`` run by the application, where no store runs them."""
+"""The functions of ``triggers`` run by the application, where no store runs them.
+
+Each effect bears the stamp that the store would give it, which here is the time of the page's revision.  Times of pages
+that an import brings do not rise with the order in which pages are saved; so a family is deleted with all that stands
+in it, each cell at its own time where that is later.
+
+Order: effects are on disk in their order but within a call, which takes up to ROWS_PER_CALL rows of one table.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
 from columnar.client import Connection
-from columnar.triggers.api import Change
+from columnar.triggers.api import Change, Delete, Effect, Put
 from wikka_port import triggers
-from wikka_port.effects import carry_out
+from wikka_port.limits import ROWS_PER_CALL
 
 
 def run_indexes(connection: Connection, change: Change) -> None:
     """Returns when what follows from the change is on disk.  Errors of the client, as they are."""
     for one in triggers.REGISTRATIONS:
         carry_out(connection, triggers.alone(one.call([change], connection)), change.timestamp)
+
+
+def carry_out(connection: Connection, effects: Iterable[Effect], at_ms: int) -> None:
+    """Write them in their order; returns when all is on disk.  Errors of the client, as they are."""
+    together: list[Put | Delete] = []
+    for effect in effects:
+        write = effect if isinstance(effect, Put | Delete) else None
+        if together and (write is None or write.table != together[0].table or len(together) >= ROWS_PER_CALL):
+            _write(connection, together, at_ms)
+            together = []
+        if write is not None:
+            together.append(write)
+    if together:
+        _write(connection, together, at_ms)
+
+
+def _write(connection: Connection, effects: list[Put | Delete], at_ms: int) -> None:
+    """Effects on one table."""
+    table = connection.table(effects[0].table)
+    later: dict[int, list[tuple[bytes, bytes]]] = {}
+    with table.batch(timestamp=at_ms) as batch:
+        for effect in effects:
+            if isinstance(effect, Put):
+                batch.put(effect.row, effect.cells)
+                continue
+            batch.delete(effect.row, effect.columns)
+            for family in [column for column in effect.columns or () if b":" not in column]:
+                stored: Mapping[bytes, tuple[bytes, int]] = table.row(effect.row, [family], include_timestamp=True)
+                for column, (_, stamp) in stored.items():
+                    if stamp > at_ms:
+                        later.setdefault(stamp, []).append((effect.row, column))
+    for stamp, cells in later.items():
+        for row, column in cells:
+            table.delete(row, [column], timestamp=stamp)

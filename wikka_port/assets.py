@@ -1,16 +1,47 @@
-"""Style, script and icon: read once, served from memory under an address that has their content's hash."""
+"""Style, script and icon: read once, served from memory under an address that has their content's hash.
+
+The texts of the scripts of a page are a script of its own: ``static/texts.js`` with those of a language.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
 from typing import Final
 
-from wikka_port.texts import scripts
-from wikka_port.texts.catalogue import SOURCE_LANGUAGE, Catalogue
+from wikka_port.texts.catalogue import SOURCE_LANGUAGE, Catalogue, UnreadableTexts
 from wikka_port.urls import STATIC_PREFIX
+
+TEXTS: Final = "texts.js"
+_SAID: Final = "const wikkaSaid = new Map([]);"
+_PLURAL: Final = "const wikkaPlural = (n) => Number(n !== 1);"
+_RULE: Final = re.compile(
+    r"[n0-9 ()?:<>=!&|%]+"
+)  # the language of Plural-Forms is C's, of which scripts have this much
+
+
+def name_of(code: str) -> str:
+    return TEXTS if code == SOURCE_LANGUAGE else f"texts.{code}.js"
+
+
+def language_of(name: str) -> str:
+    """Return the code in the name of such a script; "" for another name."""
+    found = re.fullmatch(r"texts\.([A-Za-z0-9-]+)\.js", name)
+    return found.group(1) if found else ""
+
+
+def script_of(source: str, catalogue: Catalogue) -> str:
+    """``source``: of ``static/texts.js``.  Raises UnreadableTexts."""
+    if not _RULE.fullmatch(catalogue.plural):
+        raise UnreadableTexts(f"The rule of plurals of {catalogue.code} is none: {catalogue.plural!r}")
+    said = json.dumps(sorted(catalogue.of_scripts.items()), ensure_ascii=False).replace("\u2028", " ")
+    made = source.replace(_SAID, f"const wikkaSaid = new Map({said});")
+    return made.replace(_PLURAL, f"const wikkaPlural = (n) => Number({catalogue.plural});")
+
 
 _TYPES: Final = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8", "svg": "image/svg+xml"}
 
@@ -34,11 +65,11 @@ def load_assets() -> Mapping[str, Asset]:
 
 def texts_asset(assets: Mapping[str, Asset], catalogue: Catalogue) -> Asset:
     """Return the texts of the scripts in that language.  Raises UnreadableTexts."""
-    source = assets[scripts.NAME]
+    source = assets[TEXTS]
     if catalogue.code == SOURCE_LANGUAGE:
         return source
-    content = scripts.script_of(source.content.decode(), catalogue).encode()
-    return _asset(scripts.name_of(catalogue.code), content, source.mimetype)
+    content = script_of(source.content.decode(), catalogue).encode()
+    return _asset(name_of(catalogue.code), content, source.mimetype)
 
 
 def _asset(name: str, content: bytes, mimetype: str) -> Asset:

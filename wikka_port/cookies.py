@@ -14,7 +14,7 @@ from werkzeug.wrappers import Request, Response
 
 BROWSER: Final = "wikka_visitor"  # distinguishes browsers, for the tokens of forms
 SESSION: Final = "wikka_session"  # signs in (``accounts.sessions``)
-DRAFTS: Final = "wikka_drafts"  # of a browser without an account (``editing.owners``)
+DRAFTS: Final = "wikka_drafts"  # of a browser without an account (``editing.edit_forms``)
 
 
 def cookie(request: Request, name: str) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from wikka_port.config import WikiConfig
-from wikka_port.editing.rows import is_id
+from wikka_port.editing.kept_drafts import is_id
 from wikka_port.markup.formats import is_format
 from wikka_port.page_languages import known
 from wikka_port.schema import is_token
@@ -37,7 +37,7 @@ class FormDraft:
     minor: bool = False  # marked as one that lists of changes may leave out
     language: str = ""  # the language that was chosen (``page_languages``); "": the form does not say
     language_was: str = ""  # the page's when the form was made; "": not chosen
-    id: str = ""  # of the form, under which it keeps drafts (``editing.rows``); "": it keeps none
+    id: str = ""  # of the form, under which it keeps drafts (``editing.kept_drafts``); "": it keeps none
 
     @property
     def new_language(self) -> str:

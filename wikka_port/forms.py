@@ -1,14 +1,23 @@
-"""Answers with a form which changes something: the token in it, the cookie that goes with it."""
+"""Answers with a form which changes something: the token in it, the cookie that goes with it.
+
+    Sec-Fetch-Site   says it itself: "same-origin", or "none" for what a person entered; browsers send it over TLS and
+                     to localhost
+    Origin           scheme, host and port of the sender; it is compared where there is no ``Sec-Fetch-Site``
+    neither          a program, or a browser of before 2020: the token of the form decides alone
+
+This stands beside the token (``security.FormTokens``) and the cookie's SameSite: each of the three suffices alone.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, Final
+from urllib.parse import urlsplit
 
 from werkzeug.wrappers import Request, Response
 
-from wikka_port import cookies, origins
+from wikka_port import cookies
 from wikka_port.accounts.signing_in import Refused
 from wikka_port.accounts.user_names import Unsuitable
 from wikka_port.limits import REASON_CHARS_MAX
@@ -84,7 +93,7 @@ def _not_kept(response: Response) -> Response:
 def is_genuine(site: Site, request: Request) -> bool:
     """The form was ours, was given to this browser in this session, and is sent by a page of this wiki."""
     fetch_site, origin = request.headers.get("Sec-Fetch-Site", ""), request.headers.get("Origin", "")
-    if origins.is_foreign(fetch_site, origin, _own_origins(site, request)):
+    if is_foreign(fetch_site, origin, _own_origins(site, request)):
         return False
     browser = cookies.cookie(request, cookies.BROWSER)
     return site.tokens.accepts(request.form.get("csrf", ""), browser, site.visitor.session)
@@ -96,4 +105,23 @@ def _own_origins(site: Site, request: Request) -> frozenset[str]:
     if site.config.proxies and not public:
         return frozenset()
     here = f"{request.scheme}://{request.host}".lower()
-    return frozenset({here, origins.origin_of(public)} if public else {here})
+    return frozenset({here, origin_of(public)} if public else {here})
+
+
+_OURS: Final = frozenset({"same-origin", "none"})
+
+
+def is_foreign(fetch_site: str, origin: str, own: Collection[str]) -> bool:
+    """Whether another site sent the form; the arguments are headers of a request, "" if it has none.
+
+    ``own``: the wiki's origins, lower case; empty if a proxy hides them, which leaves the first header alone.
+    """
+    if fetch_site:
+        return fetch_site not in _OURS
+    return bool(origin) and bool(own) and origin.lower() not in own
+
+
+def origin_of(url: str) -> str:
+    """``https://wiki.example/path`` -> ``https://wiki.example``."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}".lower()

@@ -39,7 +39,7 @@ SLOW_WAITING_MAX: Final = 100  # expensive requests that wait in one process; th
 # --- lists that read a whole table    -------------------------------------------------------------
 
 WANTED_MAX: Final = 5_000  # of the most wanted pages, which are ranked by how many pages link there
-MEMORY_TIMES: Final = 20.0  # such a list is kept for that many times the time it took (``brief_memory``)
+MEMORY_TIMES: Final = 20.0  # such a list is kept for that many times the time it took (``caches``)
 
 # --- lists that leave out what their reader may not see -------------------------------------------
 

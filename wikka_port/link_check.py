@@ -4,7 +4,7 @@ From the pages: each link of a text needs its cell ``to`` in the source's row, `
 target's, and a cell in ``wanted`` where there is no target, or the mark that there was one.  From the tables: each
 cell ``from`` and each cell of a source in ``wanted`` needs a source that links there; the source is checked through
 its ``to``, which was compared with its text before.  ``wrong_to`` are those that were found wrong.  For that the
-cells are sorted by source (``link_spool``) and walked beside the cells ``to``: each is read once.  Cells of
+cells are sorted by source (``LinkSpool``) and walked beside the cells ``to``: each is read once.  Cells of
 ``wanted`` beside a page that is there are spare (``triggers``).
 
 Cost: linear in the cells, but for the sort.  Memory: some ten thousand cells, and the differences.
@@ -12,17 +12,64 @@ Cost: linear in the cells, but for the sort.  Memory: some ten thousand cells, a
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from typing import Final
+from types import TracebackType
+from typing import Final, NamedTuple
 
 from columnar.client import Connection
 from wikka_port import schema
 from wikka_port.differences import Difference, Kind, Stamped, cell_differences, groups_of
-from wikka_port.link_spool import LinkCell, LinkSpool
 from wikka_port.markup.links import links
 from wikka_port.names import page_key
 from wikka_port.page_rows import Cells, autolink_of, is_there, markup_of, time_of
 from wikka_port.store import rows_in_steps
+
+_CACHE_KB: Final = 16_384
+
+
+class LinkCell(NamedTuple):
+    source: bytes  # key of the page that should link
+    target: bytes  # the row
+    table: bytes
+    value: bytes
+    at_ms: int
+
+
+class LinkSpool:
+    """Cells of the tables of links put aside and given back by their source: a sort that may outgrow the memory.
+
+    SQLite does it, in a private file of the temporary folder that vanishes with it.  Cost: O(n log n) time, a few
+    megabytes of memory, about 150 bytes of disk for each cell.  Owned by one thread.  ``add`` all, then ``by_source``
+    once.
+    """
+
+    def __init__(self, database: sqlite3.Connection) -> None:
+        """``database`` has the table ``cells``, empty."""
+        self._database = database
+
+    @classmethod
+    def opened(cls) -> LinkSpool:
+        database = sqlite3.connect("", isolation_level=None)
+        database.execute(f"PRAGMA cache_size=-{_CACHE_KB}")
+        database.execute("PRAGMA journal_mode=OFF")
+        database.execute("CREATE TABLE cells(source BLOB, target BLOB, tab BLOB, value BLOB, at_ms INTEGER)")
+        return cls(database)
+
+    def __enter__(self) -> LinkSpool:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._database.close()
+
+    def add(self, cells: Iterable[LinkCell]) -> None:
+        self._database.execute("BEGIN")
+        self._database.executemany("INSERT INTO cells VALUES (?, ?, ?, ?, ?)", cells)
+        self._database.execute("COMMIT")
+
+    def by_source(self) -> Iterator[LinkCell]:
+        return map(LinkCell._make, self._database.execute("SELECT * FROM cells ORDER BY source, target, tab"))
+
 
 _SOURCES_PER_CALL: Final = 50  # rows of ``to`` may be wide
 

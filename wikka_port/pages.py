@@ -44,7 +44,7 @@ from columnar.triggers.api import Change, ChangedCell
 from wikka_port import edit_signatures, history, page_languages, schema
 from wikka_port.accounts.rows import Rows, StoreRows
 from wikka_port.application_indexes import run_indexes
-from wikka_port.editing.keeping import Drafts
+from wikka_port.editing.kept_drafts import Drafts
 from wikka_port.editing.suggestions import Suggestions
 from wikka_port.folder_format import Folder, read_folder
 from wikka_port.history import fresh_cells

@@ -1,10 +1,10 @@
 """The wiki's tables and triggers in a store: made where they are missing, and brought to this version's form.
 
     a new store             the tables, and the trigger from the beginning
-    families missing        added to their tables (``older_tables``)
+    families missing        added to their tables
     another registration    changed where it is: it keeps its place in the logs, and changes that wait are delivered by
                             the new one (until then the function of the old registration delivers them)
-    format 0                pages that include others are listed as linking there (``older_includes``)
+    format 0                pages that include others are listed as linking there (``list_includes``)
     triggers of OLDER       the trigger is added from the beginning, which shows it every page; then each of them goes
                             when it has delivered what it has, and stays if that takes longer than OLDER_WAIT_MS
 
@@ -15,18 +15,22 @@ Old and new triggers may run side by side: they lead to the same tables (``trigg
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
 from columnar.client import Connection
 from columnar.client.errors import AlreadyExists
+from columnar.errors import CallerError
+from columnar.triggers.api import Change, ChangedCell
 from wikka_port import folder_format, schema, triggers
 from wikka_port.accounts.tables import TABLES as ACCOUNT_TABLES
-from wikka_port.editing.rows import TABLES as DRAFT_TABLES
+from wikka_port.application_indexes import run_indexes
+from wikka_port.editing.kept_drafts import TABLES as DRAFT_TABLES
 from wikka_port.editing.suggestions import TABLES as SUGGESTION_TABLES
 from wikka_port.moving.journal import TABLES as MOVE_TABLES
-from wikka_port.older_includes import list_includes
-from wikka_port.older_tables import add_missing_families
+from wikka_port.page_rows import is_there, stamp_of
+from wikka_port.schema import TableSpec
 
 OLDER_WAIT_MS: Final = 10_000
 TABLES: Final = (*schema.TABLES, *ACCOUNT_TABLES, *DRAFT_TABLES, *SUGGESTION_TABLES, *MOVE_TABLES)
@@ -79,3 +83,54 @@ def _older_that_stay(connection: Connection) -> list[str]:
         else:
             stay.append(one.name)
     return stay
+
+
+class FamiliesMissing(CallerError):
+    """A plain HBase has a table of an older wiki."""
+
+    def __init__(self, table: bytes, families: Sequence[str]) -> None:
+        commands = "; ".join(f"alter '{table.decode()}', NAME => '{family}', VERSIONS => 1" for family in families)
+        super().__init__(f"The table {table.decode()} is that of an older wiki. In hbase shell, enter: {commands}")
+
+
+def add_missing_families(connection: Connection, tables: Iterable[TableSpec]) -> None:
+    """Changes nothing if there is none missing.  Raises FamiliesMissing.
+
+    A Columnar adds them while the table serves.  Thrift has no call for that on a plain HBase: there its administrator
+    has to do it, and the message says how.
+    """
+    for table in tables:
+        present = {name.rstrip(b":").decode() for name in connection.table(table.name).families()}
+        missing = {name: given for name, given in table.families.items() if name not in present}
+        if missing and not connection.is_columnar:
+            raise FamiliesMissing(table.name, sorted(missing))
+        if missing:
+            connection.admin.alter_table(table.name, add=missing)
+
+
+_STEPS: Final = tuple(b"%02x" % number for number in range(256))  # beginnings of keys
+_CALL: Final = rb"\{\{\s*[iI][nN][cC][lL][uU][dD][eE]\s"
+_FILTER: Final = b"SingleColumnValueFilter('body', 'latest', =, 'regexstring:%s', true, true)" % _CALL
+_CONTENT: Final = (b"meta", b"body", b"user", b"note")
+
+
+def list_includes(connection: Connection) -> int:
+    """List pages that include others as linking there, as those are that are saved today; how many.
+
+    Older programs had no included page in ``backlinks``, so the links of a rename did not find it there.  The pages are
+    found by their texts, on the store's side and in steps that are short for a large wiki, too.  Doing it twice is
+    doing it once.  O(all texts).
+    """
+    count = 0
+    for begin in _STEPS:
+        found = connection.table(schema.PAGES).scan(
+            row_prefix=begin, columns=list(_CONTENT), filter=_FILTER, batch_size=50
+        )
+        for row, cells in found:
+            if is_there(cells):
+                at_ms = stamp_of(cells)
+                steps = tuple(ChangedCell("put", column, at_ms, value) for column, value in cells.items())
+                # not the first attempt: what the indexes know is not taken for granted
+                run_indexes(connection, Change(schema.PAGES, row, at_ms, "", steps, cells, {}, attempt=2))
+                count += 1
+    return count

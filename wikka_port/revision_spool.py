@@ -1,7 +1,7 @@
 """Revisions of one page of a dump, put aside and given back in the order of their times.
 
 A dump may have them in any order: newest first, or as they were imported there.  A few are sorted in memory; SQLite
-sorts more, in a private file of the temporary folder that vanishes with it, as in ``link_spool``.
+sorts more, in a private file of the temporary folder that vanishes with it, as in ``link_check``.
 
 Revisions of one second stand in the order of their ids, as MediaWiki lists them; without ids in that of the dump.
 

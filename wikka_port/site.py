@@ -7,27 +7,43 @@ copy that knows its visitor (``for_visitor``).
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from werkzeug.wrappers import Request, Response
 
-from wikka_port.accounts.making import Accounts, make_accounts
+from wikka_port import limits
+from wikka_port.accounts.factory import Accounts, make_accounts
 from wikka_port.assets import Asset, load_assets
-from wikka_port.brief_memory import BriefMemory
+from wikka_port.caches import DocumentCache, TtlCache
 from wikka_port.config import WikiConfig
-from wikka_port.documents import DocumentCache
 from wikka_port.edit_buckets import EditBuckets
-from wikka_port.editing.pace import EditingLimits, make_editing_limits
-from wikka_port.limits import MEMORY_TIMES, WANTED_MAX
+from wikka_port.feeds import Entry, atom, rss
 from wikka_port.pages import Wiki
 from wikka_port.rights.guarded import GuardedWiki
 from wikka_port.security import FormTokens, RateLimiter, new_visitor
 from wikka_port.templating import Templates
 from wikka_port.texts import speak_as_wiki, spoken
 from wikka_port.texts.catalogue import Catalogue, Languages
+from wikka_port.urls import with_query
 from wikka_port.visitors import NOBODY, NetworkHashes, Visitor
+
+
+@dataclass(frozen=True, slots=True)
+class EditingLimits:
+    drafts: RateLimiter
+    new_drafts: RateLimiter  # without an account
+    previews: RateLimiter
+
+
+def make_editing_limits(buckets: EditBuckets, clock: Callable[[], float]) -> EditingLimits:
+    return EditingLimits(
+        RateLimiter(limits.DRAFTS_PER_MINUTE, limits.DRAFT_BURST, buckets, clock, "draft "),
+        RateLimiter(limits.NEW_DRAFTS_PER_MINUTE, limits.NEW_DRAFT_BURST, buckets, clock, "new draft "),
+        RateLimiter(limits.PREVIEWS_PER_MINUTE, limits.PREVIEW_BURST, buckets, clock, "preview "),
+    )
+
 
 T = TypeVar("T")
 
@@ -43,11 +59,11 @@ class Site:
     tokens: FormTokens
     limiter: RateLimiter  # of edits
     pace: EditingLimits
-    page_count: BriefMemory[int]
-    rough_page_count: BriefMemory[int]  # for rankings
-    edit_count: BriefMemory[int]
-    initials: BriefMemory[list[str]]
-    most_wanted: BriefMemory[list[tuple[str, int]]]
+    page_count: TtlCache[int]
+    rough_page_count: TtlCache[int]  # for rankings
+    edit_count: TtlCache[int]
+    initials: TtlCache[list[str]]
+    most_wanted: TtlCache[list[tuple[str, int]]]
     networks: NetworkHashes
     accounts: Accounts
     visitor: Visitor = NOBODY  # of the request that this copy is for
@@ -89,8 +105,8 @@ def make_site(wiki: Wiki, config: WikiConfig, clock: Callable[[], float], bucket
     speak_as_wiki(languages.catalogue(config.language))
     public = GuardedWiki(wiki, NOBODY)  # what all may see: for answers that are kept for everybody
 
-    def public_memory(find: Callable[[], T], age_s: float = 0.0, *, times: float = 0.0) -> BriefMemory[T]:
-        return BriefMemory(find, age_s, clock, times=times, of=public.rights.rules)
+    def public_memory(find: Callable[[], T], age_s: float = 0.0, *, times: float = 0.0) -> TtlCache[T]:
+        return TtlCache(find, age_s, clock, times=times, of=public.rights.rules)
 
     buckets = EditBuckets.opened(config.rate_table_addresses) if buckets is None else buckets
     return Site(
@@ -104,10 +120,10 @@ def make_site(wiki: Wiki, config: WikiConfig, clock: Callable[[], float], bucket
         limiter=RateLimiter(config.edits_per_minute, config.edit_burst, buckets, clock),
         pace=make_editing_limits(buckets, clock),
         page_count=public_memory(public.count_pages, config.count_age_s),
-        rough_page_count=public_memory(public.count_pages_roughly, config.count_age_s, times=MEMORY_TIMES),
-        edit_count=public_memory(public.count_changes, config.count_age_s, times=MEMORY_TIMES),
-        initials=public_memory(public.initials, times=MEMORY_TIMES),
-        most_wanted=public_memory(lambda: public.most_wanted(limit=WANTED_MAX), times=MEMORY_TIMES),
+        rough_page_count=public_memory(public.count_pages_roughly, config.count_age_s, times=limits.MEMORY_TIMES),
+        edit_count=public_memory(public.count_changes, config.count_age_s, times=limits.MEMORY_TIMES),
+        initials=public_memory(public.initials, times=limits.MEMORY_TIMES),
+        most_wanted=public_memory(lambda: public.most_wanted(limit=limits.WANTED_MAX), times=limits.MEMORY_TIMES),
         networks=NetworkHashes(config.secret, clock),
         accounts=make_accounts(wiki.rows, config, clock, buckets, languages),
     )
@@ -133,3 +149,17 @@ def number(request: Request, key: str) -> int | None:
     """Return a parameter that is a number of a revision; None if it is absent or nonsense."""
     text = request.args.get(key, "")
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else None
+
+
+def feed_answer(
+    request: Request, base: str, title: str, path: str, home_path: str, entries: Sequence[Entry]
+) -> Response:
+    """``path`` is the feed's own; the paths of ``entries`` begin with ``base``, the wiki's address for people."""
+    is_rss = request.args.get("format") == "rss"
+    url = base + (with_query(path, {"format": "rss"}) if is_rss else path)
+    body = (rss if is_rss else atom)(title, url, base + home_path, entries)
+    kind = "rss" if is_rss else "atom"
+    response = Response(body, content_type=f"application/{kind}+xml; charset=utf-8")
+    response.headers["X-Robots-Tag"] = "noindex"
+    response.headers["Cache-Control"] = "no-cache"
+    return conditional(request, response)

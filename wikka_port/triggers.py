@@ -9,7 +9,7 @@
     words       the words of a page -> ``terms`` and ``docs`` (``search.indexing``); a trigger of its own: it costs more
 
 They yield what is to be written.  Columnar writes it in batches of its own; where the application keeps the indexes,
-``effects`` writes it through a client.
+``application_indexes`` writes it through a client.
 
 All follow the three rules of ``columnar.triggers.api``.  A cell has one page that it comes from, and all that a
 change of that page writes or deletes bears the change's own stamp; the stamps of a page's changes rise.  So each

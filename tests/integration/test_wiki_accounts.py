@@ -14,9 +14,9 @@ from tests.support.store_thread import StoreThread
 from wikka_port import schema
 from wikka_port.accounts import tables
 from wikka_port.accounts.audit import Audit
+from wikka_port.accounts.deactivation import finish, leave, neutral_name
 from wikka_port.accounts.directory import AddressTaken, Directory, NameTaken
-from wikka_port.accounts.leaving import finish, leave, neutral_name
-from wikka_port.accounts.session_store import Sessions
+from wikka_port.accounts.sessions import Sessions
 from wikka_port.accounts.tables import EMAILS, USERS
 from wikka_port.consistency import CheckReport, check
 from wikka_port.moving.journal import DELETED, MOVES, deleted

@@ -10,8 +10,7 @@ import pytest
 
 from tests.support.store_thread import StoreThread
 from wikka_port.consistency import check
-from wikka_port.editing.keeping import Other
-from wikka_port.editing.rows import DRAFTS, DRAFTS_S, KeptDraft, owner_of_account, owner_of_browser
+from wikka_port.editing.kept_drafts import DRAFTS, DRAFTS_S, KeptDraft, Other, owner_of_account, owner_of_browser
 from wikka_port.limits import KEPT_PER_PAGE
 from wikka_port.pages import Wiki, clock_ms
 

@@ -8,8 +8,8 @@ from itertools import count
 import pytest
 
 from tests.support.store_thread import StoreThread
-from wikka_port.accounts.networks import networks_of, note_network
-from wikka_port.editing.rows import KeptDraft, owner_of_account
+from wikka_port.accounts.audit import networks_of, note_network
+from wikka_port.editing.kept_drafts import KeptDraft, owner_of_account
 from wikka_port.editing.suggestions import Suggestion
 from wikka_port.moving.mover import By
 from wikka_port.pages import Page, Wiki, clock_ms

@@ -16,7 +16,7 @@ from tests.support.wiki_client import WikiClient
 from wikka_port.accounts.tables import USERS
 from wikka_port.cli import main as cli
 from wikka_port.commands.store_options import STORE_UNREACHABLE
-from wikka_port.editing.rows import DRAFTS
+from wikka_port.editing.kept_drafts import DRAFTS
 from wikka_port.editing.suggestions import SUGGESTIONS
 from wikka_port.moving.journal import DELETED, MOVES
 from wikka_port.pages import Wiki

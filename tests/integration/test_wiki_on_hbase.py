@@ -23,7 +23,7 @@ from tests.support.ports import free_port
 from tests.support.standalone_store import ENVIRONMENT
 from wikka_port import schema
 from wikka_port.accounts.tables import TABLES as ACCOUNT_TABLES
-from wikka_port.editing.rows import TABLES as DRAFT_TABLES
+from wikka_port.editing.kept_drafts import TABLES as DRAFT_TABLES
 
 GATEWAY = os.environ.get("COLUMNAR_TEST_HBASE", "")
 DUMP = Path(__file__).parents[1] / "data" / "small-dump.xml"

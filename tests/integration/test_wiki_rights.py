@@ -21,8 +21,8 @@ from wikka_port.cli import main
 from wikka_port.config import WikiConfig
 from wikka_port.first_pages import write_first_pages
 from wikka_port.moving.mover import By
-from wikka_port.older_tables import FamiliesMissing
 from wikka_port.pages import Conflict, Wiki
+from wikka_port.preparation import FamiliesMissing
 from wikka_port.rights.acl import BadList
 from wikka_port.rights.guarded import GuardedWiki
 from wikka_port.rights.judging import NotAllowed

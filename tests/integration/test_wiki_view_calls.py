@@ -12,7 +12,7 @@ from werkzeug.test import Client
 
 from tests.support.store_thread import StoreThread
 from wikka_port.accounts.directory import Directory
-from wikka_port.accounts.session_store import Sessions
+from wikka_port.accounts.sessions import Sessions
 from wikka_port.app import make_application
 from wikka_port.config import WikiConfig
 from wikka_port.pages import Wiki

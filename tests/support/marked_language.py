@@ -11,7 +11,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Final
 
-from wikka_port.texts import extracting, files
+from wikka_port.texts import files
 
 BEGIN: Final = "⟦"
 END: Final = "⟧"
@@ -25,7 +25,7 @@ _WORD: Final = re.compile(r"[^\W\d_]{2,}")
 
 def write_marked_language(folder: Path) -> None:
     """The file of that language, to be given with ``--languages``."""
-    made = files.up_to_date(None, extracting.texts(), CODE)
+    made = files.up_to_date(None, files.texts(), CODE)
     for entry in made:
         if entry.msgid_plural:
             entry.msgstr_plural = {0: f"{BEGIN}{entry.msgid}{END}", 1: f"{BEGIN}{entry.msgid_plural}{END}"}

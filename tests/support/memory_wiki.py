@@ -16,7 +16,7 @@ from tests.support.brute_search import SearchedPage
 from tests.support.memory_rows import MemoryRows
 from wikka_port import schema
 from wikka_port.accounts.tables import NETWORK, NETWORKS
-from wikka_port.editing.keeping import Drafts
+from wikka_port.editing.kept_drafts import Drafts
 from wikka_port.editing.suggestions import Suggestions
 from wikka_port.listings import RecentChange
 from wikka_port.markup.links import links as parsed_links

@@ -11,7 +11,7 @@ from werkzeug.test import Client, TestResponse
 
 from tests.support.memory_wiki import MemoryWiki
 from wikka_port.accounts.directory import Directory
-from wikka_port.accounts.session_store import Sessions
+from wikka_port.accounts.sessions import Sessions
 from wikka_port.app import make_application
 from wikka_port.config import WikiConfig
 from wikka_port.visitors import Status

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 
 from columnar.client import Connection
 from wikka_port.accounts import tables
-from wikka_port.accounts.leaving import finish
+from wikka_port.accounts.deactivation import finish
 from wikka_port.accounts.records import Account, account_of
 from wikka_port.accounts.tables import EMAILS, RENAMED, SITE, USERS, email_row
 from wikka_port.differences import Difference, Kind, groups_of

@@ -6,19 +6,22 @@
     a:note  more, for a person                   n:network  from where; ends after 90 days
 
 No entry has a password or a token.
+
+Networks of visitors without an account are kept separately from the pages, for administrators, for 90 days.
 """
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from heapq import merge
 from itertools import islice
 
 from wikka_port.accounts.rows import Cells, Rows
-from wikka_port.accounts.tables import AUDIT, NETWORK, audit_row
-from wikka_port.schema import CHANGE_SALTS, TIME_MAX_MS
+from wikka_port.accounts.tables import AUDIT, NETWORK, NETWORKS, audit_row
+from wikka_port.names import page_key
+from wikka_port.schema import CHANGE_SALTS, TIME_MAX_MS, revisions_from
 
 _WHAT, _USER, _BY, _NOTE = b"a:what", b"a:user", b"a:by", b"a:note"
 
@@ -64,3 +67,15 @@ def _entry(row: bytes, cells: Cells) -> Entry:
     digits = row[:13]
     time_ms = TIME_MAX_MS - int(digits) if digits.isdigit() else 0
     return Entry(time_ms, text(_WHAT), text(_USER), text(_BY), text(_NOTE), text(NETWORK))
+
+
+def note_network(rows: Rows, name: str, number: int, network: str) -> None:
+    """Raises StoreUnavailable."""
+    rows.put(NETWORKS, revisions_from(page_key(name), number), {NETWORK: network.encode("utf-8", "replace")})
+
+
+def networks_of(rows: Rows, name: str, numbers: Iterable[int]) -> dict[int, str]:
+    """By the number of the revision, where one is known.  One call.  Raises StoreUnavailable."""
+    wanted = {revisions_from(page_key(name), number): number for number in numbers}
+    found = rows.rows(NETWORKS, list(wanted))
+    return {wanted[row]: cells[NETWORK].decode(errors="replace") for row, cells in found.items() if NETWORK in cells}

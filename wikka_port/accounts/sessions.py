@@ -1,4 +1,4 @@
-"""Sessions (pure): the token in a browser's cookie, and the cell of it in the account's row.
+"""Sessions: the token in a browser's cookie, and the cell of it in the account's row.
 
     cookie  := base64url(folded name) "." token          token: 43 characters by chance, 256 bits
     column  := "session:" sha256(token), hexadecimal
@@ -17,11 +17,17 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
-from dataclasses import dataclass
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Final
 
-from wikka_port.accounts.tables import SESSION, SESSION_LONGEST_S, SESSION_S
+from wikka_port.accounts import tables
+from wikka_port.accounts.records import Account, account_of
+from wikka_port.accounts.rows import Rows
+from wikka_port.accounts.tables import SESSION, SESSION_LONGEST_S, SESSION_S, USERS
 from wikka_port.texts import _
+from wikka_port.visitors import Visitor
 
 SEEN_EVERY_S: Final = 300
 AGENT_CHARS_MAX: Final = 200
@@ -98,14 +104,90 @@ def session_column(token: str) -> bytes:
     return SESSION + hashlib.sha256(token.encode("utf-8", "replace")).hexdigest().encode()
 
 
-def pack(session: Session) -> bytes:
+def pack_session(session: Session) -> bytes:
     agent = " ".join(session.agent.split())[:AGENT_CHARS_MAX]
     return f"{session.created_ms}\n{session.seen_ms}\n{session.network}\n{agent}".encode("utf-8", "replace")
 
 
-def unpack(value: bytes) -> Session | None:
+def unpack_session(value: bytes) -> Session | None:
     """None for what is no session: it signs no visitor in."""
     parts = value.decode(errors="replace").split("\n")
     if len(parts) != 4 or not (parts[0].isdigit() and parts[1].isdigit()):
         return None
     return Session(int(parts[0]), int(parts[1]), parts[2], parts[3])
+
+
+SESSIONS_MAX: Final = 50  # of an account; a new one replaces the one that was idle longest
+_ACCOUNT_COLUMNS: Final = (tables.NAME, tables.STATUS, tables.ADMIN, b"settings")
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A session as its owner is shown it."""
+
+    column: bytes
+    session: Session
+
+
+class Sessions:
+    """Thread-safe.  Everything may raise StoreUnavailable, which signs no visitor in."""
+
+    def __init__(self, rows: Rows, clock_ms: Callable[[], int]) -> None:
+        self._rows = rows
+        self._clock = clock_ms
+
+    def visitor(self, cookie: str, network_hash: str) -> Visitor | None:
+        """Return the person whom the cookie signs in; None: none."""
+        ticket = ticket_of(cookie)
+        if ticket is None:
+            return None
+        cells = self._rows.row(USERS, ticket.row, (*_ACCOUNT_COLUMNS, ticket.column))
+        session = unpack_session(cells.get(ticket.column, b""))
+        account = account_of(ticket.row, cells)
+        now = self._clock()
+        if session is None or account is None or account.status == "deleted" or session.is_over(now):
+            return None
+        if session.is_to_be_seen(now):
+            seen = pack_session(replace(session, seen_ms=now))
+            self._rows.change(USERS, ticket.row, {ticket.column: cells[ticket.column]}, {ticket.column: seen})
+        return visitor_of(account, network_hash, ticket.column)
+
+    def begin(self, account: Account, *, network: str, agent: str) -> str | None:
+        """Return the cookie of a new session; None if the password is not any more what ``account`` says."""
+        token = secrets.token_urlsafe(32)
+        now = self._clock()
+        session = Session(now, now, network, agent)
+        expected = {tables.PASSWORD: account.password.encode()}
+        if not self._rows.change(USERS, account.row, expected, {session_column(token): pack_session(session)}):
+            return None
+        surplus = self.of(account.row)[SESSIONS_MAX:]
+        if surplus:
+            self._rows.delete(USERS, account.row, [one.column for one in surplus])
+        return cookie_value(account.row, token)
+
+    def of(self, row: bytes) -> list[Seen]:
+        """Return the account's sessions, the one seen last first."""
+        cells = self._rows.row(USERS, row, (SESSION.rstrip(b":"),))
+        now = self._clock()
+        known = ((column, unpack_session(value)) for column, value in cells.items())
+        found = [Seen(column, one) for column, one in known if one is not None and not one.is_over(now)]
+        return sorted(found, key=lambda one: (-one.session.seen_ms, one.column))
+
+    def end(self, row: bytes, column: bytes) -> None:
+        if column.startswith(SESSION) and len(column) > len(SESSION):
+            self._rows.delete(USERS, row, [column])
+
+    def end_all(self, row: bytes) -> None:
+        self._rows.delete(USERS, row, [SESSION.rstrip(b":")])
+
+
+def visitor_of(account: Account, network_hash: str, session: bytes = b"") -> Visitor:
+    return Visitor(
+        name=account.name,
+        signature=account.name,
+        status=account.status,
+        admin=account.admin and account.status == "active",
+        network_hash=network_hash,
+        settings=account.settings,
+        session=session.decode(),
+    )

@@ -10,8 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from wikka_port.actions.call import Action, ActionCall
-from wikka_port.change_lists import changes
-from wikka_port.groupings import by_day, by_letter, page_of
+from wikka_port.change_lists import by_day, by_letter, changes, page_of
 from wikka_port.markup.links import links
 from wikka_port.names import normalise
 from wikka_port.texts import _

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from wikka_port.accounts.making import Accounts, make_accounts
+from wikka_port.accounts.factory import Accounts, make_accounts
 from wikka_port.config import MailConfig, WikiConfig
 from wikka_port.edit_buckets import EditBuckets
 from wikka_port.hosts import checked_name

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from wikka_port.texts import extracting, files
+from wikka_port.texts import files
 from wikka_port.texts.catalogue import UnreadableTexts, is_language, read_catalogue
 
 _MAX_LISTED = 20
@@ -25,7 +25,7 @@ def texts(file: Path, *, check: bool) -> None:
     if file.suffix != ".po" or not is_language(code):
         raise click.ClickException(f"{file.name}: name the file after its language's code, like fr.po or pt-BR.po.")
     try:
-        made = files.up_to_date(files.read(file), extracting.texts(), code)
+        made = files.up_to_date(files.read(file), files.texts(), code)
         read_catalogue(code, files.written(made))
     except (ValueError, OSError, UnreadableTexts) as problem:
         raise click.ClickException(f"{file} cannot be read: {problem}") from None

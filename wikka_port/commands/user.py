@@ -11,10 +11,10 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from wikka_port.accounts.deactivation import leave, neutral_name
 from wikka_port.accounts.directory import AddressTaken, NameTaken
-from wikka_port.accounts.leaving import leave, neutral_name
+from wikka_port.accounts.factory import Accounts
 from wikka_port.accounts.links import LIFE_S
-from wikka_port.accounts.making import Accounts
 from wikka_port.accounts.records import STATUSES, Account
 from wikka_port.accounts.user_names import Unsuitable, checked_address, checked_name
 from wikka_port.commands.serving_options import absolute_url, accounts_of, public_url_option

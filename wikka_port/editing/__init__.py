@@ -1,4 +1,4 @@
 """Edits that are not saved yet: drafts in the store, and who is writing.
 
-Reading order: ``rows`` (the table and its cells, pure), ``keeping`` (kept, found, thrown away), ``owners`` (whose).
+Reading order: ``kept_drafts`` (the table; kept, found, thrown away), ``edit_forms`` (whose, and what a form shows).
 """

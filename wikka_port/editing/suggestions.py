@@ -4,7 +4,7 @@
     suggestions    md5 of page (32), id (16)       s (text), at (whose)   30 days after it was made
 
     s:text s:note                          as typed
-    at:who at:owner at:time                name to be shown; whose it is, as of drafts (``rows``); when (ms)
+    at:who at:owner at:time                name to be shown; whose it is, as of drafts (``kept_drafts``); when (ms)
     at:base at:token at:format             the revision that it began from and its token; the format of the text
     at:signed                              what the name rests on (``schema``)
 

@@ -9,11 +9,10 @@ from __future__ import annotations
 from werkzeug.wrappers import Request, Response
 
 from wikka_port.accounts.signing_in import Refused
-from wikka_port.editing.new_names import refusal
 from wikka_port.forms import answer_form, form_page, reason_in
 from wikka_port.moving.journal import Deleted
 from wikka_port.names import MAX_NAME_BYTES, normalise
-from wikka_port.refusals import missing_page
+from wikka_port.refusals import missing_page, name_refusal
 from wikka_port.rights.judging import NotAllowed
 from wikka_port.rights.rules import Privilege
 from wikka_port.site import Site, number, redirect
@@ -59,7 +58,7 @@ def handle_undelete(site: Site, request: Request, name: str) -> Response:
             if "purge" in request.form:
                 done = _purge(site, request, one, is_renamed=is_renamed)
                 return _trash_form(site, request, name, [other for other in found if other.row != row], done=done)
-            odd = refusal(site, normalise(new)) if is_renamed else ""
+            odd = name_refusal(site, normalise(new)) if is_renamed else ""
             if odd:
                 raise Refused(odd, 400)
             move = site.wiki.moves.undelete(one, new)

@@ -19,11 +19,8 @@ from werkzeug.wrappers import Request, Response
 
 from wikka_port.diffs import rows
 from wikka_port.drafts import FormDraft, complaint, draft_of
-from wikka_port.editing.keeping import Other
-from wikka_port.editing.opening import form_of
-from wikka_port.editing.owners import owner_to_keep, owners_of, remember
-from wikka_port.editing.rows import KeptDraft, is_id
-from wikka_port.editing.splicing import whole
+from wikka_port.editing.edit_forms import form_of, owner_to_keep, owners_of, remember, whole
+from wikka_port.editing.kept_drafts import KeptDraft, Other, is_id
 from wikka_port.forms import form_json, form_page, is_genuine
 from wikka_port.handlers.editor_page import KEPT, STALE, edit_form, later, other_person, unavailable_text
 from wikka_port.pages import StoreUnavailable

@@ -12,26 +12,27 @@ If anything goes wrong, the answer is a page with the text as it was typed, read
 from __future__ import annotations
 
 import math
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Final
 from urllib.parse import quote
 
 from werkzeug.exceptions import MethodNotAllowed, RequestEntityTooLarge
 from werkzeug.wrappers import Request, Response
 
-from wikka_port.accounts.entering import enter
+from wikka_port.accounts.sign_in_form import enter
 from wikka_port.accounts.signing_in import Refused
+from wikka_port.diffs import Row, rows
 from wikka_port.drafts import FormDraft, complaint, draft_of
-from wikka_port.editing.formats import turned
-from wikka_port.editing.opening import opened
-from wikka_port.editing.splicing import of_section
-from wikka_port.editing.templates import is_template, templates
+from wikka_port.editing.edit_forms import of_section, opened
 from wikka_port.forms import form_json, is_genuine
 from wikka_port.handlers.conflict import choose, conflict_page
 from wikka_port.handlers.draft import TOO_LARGE
 from wikka_port.handlers.editor_page import KEPT, NOT_SIGNED, STALE, edit_form, later, other_person, unavailable_text
 from wikka_port.handlers.saving import NotSaved, Unmerged, forget_draft, note_network_of, save, settle
+from wikka_port.limits import TEMPLATES_MAX
 from wikka_port.markup.bounds import is_expensive
+from wikka_port.markup.converting import to_markdown
+from wikka_port.markup.formats import FORMATS, MARKDOWN, WIKKA
 from wikka_port.markup.links import redirect_target
 from wikka_port.names import normalise
 from wikka_port.page_languages import ENGLISH, known
@@ -41,9 +42,10 @@ from wikka_port.refusals import missing_page, sentence
 from wikka_port.rendering import preview_html
 from wikka_port.rights.judging import NotAllowed
 from wikka_port.rights.rules import Privilege
+from wikka_port.schema import folded
 from wikka_port.site import Site, number, redirect
 from wikka_port.slow_lane import run_in_slow_lane
-from wikka_port.texts import _, _w
+from wikka_port.texts import N_, _, _w
 from wikka_port.urls import page_path, page_url
 
 
@@ -63,7 +65,7 @@ def handle_edit(site: Site, request: Request, name: str) -> Response:
     if page is not None:
         offers["waiting"] = len(site.wiki.suggestions(name).of(name))
     elif not draft.body:
-        offers["templates"] = templates(site)
+        offers["templates"] = _templates(site)
     return edit_form(site, request, name, draft, **offers, **begun.values)
 
 
@@ -88,7 +90,7 @@ def _first_draft(site: Site, request: Request, page: Page | None) -> FormDraft:
         model = site.wiki.page(normalise(like)) if like else None
         if model is None:
             return FormDraft("")
-        note = "" if is_template(model.name) else _w("Copy of {name}", name=model.name)[: site.config.max_note_chars]
+        note = "" if _is_template(model.name) else _w("Copy of {name}", name=model.name)[: site.config.max_note_chars]
         return FormDraft(model.body, note, markup=model.markup, language=model.language)
     wanted = number(request, "revision")
     old = None if wanted is None else site.wiki.revision(page.name, wanted)
@@ -268,3 +270,47 @@ def handle_new_page(site: Site, request: Request, name: str) -> Response:
     like = normalise(template) if template else ""
     path = page_url(new) if site.wiki.existing([new]) else page_path(new, "edit", like=like)
     return redirect(path, status=302)
+
+
+BY_HAND = N_(
+    "Markdown is not converted to Wikka markup: the text is as it was. Change it by hand and look at the preview."
+)
+OF_THE_PAGE = N_("The format is that of a whole page. Open the editor of the page, not of a section, to change it.")
+
+
+@dataclass(frozen=True, slots=True)
+class Turned:
+    """A text whose format was changed; not saved."""
+
+    draft: FormDraft
+    rows: list[Row]  # the difference; [] where the text is as it was
+    lost: tuple[str, ...]
+    problem: str  # why it was not converted; "": it was
+
+    @property
+    def name(self) -> str:
+        return _(FORMATS[self.draft.markup])
+
+
+def turned(draft: FormDraft, *, autolink: bool) -> Turned | None:
+    """None if the text is in the format that was chosen.  The text of a new page is in it already."""
+    if not draft.markup or not draft.written or draft.written == draft.markup:
+        return None
+    if draft.section:
+        return Turned(replace(draft, markup=draft.written), [], (), _(OF_THE_PAGE))
+    if (draft.written, draft.markup) != (WIKKA, MARKDOWN):
+        return Turned(replace(draft, written=draft.markup), [], (), _(BY_HAND))
+    text, lost = to_markdown(draft.body, autolink=autolink)
+    return Turned(replace(draft, body=text, written=MARKDOWN), rows(draft.body, text), lost, "")
+
+
+_TEMPLATES: Final = "Template/"
+
+
+def _is_template(name: str) -> bool:
+    return folded(name).startswith(folded(_TEMPLATES))
+
+
+def _templates(site: Site) -> list[str]:
+    """The names of those that the visitor may read, the first TEMPLATES_MAX in order.  Raises StoreUnavailable."""
+    return site.wiki.names(prefix=_TEMPLATES, limit=TEMPLATES_MAX)

@@ -8,7 +8,7 @@ from typing import Any, Final
 from werkzeug.wrappers import Request, Response
 
 from wikka_port.drafts import FormDraft
-from wikka_port.editing.opening import NOTHING, with_id
+from wikka_port.editing.edit_forms import NOTHING, with_id
 from wikka_port.forms import form_page
 from wikka_port.markup.formats import FORMATS, WIKKA
 from wikka_port.page_languages import NAMES

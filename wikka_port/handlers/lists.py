@@ -9,17 +9,15 @@ from urllib.parse import quote
 
 from werkzeug.wrappers import Request, Response
 
-from wikka_port.accounts.making import public_address
+from wikka_port.accounts.factory import public_address
 from wikka_port.actions import ACTIONS
-from wikka_port.change_lists import changes
-from wikka_port.feed_answers import feed_answer
+from wikka_port.change_lists import by_day, by_letter, changes, page_of
 from wikka_port.feeds import Entry
-from wikka_port.groupings import by_day, by_letter, page_of
 from wikka_port.names import InvalidName, normalise
 from wikka_port.schema import folded
 from wikka_port.search.query import QUERY_CHARS, parse
 from wikka_port.search.searching import COUNTED, PER_PAGE
-from wikka_port.site import Site, number, redirect
+from wikka_port.site import Site, feed_answer, number, redirect
 from wikka_port.texts import _w
 from wikka_port.urls import page_path, page_url, site_path
 

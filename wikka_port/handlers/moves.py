@@ -10,7 +10,6 @@ from typing import Any, Final
 from werkzeug.wrappers import Request, Response
 
 from wikka_port.accounts.signing_in import Refused
-from wikka_port.editing.new_names import refusal
 from wikka_port.forms import STALE_FORM, answer_form, form_page, is_genuine, reason_in
 from wikka_port.limits import JOB_PAGES_MAX, LISTED_QUICK
 from wikka_port.moving.jobs import LINKS, MASS_DELETE, REVERT, SUBPAGES, UNDO, Jobs, Progress, new_job
@@ -19,7 +18,7 @@ from wikka_port.moving.mass import edited_by, linking, planned
 from wikka_port.moving.runner import start
 from wikka_port.names import MAX_NAME_BYTES, normalise, page_key
 from wikka_port.pages import StoreUnavailable, clock_ms
-from wikka_port.refusals import missing_page
+from wikka_port.refusals import missing_page, name_refusal
 from wikka_port.rights.judging import NotAllowed
 from wikka_port.rights.rules import Privilege
 from wikka_port.site import Site, redirect
@@ -51,7 +50,7 @@ def handle_rename(site: Site, request: Request, name: str) -> Response:
 
     def rename() -> Response:
         new = normalise(request.form.get("new", ""))
-        odd = refusal(site, new, leaving=page.name)
+        odd = name_refusal(site, new, leaving=page.name)
         if odd:
             raise Refused(odd, 400)
         try:

@@ -12,20 +12,19 @@ from typing import Final
 
 from werkzeug.wrappers import Request, Response
 
-from wikka_port.accounts.making import public_address
-from wikka_port.accounts.networks import networks_of
+from wikka_port.accounts.audit import networks_of
+from wikka_port.accounts.factory import public_address
+from wikka_port.change_lists import page_of
 from wikka_port.diffs import Row, rows
 from wikka_port.drafts import draft_of
-from wikka_port.feed_answers import feed_answer
 from wikka_port.feeds import Entry
 from wikka_port.forms import form_page
-from wikka_port.groupings import page_of
 from wikka_port.handlers.edit import submit
 from wikka_port.page_rows import reverted_language
 from wikka_port.pages import Page, Revision
 from wikka_port.refusals import missing_page, no_revision
 from wikka_port.rights.rules import Privilege
-from wikka_port.site import Site, number
+from wikka_port.site import Site, feed_answer, number
 from wikka_port.texts import _w
 from wikka_port.urls import page_path
 

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from werkzeug.wrappers import Request, Response
 
-from wikka_port.accounts.entering import client_of
+from wikka_port.accounts.sign_in_form import client_of
 from wikka_port.accounts.signing_in import Refused
 from wikka_port.forms import STALE_FORM, answer_form, form_page, is_genuine
 from wikka_port.pages import Page, StoreUnavailable

@@ -8,18 +8,17 @@ from typing import Final
 
 from werkzeug.wrappers import Request
 
-from wikka_port.accounts.entering import client_of
-from wikka_port.accounts.networks import note_network
+from wikka_port.accounts.audit import note_network
+from wikka_port.accounts.sign_in_form import client_of
 from wikka_port.drafts import FormDraft, complaint
-from wikka_port.editing.new_names import refusal
-from wikka_port.editing.owners import owners_of
-from wikka_port.editing.splicing import whole
+from wikka_port.editing.edit_forms import owners_of, whole
 from wikka_port.markup.bounds import REMEDY, over_bounds
 from wikka_port.markup.sections import unified
 from wikka_port.merges import merged
 from wikka_port.page_languages import known
 from wikka_port.page_rows import is_revision
 from wikka_port.pages import Conflict, Page, Saved, StoreUnavailable
+from wikka_port.refusals import name_refusal
 from wikka_port.rights.judging import NotAllowed
 from wikka_port.site import Site
 from wikka_port.texts import N_, _
@@ -132,7 +131,7 @@ def _saved(site: Site, name: str, draft: FormDraft, *, was_stored: bool) -> Save
         and (is_revision(page, draft.base, draft.base_token) or page.author == author)
     ):
         return None
-    refused = refusal(site, name) if page is None else ""
+    refused = name_refusal(site, name) if page is None else ""
     if refused:
         raise NotSaved(400, refused)
     if not was_stored:

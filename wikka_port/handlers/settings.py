@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import fields
 from typing import Final
 
 from werkzeug.wrappers import Request, Response
 
 from wikka_port import cookies
-from wikka_port.accounts.entering import client_of
-from wikka_port.accounts.leaving import leave, neutral_name
+from wikka_port.accounts.deactivation import leave, neutral_name
 from wikka_port.accounts.records import Account
-from wikka_port.accounts.settings import ROWS_MAX, ROWS_MIN, zones
-from wikka_port.accounts.settings_form import checked_settings
+from wikka_port.accounts.settings import ROWS_MAX, ROWS_MIN, Settings, rows_of, settings_of, zones
+from wikka_port.accounts.sign_in_form import client_of
 from wikka_port.accounts.signing_in import WRONG_PASSWORD, Refused
 from wikka_port.accounts.tables import SESSION, user_row
-from wikka_port.accounts.user_names import ADDRESS_CHARS_MAX, PASSWORD_CHARS_MIN, checked_password
+from wikka_port.accounts.user_names import ADDRESS_CHARS_MAX, PASSWORD_CHARS_MIN, Unsuitable, checked_password
 from wikka_port.forms import answer_form, form_page
 from wikka_port.handlers.sign_in import login_form
 from wikka_port.schema import folded
@@ -49,7 +49,7 @@ def handle_settings(site: Site, request: Request, name: str) -> Response:
         if what == "mail":
             return _mail(site, request, account)
         given = {"dblclick": "", **request.form}
-        site.accounts.directory.set_settings(account, checked_settings(given, account.settings))
+        site.accounts.directory.set_settings(account, _checked_settings(given, account.settings))
         return redirect(site_path("settings", saved=1))
 
     return answer_form(site, request, form, change)
@@ -167,3 +167,17 @@ def _leave(site: Site, request: Request, account: Account) -> Response:
 
 def _is_administrator(account: Account) -> bool:
     return account.admin and account.status == "active"
+
+
+def _checked_settings(given: Mapping[str, str], base: Settings) -> Settings:
+    """Return the settings from a form of a person: what cannot be set is refused.  Raises Unsuitable."""
+    zone = given.get("zone", "").strip()
+    if zone and zone not in zones():
+        raise Unsuitable(
+            _("There is no time zone “{zone}”. Write it like Europe/Berlin, or nothing for UTC.", zone=zone)
+        )
+    for field in ("changes", "revisions"):
+        typed = given.get(field, "").strip()
+        if typed and str(rows_of(typed, ROWS_MIN - 1)) != typed.lstrip("0"):
+            raise Unsuitable(_("A list has {least} to {most} rows.", least=ROWS_MIN, most=ROWS_MAX))
+    return settings_of({field: value.strip() for field, value in given.items()}, base)

@@ -7,11 +7,10 @@ from typing import Final
 from werkzeug.wrappers import Request, Response
 
 from wikka_port.accounts.directory import NameTaken
-from wikka_port.accounts.entering import Entered, client_of, enter, leave
 from wikka_port.accounts.records import Account
 from wikka_port.accounts.registration import OUTDATED, TAKEN, RegistrationForm
-from wikka_port.accounts.session_store import visitor_of
-from wikka_port.accounts.sessions import ticket_of
+from wikka_port.accounts.sessions import ticket_of, visitor_of
+from wikka_port.accounts.sign_in_form import Entered, client_of, enter, leave
 from wikka_port.accounts.signing_in import Refused
 from wikka_port.accounts.user_names import ADDRESS_CHARS_MAX, PASSWORD_CHARS_MIN
 from wikka_port.forms import STALE_FORM, answer_form, form_page, is_genuine

@@ -20,8 +20,7 @@ from werkzeug.wrappers import Request, Response
 
 from wikka_port.diffs import rows
 from wikka_port.drafts import FormDraft, complaint, draft_of
-from wikka_port.editing.opening import with_id
-from wikka_port.editing.owners import owner_to_keep, owners_of, remember
+from wikka_port.editing.edit_forms import owner_to_keep, owners_of, remember, with_id
 from wikka_port.editing.suggestions import Suggestion, TooMany
 from wikka_port.forms import form_page, is_genuine
 from wikka_port.handlers.edit import submit

@@ -85,13 +85,14 @@ class PlaceIds:
                 return candidate
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class OpenHeading:
     """A heading that is being read, or a footnote, whose text stands as a heading's does."""
 
     level: int = 0
     start: int = -1  # where its line begins; -1: it has no section
     holder: list[Piece] = field(default_factory=list)  # where it will stand
+    mode: int = 0  # the format's, which it interrupts
     marks: list[Toggle] = field(default_factory=list)  # open before it, in the same line
     words: list[str] = field(default_factory=list)  # its plain text
 

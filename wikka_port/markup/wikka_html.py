@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import html
 import re
+from dataclasses import replace
 from typing import ClassVar, Final
 
 from wikka_port.markup import embedded
@@ -39,14 +40,13 @@ _TEXT: Final = re.compile(r"\bTEXT=\"([^\"]*+)\"")
 
 class WikkaCompiler(Compiler):
     __slots__ = (
-        *("_around", "_break", "_floats", "_has_places", "_lists", "_mode", "_notes", "_outside_note", "_section"),
+        *("_break", "_floats", "_has_places", "_lists", "_mode", "_notes", "_outside_note", "_section"),
         "_table",
     )
 
     def __init__(self) -> None:
         super().__init__()
         self._mode = TOP
-        self._around = TOP  # the mode that the open heading interrupts: TOP, ITEM or CELL
         self._break = False  # a line of the paragraph has ended; another may come
         self._floats: list[str] = []
         self._lists = ListStack()
@@ -128,7 +128,7 @@ class WikkaCompiler(Compiler):
 
     def _close_table(self) -> None:
         if self._table is not None:
-            self.pieces += self._table.finish()
+            self.pieces.extend(self._table.finish())
             self._table = None
 
     # -- text and toggles
@@ -223,20 +223,18 @@ class WikkaCompiler(Compiler):
     def _begin_heading(self, heading: HeadingStart) -> None:
         carried = self._carried()
         holder = self._block()
-        self._heading = OpenHeading(heading.level, heading.start, holder, carried)
-        self._around, self._mode, self._out = self._mode, HEADING, []
+        self._heading = OpenHeading(heading.level, heading.start, holder, self._mode, carried)
+        self._mode, self._out = HEADING, []
         self._marks, self._written = carried.copy(), 0
 
     def _end_heading(self, heading: OpenHeading) -> None:
         carried = [one for one in heading.marks if one in self._marks]
         self._suspend_marks()
-        if heading.start == self._section:
-            heading.start = -1  # a line's second heading has none
-        else:
-            self._section = heading.start
-        is_free = heading.holder is self.pieces and self._around == TOP and not self._floats
-        self._put_heading(heading, self._out, is_free=is_free)
-        self._out, self._mode, self._heading = heading.holder, self._around, None
+        start = -1 if heading.start == self._section else heading.start  # a line's second heading has none
+        self._section = heading.start
+        is_free = heading.holder is self.pieces and heading.mode == TOP and not self._floats
+        self._put_heading(replace(heading, start=start), self._out, is_free=is_free)
+        self._out, self._mode, self._heading = heading.holder, heading.mode, None
         self._marks = carried
 
     # -- footnotes
@@ -249,7 +247,7 @@ class WikkaCompiler(Compiler):
         self._inline().append(f'<sup class="note-ref">{words}</sup>')
         self._outside_note = (self._out, self._mode, self._marks, self._heading)
         self._out, self._mode, self._marks, self._written = [], HEADING, [], 0
-        self._heading = OpenHeading()
+        self._heading = OpenHeading(mode=HEADING)
         self._notes.append(self._out)
 
     def _end_note(self) -> None:

@@ -20,7 +20,7 @@ from typing import Final
 from columnar.client import Connection
 from wikka_port import schema
 from wikka_port.accounts.tables import NETWORKS
-from wikka_port.editing.rows import BASE, DRAFTS, TIME, TOKEN
+from wikka_port.editing.kept_drafts import BASE, DRAFTS, TIME, TOKEN
 from wikka_port.editing.suggestions import SUGGESTIONS
 from wikka_port.moving.journal import RENAME, Move
 from wikka_port.names import page_key

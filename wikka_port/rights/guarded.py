@@ -17,8 +17,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
-from wikka_port.accounts.leaving import Edits
-from wikka_port.editing.keeping import Drafts
+from wikka_port.accounts.deactivation import Edits
+from wikka_port.editing.kept_drafts import Drafts
 from wikka_port.editing.suggestions import Suggestions
 from wikka_port.limits import LISTED_QUICK, LISTED_STEP, RANDOM_TRIES, SEARCHED_NAMES
 from wikka_port.listings import RecentChange

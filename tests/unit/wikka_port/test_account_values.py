@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 
 from wikka_port.accounts import tables
-from wikka_port.accounts.sessions import Session, Ticket, cookie_value, pack, session_column, ticket_of, unpack
+from wikka_port.accounts.sessions import (
+    Session,
+    Ticket,
+    cookie_value,
+    pack_session,
+    session_column,
+    ticket_of,
+    unpack_session,
+)
 from wikka_port.accounts.settings import DEFAULT, Settings, settings_cells, settings_in
 from wikka_port.accounts.tables import audit_row, email_row, token_row, user_row
 from wikka_port.accounts.user_names import Unsuitable, checked_address, checked_name, checked_password
@@ -15,13 +23,13 @@ TOKEN = "t" * 43
 
 def test_the_bytes_of_a_session() -> None:
     session = Session(1_700_000_000_000, 1_700_000_300_000, "192.0.2.0", "A browser")
-    assert pack(session) == b"1700000000000\n1700000300000\n192.0.2.0\nA browser"
-    assert unpack(pack(session)) == session
-    assert unpack(pack(Session(1, 2, "n", "two\nlines " + "x" * 500))) == Session(
+    assert pack_session(session) == b"1700000000000\n1700000300000\n192.0.2.0\nA browser"
+    assert unpack_session(pack_session(session)) == session
+    assert unpack_session(pack_session(Session(1, 2, "n", "two\nlines " + "x" * 500))) == Session(
         1, 2, "n", ("two lines " + "x" * 500)[:200]
     )
     for damaged in (b"", b"1\n2\n3", b"a\n2\nn\na", b"1\n2\nn\na\nb", b"-1\n2\nn\na", b"\xff"):
-        assert unpack(damaged) is None
+        assert unpack_session(damaged) is None
 
 
 def test_the_bytes_of_rows_and_columns() -> None:

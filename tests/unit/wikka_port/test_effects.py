@@ -7,8 +7,8 @@ from typing import Any
 
 from columnar.triggers.api import Barrier, Delete, Effect, Put
 from tests.support.fake_tables import Tables, write_slices
-from wikka_port import effects as module
-from wikka_port.effects import carry_out
+from wikka_port import application_indexes as module
+from wikka_port.application_indexes import carry_out
 
 
 def test_they_lead_to_the_cells_that_the_store_leads_to() -> None:

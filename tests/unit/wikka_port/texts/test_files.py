@@ -8,11 +8,11 @@ import polib
 import pytest
 from click.testing import CliRunner
 
+from wikka_port.assets import language_of, name_of, script_of
 from wikka_port.cli import main
 from wikka_port.texts import files
 from wikka_port.texts.catalogue import ENGLISH, Catalogue, UnreadableTexts, read_catalogue
-from wikka_port.texts.extracting import Text, texts, texts_of
-from wikka_port.texts.scripts import language_of, name_of, script_of
+from wikka_port.texts.files import Text, texts, texts_of
 
 PYTHON = '''
 from wikka_port.texts import N_, _, _n, _w

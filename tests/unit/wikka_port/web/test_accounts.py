@@ -12,8 +12,7 @@ from tests.support.wiki_client import WikiClient
 from wikka_port.accounts import tables
 from wikka_port.accounts.directory import Directory
 from wikka_port.accounts.links import Links
-from wikka_port.accounts.passwords import Passwords
-from wikka_port.accounts.signing_in import WRONG
+from wikka_port.accounts.signing_in import WRONG, Passwords
 
 
 @pytest.fixture
@@ -459,7 +458,7 @@ def test_an_unknown_name_and_a_wrong_password_are_one_answer_and_one_work(
     visitor = web.other_visitor()
     fields = {**visitor.form("/-/login"), "password": "a wrong password"}
     hashes: list[str] = []
-    from wikka_port.accounts.passwords import Passwords
+    from wikka_port.accounts.signing_in import Passwords
 
     verify = Passwords.verify
     monkeypatch.setattr(Passwords, "verify", lambda *given: hashes.append("one") or verify(*given))

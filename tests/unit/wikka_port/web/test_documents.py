@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wikka_port.documents import DocumentCache, size_chars
+from wikka_port.caches import DocumentCache, size_chars
 
 
 def test_a_revision_is_parsed_once() -> None:

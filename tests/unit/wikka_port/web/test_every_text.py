@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.marked_language import CODE, unmarked, write_marked_language
 from tests.support.wiki_scene import ROLES, Scene, posts, walk
-from wikka_port.texts import extracting, files
+from wikka_port.texts import files
 
 # Words of the pages, the people and the dates of a Scene.
 CONTENT = (
@@ -38,7 +38,7 @@ CONTENT = (
 def test_german_says_everything() -> None:
     path = resources.files("wikka_port") / "languages" / "de.po"
     held = path.read_text(encoding="utf-8")
-    made = files.up_to_date(polib.pofile(held), extracting.texts(), "de")
+    made = files.up_to_date(polib.pofile(held), files.texts(), "de")
     assert list(files.problems(made)) == [], "python -m wikka_port texts wikka_port/languages/de.po, and translate"
     assert files.written(made) == held, "python -m wikka_port texts wikka_port/languages/de.po"
     assert len(made) > 500

@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.account_pages import PASSWORD
 from tests.support.wiki_scene import Scene, fresh_token
-from wikka_port.accounts.making import NETWORK_BURST
+from wikka_port.accounts.factory import NETWORK_BURST
 from wikka_port.urls import site_path
 
 FIELDS = {

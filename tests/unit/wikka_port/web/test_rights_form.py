@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.wiki_client import WikiClient
 from wikka_port.accounts.directory import NameTaken
-from wikka_port.brief_memory import BriefMemory
+from wikka_port.caches import TtlCache
 from wikka_port.rights.rules import PageRights, Privilege
 
 
@@ -227,7 +227,7 @@ def test_a_store_that_is_away_lets_nobody_in(web: WikiClient) -> None:
 
 def test_answers_kept_for_everybody_are_made_anew_after_a_change_of_rights(web: WikiClient) -> None:
     """The number of pages is found once for all visitors, and kept here for ever."""
-    memory = BriefMemory(lambda: web.wiki.count_pages(), 1e9, lambda: 0.0, of=web.wiki.rights.rules)
+    memory = TtlCache(lambda: web.wiki.count_pages(), 1e9, lambda: 0.0, of=web.wiki.rights.rules)
     rights = web.wiki.rights.change("P", PageRights("Olga"), "Olga", {Privilege.READ: "+"})
     kept = memory.get()
     web.wiki.save("Later", "text", author="Ann", base=0)

@@ -11,7 +11,7 @@ from werkzeug.test import TestResponse
 
 from tests.support.wiki_client import WikiClient
 from tests.unit.wikka_port.web.test_edit import text_in
-from wikka_port.editing.rows import owner_of_account
+from wikka_port.editing.kept_drafts import owner_of_account
 from wikka_port.editing.suggestions import SUGGESTIONS
 from wikka_port.limits import SUGGESTED_BY_ONE, SUGGESTED_OF_PAGE
 from wikka_port.rights.rules import PageRights, Privilege

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wikka_port.brief_memory import BriefMemory
+from wikka_port.caches import TtlCache
 
 
 class Finder:
@@ -21,7 +21,7 @@ class Finder:
 
 def test_an_answer_is_kept_for_its_age() -> None:
     finder = Finder(0.0)
-    memory = BriefMemory(finder, 10.0, lambda: finder.now)
+    memory = TtlCache(finder, 10.0, lambda: finder.now)
     assert [memory.get(), memory.get()] == [1, 1]
     finder.now += 10
     assert memory.get() == 2
@@ -29,13 +29,13 @@ def test_an_answer_is_kept_for_its_age() -> None:
 
 def test_what_is_found_quickly_is_always_new() -> None:
     finder = Finder(0.01)
-    memory = BriefMemory(finder, 0.0, lambda: finder.now, times=20)
+    memory = TtlCache(finder, 0.0, lambda: finder.now, times=20)
     assert [memory.get(), memory.get()] == [1, 2]
 
 
 def test_what_takes_long_is_kept_for_a_multiple_of_it() -> None:
     finder = Finder(0.5)
-    memory = BriefMemory(finder, 0.0, lambda: finder.now, times=20)
+    memory = TtlCache(finder, 0.0, lambda: finder.now, times=20)
     assert memory.get() == 1
     finder.now += 9
     assert memory.get() == 1

@@ -1,4 +1,4 @@
-"""The table of drafts (pure): one row for each edit form in which somebody typed.
+"""Drafts in the store: one row for each edit form in which somebody typed.
 
     table    row                                          families              ends
     drafts   md5 of page (32), owner (32), id (16)        d (text), at (whose)  30 days after its last write
@@ -17,17 +17,24 @@ edit form, so two windows, or two sections of one page, do not overwrite each ot
 A list of who is writing reads the family ``at`` alone.  The page stands first in a row: who else is writing is one
 short scan, and no index can lag behind it.
 
-Knows nothing of the store, nor of requests.
+Rules:
+    D1. A draft is read and thrown away by its owner alone; ``edit_forms`` takes the owner from the session or a cookie.
+    D2. ``keep`` returns only after the store's answer.
+    D3. An owner has at most KEPT_PER_PAGE drafts of a page; another one displaces the one that was kept longest ago.
+
+The entry point of this module is ``rights.guarded``, which says who may edit the page.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Final
 
+from wikka_port.accounts.rows import Rows
+from wikka_port.limits import KEPT_PER_PAGE, PRESENT_DRAFTS_SCANNED, PRESENT_MS
 from wikka_port.markup.formats import is_format
 from wikka_port.names import page_key
 from wikka_port.page_languages import known
@@ -88,25 +95,25 @@ def _owner(kind: str, what: str) -> str:
     return hashlib.sha256(f"{kind}\n{what}".encode("utf-8", "replace")).hexdigest()[:_OWNER_CHARS]
 
 
-def prefix(name: str, owner: str = "") -> bytes:
+def _row_prefix(name: str, owner: str = "") -> bytes:
     """Return the beginning of the rows of a page, or of an owner on a page.  Raises InvalidName."""
     return page_key(name) + owner.encode()
 
 
 def draft_row(name: str, owner: str, draft_id: str) -> bytes:
     assert is_id(draft_id), "checked where the form is read"
-    return prefix(name, owner) + draft_id.encode()
+    return _row_prefix(name, owner) + draft_id.encode()
 
 
-def owner_in(row: bytes) -> str:
+def _owner_in(row: bytes) -> str:
     return row[_KEY_CHARS : _KEY_CHARS + _OWNER_CHARS].decode(errors="replace")
 
 
-def id_in(row: bytes) -> str:
+def _id_in(row: bytes) -> str:
     return row[_KEY_CHARS + _OWNER_CHARS :].decode(errors="replace")
 
 
-def pack(draft: KeptDraft) -> dict[bytes, bytes]:
+def pack_draft(draft: KeptDraft) -> dict[bytes, bytes]:
     return {
         TEXT: _bytes(draft.text or ""),
         NOTE: _bytes(draft.note),
@@ -121,13 +128,13 @@ def pack(draft: KeptDraft) -> dict[bytes, bytes]:
     }
 
 
-def unpack(row: bytes, cells: Mapping[bytes, bytes]) -> KeptDraft | None:
+def unpack_draft(row: bytes, cells: Mapping[bytes, bytes]) -> KeptDraft | None:
     """None if the draft is not whole: the time to live of a part of it is over."""
     if TIME not in cells:
         return None
     return KeptDraft(
-        id=id_in(row),
-        owner=owner_in(row),
+        id=_id_in(row),
+        owner=_owner_in(row),
         who=_text(cells, WHO),
         since_ms=_number(cells, SINCE),
         time_ms=_number(cells, TIME),
@@ -152,3 +159,79 @@ def _text(cells: Mapping[bytes, bytes], column: bytes) -> str:
 def _number(cells: Mapping[bytes, bytes], column: bytes) -> int:
     value = cells.get(column, b"")
     return int(value) if value.isdigit() else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Other:
+    """Somebody else who is writing."""
+
+    name: str
+    since_ms: int
+
+
+class Drafts:
+    """Thread-safe.  Everything may raise StoreUnavailable and InvalidName."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+
+    def keep(self, name: str, draft: KeptDraft) -> KeptDraft:
+        """``draft`` as it stands in the store now; a spell of writing that continues keeps its beginning."""
+        own = {one.id: one for one in self._found(_row_prefix(name, draft.owner), 2 * KEPT_PER_PAGE)}
+        before = own.pop(draft.id, None)
+        if before is not None and draft.time_ms - before.time_ms < PRESENT_MS:
+            draft = replace(draft, since_ms=before.since_ms)
+        self._rows.put(DRAFTS, draft_row(name, draft.owner, draft.id), pack_draft(draft))
+        surplus = len(own) + 1 - KEPT_PER_PAGE
+        for one in sorted(own.values(), key=lambda one: one.time_ms)[: max(0, surplus)]:
+            self.delete_draft(name, draft.owner, one.id)
+        return draft
+
+    def is_kept(self, name: str, owner: str, draft_id: str) -> bool:
+        return bool(self._rows.row(DRAFTS, draft_row(name, owner, draft_id), (AT,)))
+
+    def own(self, name: str, owners: Collection[str]) -> list[KeptDraft]:
+        """Return the drafts of ``owners`` with their texts, the newest first; of two with the same id the newer one."""
+        wanted = [
+            draft_row(name, owner, one.id)
+            for owner in owners
+            for one in self._found(_row_prefix(name, owner), 2 * KEPT_PER_PAGE)
+        ]
+        read = (unpack_draft(row, cells) for row, cells in self._rows.rows(DRAFTS, wanted).items())
+        found: dict[str, KeptDraft] = {}
+        for one in sorted((one for one in read if one is not None), key=lambda one: -one.time_ms):
+            if one.text is not None:
+                found.setdefault(one.id, one)
+        return list(found.values())
+
+    def delete_draft(self, name: str, owner: str, draft_id: str) -> None:
+        self._rows.delete(DRAFTS, draft_row(name, owner, draft_id))
+
+    def others(self, name: str, owners: Collection[str], now_ms: int) -> list[Other]:
+        """Return the owners of drafts kept within PRESENT_MS, but for ``owners``; in the order in which they began."""
+        found: dict[str, KeptDraft] = {}
+        for one in self._found(_row_prefix(name), PRESENT_DRAFTS_SCANNED):
+            if one.owner in owners or not one.who or now_ms - one.time_ms >= PRESENT_MS:
+                continue
+            known = found.get(one.owner)
+            if known is None or one.since_ms < known.since_ms:
+                found[one.owner] = one
+        return [Other(one.who, one.since_ms) for one in sorted(found.values(), key=lambda one: one.since_ms)]
+
+    def forget(self, owner: str) -> int:
+        """Throw away all that ``owner`` kept; how many.  O(all drafts)."""
+        count = 0
+        for row, _ in self._rows.scan(DRAFTS, columns=(AT,)):
+            if _owner_in(row) == owner:
+                self._rows.delete(DRAFTS, row)
+                count += 1
+        return count
+
+    def _found(self, start: bytes, most: int) -> Iterator[KeptDraft]:
+        """Drafts whose rows begin with ``start``, without their texts."""
+        for row, cells in self._rows.scan(DRAFTS, start, columns=(AT,), limit=most):
+            if not row.startswith(start):
+                return
+            one = unpack_draft(row, cells)
+            if one is not None:
+                yield one

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from werkzeug.wrappers import Request, Response
 
 from wikka_port import cookies
-from wikka_port.accounts.session_store import visitor_of
-from wikka_port.accounts.sessions import ticket_of
+from wikka_port.accounts.sessions import ticket_of, visitor_of
 from wikka_port.accounts.signing_in import Client, Refused
 from wikka_port.accounts.tables import SESSION_LONGEST_S
 from wikka_port.site import Site

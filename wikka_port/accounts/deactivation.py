@@ -18,8 +18,7 @@ from wikka_port.accounts.directory import Directory
 from wikka_port.accounts.records import Account
 from wikka_port.accounts.rows import Rows
 from wikka_port.accounts.tables import RENAMED, USERS
-from wikka_port.editing.keeping import Drafts
-from wikka_port.editing.rows import owner_of_account
+from wikka_port.editing.kept_drafts import Drafts, owner_of_account
 from wikka_port.editing.suggestions import Suggestions
 
 SETTLE_S: Final = 10.0  # for the triggers, before an account counts as unfinished
