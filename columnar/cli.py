@@ -280,14 +280,13 @@ _ALLOCATOR: Final = {
 
 
 def _become_the_store(servers: int, **settings: Any) -> NoReturn:
-    """``columnar.roles.standalone_process``, or that of several servers, in place of this one; it says why."""
-    module = "columnar.roles.standalone_process"
+    """Run ``columnar.roles.store_process`` in place of this process; its docstring says why."""
     if servers > 1:
         if os.name != "posix":
             raise click.UsageError("--servers needs a system with fork and Unix sockets; leave it out")
-        module, settings["servers"] = "columnar.roles.supervisor_process", servers
+        settings["servers"] = servers
     finds_modules_here = sys.path[:1] == [os.getcwd()]  # as python -m does, and a script does not
-    command = [sys.executable, *([] if finds_modules_here else ["-P"]), "-m", module]
+    command = [sys.executable, *([] if finds_modules_here else ["-P"]), "-m", "columnar.roles.store_process"]
     command.append(json.dumps(settings))
     if os.name != "posix":  # an exec there is a new process, and who waits for this one sees it end
         raise SystemExit(subprocess.call(command))

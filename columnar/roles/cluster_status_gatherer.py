@@ -6,12 +6,11 @@ Owned by the loop.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
 from time import perf_counter
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from columnar.cluster.peer_requests import FlowStatuses, TriggerStatuses
-from columnar.cluster.scatter_gather import STATUS_TIMEOUT_S, gather_status
+from columnar.cluster.scatter_gather import STATUS_TIMEOUT_S, Unanswered, gather_status
 from columnar.master.instructions import Plan
 from columnar.master.placement import Current, Desired
 from columnar.master.plan_draft import Chance
@@ -20,14 +19,16 @@ from columnar.model import flow_status
 from columnar.model.flow_status import FlowStatus
 from columnar.model.histogram import Histogram
 from columnar.model.measures import Family
+from columnar.model.owner import Incarnation
 from columnar.model.owner_messages import Measures, SlowRequests
+from columnar.model.region_messages import Message
 from columnar.model.slow_request import SlowRequest
 from columnar.model.trigger_status import TriggerStatus, merged
 from columnar.roles.cluster_host import ClusterHost, Servers
 from columnar.webui.server import LoopRunner
 from columnar.webui.status import NotAnswering
 
-T = TypeVar("T")
+R = TypeVar("R")
 
 AWAITED_S: Final = STATUS_TIMEOUT_S + 1.0
 
@@ -56,38 +57,29 @@ class ClusterStatusGatherer:
         self._servers = servers
 
     def measures(self) -> tuple[dict[str, tuple[Family, ...]], list[str]]:
-        return self._awaited(self._measures())
+        found, silent = self._gather(Measures())
+        return {server.name: families for server, families in found.items()}, [one.server.name for one in silent]
 
     def slow_requests(self) -> tuple[list[SlowRequest], list[str]]:
-        return self._awaited(self._slow_requests())
+        found, silent = self._gather(SlowRequests())
+        return [one for part in found.values() for one in part], [one.by_name for one in silent]
 
     def triggers(self) -> tuple[list[TriggerStatus], list[str]]:
-        return self._awaited(self._triggers())
+        found, silent = self._gather(TriggerStatuses())
+        return merged(status for statuses in found.values() for status in statuses), [one.by_name for one in silent]
 
     def flows(self) -> tuple[list[FlowStatus], list[str]]:
-        return self._awaited(self._flows())
+        found, silent = self._gather(FlowStatuses())
+        statuses = flow_status.merged(status for statuses in found.values() for status in statuses)
+        return statuses, [one.by_name for one in silent]
 
-    def _awaited(self, question: Coroutine[Any, Any, T]) -> T:
-        answer = asyncio.run_coroutine_threadsafe(question, self._run_on_loop(asyncio.get_running_loop))
+    def _gather(self, message: Message[R]) -> tuple[dict[Incarnation, R], list[Unanswered]]:
+        async def gathered() -> tuple[dict[Incarnation, R], list[Unanswered]]:
+            return await gather_status(list(self._host.greeted), self._servers, message)
+
+        answer = asyncio.run_coroutine_threadsafe(gathered(), self._run_on_loop(asyncio.get_running_loop))
         try:
             return answer.result(AWAITED_S)
         except TimeoutError:
             answer.cancel()
             raise NotAnswering(f"the servers have not answered for {AWAITED_S:g} s") from None
-
-    async def _measures(self) -> tuple[dict[str, tuple[Family, ...]], list[str]]:
-        found, silent = await gather_status(list(self._host.greeted), self._servers, Measures())
-        return {server.name: families for server, families in found.items()}, [one.server.name for one in silent]
-
-    async def _flows(self) -> tuple[list[FlowStatus], list[str]]:
-        found, silent = await gather_status(list(self._host.greeted), self._servers, FlowStatuses())
-        statuses = flow_status.merged(status for statuses in found.values() for status in statuses)
-        return statuses, [one.by_name for one in silent]
-
-    async def _slow_requests(self) -> tuple[list[SlowRequest], list[str]]:
-        found, silent = await gather_status(list(self._host.greeted), self._servers, SlowRequests())
-        return [one for part in found.values() for one in part], [one.by_name for one in silent]
-
-    async def _triggers(self) -> tuple[list[TriggerStatus], list[str]]:
-        found, silent = await gather_status(list(self._host.greeted), self._servers, TriggerStatuses())
-        return merged(status for statuses in found.values() for status in statuses), [one.by_name for one in silent]

@@ -32,6 +32,7 @@ from columnar.thrift.trigger_methods import EarlierMethods, TriggerChangeMethods
 from columnar.thrift.writes import WriteMethods
 from columnar.version import VERSION
 from columnar.webui.counters import RequestCounters
+from columnar.webui.status import Sources
 from columnar.wire.browsers import Visitors
 from columnar.wire.idl import SERVICE
 from columnar.wire.server import WireServer
@@ -62,6 +63,7 @@ VIEW_METHODS: Final = (  # of ``thrift.view_methods``
 )  # fmt: skip
 THRIFT1_SERVICE: Final = b"1"  # the Thrift 1 service, with ours
 THRIFT2_SERVICE: Final = b"2"  # the Thrift 2 service
+_SERVICES: Final = {THRIFT1: THRIFT1_SERVICE, THRIFT2: THRIFT2_SERVICE}
 STOP_GRACE_S: Final = 5.0  # for calls in flight
 
 
@@ -82,7 +84,7 @@ class ServerPorts:
         self.folder = folder
         self.started_s = time.time()
         self.counters = RequestCounters()
-        self.wire2: WireServer | None = None  # of the Thrift 2 service, if it is served
+        self.wires: dict[int, WireServer] = {}  # by service, THRIFT1 and, if it is served, THRIFT2
         self._private: PrivateSocket | None = None  # of trigger workers, where there may be any
         self.tls = tls
         self.visitors = Visitors.of(config.host, config.allow_origins)
@@ -92,11 +94,6 @@ class ServerPorts:
 
     def _own_address(self, _region: RegionInfo) -> tuple[str, int]:
         return self.config.host, self.port
-
-    async def open(self, serving: Serving, master: MasterParts) -> PrivateSocket | None:
-        """Listen; where trigger workers connect, if there may be any.  HostError: a port is taken."""
-        self.make(serving, master)
-        return await self.listen()
 
     def make(self, serving: Serving, master: MasterParts) -> None:
         """Make the services; no client can reach them yet."""
@@ -128,7 +125,7 @@ class ServerPorts:
             of_master=list_master_methods(master, THRIFT1),
         )
         self.services = {THRIFT1: service}
-        self.wire = WireServer(
+        self.wires[THRIFT1] = WireServer(
             service,
             self.counters,
             connection_ids=self.connection_ids,
@@ -192,7 +189,7 @@ class ServerPorts:
             thrift1,
             list_master_methods(master, THRIFT2),
         )
-        self.wire2 = WireServer(
+        self.wires[THRIFT2] = WireServer(
             service,
             self.counters.of_service("thrift2."),
             definition=thrift2.DEFINITION,
@@ -203,48 +200,46 @@ class ServerPorts:
         )
 
     @property
-    def wires(self) -> dict[int, WireServer]:
-        """Return the wires by service, THRIFT1 and, if it is served, THRIFT2."""
-        return {THRIFT1: self.wire} if self.wire2 is None else {THRIFT1: self.wire, THRIFT2: self.wire2}
+    def wire(self) -> WireServer:
+        """Return the wire of the Thrift 1 service."""
+        return self.wires[THRIFT1]
 
     async def listen(self) -> PrivateSocket | None:
-        """As ``open``, after ``make``."""
-        await self._open_port(self.wire, self.config.port, "--port")
-        if self.wire2 is not None:
-            await self._open_port(self.wire2, self.config.thrift2_port, "--thrift2-port")
+        """Listen; return where trigger workers connect, if there may be any.  HostError: a port is taken."""
+        options = {THRIFT1: (self.config.port, "--port"), THRIFT2: (self.config.thrift2_port, "--thrift2-port")}
+        for service, wire in self.wires.items():
+            await self._open_port(wire, *options[service])
         return await self._open_privately()
 
     async def take(self, dispatched: DispatchedConnection) -> None:
         """Serve a connection that another process has had before."""
-        wire = self.wire2 if dispatched.service == THRIFT2_SERVICE else self.wire
+        wire = self.wires.get(THRIFT2 if dispatched.service == THRIFT2_SERVICE else THRIFT1)
         if wire is None:
             dispatched.connection.close()
         else:
             await wire.take(dispatched.connection, dispatched.read)
 
     async def leave(self, give: Callable[[DispatchedConnection], None]) -> None:
-        """As ``WireServer.leave``, of both ports."""
+        """As ``WireServer.leave``, of all ports."""
         if self.tls is not None:
             self.tls.handshakes.close()
-        wires = (
-            [(THRIFT1_SERVICE, self.wire)]
-            if self.wire2 is None
-            else [(THRIFT1_SERVICE, self.wire), (THRIFT2_SERVICE, self.wire2)]
-        )
         await asyncio.gather(
-            *(wire.leave(partial(_give_as, give, service)) for service, wire in wires),
+            *(wire.leave(partial(_give_as, give, _SERVICES[service])) for service, wire in self.wires.items())
         )
 
     async def part_with(
         self, most: int, give: Callable[[DispatchedConnection], None], stays: Callable[[int], bool], within_s: float
     ) -> int:
-        """As ``WireServer.part_with``, of both ports: of each its share."""
-        if self.wire2 is None:
-            return await self.wire.part_with(most, partial(_give_as, give, THRIFT1_SERVICE), stays, within_s)
-        first = round(most * self.wire.connections / max(1, self.connections))
+        """As ``WireServer.part_with``, of all ports: of each its share."""
+        shares = {THRIFT1: most}
+        if THRIFT2 in self.wires:
+            first = round(most * self.wire.connections / max(1, self.connections))
+            shares = {THRIFT1: first, THRIFT2: most - first}
         gone = await asyncio.gather(
-            self.wire.part_with(first, partial(_give_as, give, THRIFT1_SERVICE), stays, within_s),
-            self.wire2.part_with(most - first, partial(_give_as, give, THRIFT2_SERVICE), stays, within_s),
+            *(
+                self.wires[service].part_with(share, partial(_give_as, give, _SERVICES[service]), stays, within_s)
+                for service, share in shares.items()
+            )
         )
         return sum(gone)
 
@@ -277,11 +272,11 @@ class ServerPorts:
 
     def answered(self) -> int:
         """Return the number of requests answered so far on all ports, without those of trigger workers."""
-        return self.wire.answered + (self.wire2.answered if self.wire2 is not None else 0)
+        return sum(wire.answered for wire in self.wires.values())
 
     def has_waiting(self) -> bool:
         """Return whether requests wait for disks, but for those of trigger workers."""
-        return self.wire.has_waiting or (self.wire2 is not None and self.wire2.has_waiting)
+        return any(wire.has_waiting for wire in self.wires.values())
 
     @property
     def port(self) -> int:
@@ -290,27 +285,44 @@ class ServerPorts:
     @property
     def thrift2_port(self) -> int | None:
         """Return the port of the Thrift 2 service; None if it is not served."""
-        return self.wire2.port if self.wire2 is not None else None
+        return self.wires[THRIFT2].port if THRIFT2 in self.wires else None
 
     @property
     def connections(self) -> int:
-        return int(self.wire.connections) + (self.wire2.connections if self.wire2 is not None else 0)
+        return sum(wire.connections for wire in self.wires.values())
 
     @property
     def buffered_bytes(self) -> dict[str, int]:
         """Return the bytes of the requests and replies that are under way."""
-        wires = [self.wire, self.wire2] if self.wire2 is not None else [self.wire]
         return {
-            "input": sum(wire.input_bytes for wire in wires),
-            "output": sum(wire.output_bytes for wire in wires),
+            "input": sum(wire.input_bytes for wire in self.wires.values()),
+            "output": sum(wire.output_bytes for wire in self.wires.values()),
         }
+
+    def sources(self, serving: Serving, commits: Callable[[], int]) -> Sources:
+        """Return the sources of this process for pages and metrics; after ``listen``."""
+        return Sources(
+            version=VERSION,
+            address="",
+            data_folder=self.folder.path,
+            started_s=self.started_s,
+            descriptions=serving.operations.descriptions,
+            scanners=serving.scanners,
+            counters=self.counters,
+            connections=lambda: self.connections,
+            commits=commits,
+            slow_requests=lambda: self.slow_log.count,
+            triggers=list,
+            views=serving.owner.views.view_statuses,
+            buffered_bytes=lambda: serving.buffered_bytes(self.buffered_bytes),
+        )
 
     async def close_thrift2(self) -> None:
         """Calls in flight are answered, or ended when their time of grace is over."""
         if self.tls is not None:
             self.tls.handshakes.close()
-        if self.wire2 is not None:
-            await self.wire2.close(STOP_GRACE_S)
+        if THRIFT2 in self.wires:
+            await self.wires[THRIFT2].close(STOP_GRACE_S)
 
     async def close(self) -> None:
         """Calls in flight as ``close_thrift2``."""

@@ -8,42 +8,14 @@ The client's message is then forwarded unchanged, and nothing was done on this s
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 from columnar.errors import ForwardToMaster
 from columnar.master.staging import Staging
 
-
-class MasterParts(Protocol):
-    """``leading.Leading``, or ``RemoteMaster``.  Any: a part is the master's own, or stands for it."""
-
-    @property
-    def changes(self) -> Any:
-        """``master.schema_changes.SchemaChanges``."""
-
-    @property
-    def alterations(self) -> Any:
-        """``master.alterations.Alterations``."""
-
-    @property
-    def region_changes(self) -> Any:
-        """``master.region_changes.RegionChanges``."""
-
-    @property
-    def triggers(self) -> Any:
-        """``master.trigger_changes.TriggerChanges``."""
-
-    @property
-    def views(self) -> Any:
-        """``master.view_changes.ViewChanges``."""
-
-    @property
-    def snapshots(self) -> Any:
-        """``master.snapshots.Snapshots``."""
-
-    @property
-    def cluster(self) -> Any:
-        """``master.cluster_control.ClusterControl``; None: there is no other server."""
+# ``leading.Leading``, or ``RemoteMaster``: changes, alterations, region_changes, triggers, views, snapshots and cluster
+# are the master's own objects, or stand for them; cluster None: there is no other server.
+MasterParts: TypeAlias = Any
 
 
 class _Part:
@@ -58,13 +30,8 @@ class _Part:
 class RemoteMaster:
     def __init__(self, staging: str) -> None:
         """``staging``: the folder, which all servers share: files that a command brings go to the owners of regions."""
-        self.changes = _Part()
-        self.alterations = _Part()
-        self.region_changes = _Part()
-        self.triggers = _Part()
-        self.views = _Part()
+        self.changes = self.alterations = self.region_changes = self.triggers = self.views = self.cluster = _Part()
         self.snapshots = _Part(staging=Staging(staging))
-        self.cluster = _Part()
 
 
 def list_master_methods(master: MasterParts, service: int) -> frozenset[str]:

@@ -21,10 +21,9 @@ from columnar.model.owner_messages import Measures
 from columnar.model.trigger_status import TriggerStatus
 from columnar.roles.ports import ServerPorts
 from columnar.roles.serving import Serving
-from columnar.version import VERSION
 from columnar.webui import families
 from columnar.webui.host import memory_bytes
-from columnar.webui.status import Sources, gather
+from columnar.webui.status import gather
 
 
 class ServerMeasures:
@@ -42,21 +41,7 @@ class ServerMeasures:
         self._request_forwarders = request_forwarders
         self._triggers = triggers
         self._flows = serving.trigger_manager.hub.flow_statuses
-        self._sources = Sources(
-            version=VERSION,
-            address="",
-            data_folder=ports.folder.path,
-            started_s=ports.started_s,
-            descriptions=serving.operations.descriptions,
-            scanners=serving.scanners,
-            counters=ports.counters,
-            connections=lambda: ports.connections,
-            commits=commits,
-            slow_requests=lambda: ports.slow_log.count,
-            triggers=list,  # requested below: letters are counted on disk
-            views=serving.owner.views.view_statuses,
-            buffered_bytes=lambda: serving.buffered_bytes(ports.buffered_bytes),
-        )
+        self._sources = ports.sources(serving, commits)  # without triggers: their letters are counted on disk
 
     async def measures(self, _message: Measures) -> tuple[Family, ...]:
         """Measure this server; some 20 us for each region that is open."""

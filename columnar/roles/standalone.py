@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Callable
 from contextlib import AsyncExitStack
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from columnar.config import StandaloneConfig
 from columnar.roles.leading import Leading
@@ -19,8 +22,10 @@ from columnar.storage.data_folder import DataFolder
 from columnar.storage.process_stores import ProcessStores
 from columnar.storage.rocks import RocksEngine
 from columnar.triggers.system_tables import SYSTEM_TABLES
-from columnar.version import VERSION
 from columnar.webui.status import Sources
+
+if TYPE_CHECKING:
+    from columnar.wire.tls_protocol import Tls
 
 
 class Standalone:
@@ -57,7 +62,8 @@ class Standalone:
             await self.leading.prepare()
             await self.leading.start(SYSTEM_TABLES)
             await self.serving.load()
-            private = await self.ports.open(self.serving, self.leading)
+            self.ports.make(self.serving, self.leading)
+            private = await self.ports.listen()
             self.serving.deliver(self.ports.port, private, self.ports.answered, self.ports.has_waiting)
             await self.leading.begin()
             self.serving.begin()
@@ -82,24 +88,35 @@ class Standalone:
     def port(self) -> int:
         return self.ports.port
 
-    def sources(self) -> Sources:
-        """Sources of the status page and the metrics; after ``start``."""
+    @property
+    def thrift2_port(self) -> int | None:
+        return self.ports.thrift2_port
+
+    @property
+    def tls(self) -> Tls | None:
+        return self.ports.tls
+
+    def renew_certificate(self) -> None:
+        """Read the certificate again."""
+        assert self.ports.tls is not None, "the ports speak TLS"
+        self.ports.tls.certificate.renew()
+
+    def begin_stop(self) -> None:
+        pass  # nothing is replaced
+
+    def pages(self, hot_modules: Callable[[], str] = str) -> Sources:
+        """Return the sources of the status page and the metrics; after ``start``.
+
+        ``hot_modules``: how they run, in words.
+        """
         serving, ports = self.serving, self.ports
-        return Sources(
-            version=VERSION,
+        return replace(
+            ports.sources(serving, lambda: self.stores.committer.syncs),
             address=f"{self.config.host}:{ports.port}",
             data_folder=os.path.abspath(self.folder.path),
-            started_s=ports.started_s,
-            descriptions=serving.operations.descriptions,
-            scanners=serving.scanners,
-            counters=ports.counters,
-            connections=lambda: ports.connections,
-            commits=lambda: self.stores.committer.syncs,
-            slow_requests=lambda: ports.slow_log.count,
             triggers=serving.trigger_manager.trigger_statuses,
             flows=serving.trigger_manager.hub.flow_statuses,
-            views=serving.owner.views.view_statuses,
-            buffered_bytes=lambda: serving.buffered_bytes(ports.buffered_bytes),
             slow=lambda: ports.slow_log.recent,
+            hot_modules=hot_modules,
             cluster_source=lambda: ports.alone(serving.operations.descriptions),
         )

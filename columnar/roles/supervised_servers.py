@@ -22,8 +22,7 @@ from columnar.master.instructions import Request
 from columnar.model.owner import Incarnation
 from columnar.model.owner_messages import Address
 from columnar.roles.cluster_host import ClusterHost
-from columnar.roles.server_deaths import ending
-from columnar.roles.server_processes import ServerProcesses
+from columnar.roles.server_processes import ServerProcesses, ending
 from columnar.storage import run_file
 from columnar.storage.data_folder import DataFolder
 from columnar.version import VERSION

@@ -56,7 +56,7 @@ from columnar.storage.rocks import RocksEngine
 from columnar.triggers.system_tables import SYSTEM_TABLES
 from columnar.version import VERSION
 from columnar.webui.cluster_status import PageStatus
-from columnar.webui.server import LoopRunner, WebServer, bind, served_at
+from columnar.webui.server import LoopRunner, Site
 from columnar.wire.browsers import Visitors
 
 if TYPE_CHECKING:
@@ -86,10 +86,8 @@ class Supervisor:
         self._returns: dict[Incarnation, ReturnedConnections] = {}
         self._addresses: dict[Incarnation, Address] = {}
         self._started_s = time.time()
-        self._tls = tls
+        self.tls = tls
         self._was_renewed = False
-        self.hot_modules: Callable[[], str] = str  # how they run, in words, for the pages
-        self._web: WebServer | None = None
         self._master: ClusterHost | None = None
         self._journal = DecisionJournal(folder.path)
         self.fault: asyncio.Future[None]  # a server that ended before the start was over
@@ -140,9 +138,6 @@ class Supervisor:
             await self._control_socket.open()
             undo.push_async_callback(self._control_socket.close)
             self._open_ports()
-            self._open_web()
-            if self._web is not None:
-                await self._web.start()
             undo.pop_all()
         self.processes.keep_spare()
         self._journal_task = asyncio.create_task(self._keep_decisions())
@@ -269,8 +264,8 @@ class Supervisor:
 
         A starting server gets the signal later, because the signal would kill it now.
         """
-        assert self._tls is not None, "the ports speak TLS"
-        self._tls.certificate.renew()
+        assert self.tls is not None, "the ports speak TLS"
+        self.tls.certificate.renew()
         self._was_renewed = True
         for server in self._addresses:
             self.processes.living[server].child.signal(signal.SIGHUP)
@@ -318,22 +313,11 @@ class Supervisor:
 
     # --- pages -----------------------------------------------------------------------------------------
 
-    def _open_web(self) -> None:
-        if self.config.web_port >= 0:
-            bound = bind(self.config.host, self.config.web_port)
-            self._web = served_at(
-                bound, _Site(self), self._tls, Visitors.of(self.config.host, self.config.allow_origins)
-            )
+    def pages(self, hot_modules: Callable[[], str]) -> Site:
+        """Return the pages of the whole; after ``start``.  ``hot_modules``: how they run, in words."""
+        return _Site(self, hot_modules)
 
-    @property
-    def web_address(self) -> str:
-        """Return the address for the ready line."""
-        if self._web is None:
-            return "-"
-        host = f"[{self.config.host}]" if ":" in self.config.host else self.config.host
-        return f"http{'s' if self._tls is not None else ''}://{host}:{self._web.port}/"
-
-    def status(self) -> PageStatus:
+    def status(self, hot_modules: Callable[[], str]) -> PageStatus:
         """Return the status for the page; on the loop."""
         kinds = Counter(one.kind for one in self.control.transitions())
         tallies, tables = self.host.state.tallies, self.leading.catalogue.tables
@@ -345,7 +329,7 @@ class Supervisor:
             cluster=self.control.cluster_status(),
             kinds=tuple(sorted(kinds.items())),
             fenced=self.host.fenced,
-            hot_modules=self.hot_modules(),
+            hot_modules=hot_modules(),
             has_triggers_page=True,
             tables=tuple(self.control.tables()),
             disabled=frozenset(name for name, entry in tables.items() if not entry.enabled),
@@ -362,8 +346,6 @@ class Supervisor:
         self.processes.begin_stop()
 
     async def stop(self) -> None:
-        if self._web is not None:
-            await self._web.stop()
         await self._control_socket.close()
         self._journal_task.cancel()
         await asyncio.to_thread(self._journal.append, self.control.take_decisions())
@@ -428,8 +410,9 @@ class _Watched:
 class _Site:
     """The pages of the whole."""
 
-    def __init__(self, supervisor: Supervisor) -> None:
+    def __init__(self, supervisor: Supervisor, hot_modules: Callable[[], str]) -> None:
         self._supervisor = supervisor
+        self._hot_modules = hot_modules
 
     def sample(self, now_s: float) -> None:
         pass
@@ -439,8 +422,9 @@ class _Site:
 
         supervisor = self._supervisor
         address = f"{supervisor.config.host}:{supervisor.port}"
+        status = partial(supervisor.status, self._hot_modules)
         servers = ClusterStatusGatherer(run_on_loop, supervisor.host, supervisor.processes)
-        return cluster_pages(run_on_loop, supervisor.control, supervisor.status, servers, address, visitors)
+        return cluster_pages(run_on_loop, supervisor.control, status, servers, address, visitors)
 
 
 def _safe_path() -> list[str]:

@@ -80,7 +80,7 @@ def test_it_is_shown_changed_and_kept_over_an_alter_of_something_else(
     admin.alter_table("q", add={"g": None}, attributes={"MAX_FILESIZE": 1 << 30})
     assert admin.describe("q").attributes == {"THROTTLE": "write:1req/hour", "MAX_FILESIZE": str(1 << 30)}
     assert refused(lambda: table.put(b"r", {b"g:q": b"v"}))[0] == b"write"
-    found = serving.store.sources().descriptions.find(b"q")
+    found = serving.store.pages().descriptions.find(b"q")
     assert found is not None
     assert found.is_throttled
     admin.alter_table("q", attributes={"THROTTLE": "write:2req/hour"})

@@ -404,7 +404,7 @@ def test_help_and_standalone_load_little() -> None:
     code = "import sys, columnar.shell.console, columnar.shell.rows; print(*sys.modules)"  # a script has no prompt
     shown = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True).stdout
     assert not {name for name in shown.split() if name.startswith("prompt_toolkit")}
-    code = "import sys, columnar.roles.standalone_process; print(*sys.modules)"
+    code = "import sys, columnar.roles.store_process; print(*sys.modules)"
     shown = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True).stdout
     assert not set(shown.split()) & {
         "click",

@@ -201,7 +201,7 @@ def test_the_web_port_is_told(tmp_path: Path) -> None:
     store_port = serving.store.port
 
     async def page() -> WebServer:
-        web = served_at(bind("127.0.0.1", 0), serving.store.sources())
+        web = served_at(bind("127.0.0.1", 0), serving.store.pages())
         await web.start()
         return web
 

@@ -45,7 +45,7 @@ class Served:
     async def _start(self, folder: Path) -> tuple[Standalone, WebServer]:
         store = Standalone.locked(StandaloneConfig(data=str(folder), port=0, slow_request_ms=0))
         await store.start()
-        sources = replace(store.sources(), triggers=lambda: self.trigger_lines)
+        sources = replace(store.pages(), triggers=lambda: self.trigger_lines)
         web = served_at(bind("127.0.0.1", 0), sources, visitors=store.ports.visitors)
         await web.start()
         return store, web

@@ -10,7 +10,7 @@ from typing import NoReturn
 os.environ["COLUMNAR_COMPILED"] = "no"  # before the first import: machine code cannot be patched
 
 from columnar.config import StandaloneConfig
-from columnar.roles.standalone_process import run
+from columnar.roles.store_process import run
 
 
 def serve() -> NoReturn:

@@ -14,7 +14,7 @@ import pytest
 
 from columnar.cluster.hello import Hello
 from columnar.model.owner import Incarnation
-from columnar.roles import server_deaths, server_processes
+from columnar.roles import server_processes
 from columnar.roles.server_processes import ServerProcesses
 from tests.support.seeds import seed
 
@@ -65,8 +65,7 @@ class World:
         self.deaths: list[Incarnation] = []
         self.doubled: list[Incarnation] = []  # two of its name were there when it joined
         monkeypatch.setattr(server_processes, "started", self._started)
-        for module in (server_deaths, server_processes):
-            monkeypatch.setattr(module, "PAUSES_S", (0.0,))
+        monkeypatch.setattr(server_processes, "PAUSES_S", (0.0,))
         monkeypatch.setattr(server_processes, "ANSWER_S", 0.0)
         self.processes = ServerProcesses([], {}, -1, lambda _: {}, cast(Any, self))
         self.processes.follow(cast(Any, self), Hello("c", Incarnation("master", 1), leader_epoch=1), self._number)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 
-from columnar.roles.server_deaths import DEATHS_WITHIN_S, Death, ServerDeaths, ending
+from columnar.roles.server_processes import DEATHS_WITHIN_S, Death, ServerDeaths, ending
 
 
 def died(*deaths: tuple[float, int]) -> ServerDeaths:

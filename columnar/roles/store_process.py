@@ -1,16 +1,16 @@
-"""The process around ``Standalone``: log lines, the ready line, signals, the exit status.
+"""The process around ``Standalone`` or ``Supervisor``: log lines, the ready line, signals, the exit status.
 
     starting --ready line--> serving --SIGTERM, SIGINT--> stopping --> exit 0
     a second signal while stopping: exit at once, 128 + its number (what was acknowledged is on disk)
-    SIGHUP, if the ports speak TLS: the certificate is read again
+    SIGHUP, if the ports speak TLS: the certificate is read again, by the servers of a supervisor too
     cannot start: one line on stderr, exit 2
 
 ``columnar standalone`` reads its options and then becomes this module, with the settings as one argument
-(``python -m columnar.roles.standalone_process '{"data": ...}'``): the same process, without what only a command
-line needs, 3 MB.  It costs a second start of the interpreter, 0.05 s.
+(``python -m columnar.roles.store_process '{"data": ...}'``): the same process, without what only a command
+line needs, 3 MB.  It costs a second start of the interpreter, 0.05 s.  With a setting ``servers`` it is a supervisor.
 
 The ready line, alone on stdout, for scripts that wait for it (``data`` comes last: it may contain blanks;
-``thrift2=127.0.0.1:9091`` follows ``web`` if that service is served):
+``thrift2=127.0.0.1:9091`` follows ``web`` if that service is served, ``servers=3`` follows ``pid`` if there are any):
     columnar ready store=127.0.0.1:9090 web=http://127.0.0.1:9095/ pid=4711 data=/var/lib/columnar
 """
 
@@ -22,62 +22,76 @@ import logging
 import os
 import signal
 import sys
-from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from columnar.config import StandaloneConfig
 from columnar.errors import ColumnarError, HostError
-from columnar.roles.standalone import Standalone
 from columnar.runtime.background_compiling import BackgroundCompiling
 from columnar.runtime.child_processes import stops_once
 from columnar.runtime.faults import met_by_the_loop
 from columnar.runtime.log_lines import complain, log_to_stderr, say
 from columnar.runtime.process_tuning import calm_collector, loop_factory, switch_quickly, trim_memory_periodically
 from columnar.storage.descriptors import raise_limit
-from columnar.webui.server import WebServer, bind, served_at
-from columnar.wire.browsers import is_loopback
+from columnar.webui.server import bind, served_at
+from columnar.wire.browsers import Visitors, is_loopback
+
+if TYPE_CHECKING:
+    from columnar.roles.standalone import Standalone
+    from columnar.roles.supervisor import Supervisor
+    from columnar.webui.server import WebServer
 
 _log = logging.getLogger("columnar")
 
 CANNOT_START: Final = 2
 
 
-def run(config: StandaloneConfig, log_level: str) -> int:
-    """Serve until a signal says stop; the exit status."""
+def run(config: StandaloneConfig, log_level: str, servers: int = 0) -> int:
+    """Serve until a signal says stop; the exit status.  ``servers``: of a supervisor; 0: this process serves."""
     log_to_stderr(log_level)
     raise_limit()
     switch_quickly()
     try:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
-            return runner.run(_serve(config))
+            return runner.run(_serve(config, log_level, servers))
     except ColumnarError as error:
         complain(f"columnar: {error.text}")
         return CANNOT_START
 
 
-async def _serve(config: StandaloneConfig) -> int:
+def _locked(config: StandaloneConfig, log_level: str, servers: int) -> Standalone | Supervisor:
+    if servers:
+        from columnar.roles.supervisor import Supervisor  # imported by the one that is needed
+
+        return Supervisor.locked(config, servers, log_level)
+    from columnar.roles.standalone import Standalone
+
+    return Standalone.locked(config)
+
+
+async def _serve(config: StandaloneConfig, log_level: str, servers: int) -> int:
     asyncio.get_running_loop().set_exception_handler(met_by_the_loop)
     stopping = stop_on_signals()
     warn_of_the_open(config)
-    store = Standalone.locked(config)
+    store = _locked(config, log_level, servers)
     compiling = BackgroundCompiling()
     bound = bind(config.host, config.web_port) if config.web_port >= 0 else None
     try:
         await store.start()
     except OSError as error:
         raise HostError(f"cannot open {config.data}: {error}; mend it or choose another --data") from error
-    sources = replace(store.sources(), hot_modules=compiling.state)
-    web = served_at(bound, sources, store.ports.tls, store.ports.visitors) if bound is not None else None
-    if store.ports.tls is not None:
-        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, store.ports.tls.certificate.renew)
+    visitors = Visitors.of(config.host, config.allow_origins)
+    web = served_at(bound, store.pages(compiling.state), store.tls, visitors) if bound is not None else None
+    if store.tls is not None:
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, store.renew_certificate)
     _log.info("hot modules: %s", compiling.state())
-    say(_ready_line(config, store, web))
+    say(_ready_line(config, store, web, servers))
     if web is not None:
         await web.start()
-    compiling.start()
+    compiling.start()  # for this process and its servers: once for all
     calm_collector()
     trimming = asyncio.create_task(trim_memory_periodically())
     await stopping.wait()
+    store.begin_stop()
     _log.info("stopping; a second signal stops at once")
     trimming.cancel()
     await compiling.stop()
@@ -124,16 +138,17 @@ def stop_on_signals() -> asyncio.Event:
     return stopping
 
 
-def _ready_line(config: StandaloneConfig, store: Standalone, web: WebServer | None) -> str:
+def _ready_line(config: StandaloneConfig, store: Standalone | Supervisor, web: WebServer | None, servers: int) -> str:
     host = f"[{config.host}]" if ":" in config.host else config.host
-    page = f"http{'s' if store.ports.tls is not None else ''}://{host}:{web.port}/" if web is not None else "-"
+    page = f"http{'s' if store.tls is not None else ''}://{host}:{web.port}/" if web is not None else "-"
+    thrift2 = f" thrift2={host}:{store.thrift2_port}" if store.thrift2_port is not None else ""
+    count = f" servers={servers}" if servers else ""
     data = os.path.abspath(config.data)
-    thrift2 = f" thrift2={host}:{store.ports.thrift2_port}" if store.ports.thrift2_port is not None else ""
-    return f"columnar ready store={host}:{store.port} web={page}{thrift2} pid={os.getpid()} data={data}"
+    return f"columnar ready store={host}:{store.port} web={page}{thrift2} pid={os.getpid()}{count} data={data}"
 
 
 if __name__ == "__main__":
     _settings = json.loads(sys.argv[1])
-    _level, _modules = _settings.pop("log_level"), tuple(_settings.pop("trigger_modules"))
-    _origins = tuple(_settings.pop("allow_origins"))
-    sys.exit(run(StandaloneConfig(trigger_modules=_modules, allow_origins=_origins, **_settings), _level))
+    _level, _servers = _settings.pop("log_level"), _settings.pop("servers", 0)
+    _modules, _origins = tuple(_settings.pop("trigger_modules")), tuple(_settings.pop("allow_origins"))
+    sys.exit(run(StandaloneConfig(trigger_modules=_modules, allow_origins=_origins, **_settings), _level, _servers))
