@@ -1,18 +1,9 @@
-"""Add, remove, pause and resume triggers: each written to the catalogue first, then sent to every owner of regions.
+"""Add, remove, change, pause, resume and replay triggers (``derivation_changes``).
 
-    add     a worker of one owner imports the function
-            -> ADDING on disk -> every owner logs, and marks where it begins -> RUNNING on disk -> owners deliver
+    add     a worker of one owner imports the function, then as any derivation: ADDING, RUNNING
     sync    as add, of several at once; changed and removed triggers are in the first write
-    others  one write of the catalogue -> owners
 
-Invariants:
-    I1. RUNNING is written when every owner has marked: no change of a trigger that was added is in no log.
-    I2. A trigger that was being added when its master ended, or when a step failed, is called off: no owner got it as
-        a trigger.  That is done before the next change, at the next start, and when a disk that failed takes
-        writes again.
-    I3. While ``lock`` is held no trigger is added or removed.  It is taken before the lock of the catalogue.
-
-Knows nothing of logs, of workers, and of how many owners there are.  Owned by the loop.
+Owned by the loop.
 """
 
 from __future__ import annotations
@@ -25,8 +16,9 @@ from datetime import UTC, datetime
 
 from columnar.errors import ColumnarError, IllegalArgument, TableNotEnabled, TableNotFound, TriggerError, abbreviate
 from columnar.master.catalogue import Catalogue
+from columnar.master.derivation_changes import DerivationChanges
 from columnar.model import region_messages as messages
-from columnar.model.derivations import BEGINNING, Trigger, Triggers, TriggerState, check_bounded
+from columnar.model.derivations import BEGINNING, Trigger, Triggers, check_bounded
 from columnar.model.flow_graph import Flow, Graph, place_of
 from columnar.model.region_messages import Peer
 from columnar.model.schema import Table
@@ -38,33 +30,30 @@ from columnar.model.view_generations import base_of
 _log = logging.getLogger(__name__)
 
 
-class TriggerChanges:
+class TriggerChanges(DerivationChanges[Triggers]):
     def __init__(self, catalogue: Catalogue, owner: Peer, modules: tuple[str, ...]) -> None:
         """``modules``: those of which functions may be triggers."""
-        self._catalogue = catalogue
-        self._owner = owner
+        super().__init__(catalogue, owner, asyncio.Lock())
         self._modules = modules
         self.other_flows: Callable[[], Iterable[Flow]] = tuple  # of other kinds, as parts of the graph
-        self.lock = asyncio.Lock()
-        self.at: Callable[[str], None] = lambda _step: None  # called when a step is over: tests die there
 
     @property
-    def triggers(self) -> Triggers:
+    def derivations(self) -> Triggers:
         return self._catalogue.triggers
+
+    def publication(self) -> messages.PublishTriggers:
+        return messages.PublishTriggers(self.derivations)
+
+    async def forget(self, names: Sequence[str]) -> None:
+        await self._write(self.derivations.without(names))
+
+    async def _write(self, triggers: Triggers) -> None:
+        await self._catalogue.write_derivations(triggers)
+        await self.publish()
 
     def watchers(self, table: str) -> list[Trigger]:
         """Return the triggers of a table, by name; they stay while ``lock`` is held."""
-        return self.triggers.of_table(table)
-
-    async def start(self) -> None:
-        """Send all triggers to the owners, before they open a region."""
-        async with self.lock:
-            await self._settle()
-            await self.publish()
-
-    async def publish(self) -> None:
-        """Send the catalogue's triggers to every owner."""
-        await self._owner.request_peer(messages.PublishTriggers(self.triggers))
+        return self.derivations.of_table(table)
 
     # --- changes -----------------------------------------------------------------------------------
 
@@ -72,9 +61,9 @@ class TriggerChanges:
         """The very same one again changes nothing.  Returns when it is on disk and every change is caught."""
         checked(registration, self._modules)
         async with self.lock:
-            await self._settle()
+            await self.settle()
             registration = with_places(registration, self._catalogue.tables)
-            existing = self.triggers.find(registration.name)
+            existing = self.derivations.find(registration.name)
             if existing is not None and not existing.unusable_reason:
                 if existing.registration == registration:
                     return
@@ -85,7 +74,7 @@ class TriggerChanges:
             check_no_cycle(registration, self.graph())
             await self._check_function(registration.function)
             await self._check_start(registration)
-            await self._begin(self.triggers, [registration])
+            await self._begin(self.derivations, [registration])
 
     async def _change(self, registered: Registration, wanted: Registration) -> None:
         """Change what it says of its effects, which it may while it runs; anything else is another trigger."""
@@ -95,8 +84,7 @@ class TriggerChanges:
         check_no_cycle(wanted, self.graph())
         if not wanted.allow_expiry:
             self._check_lasting(wanted, self._catalogue.tables[wanted.table].schema)
-        await self._catalogue.write_derivations(self.triggers.with_registration(wanted))
-        await self.publish()
+        await self._write(self.derivations.with_registration(wanted))
 
     async def sync(self, wanted: Sequence[Registration], removed: Sequence[str]) -> None:
         """Make the triggers of a module as it declares them (``model.trigger_sync``).  A kill leaves each old or new.
@@ -107,11 +95,9 @@ class TriggerChanges:
         for one in wanted:
             checked(one, self._modules)
         async with self.lock:
-            await self._settle()
+            await self.settle()
             declared = [with_places(one, self._catalogue.tables) for one in wanted]
-            plan = plan_of(
-                [one.registration for one in self.triggers.all if not one.unusable_reason], declared, removed
-            )
+            plan = plan_of([one.registration for one in self.derivations.usable()], declared, removed)
             fresh = [*plan.added, *(change.wanted for change in plan.changed)]
             replaced = {*plan.removed, *(one.name for one in fresh)}
             self._check_all(fresh, replaced)
@@ -128,15 +114,11 @@ class TriggerChanges:
         Triggers of the same module that were added by hand do not hinder its author.
         """
         modules = {one.module for one in declared}
-        stay = [one.registration for one in self.triggers.in_use() if one.name not in replaced]
+        stay = [one.registration for one in self.derivations.in_use() if one.name not in replaced]
         return [one for one in stay if one.module not in modules]
 
     def _check_all(self, fresh: list[Registration], replaced: set[str]) -> None:
-        flows = [
-            flow_of(one.registration)
-            for one in self.triggers.all
-            if not one.unusable_reason and one.name not in replaced
-        ]
+        flows = [flow_of(one.registration) for one in self.derivations.usable() if one.name not in replaced]
         for one in fresh:
             self._check_table(one)
             others = [flow_of(other) for other in fresh if other.name != one.name]
@@ -144,7 +126,7 @@ class TriggerChanges:
         self._check_processes(*fresh)
 
     async def _carry_out(self, plan: Plan) -> None:
-        wanted = self.triggers.without(plan.removed)
+        wanted = self.derivations.without(plan.removed)
         for change in plan.changed:
             wanted = wanted.with_registration(change.wanted)
         await self._begin(wanted, plan.added)
@@ -152,9 +134,7 @@ class TriggerChanges:
 
     def graph(self) -> Graph:
         """All flows as they are declared."""
-        return Graph(
-            [*(flow_of(one.registration) for one in self.triggers.all if not one.unusable_reason), *self.other_flows()]
-        )
+        return Graph([*(flow_of(one.registration) for one in self.derivations.usable()), *self.other_flows()])
 
     def _check_table(self, registration: Registration) -> None:
         name = registration.table
@@ -202,7 +182,7 @@ class TriggerChanges:
             raise IllegalArgument(f"readers of view {base} see {live}, not {name}: name {live} as the trigger's table")
 
     def _check_processes(self, *registrations: Registration) -> None:
-        labels = {one.registration.process for one in self.triggers.all if one.registration.process}
+        labels = {one.registration.process for one in self.derivations.all if one.registration.process}
         more = {one.process for one in registrations if one.process} - labels
         if more and len(labels | more) > MOST_PROCESSES:
             raise TriggerError(
@@ -220,37 +200,7 @@ class TriggerChanges:
         for registration in added:
             wanted = wanted.adding(registration)
         await self._catalogue.write_derivations(wanted)
-        try:
-            self.at("written")
-            await self.publish()
-            self.at("marked")
-            for registration in added:
-                wanted = wanted.with_state(registration.name, "running")
-            await self._catalogue.write_derivations(wanted)
-        except BaseException:
-            await self._call_off()
-            raise
-        self.at("running")
-        await self.publish()
-
-    async def _call_off(self) -> None:
-        try:
-            await self._settle()
-        except ColumnarError as error:
-            _log.warning("what was begun of triggers is called off later: %s", error.text)
-
-    async def _settle(self) -> None:
-        """Call off what is half made (I2).  Under the lock."""
-        names = self.triggers.half_made()
-        if names:
-            await self._catalogue.write_derivations(self.triggers.without(names))
-            _log.info("adding trigger %s was called off", ", ".join(names))
-            await self.publish()
-
-    async def catalogue_repaired(self) -> None:
-        """The disk takes writes again."""
-        async with self.lock:
-            await self._call_off()
+        await self.take_up([one.name for one in added], "running")
 
     async def reload(self) -> None:
         """Workers run the source of all functions as it is now, from the next call on.
@@ -258,7 +208,7 @@ class TriggerChanges:
         TriggerError: some function could not be had from it; all go on as they are.
         """
         async with self.lock:
-            await self._take_up_source([one.registration for one in self.triggers.in_use()])
+            await self._take_up_source([one.registration for one in self.derivations.in_use()])
 
     async def _take_up_source(self, users: Sequence[Registration]) -> None:
         """Have workers take up the source of ``users``.  TriggerError: a function is missing; nothing is taken.
@@ -280,11 +230,10 @@ class TriggerChanges:
 
     async def remove(self, name: str) -> None:
         async with self.lock:
-            await self._settle()
-            if self.triggers.find(name) is None:
-                self.triggers.known(name)  # raises
-            await self._catalogue.write_derivations(self.triggers.without([name]))
-            await self.publish()
+            await self.settle()
+            if self.derivations.find(name) is None:
+                self.derivations.known(name)  # raises
+            await self._write(self.derivations.without([name]))
         _log.info("trigger %s removed", name)
 
     async def pause(self, name: str) -> None:
@@ -293,12 +242,11 @@ class TriggerChanges:
     async def resume(self, name: str) -> None:
         await self._set_state(name, "running")
 
-    async def _set_state(self, name: str, state: TriggerState) -> None:
+    async def _set_state(self, name: str, state: str) -> None:
         async with self.lock:
-            await self._settle()
-            self.triggers.known(name)
-            await self._catalogue.write_derivations(self.triggers.with_state(name, state))
-            await self.publish()
+            await self.settle()
+            self.derivations.known(name)
+            await self._write(self.derivations.with_state(name, state))
 
     async def replay(self, name: str, from_ms: int) -> None:
         """Replay the changes since a time, or (BEGINNING) every row, to a trigger.  TriggerError: the log is shorter.
@@ -310,12 +258,12 @@ class TriggerChanges:
                 f"a replay begins at a time (milliseconds since 1970) or at {BEGINNING}, not {from_ms}"
             )
         async with self.lock:
-            await self._settle()
-            table = self.triggers.known(name).registration.table
+            await self.settle()
+            table = self.derivations.known(name).registration.table
             if from_ms != BEGINNING:
                 else_ = f"columnar trigger replay {name} --from beginning shows it every row as it is now"
                 await self._check_reach(table, from_ms, else_)
-            await self._catalogue.write_derivations(self.triggers.with_replay(name, from_ms))
+            await self._catalogue.write_derivations(self.derivations.with_replay(name, from_ms))
             self.at("replayed")
             await self.publish()
         _log.info("trigger %s is shown %s again", name, f"changes since {from_ms}" if from_ms else "every row")

@@ -1,4 +1,4 @@
-"""Add and drop views: each written to the catalogue first, then sent to every owner of regions.
+"""Add and drop views (``derivation_changes``), and notice when they are built.
 
     add     the table and the view as ADDING, one write -> every owner serves the one, logs for the other and marks
             where it begins -> BUILDING on disk -> owners follow, and backfill the view with the existing rows
@@ -6,26 +6,23 @@
             -> every region of every source is -> LIVE on disk
     drop    the view and its table are removed, one write -> owners stop maintaining it -> its regions are removed
 
-Invariants:
-    I1. BUILDING is written when every owner has marked: no change of a source is in no log.
-    I2. A view that was being added when its master ended, or when a step failed, is called off, and its table is
-        removed: before the next change, at the next start, and when a disk that failed takes writes again.
-    I3. While ``lock``, which is that of triggers, is held no view is added or removed.
-    I4. LIVE is written when every region of every source, as the catalogue has them then, is backfilled.
+Invariant: LIVE is written when every region of every source, as the catalogue has them then, is backfilled.  A view
+that is called off goes with its table.
 
-Knows nothing of logs, of definitions, and of how many owners there are.  Owned by the loop.
+Knows nothing of definitions.  Owned by the loop.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
 from columnar.errors import ColumnarError, IllegalArgument, TableExists, TableNotEnabled
 from columnar.master.catalogue import Catalogue
+from columnar.master.derivation_changes import DerivationChanges
 from columnar.master.schema_changes import SchemaChanges
 from columnar.master.view_generations import ViewGenerations
 from columnar.model import region_messages as messages
@@ -49,7 +46,7 @@ class Declaring(NamedTuple):
     table_of: Callable[[KeptView], Table]
 
 
-class ViewChanges:
+class ViewChanges(DerivationChanges[ViewSet]):
     def __init__(
         self,
         catalogue: Catalogue,
@@ -59,8 +56,7 @@ class ViewChanges:
         before_first: Callable[[], Awaitable[None]],
     ) -> None:
         """``declaring``: loaded when it is needed first; ``before_first``: called before the folder gets a view."""
-        self._catalogue = catalogue
-        self._owner = owner
+        super().__init__(catalogue, owner, changes.triggers.lock)
         self._changes = changes
         self._declaring = declaring
         self._before_first = before_first
@@ -68,21 +64,21 @@ class ViewChanges:
         self._is_due = False  # something may have been built since the last check
         changes.triggers.other_flows = self._flows
         self.generations = ViewGenerations(self)
-        self.at: Callable[[str], None] = lambda _step: None  # called when a step is over: tests die there
 
     @property
-    def lock(self) -> asyncio.Lock:
-        return self._changes.triggers.lock
-
-    @property
-    def views(self) -> ViewSet:
+    def derivations(self) -> ViewSet:
         return self._catalogue.views
 
+    def publication(self) -> messages.PublishViews:
+        return messages.PublishViews(self.derivations)
+
+    async def forget(self, names: Sequence[str]) -> None:
+        for name in names:
+            async with self._changes.lock:
+                await self._drop(name)
+
     async def start(self) -> None:
-        """Send all views to the owners, before they open a region."""
-        async with self.lock:
-            await self._settle()
-            await self.publish()
+        await super().start()
         self._schedule_build_check()
         self.generations.start()
 
@@ -91,11 +87,7 @@ class ViewChanges:
         return self._changes.triggers.watchers(table)
 
     def _flows(self) -> list[Flow]:
-        return [one.flow for one in self.views.all]
-
-    async def publish(self) -> None:
-        """Send the catalogue's views to every owner."""
-        await self._owner.request_peer(messages.PublishViews(self.views))
+        return [one.flow for one in self.derivations.all]
 
     # --- changes -----------------------------------------------------------------------------------
 
@@ -106,10 +98,10 @@ class ViewChanges:
         """
         declaring = self._declaring()
         async with self.lock:
-            await self._settle()
+            await self.settle()
             tables = {name: entry.schema for name, entry in self._catalogue.tables.items()}
-            view = declaring.declared(definition, self.views, tables, self._changes.triggers.graph())
-            existing = self.views.find(self.views.live_table(view.name))
+            view = declaring.declared(definition, self.derivations, tables, self._changes.triggers.graph())
+            existing = self.derivations.find(self.derivations.live_table(view.name))
             if table:
                 if existing is None or base_of(table) != view.name:
                     raise IllegalArgument(f"{table} is no generation of view {view.name}")
@@ -134,34 +126,25 @@ class ViewChanges:
 
     async def _add(self, view: KeptView, table: Table) -> None:
         async with self._changes.lock:
-            await self._changes.make(table, [b""], self.views.adding(view), system=False)
-        try:
-            self.at("written")
-            await self.publish()
-            self.at("marked")
-            await self._catalogue.write_derivations(self.views.with_state(view.name, "building"))
-        except BaseException:
-            await self._call_off()
-            raise
-        self.at("building")
-        await self.publish()
+            await self._changes.make(table, [b""], self.derivations.adding(view), system=False)
+        await self.take_up([view.name], "building")
         self._schedule_build_check()
         _log.info("view %s is being built", view.name)
 
     async def drop(self, name: str) -> None:
         """The view with all its generations; or a single one, by its table, that no reader sees."""
         async with self.lock:
-            await self._settle()
-            tables = [one.name for one in self.views.generations(name)]
+            await self.settle()
+            tables = [one.name for one in self.derivations.generations(name)]
             if not tables:
-                if self.views.find(name) is None:
-                    self.views.known(name)  # raises
-                if role_of(name, self.views.swaps) == "live":
+                if self.derivations.find(name) is None:
+                    self.derivations.known(name)  # raises
+                if role_of(name, self.derivations.swaps) == "live":
                     raise IllegalArgument(
                         f"readers of {base_of(name)} see {name}; drop the view, or swap another one in"
                     )
                 tables = [name]
-            live = self.views.live_table(name)
+            live = self.derivations.live_table(name)
             async with self._changes.lock:
                 for table in tables:
                     self._changes.check_no_reader(table)
@@ -172,7 +155,7 @@ class ViewChanges:
     async def drop_table(self, table: str) -> None:
         """Drop a generation that no reader sees any more."""
         async with self.lock, self._changes.lock:
-            if self.views.find(table) is not None and role_of(table, self.views.swaps) != "live":
+            if self.derivations.find(table) is not None and role_of(table, self.derivations.swaps) != "live":
                 self.at("dropping")
                 await self._drop(table)
                 self.at("dropped")
@@ -182,7 +165,7 @@ class ViewChanges:
 
         The files of a region follow when they are compacted.
         """
-        for name in [view.name for view in self.views.all]:
+        for name in [view.name for view in self.derivations.all]:
             async with self.lock, self._changes.lock:
                 entry = self._catalogue.tables.get(name)
                 if entry is None or all(family.compression == OWN_COMPRESSION for family in entry.schema.families):
@@ -203,32 +186,16 @@ class ViewChanges:
 
     async def _drop(self, name: str) -> None:
         """Drop the view's table.  Under both locks."""
-        without = self.views.without([name])
+        without = self.derivations.without([name])
         if name in self._catalogue.tables:
             await self._changes.forget(name, without)
         else:
             await self._catalogue.write_derivations(without)
             await self.publish()
 
-    # --- what is half made ---------------------------------------------------------------------------
-
-    async def _call_off(self) -> None:
-        try:
-            await self._settle()
-        except ColumnarError as error:
-            _log.warning("what was begun of views is called off later: %s", error.text)
-
-    async def _settle(self) -> None:
-        """Call off what is half made (I2).  Under the lock."""
-        for name in self.views.half_made():
-            async with self._changes.lock:
-                await self._drop(name)
-            _log.info("adding view %s was called off", name)
-
     async def catalogue_repaired(self) -> None:
         """The disk takes writes again."""
-        async with self.lock:
-            await self._call_off()
+        await super().catalogue_repaired()
         self._schedule_build_check()
 
     # --- builds --------------------------------------------------------------------------------------
@@ -239,7 +206,7 @@ class ViewChanges:
 
     def _schedule_build_check(self) -> None:
         self._is_due = True
-        if self.views.building() and (self._build_check_task is None or self._build_check_task.done()):
+        if self.derivations.building() and (self._build_check_task is None or self._build_check_task.done()):
             self._build_check_task = asyncio.ensure_future(self._run_build_checks())
 
     async def _run_build_checks(self) -> None:
@@ -256,12 +223,12 @@ class ViewChanges:
 
     async def check_view_builds(self) -> None:
         """Make views live whose every region is backfilled (I4)."""
-        names = tuple(one.name for one in self.views.building())
+        names = tuple(one.name for one in self.derivations.building())
         backfilled = await self._owner.request_peer(messages.BackfilledRegions(names))
         async with self.lock:
-            for view in self.views.building():
+            for view in self.derivations.building():
                 if view.name in names and self._is_built(view, frozenset(backfilled.get(view.name, ()))):
-                    await self._catalogue.write_derivations(self.views.with_state(view.name, "live"))
+                    await self._catalogue.write_derivations(self.derivations.with_state(view.name, "live"))
                     await self.publish()
                     _log.info("view %s is built", view.name)
 

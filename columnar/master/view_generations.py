@@ -44,7 +44,7 @@ class ViewGenerations:
 
     @property
     def _views(self) -> ViewSet:
-        return self._changes.views
+        return self._changes.derivations
 
     # --- changes -----------------------------------------------------------------------------------
 

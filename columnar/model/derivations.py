@@ -186,6 +186,9 @@ class DerivationSet(Generic[D]):
         others = (other for other in self.all if other.name != one.name)
         return replace(self, all=tuple(sorted((*others, one), key=_name)))
 
+    def with_state(self, name: str, state: str) -> Self:
+        return self.put(replace(self.there(name), state=state))  # type: ignore[type-var]  # each kind is a dataclass
+
     def there(self, name: str) -> D:
         held = self.find(name)
         assert held is not None, "only a derivation that is there is changed"
@@ -224,8 +227,8 @@ def _name(one: Derivation) -> str:
 
 BEGINNING: Final = 0  # of a replay: every row, as one that starts from the beginning is shown them
 START: Final = 1
-TriggerState = Literal["adding", "running", "paused"]
-TRIGGER_STATES: Final[dict[str, TriggerState]] = {"adding": "adding", "running": "running", "paused": "paused"}
+_TriggerState = Literal["adding", "running", "paused"]
+TRIGGER_STATES: Final[dict[str, _TriggerState]] = {"adding": "adding", "running": "running", "paused": "paused"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +242,7 @@ class Replay:
 @dataclass(frozen=True, slots=True)
 class Trigger:
     registration: Registration  # but for its name empty where it cannot be read
-    state: TriggerState = "running"
+    state: _TriggerState = "running"
     number: int = 0  # 0: of an earlier version
     unusable_reason: str = ""  # why it cannot be used (I2)
     row_cells: RowCells = ()  # of an unusable one: its row as it is on disk
@@ -292,18 +295,15 @@ class Triggers(DerivationSet[Trigger]):
         number = held.replay.number + 1 if held.replay is not None else START
         return self.put(replace(held, replay=Replay(number, from_ms)))
 
-    def with_state(self, name: str, state: TriggerState) -> Triggers:
-        return self.put(replace(self.there(name), state=state))
-
 
 # --- views -------------------------------------------------------------------------------------------
 
 VIEW: Final = "view"  # the kind of its followers and flows
 UNBOUNDED: Final = (b"m", b"o")  # which have a cell for each member of a group
 FAMILIES: Final = ("v", "m", "o")  # of a view's table (``view_definition``, which a store without views need not load)
-ViewState = Literal["adding", "building", "live"]
-VIEW_STATES: Final[dict[str, ViewState]] = {"adding": "adding", "building": "building", "live": "live"}
-_NEXT: Final[dict[ViewState, ViewState]] = {"adding": "building", "building": "live"}
+_ViewState = Literal["adding", "building", "live"]
+VIEW_STATES: Final[dict[str, _ViewState]] = {"adding": "adding", "building": "building", "live": "live"}
+_NEXT: Final[dict[_ViewState, _ViewState]] = {"adding": "building", "building": "live"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,7 +319,7 @@ class KeptView:
     name: str  # of its table, too
     definition: bytes = b""  # JSON (``model.view_definition``), its sources bound
     reads: tuple[Reads, ...] = ()  # by table, ascending, each once
-    state: ViewState = "live"
+    state: _ViewState = "live"
     number: int = 0
     unusable_reason: str = ""  # why it cannot be used (I2)
     row_cells: RowCells = ()  # of an unusable one: its row as it is on disk
@@ -380,10 +380,9 @@ class ViewSet(DerivationSet[KeptView]):
         numbers = self.next_numbers()
         return replace(self, numbers=numbers).put(replace(view, state="adding", number=numbers.given))
 
-    def with_state(self, name: str, state: ViewState) -> ViewSet:
-        held = self.there(name)
-        assert _NEXT.get(held.state) == state, "I3"
-        return self.put(replace(held, state=state))
+    def with_state(self, name: str, state: str) -> ViewSet:
+        assert _NEXT.get(self.there(name).state) == state, "I3"
+        return DerivationSet.with_state(self, name, state)
 
     def without(self, names: Collection[str]) -> ViewSet:
         return replace(DerivationSet.without(self, names), swaps=without_tables(self.swaps, names))

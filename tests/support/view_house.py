@@ -46,7 +46,7 @@ class ViewHouse(ChangingHouse):
     async def start(self) -> None:
         await super().start()
         async with self.views.lock:
-            await self.views._settle()
+            await self.views.settle()
             await self.views.publish()
 
     async def make_source(self, name: str = "t", families: tuple[str, ...] = ("f",), *splits: bytes) -> None:

@@ -39,7 +39,7 @@ def test_a_trigger_on_a_family_with_ttl_says_so(way: str) -> None:
         wanted = replace(KEPT, of_module="m")
         with pytest.raises(IllegalArgument, match=r"family f, expire after 2 s.*--allow-expiry"):
             await (bench.add("kept") if way == "add" else sync(bench, [wanted]))
-        assert bench.triggers.triggers.all == ()
+        assert bench.triggers.derivations.all == ()
         if way == "add":
             await bench.add("kept", allow_expiry=True)
         else:

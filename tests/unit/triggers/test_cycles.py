@@ -84,7 +84,7 @@ async def test_a_definition_that_comes_later_counts_for_effects_that_were_seen_b
 @on_bench()
 async def test_a_cycle_of_declared_writes_is_refused_with_its_path(bench: Bench) -> None:
     await bench.add("there", writes=("out:f",))
-    assert bench.triggers.triggers.known("there").registration.writes == ("out/f",)
+    assert bench.triggers.derivations.known("there").registration.writes == ("out/f",)
     with pytest.raises(IllegalArgument, match="out/f -> trigger back -> t/f -> trigger there -> out/f"):
         await bench.add("back", table="out", writes=("t",))
     with pytest.raises(IllegalArgument, match="there is no table nowhere"):

@@ -133,7 +133,7 @@ async def test_a_time_that_no_log_reaches_is_refused_with_the_way_out(bench: Ben
         await bench.triggers.replay("t", -5)
     with pytest.raises(TriggerError, match="there is no trigger"):
         await bench.triggers.replay("none", BEGINNING)
-    assert bench.triggers.triggers.known("t").replay is None
+    assert bench.triggers.derivations.known("t").replay is None
 
 
 @on_bench(attributes=KEPT)
@@ -244,7 +244,7 @@ async def test_a_start_that_no_log_reaches_is_refused_with_the_way_out(bench: Be
     await bench.put(b"a")
     with pytest.raises(TriggerError, match=r"keeps no changes.*starts from the beginning .* CHANGE_LOG="):
         await bench.add("t", from_where="2026-01-31T12:00Z")
-    assert bench.triggers.triggers.find("t") is None
+    assert bench.triggers.derivations.find("t") is None
 
 
 @on_bench()

@@ -33,7 +33,7 @@ async def sync(bench: Bench, wanted: Sequence[Registration], removed: Sequence[s
 
 
 def registrations(bench: Bench) -> dict[str, Registration]:
-    return {one.name: one.registration for one in bench.triggers.triggers.all}
+    return {one.name: one.registration for one in bench.triggers.derivations.all}
 
 
 @on_bench()
@@ -85,7 +85,7 @@ def test_a_kill_in_the_middle_leaves_each_old_or_new(step: str) -> None:
         await bench.restart()
         is_whole = step == "running"
         assert registrations(bench) == ({"kept": CHANGED, "new": NEW} if is_whole else {"kept": CHANGED})
-        bench.triggers.triggers.check()
+        bench.triggers.derivations.check()
         await sync(bench, [CHANGED, NEW], [])
         assert stored(bench) == {"kept": "running", "new": "running"}
 

@@ -46,7 +46,7 @@ async def killed_at(bench: Bench, step: str, doing: Callable[[], object]) -> Non
     async def nothing() -> None:
         pass
 
-    bench.triggers.at, bench.triggers._call_off = at, nothing  # type: ignore[method-assign]
+    bench.triggers.at, bench.triggers.call_off = at, nothing  # type: ignore[method-assign]
     with pytest.raises(Killed):
         await doing()  # type: ignore[misc]
 

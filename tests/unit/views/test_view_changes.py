@@ -53,7 +53,7 @@ async def killed_at(house: ViewHouse, step: str, doing: Callable[[], object]) ->
         if over == step:
             raise Killed
 
-    house.views.at, house.views._call_off = at, nothing  # type: ignore[method-assign]
+    house.views.at, house.views.call_off = at, nothing  # type: ignore[method-assign]
     with pytest.raises(Killed):
         await doing()  # type: ignore[misc]
 

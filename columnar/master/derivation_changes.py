@@ -1,0 +1,98 @@
+"""Changes of derivations: each is written to the catalogue first, then sent to every owner of regions.
+
+    add     ADDING on disk -> every owner logs, and marks where it begins -> the next state on disk -> owners deliver
+    others  one write of the catalogue -> owners
+
+Invariants:
+    I1. The state after ADDING is written when every owner has marked: no change of a source is in no log.
+    I2. A derivation that was being added when its master ended, or when a step failed, is called off: no owner got it
+        as one that is in use.  That is done before the next change, at the next start, and when a disk that failed
+        takes writes again.
+    I3. While ``lock``, which all kinds share, is held no derivation is added or removed.  It is taken before the lock
+        of the catalogue.
+
+A kind says how its set is sent, and how one that is half made goes.  Knows nothing of logs, and of how many owners
+there are.  Owned by the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, TypeVar
+
+from columnar.errors import ColumnarError
+from columnar.master.catalogue import Catalogue
+from columnar.model.derivations import DerivationSet
+from columnar.model.region_messages import Message, Peer
+
+S = TypeVar("S", bound=DerivationSet[Any])
+
+_log = logging.getLogger(__name__)
+
+
+class DerivationChanges(ABC, Generic[S]):
+    def __init__(self, catalogue: Catalogue, owner: Peer, lock: asyncio.Lock) -> None:
+        self._catalogue = catalogue
+        self._owner = owner
+        self.lock = lock
+        self.at: Callable[[str], None] = lambda _step: None  # called when a step is over: tests die there
+
+    @property
+    @abstractmethod
+    def derivations(self) -> S:
+        """The set of the catalogue."""
+
+    @abstractmethod
+    def publication(self) -> Message[None]:
+        """The set as a message to owners."""
+
+    @abstractmethod
+    async def forget(self, names: Sequence[str]) -> None:
+        """Remove those from the catalogue, and have owners forget them.  Under the lock."""
+
+    async def start(self) -> None:
+        """Send all to the owners, before they open a region."""
+        async with self.lock:
+            await self.settle()
+            await self.publish()
+
+    async def publish(self) -> None:
+        """Send the catalogue's set to every owner."""
+        await self._owner.request_peer(self.publication())
+
+    async def take_up(self, names: Sequence[str], state: str) -> None:
+        """Have those that were written as ADDING followed; returns when every change for these is caught."""
+        try:
+            self.at("written")
+            await self.publish()
+            self.at("marked")
+            wanted = self.derivations
+            for name in names:
+                wanted = wanted.with_state(name, state)
+            await self._catalogue.write_derivations(wanted)
+        except BaseException:
+            await self.call_off()
+            raise
+        self.at(state)
+        await self.publish()
+
+    async def call_off(self) -> None:
+        try:
+            await self.settle()
+        except ColumnarError as error:
+            _log.warning("what was begun of %ss is called off later: %s", self.derivations.noun, error.text)
+
+    async def settle(self) -> None:
+        """Call off what is half made (I2).  Under the lock."""
+        names = self.derivations.half_made()
+        if names:
+            await self.forget(names)
+            _log.info("adding %s %s was called off", self.derivations.noun, ", ".join(names))
+
+    async def catalogue_repaired(self) -> None:
+        """The disk takes writes again."""
+        async with self.lock:
+            await self.call_off()
