@@ -1,4 +1,4 @@
-"""(pure) Lines of text to cells: tab-separated, comma-separated, or JSON lines.
+"""Lines of text to cells: tab-separated, comma-separated, or JSON lines.
 
     row <TAB> family:qualifier <TAB> value [<TAB> timestamp_ms [<TAB> ttl_ms]]
     {"row": ..., "column": "family:qualifier", "value": ..., "timestamp": ms, "ttl": ms}
@@ -6,16 +6,21 @@
 Bytes that are no text are written ``\\xNN`` in all three (a backslash as ``\\x5C``), as the shell prints them;
 ``typed`` turns such text into bytes.  In CSV fields may be quoted, as spreadsheets do.  Without a timestamp a
 cell has the one that is given for the whole load.
+
+``sorted_cells`` sorts cells in bounded memory: runs of RUN_BYTES on disk, then merged.  Order: row, family, qualifier,
+then the newest first; of two with one timestamp the one that came last comes first, for it replaces the other.
 """
 
 from __future__ import annotations
 
 import csv
+import heapq
 import json
+import os
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
-from columnar.backup.cell_blocks import ExportedCell
+from columnar.backup.cell_blocks import MAGIC, ExportedCell, plain_block, read_cells, unpacked_blocks
 from columnar.errors import CallerError, ColumnarError, IllegalArgument
 from columnar.limits import CELL_BYTES, ROW_KEY_BYTES
 from columnar.storage.layout import TIMESTAMP_MAX
@@ -107,3 +112,50 @@ def checked(cell: ExportedCell) -> ExportedCell:
     if size > CELL_BYTES:
         raise IllegalArgument(f"a cell has at most {CELL_BYTES} bytes, not {size}")
     return cell
+
+
+RUN_BYTES: Final = 64 * 1024 * 1024  # of keys and values; Python's objects take some three times that
+_CELL_BYTES: Final = 100  # what a cell costs beside its bytes
+
+_Order = tuple[bytes, bytes, bytes, int]
+
+
+def order_of(cell: ExportedCell) -> _Order:
+    return cell.row, cell.family, cell.qualifier, -cell.timestamp
+
+
+def sorted_cells(cells: Iterable[ExportedCell], folder: str, *, run_bytes: int = RUN_BYTES) -> Iterator[ExportedCell]:
+    """Runs are written to ``folder``, which must exist, and removed once they are read."""
+    runs: list[str] = []
+    buffered: list[ExportedCell] = []
+    size = 0
+    for cell in cells:
+        buffered.append(cell)
+        size += len(cell.row) + len(cell.qualifier) + len(cell.value) + _CELL_BYTES
+        if size >= run_bytes:
+            runs.append(_spilled(_ordered(buffered), os.path.join(folder, f"run-{len(runs):05}.cells")))
+            buffered, size = [], 0
+    last = _ordered(buffered)
+    # What merges earlier wins a tie: the newest run first.
+    yield from heapq.merge(last, *(_read(run) for run in reversed(runs)), key=order_of)
+    for run in runs:
+        os.remove(run)
+
+
+def _ordered(cells: list[ExportedCell]) -> list[ExportedCell]:
+    cells.reverse()  # sorting keeps the order of equals: the last one comes first
+    cells.sort(key=order_of)
+    return cells
+
+
+def _spilled(cells: list[ExportedCell], path: str) -> str:
+    with open(path, "wb") as file:
+        file.write(MAGIC)
+        for cells_of_block in unpacked_blocks(cells):
+            file.write(plain_block(cells_of_block))
+    return path
+
+
+def _read(path: str) -> Iterator[ExportedCell]:
+    with open(path, "rb") as file:
+        yield from read_cells(file, path)

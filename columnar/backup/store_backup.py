@@ -13,6 +13,9 @@ Invariants:
     I2. A file in ``files`` is whole: it is renamed to its checksum after its fsync.
 
 Format versions, append only: 1 as above.  The page: docs/formats/backups.md.  Blocks; for a command.
+
+A copy of a region has all that its server's log had.  The catalogue of a backup still names the servers, and the
+folder of a server that is named must be there (``storage.server_folders``).
 """
 
 from __future__ import annotations
@@ -27,16 +30,18 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from columnar import clock
-from columnar.backup.restored_servers import make_folders_of_servers
+from columnar.backup.region_reader import read_rows
 from columnar.errors import CallerError, DamagedData, HostError
-from columnar.storage.data_folder import REGIONS
+from columnar.storage.data_folder import META, REGIONS
 from columnar.storage.durable_files import rename_durably, sync_folder, write_durably
 from columnar.storage.file_copies import TABLE_FILE, files_of
 from columnar.storage.folders import make_lasting, make_private
+from columnar.storage.rocks import RocksEngine
 from columnar.storage.rocks_opening import begin_opening
+from columnar.storage.server_folders import STANDALONE, make_spent
 from columnar.version import VERSION
 
 FORMAT: Final = "columnar-backup 1"
@@ -281,3 +286,28 @@ def _from_json(data: bytes, path: str) -> Backup:
         return Backup(name, taken_ms, tuple(plain["tables"]), files, plain.get("clock_ms", taken_ms))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise DamagedData(f"{path} is no list of a backup's files: {error}") from error
+
+
+if TYPE_CHECKING:
+    from columnar.model.mutation import RowMutation
+
+
+def make_folders_of_servers(data: str) -> None:
+    """Raises HostError, DamagedData.  Blocks."""
+    from columnar.master.catalogue import META_SCHEMA, Catalogue, strays
+    from columnar.master.dead_servers import named_in
+
+    path = os.path.join(data, REGIONS, META)
+    engine = RocksEngine()
+    if not engine.exists(path):
+        return  # a backup of nothing
+    _, rows = strays(read_rows(engine, path, META_SCHEMA))
+    named = [str(one) for one in sorted(named_in(Catalogue(rows, _no_writes), data)) if one.name != STANDALONE]
+    try:
+        make_spent(data, named)
+    except OSError as error:
+        raise HostError(f"cannot make folders in {data}: {error.strerror}") from error
+
+
+async def _no_writes(_mutations: list[RowMutation]) -> None:
+    raise AssertionError("the catalogue is only read")

@@ -23,9 +23,8 @@ from dataclasses import dataclass, field
 from columnar.backup.region_reader import read_rows
 from columnar.checking.findings import Severity
 from columnar.checking.log_repair import ServerLogs
-from columnar.checking.ranges import Hole, faults_of
 from columnar.checking.salvage import salvage
-from columnar.checking.store_check import Damaged, StoreCheck, folders_nobody_names, newest_ms
+from columnar.checking.store_check import Damaged, Hole, StoreCheck, faults_of, folders_nobody_names, newest_ms
 from columnar.clock import StoreClock, system_ms
 from columnar.errors import ColumnarError
 from columnar.master.catalogue import META_REGION_ID, META_SCHEMA, Catalogue, strays

@@ -10,26 +10,29 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from columnar.backup.region_reader import cells_of, read_rows
 from columnar.checking.findings import Report, Severity
-from columnar.checking.ranges import Hole, faults_of
 from columnar.checking.region_check import RegionCheck
 from columnar.errors import CallerError, ColumnarError, abbreviate
 from columnar.master import snapshot_manifest
 from columnar.master.catalogue import META_REGION_ID, META_SCHEMA, Catalogue, strays
+from columnar.master.dead_servers import DeadServerLog, contradictions, read_dead_server_logs
 from columnar.master.snapshot_manifest import MANIFEST
 from columnar.model.mutation import RowMutation
+from columnar.model.owner import Incarnation
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Table
 from columnar.regions.read.family_view import views_of
 from columnar.storage.api import Engine
-from columnar.storage.data_folder import META, REGIONS, SNAPSHOTS
+from columnar.storage.data_folder import META, REGIONS, SERVERS, SNAPSHOTS
+from columnar.storage.dead_logs import remedy_of
 from columnar.storage.file_copies import check_file
 from columnar.storage.region_folders import RegionFolders, entries_of
 from columnar.storage.rocks_beginning import begun
 from columnar.storage.rocks_errors import refused
+from columnar.storage.server_folders import have_logs, log_of
 
 Progress = Callable[[int], None]  # bytes of values since the last call
 
@@ -204,3 +207,62 @@ def newest_ms(engine: Engine, path: str, table: Table) -> int:
 
 async def _no_writes(_mutations: list[RowMutation]) -> None:
     raise CallerError("a check changes nothing")
+
+
+class Hole(NamedTuple):
+    start: bytes
+    end: bytes  # empty: to the last row
+
+
+class Overlap(NamedTuple):
+    left: RegionInfo
+    right: RegionInfo
+
+
+def faults_of(regions: list[RegionInfo]) -> list[Hole | Overlap]:
+    """Return holes and overlaps in the order of rows.  No region at all is one hole."""
+    found: list[Hole | Overlap] = []
+    covered_to: bytes | None = b""  # rows below it are covered; None: all are
+    widest: RegionInfo | None = None  # the region that reaches there
+    for info in sorted(regions, key=lambda info: (info.start, info.region_id)):
+        if covered_to is None or info.start < covered_to:
+            assert widest is not None, "something reaches that far"
+            found.append(Overlap(widest, info))
+        elif info.start > covered_to:
+            found.append(Hole(covered_to, info.start))
+        end = info.end or None
+        if covered_to is not None and (end is None or end > covered_to):
+            covered_to, widest = end, info
+    if covered_to is not None:
+        found.append(Hole(covered_to, b""))
+    return found
+
+
+NAMED: Final = 3  # regions in one finding
+_LEFT: Final = "servers of this folder were killed, and their logs may hold writes that regions lack"
+
+
+def say_server_logs(report: Report, data: str, catalogue: Catalogue) -> None:
+    try:
+        pasts = read_dead_server_logs(catalogue, data)
+        for text in contradictions(catalogue, data):
+            report.add(Severity.ERROR, "catalogue", text, remedy_of(data))
+    except ColumnarError as error:
+        report.add(Severity.ERROR, SERVERS, error.text)
+        return
+    for server, log in sorted(pasts.items()):
+        if log.damage:
+            report.add(Severity.ERROR, _place(data, server), log.damage, closed_text(log))
+    if have_logs(data) and not any(log.damage for log in pasts.values()):
+        report.add(Severity.NOTE, SERVERS, _LEFT, "the next start brings them in")
+
+
+def closed_text(log: DeadServerLog) -> str:
+    """Return the regions that stay closed for the damage, as a clause."""
+    regions = sorted({region for region, _ in log.named})
+    more = f" and {len(regions) - NAMED} more" if len(regions) > NAMED else ""
+    return f"until then {len(regions)} regions stay closed: {', '.join(regions[:NAMED])}{more}" if regions else ""
+
+
+def _place(data: str, server: Incarnation) -> str:
+    return os.path.relpath(log_of(data, str(server)), data)

@@ -10,10 +10,15 @@ from dataclasses import asdict
 import click
 
 from columnar.checking.findings import Report, Severity
-from columnar.checking.log_check import say_server_logs
 from columnar.checking.log_repair import bring_in_with_gaps, salvage_server_log
 from columnar.checking.repair import Repaired, repair
-from columnar.checking.store_check import StoreCheck, check_snapshots, folders_nobody_names, say_orphans
+from columnar.checking.store_check import (
+    StoreCheck,
+    check_snapshots,
+    folders_nobody_names,
+    say_orphans,
+    say_server_logs,
+)
 from columnar.client import ClientTls, ClusterAdmin, Connection
 from columnar.client.tls_options import tls_options
 from columnar.errors import ColumnarError, DamagedData

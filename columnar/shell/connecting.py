@@ -24,9 +24,8 @@ from columnar.client.store_socket import NoAnswer
 from columnar.client.tls_options import tls_options
 from columnar.errors import CallerError, HostError
 from columnar.runtime.file_errors import is_of_file, said_of
-from columnar.shell.kept_connection import Opened
 from columnar.shell.meaning import family_meant, table_meant
-from columnar.shell.session import Session, in_script, session_of
+from columnar.shell.session import Opened, Session, in_script, session_of
 from columnar.shell.shell_output import Output
 from columnar.shell.text import address_of, readable, typed
 from columnar.shell.wrong_port import http_found

@@ -1,18 +1,170 @@
-"""``columnar split``, ``columnar merge``: change which region holds which rows."""
+"""``columnar regions | flush | compact | split | merge``: the regions of a table, and which region holds which rows."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import closing
-from typing import Final
+from typing import Any, Final
 
 import click
 
+from columnar.client import ClusterAdmin, RegionStatus
+from columnar.client.cluster import RegionLocation
 from columnar.client.regions import RegionAdmin
-from columnar.shell.completion import completing
+from columnar.shell.cluster import region_json
+from columnar.shell.completion import completing, table_argument
 from columnar.shell.connecting import Server, with_server
-from columnar.shell.text import readable, typed
+from columnar.shell.private_connection import with_cluster
+from columnar.shell.text import bytes_text, readable, typed
 
+LONG_ANSWER_S: Final = 3_600.0  # of one region's compaction
 LONGEST_S: Final = 600.0  # a merge copies the smaller region
+
+
+@click.command()
+@table_argument
+@with_cluster
+def regions(server: Server, table: str) -> None:
+    """Show a table's regions: which rows, which server, how big, how much was read and written since it was opened.
+
+    With --data only what the supervisor knows of them.
+
+    \b
+      columnar regions pages
+      columnar regions pages --json
+    """
+    if server.unix_socket:
+        _show_located(server, ClusterAdmin(server.connection).locations(typed(table)))
+        return
+    found = server.connection.admin.regions(typed(table))
+    places = {one.encoded_name: one for one in ClusterAdmin(server.connection).locations(typed(table))}
+    has_servers = any(one.epoch for one in places.values())
+    if server.output.as_json:
+        server.output.json([{**_as_json(one), **_place_json(places.get(one.encoded_name))} for one in found])
+        return
+    rows = [
+        (
+            one.encoded_name,
+            readable(one.start_key),
+            readable(one.end_key),
+            _state(one, places.get(one.encoded_name)),
+            bytes_text(one.size_bytes) if server.output.is_terminal else one.size_bytes,
+            one.reads,
+            one.writes,
+            one.log_records,
+            *_place(places.get(one.encoded_name), has_servers),
+        )
+        for one in found
+    ]
+    headings = ("Region", "From", "To", "State", "Size", "Reads", "Writes", "Logged")
+    server.output.table((*headings, "Server", "Epoch") if has_servers else headings, rows, numbers=(4, 5, 6, 7, 9))
+
+
+def _show_located(server: Server, located: list[RegionLocation]) -> None:
+    if server.output.as_json:
+        server.output.json([region_json(one) for one in located])
+        return
+    rows = [
+        (
+            one.encoded_name,
+            readable(one.start_key),
+            readable(one.end_key),
+            one.state,
+            bytes_text(one.size_bytes) if server.output.is_terminal else one.size_bytes,
+            one.server or "-",
+            one.epoch,
+        )
+        for one in located
+    ]
+    server.output.table(("Region", "From", "To", "State", "Size", "Server", "Epoch"), rows, numbers=(4, 6))
+
+
+def _place(place: RegionLocation | None, has_servers: bool) -> tuple[object, ...]:
+    """Return the columns that only a store of several servers has."""
+    if not has_servers:
+        return ()
+    return (place.server or "-", place.epoch) if place is not None else ("-", "-")
+
+
+def _state(one: RegionStatus, place: RegionLocation | None) -> str:
+    """In a cluster in HBase's words; of one process whether its store is open."""
+    if place is not None and place.epoch:
+        return place.state
+    return "open" if one.open else "closed"
+
+
+def _place_json(place: RegionLocation | None) -> dict[str, object]:
+    if place is None:
+        return {}  # it was split or merged between the two answers
+    return {
+        "state": place.state,
+        "server": place.server,
+        "epoch": place.epoch,
+        "home": place.home,
+        "why": place.why,
+        "load": place.load,
+    }
+
+
+def _as_json(one: RegionStatus) -> dict[str, object]:
+    return {
+        "name": readable(one.name),
+        "encoded_name": one.encoded_name,
+        "start": readable(one.start_key),
+        "end": readable(one.end_key),
+        "region_id": one.region_id,
+        "open": one.open,
+        "bytes": one.size_bytes,
+        "reads": one.reads,
+        "writes": one.writes,
+        "log_records": one.log_records,
+        "log_bytes": one.log_bytes,
+    }
+
+
+@click.command()
+@click.argument("name", metavar="TABLE|REGION", shell_complete=completing("table", "region"))
+@with_server
+def flush(server: Server, name: str) -> None:
+    """Write what a table or a region holds in memory to files. Nothing needs it: the log is on disk.
+
+    \b
+      columnar flush pages
+    """
+    _for_each_region(server, name, lambda admin, region: admin.flush(region))
+    server.output.done(f"{name} is flushed", {"flushed": name})
+
+
+@click.command()
+@click.argument("name", metavar="TABLE|REGION", shell_complete=completing("table", "region"))
+@click.option("--major", is_flag=True, help="Remove what no reader sees any more, and write every file anew.")
+@with_server
+def compact(server: Server, name: str, major: bool) -> None:
+    """Merge the files of a table or a region, one region after the other; it serves meanwhile.
+
+    The engine does so by itself; --major also takes surplus versions, expired cells and old markers away, and
+    brings a change of compression, block size or bloom filter to every file.
+
+    \b
+      columnar compact pages
+      columnar compact pages --major
+    """
+    _for_each_region(
+        server, name, lambda admin, region: admin.major_compact(region) if major else admin.compact(region)
+    )
+    server.output.done(f"{name} is compacted", {"compacted": name, "major": major})
+
+
+def _for_each_region(server: Server, name: str, work: Callable[[Any, Any], None]) -> None:
+    """Region by region, so that no single answer takes as long as all of them."""
+    wanted = typed(name)
+    with closing(server.patient(LONG_ANSWER_S)) as connection:
+        admin = connection.admin
+        if not admin.exists(wanted):
+            work(admin, wanted)
+            return
+        for region in admin.regions(wanted):
+            work(admin, region.name)
 
 
 @click.command()

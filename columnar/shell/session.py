@@ -2,20 +2,87 @@
 
 The options of the connection are passed in the environment, as an ``export`` in the system's shell passes them:
 every command reads them there, also one that makes its connections by itself.
+
+``KeptConnection`` is the connection that the commands of one shell share: lent to one command at a time, and opened
+when it is needed.
+
+Invariants:
+    K1. A connection is lent only while no other command uses it, and returned only with no answer under way: a command
+        that was interrupted, or whose call broke off, leaves none behind.
+    K2. A connection that the store has closed meanwhile is replaced before it is lent, so no call is sent twice.
+
+Used by the thread that runs the commands alone.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import selectors
+import ssl
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
 
 import click
 
-from columnar.client import ClientTls
-from columnar.shell.kept_connection import KeptConnection
+from columnar.client import ClientTls, Connection
+from columnar.client.errors import AlreadyExists, IllegalArgument, IOError, NotColumnar
+from columnar.errors import CallerError
 from columnar.shell.store_names import StoreNames
+
+Opened: TypeAlias = tuple[Connection, ssl.SSLContext | None]
+# Answers of the store, or what a command found in them: after these the connection is between two calls.
+_BETWEEN_CALLS: Final[tuple[Any, ...]] = (
+    IOError, IllegalArgument, AlreadyExists, NotColumnar, CallerError, click.ClickException,
+)  # fmt: skip
+
+
+class KeptConnection:
+    def __init__(self, connect: Callable[[str, ClientTls | None], Opened]) -> None:
+        self._connect = connect
+        self._idle_connection: Opened | None = None
+        self._where: tuple[str, ClientTls | None] | None = None  # of the kept connection
+
+    @contextmanager
+    def lent(self, store: str, tls: ClientTls | None) -> Iterator[Opened]:
+        opened = self._taken(store, tls)
+        try:
+            yield opened
+        except _BETWEEN_CALLS:
+            self._release(opened, store, tls)
+            raise
+        except BaseException:
+            opened[0].close()
+            raise
+        self._release(opened, store, tls)
+
+    def _taken(self, store: str, tls: ClientTls | None) -> Opened:
+        idle, self._idle_connection = self._idle_connection, None
+        if idle is not None:
+            if self._where == (store, tls) and not _has_ended(idle[0]):
+                return idle
+            idle[0].close()
+        return self._connect(store, tls)
+
+    def _release(self, opened: Opened, store: str, tls: ClientTls | None) -> None:
+        self.close()
+        self._idle_connection, self._where = opened, (store, tls)
+
+    def close(self) -> None:
+        idle, self._idle_connection = self._idle_connection, None
+        if idle is not None:
+            idle[0].close()
+
+
+def _has_ended(connection: Connection) -> bool:
+    """Whether the other side has closed it: between two calls nothing else is to be read."""
+    sock = connection.transport.sock
+    if sock is None:
+        return True
+    with selectors.DefaultSelector() as selector:
+        selector.register(sock, selectors.EVENT_READ)
+        return bool(selector.select(0))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,22 +1,27 @@
-"""``columnar tables | create | drop | enable | disable | status``."""
+"""``columnar tables | create | drop | enable | disable | describe | alter | truncate | delete-rows | status``."""
 
 from __future__ import annotations
 
+from contextlib import closing
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 
 from columnar.client.errors import NotColumnar
 from columnar.errors import IllegalArgument
 from columnar.model.attributes import with_attributes
+from columnar.model.key_parts import after_prefix
 from columnar.model.presplit import MOST_RANGES, hex_splits, uniform_splits
 from columnar.model.schema import Family
-from columnar.shell.completion import table_argument
+from columnar.shell.completion import complete_column, completing, table_argument
 from columnar.shell.connecting import Misused, Refused, Server, require_confirmation, with_server
 from columnar.shell.shell_output import remark_on_silent
 from columnar.shell.text import attribute_of, bytes_text, family_of, readable, typed
+
+LONG_ANSWER_S: Final = 3_600.0  # of deletes of a large range
+_TABLE_ATTRIBUTES: Final = "DELETE_MARKERS, CHANGE_LOG, CHANGE_LOG_BYTES, DURABILITY, READONLY, MAX_FILESIZE, THROTTLE"
 
 
 @click.command()
@@ -208,6 +213,190 @@ def disable(server: Server, table: str) -> None:
     """
     server.connection.disable_table(typed(table))
     server.output.done(f"table {table} is disabled", {"disabled": table})
+
+
+@click.command()
+@table_argument
+@with_server
+def describe(server: Server, table: str) -> None:
+    """Show how a table is made: families with every attribute as it acts, attributes of the table, triggers.
+
+    \b
+      columnar describe pages
+      columnar describe pages --json
+    """
+    found = server.connection.admin.describe(typed(table))
+    families = {readable(family.name): family.attributes for family in found.families}
+    if server.output.as_json:
+        server.output.json(
+            {
+                "name": readable(found.name),
+                "enabled": found.enabled,
+                "regions": found.regions,
+                "attributes": found.attributes,
+                "families": families,
+                "triggers": list(found.triggers),
+            }
+        )
+        return
+    if server.output.is_terminal:
+        state = "enabled" if found.enabled else "DISABLED"
+        click.echo(f"{readable(found.name)}: {state}, {found.regions} regions")
+        for name, text in found.attributes.items():
+            click.echo(f"  {name}={text}")
+        for trigger in found.triggers:
+            click.echo(f"  trigger {trigger}")
+    names = sorted({name for attributes in families.values() for name in attributes})
+    rows = [(name, *(attributes.get(one, "-") for one in names)) for name, attributes in families.items()]
+    server.output.table(("Family", *names), rows)
+
+
+@click.command()
+@table_argument
+@click.option("--add", multiple=True, metavar="FAMILY[:KEY=VALUE,...]", help="A new family; may be repeated.")
+@click.option(
+    "--change",
+    multiple=True,
+    metavar="FAMILY:KEY=VALUE,...",
+    help="Only these attributes; KEY= is the default.",
+    shell_complete=complete_column,
+)
+@click.option(
+    "--family",
+    "meant",
+    multiple=True,
+    metavar="FAMILY[:KEY=VALUE,...]",
+    help="Changed where it is there, else added: HBase's alter.",
+    shell_complete=complete_column,
+)
+@click.option(
+    "--drop",
+    "gone",
+    multiple=True,
+    metavar="FAMILY",
+    help="The family and all its cells, for good.",
+    shell_complete=completing("family"),
+)
+@click.option(
+    "--set", "attributes", multiple=True, metavar="K=V", help=f"Of the table: {_TABLE_ATTRIBUTES}; K= unsets."
+)
+@click.option("--yes", is_flag=True, help="Do not ask before a family is dropped.")
+@with_server
+def alter(
+    server: Server,
+    table: str,
+    add: tuple[str, ...],
+    change: tuple[str, ...],
+    meant: tuple[str, ...],
+    gone: tuple[str, ...],
+    attributes: tuple[str, ...],
+    yes: bool,
+) -> None:
+    """Change a table while it serves: all of what is asked, or nothing.
+
+    Compression, block size and bloom filter hold for files written from then on; 'columnar compact --major'
+    writes the others anew. A family that a trigger is for is not dropped.
+
+    \b
+      columnar alter pages --add links:versions=1,compression=zstd
+      columnar alter pages --change text:versions=10 --change meta:ttl=30d,in_memory=true
+      columnar alter pages --drop scratch --yes
+      columnar alter pages --set READONLY=true
+      columnar alter pages --set MAX_FILESIZE=2g --set CHANGE_LOG=
+      columnar alter pages --set THROTTLE=1000req/s,10MB/s,read:500req/s
+    """
+    if not (add or change or meant or gone or attributes):
+        raise Misused("say what to change: --add, --change, --drop or --set; 'columnar alter --help' shows how")
+    families = {kind: _families(texts) for kind, texts in (("add", add), ("change", change))}
+    either = _families(meant)
+    if any(not given for given in families["change"].values()):
+        raise Misused("--change takes FAMILY:KEY=VALUE, for example --change text:versions=3")
+    if gone:
+        require_confirmation(f"Remove {', '.join(gone)} of {table} and all cells in it for good?", yes)
+    if either:
+        there = {name.removesuffix(b":") for name in server.connection.table(typed(table)).families()}
+        _sort_in(families, either, there)
+    server.connection.admin.alter_table(
+        typed(table),
+        add=families["add"],
+        change=families["change"],
+        drop=[typed(name) for name in gone],
+        attributes=dict(attribute_of(text) for text in attributes),
+    )
+    server.output.done(f"table {table} altered", {"altered": table})
+
+
+def _sort_in(
+    families: dict[str, dict[bytes, dict[str, str]]], either: dict[bytes, dict[str, str]], there: set[bytes]
+) -> None:
+    """Put families to those that are added or changed, as the table has them or not."""
+    for name, attributes in either.items():
+        if name in families["add"] or name in families["change"]:
+            raise IllegalArgument("a family is named twice")
+        if name not in there:
+            families["add"][name] = attributes
+        elif attributes:
+            families["change"][name] = attributes
+
+
+def _families(texts: tuple[str, ...]) -> dict[bytes, dict[str, str]]:
+    found = {typed(name): attributes for name, attributes in map(family_of, texts)}
+    if len(found) < len(texts):
+        raise IllegalArgument("a family is named twice")
+    return found
+
+
+@click.command()
+@table_argument
+@click.option("--preserve-splits", is_flag=True, help="Keep the regions' borders; else there is one region.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@with_server
+def truncate(server: Server, table: str, preserve_splits: bool, yes: bool) -> None:
+    """Remove all rows of a table at once; its families and attributes stay, and a disabled table is enabled.
+
+    Refused where somebody must hear of each row: a trigger, CHANGE_LOG, DELETE_MARKERS. There
+    'columnar delete-rows TABLE --all' deletes row after row, and triggers see it.
+
+    \b
+      columnar truncate events --preserve-splits
+      columnar truncate events --yes
+    """
+    require_confirmation(f"Remove all rows of {table} for good?", yes)
+    server.connection.admin.truncate(typed(table), preserve_splits=preserve_splits, enable=True)
+    server.output.done(f"table {table} is empty", {"truncated": table})
+
+
+@click.command("delete-rows")
+@table_argument
+@click.option("--start", default="", metavar="ROW", help="First row that goes.")
+@click.option("--stop", default="", metavar="ROW", help="First row that stays.")
+@click.option("--prefix", default="", help="Rows that begin so.")
+@click.option("--all", "everything", is_flag=True, help="Every row.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@with_server
+def delete_rows(server: Server, table: str, start: str, stop: str, prefix: str, everything: bool, yes: bool) -> None:
+    """Remove the rows of a range.
+
+    If changes are logged (a trigger, CHANGE_LOG) or deletes leave markers, row after row is deleted, as
+    a client would, and counted; elsewhere the range goes at once. When it was interrupted, repeat it.
+
+    \b
+      columnar delete-rows events --stop 2025
+      columnar delete-rows pages --prefix draft/ --yes
+      columnar delete-rows pages --all
+    """
+    ranges = [bool(start or stop), bool(prefix), everything]
+    if sum(ranges) != 1:
+        raise Misused("say which rows: --start and --stop, --prefix, or --all")
+    first, last = typed(start or prefix), typed(stop)
+    if prefix:
+        last = after_prefix(first) or b""
+    what = "all rows" if everything else f"the rows of this range of {table}"
+    require_confirmation(f"Remove {what} of {table} for good?" if everything else f"Remove {what} for good?", yes)
+    with closing(server.patient(LONG_ANSWER_S)) as connection:
+        count = connection.admin.delete_rows(typed(table), first, last)
+    said = "the range is empty" if count is None else f"{count} rows are gone"
+    server.output.done(said, {"table": table, "rows": count})
 
 
 @click.command()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from contextlib import closing
 from typing import Any, Final
@@ -9,6 +10,7 @@ from typing import Any, Final
 import click
 
 from columnar.errors import IllegalArgument
+from columnar.model import flow_status
 from columnar.model.trigger_registration import (
     BATCH_CHANGES,
     DEFAULT_SHARE,
@@ -300,3 +302,25 @@ def _start(text: str) -> str:
 
 trigger.add_command(sync)
 trigger.add_command(reload)
+
+
+@click.command()
+@with_server
+def flows(server: Server) -> None:
+    """Show the flows of data.
+
+    \b
+    Each table, the triggers and views that follow it, and where they write:
+      pages/text
+      -> trigger links   12.0/s  lag 0
+         backlinks/link
+    Beside each: deliveries a second over the last minute, changes not yet delivered, rows that are tried again, and
+    dead letters. A place that was written and that nobody declared is marked.
+    """
+    text = server.connection.flows()
+    if server.output.as_json:
+        server.output.json(json.loads(text))
+        return
+    flows, silent = flow_status.from_json(text)
+    click.echo(flow_status.drawing_of(flows), nl=False)
+    remark_on_silent(silent)

@@ -4,26 +4,38 @@
 
 A cluster's master shows them with ``/triggers``, ``/metrics`` and ``/health``; a store that is one process beside its
 status page.
+
+The map of a table shows its regions as a strip in the order of their keys:
+
+    width    the region's size, with a least width so that none vanishes
+    colour   its server, by the server's place in the list of all
+    shade    its load beside that of the busiest region
+
+Positions are percentages, so the strip is as wide as the page and its labels stay legible.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, Protocol
+from urllib.parse import urlencode
 
 from jinja2 import Environment
 from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.core import Metric
 from werkzeug.wrappers import Request, Response
 
-from columnar.errors import ColumnarError, TableNotFound, abbreviate
-from columnar.model.cluster_status_records import UNKNOWN_MS, RegionStatus, RowStatus, busy_remark
+from columnar.errors import ColumnarError, TableNotFound, abbreviate, printable
+from columnar.model.cell import checked_row
+from columnar.model.cluster_status_records import OPEN, UNKNOWN_MS, RegionStatus, RowStatus, busy_remark
 from columnar.model.flow_status import FlowStatus
 from columnar.model.measures import Family
 from columnar.model.slow_request import SlowRequest
 from columnar.model.trigger_status import TriggerStatus
-from columnar.webui.cluster_families import of_cluster
 from columnar.webui.cluster_status import PageStatus
+from columnar.webui.families import of_cluster
 from columnar.webui.flow_page import FlowPage
 from columnar.webui.host import of_disk
 from columnar.webui.metrics import CONTENT_TYPE, FamilyCollector, exposition, merged, metric_of
@@ -37,11 +49,9 @@ from columnar.webui.pages import (
     health_of,
     live,
 )
-from columnar.webui.region_map import colour_of, legend_of, strip_of
 from columnar.webui.request_page import RequestPage
 from columnar.webui.server import LoopRunner
 from columnar.webui.status import ClusterStatusSource
-from columnar.webui.where import answered, link_to
 from columnar.wire.browsers import Visitors
 
 MAX_LISTED_TABLES: Final = 200
@@ -271,3 +281,103 @@ def age_text(age_ms: int) -> str:
 
 def key_text(key: bytes) -> str:
     return abbreviate(key)
+
+
+FIRST_ROW: Final = b"\0"
+LINKED_BYTES: Final = 2_000
+_ESCAPE: Final = re.compile(rb"\\x([0-9A-Fa-f]{2})")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """``found`` or ``error``; neither if nothing was searched."""
+
+    table: str
+    row: str
+    found: RowStatus | None = None
+    error: str = ""
+
+
+def row_of(text: str) -> bytes:
+    """Read a row as it was typed; ``\\xNN`` is that byte."""
+    return _ESCAPE.sub(lambda found: bytes([int(found[1], 16)]), text.encode("utf-8", "surrogateescape"))
+
+
+def link_to(table: str, start: bytes) -> str:
+    """The address at which the region that begins with ``start`` is looked up; of the table where that is too long."""
+    row = {"row": printable(start)} if len(start) <= LINKED_BYTES else {}
+    return f"/where?{urlencode({'table': table, **row})}"
+
+
+def answered(request: Request, build_row_status: Callable[[str, bytes], RowStatus]) -> Answer:
+    """``build_row_status`` raises ColumnarError for what is not there."""
+    table, row = request.args.get("table", "").strip(), request.args.get("row", "")
+    if not table:
+        return Answer(table, row)
+    try:
+        return Answer(table, row, build_row_status(table, checked_row(row_of(row) or FIRST_ROW)))
+    except ColumnarError as error:
+        return Answer(table, row, error=error.wire_message)
+
+
+COLOURS: Final = 8  # of servers; the ninth has that of the first, and its name
+_LEAST: Final = 0.25  # of the mean size: the width of an empty region
+_LABEL_PERCENT: Final = 9.0  # a narrower region has no label
+_PALEST: Final = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """A region on the strip."""
+
+    region: RegionStatus
+    left: float  # percent
+    width: float
+    colour: int  # 0: no server serves it; else 1 to COLOURS
+    shade: float  # 0 to 1
+    label: str  # empty if it has no room
+
+    @property
+    def middle(self) -> float:
+        return self.left + self.width / 2
+
+
+@dataclass(frozen=True, slots=True)
+class Legend:
+    server: str
+    colour: int
+    regions: int
+    load: float
+
+
+def colour_of(server: str, servers: Sequence[str]) -> int:
+    return servers.index(server) % COLOURS + 1 if server in servers else 0
+
+
+def strip_of(regions: Sequence[RegionStatus], servers: Sequence[str]) -> list[Stretch]:
+    """``regions`` in the order of their keys; ``servers``: all names, in a lasting order."""
+    if not regions:
+        return []
+    least = 1 + _LEAST * sum(one.size_bytes for one in regions) / len(regions)
+    weights = [max(least, one.size_bytes) for one in regions]
+    whole, busiest = sum(weights), max(one.load for one in regions)
+    found, left = [], 0.0
+    for look, weight in zip(regions, weights, strict=True):
+        width = 100 * weight / whole
+        shade = _PALEST + (1 - _PALEST) * (look.load / busiest if busiest > 0 else 0.0)
+        label = (look.server or "nobody") if width >= _LABEL_PERCENT else ""
+        if label and look.state != OPEN:
+            label = look.state.lower()
+        found.append(Stretch(look, left, width, colour_of(look.server, servers), shade, label))
+        left += width
+    return found
+
+
+def legend_of(regions: Sequence[RegionStatus], servers: Sequence[str]) -> list[Legend]:
+    """Servers that have some of the regions; last those without a server."""
+    found = []
+    for name in (*servers, ""):
+        owned = [one for one in regions if one.server == name]
+        if owned:
+            found.append(Legend(name or "nobody", colour_of(name, servers), len(owned), sum(one.load for one in owned)))
+    return found

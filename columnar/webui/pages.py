@@ -3,6 +3,9 @@
 Read only.  On loopback only a ``Host`` of this machine is answered (``wire.browsers``).
 Every answer forbids scripts, frames and foreign content; what the page shows goes
 through a template that escapes (tables, rows and error texts come from strangers).
+
+``StrictChannel`` takes requests whose length is said in one way (RFC 9112, 6.1).  A proxy that believes the other one
+would take the end of a body for the next request, so such a request is refused with 400, and its connection is closed.
 """
 
 from __future__ import annotations
@@ -20,6 +23,8 @@ from urllib.parse import urlencode
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 from prometheus_client import CollectorRegistry
+from waitress.channel import HTTPChannel
+from waitress.parser import HTTPRequestParser, ParsingError
 from werkzeug.wrappers import Request, Response
 
 from columnar.errors import abbreviate
@@ -306,3 +311,17 @@ def unbroken(text: str) -> Markup:
 @cache
 def _style() -> str:
     return (files("columnar.webui") / "templates" / "style.css").read_text(encoding="utf-8")
+
+
+class _Parser(HTTPRequestParser):  # type: ignore[misc]  # waitress ships no types
+    def parse_header(self, header_plus: bytes) -> None:
+        """Raises ParsingError, which is answered with 400."""
+        super().parse_header(header_plus)
+        if self.chunked and "CONTENT_LENGTH" in self.headers:
+            raise ParsingError("A request has either Content-Length or Transfer-Encoding, not both.")
+        if "TRANSFER_ENCODING" in self.headers:  # removed if it is understood
+            raise ParsingError("Transfer-Encoding needs HTTP/1.1.")
+
+
+class StrictChannel(HTTPChannel):  # type: ignore[misc]
+    parser_class = _Parser

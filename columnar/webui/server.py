@@ -166,7 +166,7 @@ class WebServer:
     def _listen(self) -> None:
         import waitress
 
-        from columnar.webui.strict_requests import StrictChannel
+        from columnar.webui.pages import StrictChannel
 
         server = self._waitress = waitress.create_server(
             self._site.pages(self._run_on_loop, self._visitors),

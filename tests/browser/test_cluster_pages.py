@@ -15,7 +15,7 @@ from columnar.model.slow_request import SlowRequest
 from columnar.model.trigger_status import TriggerStatus
 from columnar.webui.cluster_pages import cluster_pages
 from columnar.webui.cluster_status import PageStatus
-from columnar.webui.flow_drawing import RIGHT
+from columnar.webui.flow_page import RIGHT
 from tests.support.operated_cluster import OperatedCluster, table_infos
 
 T = TypeVar("T")

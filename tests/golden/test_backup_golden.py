@@ -6,10 +6,9 @@ import io
 
 import pytest
 
-from columnar.backup import export_manifest
+from columnar.backup import table_export
 from columnar.backup.cell_blocks import MAGIC, ExportedCell, blocks_of, read_cells
-from columnar.backup.cell_digest import CellDigest
-from columnar.backup.export_manifest import ExportManifest, Part
+from columnar.backup.table_export import CellDigest, ExportManifest, Part
 from columnar.errors import CallerError, DamagedData
 from columnar.master import snapshot_manifest
 from columnar.master.snapshot_manifest import FileFacts, RegionCopy, SnapshotManifest
@@ -53,10 +52,10 @@ def test_digests() -> None:
 def test_manifests() -> None:
     part = Part("part-00000.cells", b"", b"m\x00", 77, 2, 3)
     exported = ExportManifest(1_700_000_000_000, TABLE, 2, 3, "ab" * 32, (part,), 1_700_000_000_009)
-    data = export_manifest.to_json(exported)
-    assert export_manifest.from_json(data, "x") == exported
+    data = table_export.to_json(exported)
+    assert table_export.from_json(data, "x") == exported
     older = data.replace(b' "clock_ms": 1700000000009,\n', b"")
-    assert export_manifest.from_json(older, "x").clock_ms == exported.taken_ms
+    assert table_export.from_json(older, "x").clock_ms == exported.taken_ms
     hold_to("export-manifest.txt", {"before there was clock_ms": older, "manifest": data})
     copies = (
         RegionCopy("aa", b"", b"m", {"CURRENT": FileFacts(16, "cd" * 32)}),
@@ -99,4 +98,4 @@ def test_manifests_that_cannot_be_are_refused() -> None:
         with pytest.raises(DamagedData):
             snapshot_manifest.from_json(bad, "x")
         with pytest.raises((DamagedData, CallerError)):
-            export_manifest.from_json(bad, "x")
+            table_export.from_json(bad, "x")

@@ -16,10 +16,9 @@ import pytest
 
 from columnar.cli import main
 from columnar.shell.connecting import connect
-from columnar.shell.kept_connection import KeptConnection
 from columnar.shell.lines import Statement
 from columnar.shell.running import Commands
-from columnar.shell.session import Session, exported
+from columnar.shell.session import KeptConnection, Session, exported
 from columnar.shell.store_names import StoreNames
 from tests.golden.test_shell_session import Player, played
 from tests.support.cluster_store import ClusterStore

@@ -20,10 +20,9 @@ import pytest
 
 from columnar.cli import main
 from columnar.shell.connecting import connect
-from columnar.shell.kept_connection import KeptConnection
 from columnar.shell.lines import Statement, Statements, before_cursor
 from columnar.shell.running import Commands, Failed
-from columnar.shell.session import Session, exported
+from columnar.shell.session import KeptConnection, Session, exported
 from columnar.shell.store_names import StoreNames
 from tests.support.shell import store_at
 

@@ -19,10 +19,9 @@ from columnar.cli import main
 from columnar.client import Connection
 from columnar.client.errors import IOError
 from columnar.shell.connecting import connect
-from columnar.shell.kept_connection import KeptConnection
 from columnar.shell.lines import statements_of
 from columnar.shell.running import Commands, Failed, Interrupted, Outcome
-from columnar.shell.session import Session, exported
+from columnar.shell.session import KeptConnection, Session, exported
 from columnar.shell.store_names import ANSWER_S, KINDS, StoreNames
 from tests.support.ports import free_port
 from tests.support.pty_program import PtyProgram

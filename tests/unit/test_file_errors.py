@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from click import ClickException
 
-from columnar.backup import exporting, store_backup
+from columnar.backup import store_backup, table_export
 from columnar.errors import HostError
 from columnar.runtime.file_errors import files_in, is_of_file
 from columnar.shell.connecting import Misused, Unreachable, report_errors
@@ -84,7 +84,7 @@ def test_a_backup_on_a_full_disk_says_so(
 
 
 def test_an_export_on_a_full_disk_says_so(shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exporting, "_write_part", full)
+    monkeypatch.setattr(table_export, "_write_part", full)
     said = shell.error("export", "gl", str(tmp_path / "ex"))
     assert (
         said == f"cannot write to {tmp_path / 'ex'}: No space left on device; free some space, or give another folder"

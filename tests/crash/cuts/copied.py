@@ -11,9 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from columnar.backup.cell_digest import CellDigest
-from columnar.backup.exporting import part_cells, read_manifest
 from columnar.backup.store_backup import BackupFolder
+from columnar.backup.table_export import CellDigest, part_cells, read_manifest
 from columnar.errors import CallerError, ColumnarError
 from columnar.master import snapshot_manifest
 from columnar.master.snapshot_manifest import MANIFEST

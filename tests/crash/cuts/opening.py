@@ -18,9 +18,8 @@ from pathlib import Path
 from typing import Final
 
 from columnar.checking.findings import Report, Severity
-from columnar.checking.ranges import faults_of
 from columnar.checking.region_check import RegionCheck
-from columnar.checking.store_check import StoreCheck
+from columnar.checking.store_check import StoreCheck, faults_of
 from columnar.client.errors import IOError
 from columnar.clock import StoreClock, system_ms
 from columnar.errors import ColumnarError

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from columnar.backup.cell_blocks import ExportedCell
-from columnar.backup.cell_sorting import order_of, sorted_cells
+from columnar.backup.load_inputs import order_of, sorted_cells
 
 
 @pytest.mark.parametrize("run_bytes", [1, 2_000, 1 << 30])

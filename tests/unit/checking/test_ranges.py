@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from columnar.checking.ranges import Hole, Overlap, faults_of
+from columnar.checking.store_check import Hole, Overlap, faults_of
 from columnar.model.region_info import RegionInfo
 
 

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from columnar.checking.findings import Report
-from columnar.checking.log_check import say_server_logs
+from columnar.checking.store_check import say_server_logs
 from columnar.errors import DamagedData
 from columnar.master import dead_servers
 from columnar.master.catalogue import Catalogue

@@ -8,7 +8,7 @@ import pytest
 
 from columnar.model import flow_status
 from columnar.model.flow_status import FlowStatus, merged
-from columnar.webui.flow_drawing import FLOWS_DRAWN, ROW, drawing_of, fitted
+from columnar.webui.flow_page import FLOWS_DRAWN, ROW, drawing_of, fitted
 
 THERE = FlowStatus("trigger", "there", ("a/f",), ("b",), rate_per_s=2.0, runs=(0.0, 3.0) + (0.0,) * 15 + (1.0,))
 BACK = FlowStatus("trigger", "back", ("b/f",), (), ("a/f",), "paused", 5, 1.5, dead=1)

@@ -19,14 +19,11 @@ from prompt_toolkit.output import DummyOutput
 
 from columnar.cli import main
 from columnar.limits import SHELL_HISTORY_BYTES
-from columnar.shell import shell_history
-from columnar.shell.completing import CommandCompleter
-from columnar.shell.kept_connection import KeptConnection
-from columnar.shell.paging import Pages
-from columnar.shell.prompt import carried_out, converse
+from columnar.shell import prompt as shell_history
+from columnar.shell.prompt import CommandCompleter, carried_out, converse
 from columnar.shell.running import Commands
-from columnar.shell.session import Session
-from columnar.shell.shell_output import Output
+from columnar.shell.session import KeptConnection, Session
+from columnar.shell.shell_output import Output, Pages
 from columnar.shell.store_names import KINDS, StoreNames
 
 NAMES = {"table": ["pages", "parts", "with space"], "family": ["meta", "text"], "region": ["8f14e4"]}

@@ -13,12 +13,11 @@ from columnar.client import ClientTls
 from columnar.errors import IllegalArgument
 from columnar.limits import SHELL_STATEMENT_CHARACTERS
 from columnar.shell.connecting import Refused, require_confirmation
-from columnar.shell.kept_connection import KeptConnection
+from columnar.shell.console import INTERRUPTED, Script
 from columnar.shell.lines import statements_of
 from columnar.shell.running import Commands, Failed, Interrupted
-from columnar.shell.scripts import INTERRUPTED, Script
 from columnar.shell.servers import _confirm_by_name
-from columnar.shell.session import Session, exported, session_of
+from columnar.shell.session import KeptConnection, Session, exported, session_of
 from columnar.shell.shell_output import Output
 from columnar.shell.store_names import StoreNames
 

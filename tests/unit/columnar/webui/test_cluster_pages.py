@@ -20,10 +20,9 @@ from columnar.model.measures import COUNTER, GAUGE, HISTOGRAM, Family, by_label,
 from columnar.model.region_info import RegionInfo
 from columnar.model.slow_request import SlowRequest
 from columnar.model.trigger_status import TriggerStatus
-from columnar.webui.cluster_pages import cluster_pages
+from columnar.webui.cluster_pages import COLOURS, cluster_pages, legend_of, strip_of
 from columnar.webui.cluster_status import PageStatus
 from columnar.webui.pages import REGIONS_PER_PAGE
-from columnar.webui.region_map import COLOURS, legend_of, strip_of
 from tests.support.operated_cluster import OperatedCluster, table_infos
 
 T = TypeVar("T")
