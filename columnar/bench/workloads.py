@@ -20,7 +20,8 @@ from columnar.bench.dataset import ROWS_TABLE, SMALL_TABLE, TABLES, TableData
 from columnar.bench.protocols import BINARY, FRAME_HEAD, BadReply, Wire
 from columnar.wire import idl
 
-PACKED: Final = 4_096  # different small calls of a workload
+PACKED: Final = 4_096  # different small calls of a workload, at most
+CALLS_PER_ROW: Final = 8  # of a small data set: so many at most
 PACKED_LARGE: Final = 512  # ... of calls with 8 KB
 SCAN_ROWS: Final = 500  # a call
 LOAD_ROWS: Final = 100
@@ -166,29 +167,34 @@ class Loading:
         return self.first(), LOAD_ROWS
 
 
-def _keys(rows: int, rng: Chance, count: int) -> list[bytes]:
-    return [dataset.row_key(rng.randrange(rows)) for _ in range(count)]
+def packed_calls(rows: int) -> int:
+    """Return the number of different calls of a workload over so many rows."""
+    return min(PACKED, CALLS_PER_ROW * rows)
+
+
+def _keys(rows: int, rng: Chance) -> list[bytes]:
+    return [dataset.row_key(rng.randrange(rows)) for _ in range(packed_calls(rows))]
 
 
 def _get_cell(rows: int, rng: Chance) -> list[CallSpec]:
-    arguments = [(SMALL_TABLE, key, dataset.SMALL_COLUMN) for key in _keys(rows, rng, PACKED)]
+    arguments = [(SMALL_TABLE, key, dataset.SMALL_COLUMN) for key in _keys(rows, rng)]
     return [CallSpec("get", one, calls.list_of(1), reply_bytes=dataset.SMALL_BYTES) for one in arguments]
 
 
 def _get_row(rows: int, rng: Chance) -> list[CallSpec]:
     size = dataset.ROW_BYTES - dataset.CELLS
-    arguments = [(ROWS_TABLE, key) for key in _keys(rows, rng, PACKED)]
+    arguments = [(ROWS_TABLE, key) for key in _keys(rows, rng)]
     return [CallSpec("getRow", one, calls.list_of(1), reply_bytes=size) for one in arguments]
 
 
 def _get_columns(rows: int, rng: Chance) -> list[CallSpec]:
     columns = [b"d:c00", b"d:c05", b"d:c13"]
-    arguments = [(ROWS_TABLE, key, columns) for key in _keys(rows, rng, PACKED)]
+    arguments = [(ROWS_TABLE, key, columns) for key in _keys(rows, rng)]
     return [CallSpec("getRowWithColumns", one, calls.list_of(1), reply_bytes=1_000) for one in arguments]
 
 
-def _put(_rows: int, rng: Chance) -> list[CallSpec]:
-    keys = [dataset.row_key(rng.randrange(dataset.PUT_ROWS)) for _ in range(PACKED)]
+def _put(rows: int, rng: Chance) -> list[CallSpec]:
+    keys = [dataset.row_key(rng.randrange(dataset.PUT_ROWS)) for _ in range(packed_calls(rows))]
     cells = [(dataset.PUT_COLUMN, dataset.text(key, dataset.PUT_BYTES)) for key in keys]
     arguments = [(dataset.WRITES_TABLE, key, calls.puts([cell])) for key, cell in zip(keys, cells, strict=True)]
     return [CallSpec("mutateRow", one, calls.VOID_SUCCESS) for one in arguments]

@@ -15,6 +15,7 @@ from columnar.shell.completion import completing, table_argument
 from columnar.shell.connecting import Misused, Server
 from columnar.shell.private_connection import with_cluster
 from columnar.shell.servers import dry_run_option, server_json, show_change
+from columnar.shell.shell_output import plain_fields
 from columnar.shell.text import age_text, bytes_text, readable, typed
 
 LONGEST_S: Final = 600.0  # a region with much in its log, or whose trigger is at work
@@ -98,28 +99,11 @@ def _row_json(found: RowLocation) -> dict[str, Any]:
 
 
 def region_json(region: RegionLocation) -> dict[str, Any]:
-    return {
-        "name": readable(region.name),
-        "encoded_name": region.encoded_name,
-        "table": readable(region.table),
-        "start": readable(region.start_key),
-        "end": readable(region.end_key),
-        "server": region.server,
-        "incarnation": region.incarnation,
-        "host": region.host,
-        "port": region.port,
-        "state": region.state,
-        "state_ms": region.state_ms,
-        "epoch": region.epoch,
-        "coming_from": region.coming_from,
-        "home": region.home,
-        "why": region.why,
-        "load": region.load,
-        "reads_per_s": region.reads_per_s,
-        "writes_per_s": region.writes_per_s,
-        "deliveries_per_s": region.deliveries_per_s,
-        "bytes": region.size_bytes,
-    }
+    return plain_fields(
+        region, "name", "encoded_name", "table", "start_key", "end_key", "server", "incarnation", "host", "port",
+        "state", "state_ms", "epoch", "coming_from", "home", "why", "load", "reads_per_s", "writes_per_s",
+        "deliveries_per_s", "size_bytes",
+    )  # fmt: skip
 
 
 # --- changes -----------------------------------------------------------------------------------------
@@ -231,12 +215,7 @@ def transitions(server: Server) -> None:
                 {
                     "kind": one.kind,
                     "region": one.encoded_name,
-                    "table": readable(one.table),
-                    "state": one.state,
-                    "from": one.from_server,
-                    "to": one.to_server,
-                    "state_ms": one.state_ms,
-                    "why": one.why,
+                    **plain_fields(one, "table", "state", "from_server", "to_server", "state_ms", "why"),
                 }
                 for one in found
             ]
@@ -298,12 +277,4 @@ def clock_text(at_ms: int) -> str:
 
 
 def _decision_json(one: Decision) -> dict[str, Any]:
-    return {
-        "ago_ms": one.ago_ms,
-        "at_ms": one.at_ms,
-        "kind": one.kind,
-        "regions": list(one.regions),
-        "server": one.server,
-        "why": one.why,
-        "text": one.text,
-    }
+    return plain_fields(one, "ago_ms", "at_ms", "kind", "regions", "server", "why", "text")

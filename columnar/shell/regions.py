@@ -15,6 +15,7 @@ from columnar.shell.cluster import region_json
 from columnar.shell.completion import completing, table_argument
 from columnar.shell.connecting import Server, with_server
 from columnar.shell.private_connection import with_cluster
+from columnar.shell.shell_output import plain_fields
 from columnar.shell.text import bytes_text, readable, typed
 
 LONG_ANSWER_S: Final = 3_600.0  # of one region's compaction
@@ -94,32 +95,15 @@ def _state(one: RegionStatus, place: RegionLocation | None) -> str:
 
 
 def _place_json(place: RegionLocation | None) -> dict[str, object]:
-    if place is None:
-        return {}  # it was split or merged between the two answers
-    return {
-        "state": place.state,
-        "server": place.server,
-        "epoch": place.epoch,
-        "home": place.home,
-        "why": place.why,
-        "load": place.load,
-    }
+    """Nothing of a region that was split or merged between the two answers."""
+    return {} if place is None else plain_fields(place, "state", "server", "epoch", "home", "why", "load")
 
 
 def _as_json(one: RegionStatus) -> dict[str, object]:
-    return {
-        "name": readable(one.name),
-        "encoded_name": one.encoded_name,
-        "start": readable(one.start_key),
-        "end": readable(one.end_key),
-        "region_id": one.region_id,
-        "open": one.open,
-        "bytes": one.size_bytes,
-        "reads": one.reads,
-        "writes": one.writes,
-        "log_records": one.log_records,
-        "log_bytes": one.log_bytes,
-    }
+    return plain_fields(
+        one, "name", "encoded_name", "start_key", "end_key", "region_id", "open", "size_bytes", "reads", "writes",
+        "log_records", "log_bytes",
+    )  # fmt: skip
 
 
 @click.command()

@@ -16,6 +16,7 @@ from columnar.shell.numbers import Seconds
 from columnar.shell.private_connection import with_cluster, with_supervisor
 from columnar.shell.server_changes import ServerChanges
 from columnar.shell.session import session_of
+from columnar.shell.shell_output import plain_fields
 from columnar.shell.text import age_text
 
 WAIT_S: Final = 600.0  # of ``drain --wait``, where no time is named
@@ -29,7 +30,7 @@ def show_change(server: Server, change: ClusterChange) -> None:
     """A sentence for a person, always; the whole for a script that asked for JSON."""
     output = server.output
     if output.as_json:
-        output.json(change_json(change))
+        output.json(_change_json(change))
         return
     if output.is_terminal or not change.done:
         output.line(change.text)
@@ -42,23 +43,12 @@ def show_change(server: Server, change: ClusterChange) -> None:
         click.echo(remark, err=True)
 
 
-def change_json(change: ClusterChange) -> dict[str, Any]:
-    return {
-        "text": change.text,
-        "done": change.done,
-        "moves": [
-            {
-                "region": move.encoded_name,
-                "table": move.table.decode(),
-                "from": move.from_server,
-                "to": move.to_server,
-                "why": move.why,
-            }
-            for move in change.moves
-        ],
-        "remarks": list(change.remarks),
-        "regions_left": change.regions_left,
-    }
+def _change_json(change: ClusterChange) -> dict[str, Any]:
+    moves = [
+        {"region": move.encoded_name, **plain_fields(move, "table", "from_server", "to_server", "why")}
+        for move in change.moves
+    ]
+    return plain_fields(change, "text", "done") | {"moves": moves} | plain_fields(change, "remarks", "regions_left")
 
 
 @click.command()
@@ -78,12 +68,7 @@ def servers(server: Server) -> None:
         output.json(
             {
                 "servers": [server_json(one) for one in found.servers],
-                "regions": found.regions,
-                "unassigned": found.unassigned,
-                "transitions": found.transitions,
-                "balancer": found.balancer,
-                "auto_split": found.auto_split,
-                "remarks": list(found.remarks),
+                **plain_fields(found, "regions", "unassigned", "transitions", "balancer", "auto_split", "remarks"),
             }
         )
         return
@@ -118,23 +103,10 @@ def servers(server: Server) -> None:
 
 
 def server_json(one: ServerStatus) -> dict[str, Any]:
-    return {
-        "name": one.name,
-        "state": one.state,
-        "incarnation": one.incarnation,
-        "drained": one.drained,
-        "state_ms": one.state_ms,
-        "regions": one.regions,
-        "load": one.load,
-        "requests_per_s": one.requests_per_s,
-        "moves": one.moves,
-        "version": one.version,
-        "address": one.address,
-        "pid": one.pid,
-        "connections": one.connections,
-        "notes": list(one.notes),
-        "last_lines": list(one.last_lines),
-    }
+    return plain_fields(
+        one, "name", "state", "incarnation", "drained", "state_ms", "regions", "load", "requests_per_s", "moves",
+        "version", "address", "pid", "connections", "notes", "last_lines",
+    )  # fmt: skip
 
 
 def _full_name(one: ServerStatus) -> str:

@@ -209,6 +209,20 @@ def as_plain(value: Any, leaving_out: Sequence[str] = ()) -> dict[str, object]:
     return {key: plain(one) for key, one in asdict(value).items() if key not in leaving_out}
 
 
+_NAMES_IN_JSON: Final = {
+    "start_key": "start",
+    "end_key": "end",
+    "size_bytes": "bytes",
+    "from_server": "from",
+    "to_server": "to",
+}
+
+
+def plain_fields(value: object, *names: str) -> dict[str, Any]:
+    """Return these fields of a record for JSON, in this order."""
+    return {_NAMES_IN_JSON.get(name, name): plain(getattr(value, name)) for name in names}
+
+
 def plain(value: object) -> object:
     """Return the value of a field for JSON; bytes as they are typed."""
     if isinstance(value, bytes):

@@ -7,7 +7,7 @@ import click
 from columnar.client import Snapshot
 from columnar.shell.completion import completing, table_argument
 from columnar.shell.connecting import Misused, Server, somebody_answers, with_server
-from columnar.shell.shell_output import time_text
+from columnar.shell.shell_output import plain_fields, time_text
 from columnar.shell.text import bytes_text, readable, typed
 
 LONGEST_S = 3_600.0  # checksums of a large table take their time
@@ -130,10 +130,4 @@ def delete(server: Server, name: str) -> None:
 
 
 def _as_json(one: Snapshot) -> dict[str, object]:
-    return {
-        "name": one.name,
-        "table": readable(one.table),
-        "created_ms": one.created_ms,
-        "regions": one.regions,
-        "bytes": one.size_bytes,
-    }
+    return plain_fields(one, "name", "table", "created_ms", "regions", "size_bytes")

@@ -17,7 +17,7 @@ from columnar.model.presplit import MOST_RANGES, hex_splits, uniform_splits
 from columnar.model.schema import Family
 from columnar.shell.completion import complete_column, completing, table_argument
 from columnar.shell.connecting import Misused, Refused, Server, require_confirmation, with_server
-from columnar.shell.shell_output import remark_on_silent
+from columnar.shell.shell_output import plain_fields, remark_on_silent
 from columnar.shell.text import attribute_of, bytes_text, family_of, readable, typed
 
 LONG_ANSWER_S: Final = 3_600.0  # of deletes of a large range
@@ -229,14 +229,8 @@ def describe(server: Server, table: str) -> None:
     families = {readable(family.name): family.attributes for family in found.families}
     if server.output.as_json:
         server.output.json(
-            {
-                "name": readable(found.name),
-                "enabled": found.enabled,
-                "regions": found.regions,
-                "attributes": found.attributes,
-                "families": families,
-                "triggers": list(found.triggers),
-            }
+            plain_fields(found, "name", "enabled", "regions", "attributes")
+            | {"families": families, "triggers": list(found.triggers)}
         )
         return
     if server.output.is_terminal:

@@ -24,7 +24,7 @@ from columnar.shell.completion import completing, table_argument
 from columnar.shell.connecting import Refused, Server, with_server
 from columnar.shell.dead_letters import dead, retried
 from columnar.shell.numbers import COUNT, Seconds
-from columnar.shell.shell_output import last_line, plain, remark_on_silent
+from columnar.shell.shell_output import last_line, plain_fields, remark_on_silent
 from columnar.shell.text import moment_of, readable, typed
 from columnar.shell.trigger_sync import reload, sync
 
@@ -59,7 +59,7 @@ def list_triggers(server: Server) -> None:
     """
     found = server.connection.triggers.list()
     if server.output.as_json:
-        server.output.json([{name: plain(getattr(one, name)) for name in _LISTED} for one in found])
+        server.output.json([plain_fields(one, *_LISTED) for one in found])
         return
     if not found and server.output.is_terminal:
         click.echo("There are none. Register one: columnar trigger add TABLE MODULE:FUNCTION")

@@ -15,7 +15,7 @@ from columnar.shell import view_reads
 from columnar.shell.completion import completing
 from columnar.shell.connecting import Misused, Refused, Server, require_confirmation, with_server
 from columnar.shell.progress import counting
-from columnar.shell.shell_output import remark_on_silent
+from columnar.shell.shell_output import plain_fields, remark_on_silent
 from columnar.shell.text import readable
 from columnar.shell.view_options import SidedCommand, definition_options, view_of
 from columnar.shell.view_reads import source_facts
@@ -154,19 +154,13 @@ def _line(one: ViewStatus) -> tuple[object, ...]:
 def _as_json(one: ViewStatus) -> dict[str, object]:
     sources = one.definition.sources if one.definition is not None else ()
     return {
-        "name": one.name,
-        "table": one.table,
-        "generation": one.generation,
+        **plain_fields(one, "name", "table", "generation"),
         "sources": [source_facts(source) for source in sources],
-        "state": one.state,
-        "role": one.role,
-        "lag_changes": one.lag_changes,
-        "lag_seconds": one.lag_seconds,
-        "built_rows": one.built_rows,
-        "rejected_rows": one.rejected_rows,
-        "last_error": one.last_error,
-        "silent_servers": list(one.silent_servers),
-    }
+        **plain_fields(
+            one, "state", "role", "lag_changes", "lag_seconds", "built_rows", "rejected_rows", "last_error",
+            "silent_servers",
+        ),
+    }  # fmt: skip
 
 
 @view.command()
@@ -287,19 +281,8 @@ def check(server: Server, name: str, repair: bool) -> None:
     """
     with closing(server.patient(LONGEST_S)) as connection, counting(f"checking {name}", "rows"):
         report = connection.views.check(name, repair=repair)
-    facts = {
-        "view": report.view,
-        "source_rows": report.source_rows,
-        "rejected": report.rejected,
-        "groups": report.groups,
-        "members": report.members,
-        "wrong": report.wrong,
-        "unsure": report.unsure,
-        "repaired": report.repaired,
-    }
-    findings = [
-        {"kind": one.kind, "table": one.table, "row": readable(one.row), "text": one.text} for one in report.findings
-    ]
+    facts = plain_fields(report, "view", "source_rows", "rejected", "groups", "members", "wrong", "unsure", "repaired")
+    findings = [plain_fields(one, "kind", "table", "row", "text") for one in report.findings]
     if server.output.as_json:
         server.output.json({**facts, "findings": findings})
     else:

@@ -223,7 +223,7 @@ ALL: Calls = {**ROWS, **CELLS, **NAMES, **READS}
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoreProcess]:
-    with StoreProcess(tmp_path_factory.mktemp("besieged") / "data") as running:
+    with StoreProcess(tmp_path_factory.mktemp("besieged") / "data", is_forked=False) as running:
         furnish(running)
         yield running
 

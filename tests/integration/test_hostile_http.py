@@ -25,7 +25,7 @@ POST = b"POST / HTTP/1.1\r\nHost: localhost\r\n"
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoreProcess]:
-    with StoreProcess(tmp_path_factory.mktemp("http") / "data") as running:
+    with StoreProcess(tmp_path_factory.mktemp("http") / "data", is_forked=False) as running:
         furnish(running)
         yield running
 

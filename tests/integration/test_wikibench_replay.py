@@ -27,8 +27,6 @@ from wikibench.target import parse_target
 from wikibench.trace import MISSING, SAVE, VIEW, Request
 from wikibench.visits import Load
 
-pytestmark = pytest.mark.usefixtures("frozen")
-
 
 @pytest.fixture
 def wiki() -> Iterator[FakeWiki]:

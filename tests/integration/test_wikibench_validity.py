@@ -17,8 +17,6 @@ from wikibench.bodies import edit_body
 from wikibench.cli import main
 from wikibench.trace import SAVE
 
-pytestmark = pytest.mark.usefixtures("frozen")
-
 
 @pytest.fixture
 def wiki() -> Iterator[FakeWiki]:

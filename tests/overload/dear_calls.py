@@ -220,7 +220,10 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=15.0, help="of each load")
     given = parser.parse_args()
     wrong = []
-    with tempfile.TemporaryDirectory(prefix="columnar-dear-") as folder, StoreProcess(Path(folder) / "data") as store:
+    with (
+        tempfile.TemporaryDirectory(prefix="columnar-dear-") as folder,
+        StoreProcess(Path(folder) / "data", is_forked=False) as store,
+    ):
         furnish(store, given.tries)
         with beside(store.port) as longest:
             for dear in DEAR:

@@ -106,7 +106,7 @@ def run(seconds: float, connections: int, mute: int, kinds: frozenset[str] = ALL
     siege.raise_descriptors(connections + siege.SPARE_DESCRIPTORS)  # a child starts with what we have
     with tempfile.TemporaryDirectory(prefix="columnar-overload-") as folder:
         web_port = free_port()
-        with StoreProcess(Path(folder) / "data", "--web-port", str(web_port)) as store:
+        with StoreProcess(Path(folder) / "data", "--web-port", str(web_port), is_forked=False) as store:
             furnish(store)
             with ProcessPoolExecutor(1, mp_context=_SPAWN) as pool:
                 pool.submit(neighbours.measure, store.port, 0.2, SEED).result()  # imports, warm caches

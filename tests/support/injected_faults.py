@@ -111,12 +111,9 @@ def survived(scenario: Scenario, *modules: ModuleType, only: str = "", but: tupl
     chosen = _drawn(calls)
     gc.collect()
     gc.freeze()  # a collection after each run looks at what that run has left
-    try:
-        raised = sum(
-            _survives(scenario, Calls(files, one), f"{one[0]} (call {one[1]} of {meant[one[0]]})") for one in chosen
-        )
-    finally:
-        gc.unfreeze()
+    raised = sum(
+        _survives(scenario, Calls(files, one), f"{one[0]} (call {one[1]} of {meant[one[0]]})") for one in chosen
+    )
     assert raised > len(chosen) // 2, "threads may have other calls in other runs, and not so many"
     return len(calls)
 

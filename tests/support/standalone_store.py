@@ -12,20 +12,24 @@ from contextlib import suppress
 from pathlib import Path
 
 from columnar.client import Connection
+from tests.support.forked_program import ForkedProgram, suits
 from tests.support.ports import free_port
 
 ROOT = Path(__file__).parents[2]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
+PROGRAM = [sys.executable, "-m", "columnar", "standalone"]
 WAIT_S = 30.0  # generous: the machine may be busy
 LOOK_S = 0.01
 
 
 class StoreProcess:
-    def __init__(self, folder: Path, *flags: str, port: int | None = None) -> None:
+    def __init__(self, folder: Path, *flags: str, port: int | None = None, is_forked: bool = True) -> None:
+        """``is_forked``: as ``forked_program`` has it, if nothing that the test sets wants a new interpreter."""
         self.port = free_port() if port is None else port
         self.log = folder.with_suffix(".log")
-        self._command = [sys.executable, "-m", "columnar", "standalone", "--data", str(folder)]
+        self._command = [*PROGRAM, "--data", str(folder)]
         self._command += ["--port", str(self.port), "--web-port", "-1", *flags]
+        self._is_forked = is_forked
         self.environment = dict(ENVIRONMENT)
 
     def __enter__(self) -> StoreProcess:
@@ -41,6 +45,10 @@ class StoreProcess:
         self.await_ready()
 
     def begin(self) -> None:
+        self._process: subprocess.Popen[str] | ForkedProgram
+        if self._is_forked and self._command[:4] == PROGRAM and suits(self.environment, ENVIRONMENT):
+            self._process = ForkedProgram(self._command[4:], self.environment, self.log)
+            return
         with self.log.open("a", encoding="utf-8") as log:
             self._process = subprocess.Popen(
                 self._command, stdout=subprocess.PIPE, stderr=log, text=True, env=self.environment

@@ -17,7 +17,8 @@ from wikibench.visits import Load
 def nothing_frozen() -> Iterator[None]:
     gc.unfreeze()
     yield
-    gc.unfreeze()
+    gc.collect()
+    gc.freeze()
 
 
 def frozen_while_it_runs() -> int:

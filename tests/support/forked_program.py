@@ -1,0 +1,87 @@
+"""``columnar standalone`` as a fork of a process that has imported the store and done nothing else.
+
+A start costs a tenth of the processor time of a new interpreter, of which a run of the tests would have hundreds.  The
+process is what ``python -m columnar standalone`` becomes, with the same options, environment, output and exit status;
+what only a new interpreter has (the settings of its allocator, ``-X`` and the like) it lacks, so tests of those start
+one.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any, NoReturn
+
+import columnar.cli
+from columnar.config import StandaloneConfig
+from columnar.roles import standalone, store_process, supervisor  # noqa: F401 - the process imports one of two
+
+FORKS = get_context("forkserver")
+FORKS.set_forkserver_preload([f"tests.support.{name}" for name in ("forked_program", "store_process", "frozen_heap")])
+# Of a new interpreter: one that has started takes no notice of them.
+_OF_INTERPRETERS = ("COLUMNAR_COMPILED", "PYTHON", "LD_", "MALLOC_")
+
+
+def suits(environment: Mapping[str, str], usual: Mapping[str, str]) -> bool:
+    """Whether a fork may have this environment, where ``usual`` is that of the tests."""
+    differs = {name for name, _ in environment.items() ^ usual.items()}
+    return not any(name.startswith(_OF_INTERPRETERS) for name in differs)
+
+
+class ForkedProgram:
+    """A part of the interface of ``subprocess.Popen``, for ``standalone`` with its options."""
+
+    def __init__(self, options: Sequence[str], environment: Mapping[str, str], log: Path) -> None:
+        """Starts it; ``log`` gets its standard error."""
+        ours, its = FORKS.Pipe(duplex=False)
+        arguments = (list(options), dict(environment), os.getcwd(), log, its)
+        self._process = FORKS.Process(target=_run, args=arguments, daemon=True)
+        self._process.start()
+        its.close()
+        self.stdout = os.fdopen(os.dup(ours.fileno()), "r", encoding="utf-8")
+        ours.close()
+        assert self._process.pid is not None
+        self.pid: int = self._process.pid
+
+    def wait(self, timeout: float | None = None) -> int:
+        self._process.join(timeout)
+        if self._process.exitcode is None:
+            raise subprocess.TimeoutExpired("columnar standalone", timeout or 0)
+        return self._process.exitcode
+
+    def kill(self) -> None:
+        self._process.kill()
+
+    def terminate(self) -> None:
+        self._process.terminate()
+
+    def send_signal(self, number: int) -> None:
+        os.kill(self.pid, number)
+
+
+def _run(options: list[str], environment: dict[str, str], folder: str, log: Path, output: Connection) -> NoReturn:
+    os.dup2(output.fileno(), 1)
+    output.close()
+    said = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    os.dup2(said, 2)
+    os.close(said)
+    os.environ.clear()
+    os.environ.update(environment)
+    os.chdir(folder)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    columnar.cli._become_the_store = _serve  # type: ignore[assignment]
+    columnar.cli.main(["standalone", *options], prog_name="columnar")
+    raise AssertionError("the command ends the process")
+
+
+def _serve(servers: int, **settings: Any) -> NoReturn:
+    level, modules = settings.pop("log_level"), tuple(settings.pop("trigger_modules"))
+    origins = tuple(settings.pop("allow_origins"))
+    config = StandaloneConfig(trigger_modules=modules, allow_origins=origins, **settings)
+    sys.exit(store_process.run(config, level, servers if servers > 1 else 0))
