@@ -31,7 +31,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from columnar.errors import CallerError, ColumnarError, ProgramFault
-from columnar.flows.background import Background
 from columnar.flows.delivery_state import pause_s
 from columnar.flows.effects import Write, for_table
 from columnar.flows.fair_share import SHARE
@@ -41,6 +40,7 @@ from columnar.model.mutation import RowMutation
 from columnar.operations.access import TableAccess
 from columnar.regions.region import Region
 from columnar.regions.tables import ServedTable
+from columnar.runtime.background import Background
 from columnar.runtime.faults import FAULTS, UNEXPECTED, surviving
 from columnar.runtime.loop_budget import IsDisconnected
 from columnar.wire.detect import Protocol

@@ -25,7 +25,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from columnar.errors import ColumnarError, RegionNotLocal
-from columnar.flows.background import Background
 from columnar.flows.backpressure import LogBounds
 from columnar.flows.figures import Figures
 from columnar.flows.follower import Kind, Subscription, begin_after, undelivered
@@ -42,6 +41,7 @@ from columnar.model.flow_graph import Flow
 from columnar.model.flow_status import FlowStatus
 from columnar.regions.region import Region
 from columnar.regions.server import RegionServer
+from columnar.runtime.background import Background
 
 _log = logging.getLogger(__name__)
 
@@ -51,7 +51,7 @@ class Hub:
         self._server = server
         self._kinds = kinds = Kinds()
         self._subscriptions = subscriptions = Subscriptions()
-        self.background = Background()
+        self.background = Background("background work of followers")
         self.followers = Followers()
         self.figures = Figures()
         self.upkeep = LogUpkeep(self.followers, kinds.promises, bounds or LogBounds())

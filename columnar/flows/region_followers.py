@@ -21,7 +21,6 @@ from typing import Final
 
 from columnar.errors import ColumnarError, ProgramFault
 from columnar.flows.at_hand import AllAtHand
-from columnar.flows.background import Background
 from columnar.flows.delivery_state import pause_s
 from columnar.flows.follower import Follower, Subscription, mark_beginning, restored
 from columnar.flows.follower_name import of_key
@@ -32,9 +31,11 @@ from columnar.flows.log_upkeep import LogUpkeep
 from columnar.flows.region_openings import RegionOpenings
 from columnar.flows.subscriptions import Subscriptions
 from columnar.model.region_info import RegionInfo
+from columnar.regions.hooks import ChangeListener
 from columnar.regions.log import change_record
 from columnar.regions.log.log_tail import LogTails
 from columnar.regions.region import Region
+from columnar.runtime.background import Background
 from columnar.runtime.faults import FAULTS, UNEXPECTED, surviving
 
 _log = logging.getLogger(__name__)
@@ -44,7 +45,7 @@ STEP_AGAIN_S: Final = 0.1  # after a step that met an unexpected exception
 LOOP: Final = "the followers of a region"
 
 
-class RegionFollowers:
+class RegionFollowers(ChangeListener):
     def __init__(
         self,
         kinds: Kinds,

@@ -12,10 +12,10 @@ from contextlib import suppress
 from typing import Final
 
 from columnar.errors import ColumnarError, RegionNotLocal
-from columnar.flows.background import Background
 from columnar.flows.delivery_state import pause_s
 from columnar.model.region_info import RegionInfo
 from columnar.regions.server import RegionServer
+from columnar.runtime.background import Background
 from columnar.runtime.faults import FAULTS
 
 _log = logging.getLogger(__name__)

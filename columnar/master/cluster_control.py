@@ -67,8 +67,8 @@ UP_S: Final = 60.0  # for a server that was started
 HOME_S: Final = 120.0  # for its regions, after a restart
 
 
-class Host(Protocol):
-    """The state's shell."""
+class Servers(Protocol):
+    """The state's shell, and the servers' processes."""
 
     @property
     def state(self) -> ClusterState: ...
@@ -80,10 +80,6 @@ class Host(Protocol):
 
     async def until(self, is_so: Callable[[], bool]) -> None:
         """Wait until ``is_so()`` holds; it is evaluated after each event."""
-
-
-class Processes(Protocol):
-    """The servers' processes."""
 
     def facts(self, server: Incarnation) -> ServerFacts: ...
 
@@ -105,14 +101,13 @@ class _Evenly:
 
 
 class ClusterControl:
-    def __init__(self, host: Host, processes: Processes, wall_ms: Callable[[], int] | None = None) -> None:
+    def __init__(self, servers: Servers, wall_ms: Callable[[], int] | None = None) -> None:
         """``wall_ms``: milliseconds of the Unix epoch; None: times of day are not known."""
         self._wall_ms = wall_ms
         self._earlier: Sequence[DecisionStatus] = ()  # decisions of masters before this one, newest first
         self._taken = 0  # decisions of this one that were taken
-        self._host = host
-        self._state = host.state
-        self._processes = processes
+        self._servers = servers
+        self._state = servers.state
         self._busy_with: str | None = None  # the server that is being stopped or restarted
         self._begun: asyncio.Task[None] | None = None  # the work on it, if no request waits for that
         self._failed: dict[str, str] = {}  # why the last such work failed, by server
@@ -120,7 +115,7 @@ class ClusterControl:
     # --- status ------------------------------------------------------------------------------------
 
     def cluster_status(self) -> ClusterStatus:
-        found = builder.build_cluster_status(self._state, self._processes.facts, self._host.now_ms())
+        found = builder.build_cluster_status(self._state, self._servers.facts, self._servers.now_ms())
         servers = (replace(one, notes=(*one.notes, *self._notes(one.name))) for one in found.servers)
         return replace(found, servers=tuple(servers))
 
@@ -134,21 +129,21 @@ class ClusterControl:
         return builder.list_table_statuses(self._state)
 
     def regions(self, table: str) -> list[RegionStatus]:
-        return builder.list_region_statuses(self._state, table, self._processes.facts, self._host.now_ms())
+        return builder.list_region_statuses(self._state, table, self._servers.facts, self._servers.now_ms())
 
     def server_regions(self, server: str) -> list[RegionStatus]:
-        return builder.server_regions(self._state, server, self._processes.facts, self._host.now_ms())
+        return builder.server_regions(self._state, server, self._servers.facts, self._servers.now_ms())
 
     def row(self, table: str, row: bytes) -> RowStatus:
-        return builder.build_row_status(self._state, table, row, self._processes.facts, self._host.now_ms())
+        return builder.build_row_status(self._state, table, row, self._servers.facts, self._servers.now_ms())
 
     def transitions(self) -> list[TransitionStatus]:
-        return builder.list_transition_statuses(self._state, self._host.now_ms())
+        return builder.list_transition_statuses(self._state, self._servers.now_ms())
 
     def decisions(self) -> list[DecisionStatus]:
         """The last DECISIONS_KEPT, newest first; those of masters before this one among them."""
         wall_ms = self._wall_ms() if self._wall_ms is not None else 0
-        own = builder.list_decision_statuses(self._state, self._host.now_ms())
+        own = builder.list_decision_statuses(self._state, self._servers.now_ms())
         if self._wall_ms is None:
             return own
         timed = [replace(one, at_ms=wall_ms - one.ago_ms) for one in own]
@@ -178,14 +173,14 @@ class ClusterControl:
             target = server or self._choice(place)
             move = PlannedMove(info, source, target, request.why)
             return Change(f"{_named(info)} would move from {source} to {target}", is_done=False, moves=(move,))
-        await self._host.request(request)
+        await self._servers.request(request)
         target = place.server or ""
         moved = PlannedMove(info, source, target, request.why)
         return Change(f"{_named(info)} serves on {target}, it came from {source}", moves=(moved,))
 
     def _choice(self, place: Place) -> str:
         """The server that the planner would move the region to now."""
-        draft = Draft(self._state.desired, self._state.current, self._host.now_ms(), _Evenly())
+        draft = Draft(self._state.desired, self._state.current, self._servers.now_ms(), _Evenly())
         return draft.choose(place, apart_from=(place.server or "",)) or ""
 
     async def assign(self, info: RegionInfo, dry_run: bool) -> Change:
@@ -194,7 +189,7 @@ class ClusterControl:
             return Change(f"{_named(info)} is open on {place.server} already", is_done=not dry_run)
         if dry_run:
             return Change(f"{_named(info)} would be opened", is_done=False)
-        await self._host.request(AssignRegion(info.region_id))
+        await self._servers.request(AssignRegion(info.region_id))
         return Change(f"{_named(info)} serves on {place.server}")
 
     async def unassign(self, info: RegionInfo, dry_run: bool) -> Change:
@@ -205,7 +200,7 @@ class ClusterControl:
             where = f", {place.server} has it" if place.server is not None else ""
             text = f"{_named(info)} would be closed{where}: its rows would not answer until it is assigned"
             return Change(text, is_done=False)
-        await self._host.request(UnassignRegion(info.region_id))
+        await self._servers.request(UnassignRegion(info.region_id))
         text = f"{_named(info)} is closed: its rows do not answer until 'columnar assign {info.encoded}'"
         return Change(text)
 
@@ -214,7 +209,7 @@ class ClusterControl:
         return self._state.current.places[info.region_id]
 
     def _check(self, request: Request) -> None:
-        why = refusal(request, self._state.desired, self._state.current, self._host.now_ms())
+        why = refusal(request, self._state.desired, self._state.current, self._servers.now_ms())
         if why is not None:
             raise CallerError(why)
 
@@ -230,7 +225,7 @@ class ClusterControl:
         if dry_run:
             text = f"{counted(len(found.regions))} would leave {server}" if on else f"{server} would get regions again"
             return Change(text, is_done=False, left=len(found.regions))
-        await self._host.request(request)
+        await self._servers.request(request)
         if not on:
             return Change(f"{server} gets regions again")
         await self._within(wait_s, lambda: not builder.left_on(self._state, found))
@@ -247,7 +242,7 @@ class ClusterControl:
     async def _within(self, seconds: float, is_so: Callable[[], bool]) -> bool:
         if not is_so() and seconds > 0:
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._host.until(is_so), seconds)
+                await asyncio.wait_for(self._servers.until(is_so), seconds)
         return is_so()
 
     async def balance(self, dry_run: bool) -> Change:
@@ -262,7 +257,7 @@ class ClusterControl:
             text = f"{counted(len(moves))} would move" if moves else "nothing would move"
             return Change(text, is_done=False, moves=moves, remarks=made.remarks)
         last = self._state.decisions[-1] if self._state.decisions else None
-        await self._host.request(BalanceNow())
+        await self._servers.request(BalanceNow())
         fresh = []
         for decision in reversed(self._state.decisions):
             if decision is last:
@@ -278,7 +273,7 @@ class ClusterControl:
         kept = current.balanced_ms, current.changed_ms
         current.balanced_ms = current.changed_ms = NEVER_MS
         try:
-            return plan(self._state.desired, current, self._host.now_ms(), _Evenly())
+            return plan(self._state.desired, current, self._servers.now_ms(), _Evenly())
         finally:
             current.balanced_ms, current.changed_ms = kept
 
@@ -307,7 +302,7 @@ class ClusterControl:
         text = f"{what} is {_on(on)}" if was != on else f"{what} was {_on(on)} already"
         if dry_run:
             return Change(f"{what} would be {_on(on)}, and is {_on(was)}", is_done=False)
-        await self._host.request(request)
+        await self._servers.request(request)
         return Change(text)
 
     # --- processes ---------------------------------------------------------------------------------
@@ -362,8 +357,8 @@ class ClusterControl:
         if server.state is ServerState.UP:
             await self._emptied_and_stopped(server)
         elif server.state is not ServerState.DOWN and before is not None:  # it starts, or dies
-            await self._processes.stop_server(before)
-        await self._processes.start_server(name)
+            await self._servers.stop_server(before)
+        await self._servers.start_server(name)
         if not await self._within(UP_S, has_restarted):
             raise CallerError(f"{name} is not up after {UP_S:.0f} s; its log says why")
         if name not in self._state.desired.operator_settings.drained:
@@ -372,7 +367,7 @@ class ClusterControl:
 
     def _is_coming(self, name: str) -> bool:
         """Return whether regions of the server are still to come, except those that a recent move keeps elsewhere."""
-        current, now_ms = self._state.current, self._host.now_ms()
+        current, now_ms = self._state.current, self._servers.now_ms()
         if any(target == name for _, target in current.moves.values()):
             return True
         astray = (current.places[region] for region in current.astray.get(name, ()))
@@ -399,16 +394,16 @@ class ClusterControl:
         incarnation = server.incarnation
         assert incarnation is not None, "it is up"
         try:
-            await self._host.request(EvacuateServer(server.name, on=True))
+            await self._servers.request(EvacuateServer(server.name, on=True))
             if not await self._within(EMPTIED_S, lambda: not builder.left_on(self._state, server)):
                 left = counted(builder.left_on(self._state, server))
                 raise NotAllowed(
                     f"{server.name} is not stopped: {left} left on it after {EMPTIED_S:.0f} s; 'columnar transitions' "
                     "shows what they wait for"
                 )
-            await self._processes.stop_server(incarnation)
+            await self._servers.stop_server(incarnation)
         finally:
-            await self._host.request(EvacuateServer(server.name, on=False))
+            await self._servers.request(EvacuateServer(server.name, on=False))
         return 0
 
     def _alone(self, name: str, work: Coroutine[Any, Any, int]) -> Coroutine[Any, Any, int]:
@@ -446,7 +441,7 @@ class ClusterControl:
             text = f"{server.incarnation} would be ended at once, and {counted(len(server.regions))} go to other owners"
             return Change(text, is_done=False)
         old, regions = server.incarnation, len(server.regions)
-        await self._processes.fence(old, "a person had it fenced")
+        await self._servers.fence(old, "a person had it fenced")
         return Change(f"{old} answers nothing any more; {counted(regions)} for other owners")
 
 

@@ -396,8 +396,8 @@ class ViewSet(DerivationSet[KeptView]):
 def check_bounded(table: Table, whole: Iterable[bytes], who: str) -> None:
     """IllegalArgument: ``who`` reads one of these families as a whole with each change, and it has no bound.
 
-    A row that has more there than an image holds takes no more writes (``regions.row_images``): a view would stop at a
-    large group, and then writers of its sources.
+    A row that has more there than an image holds takes no more writes (``regions.log.change_logging``): a view would
+    stop at a large group, and then writers of its sources.
     """
     unbounded = sorted(family for family in whole if table.kept_by and family in UNBOUNDED)
     if unbounded:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from columnar.model.region_info import RegionInfo
 from columnar.regions.log import change_record
@@ -29,7 +29,9 @@ class LogPolicy:
     lasting: Mapping[bytes, Mapping[bytes | None, str]] = field(default_factory=dict)
 
 
-class ChangeListener(Protocol):
+class ChangeListener:
+    """By default nothing follows."""
+
     def region_opened(self, region: Region) -> None:
         """Note that a region with a log is open; the changes that it logged before are still to be read."""
 
@@ -38,6 +40,7 @@ class ChangeListener(Protocol):
 
     def may_close(self, region: Region) -> bool:
         """Tell whether every follower has read its log: a region that is little used may be closed then."""
+        return True
 
     def region_closing(self, region: Region) -> None:
         """Release the region: no follower may touch it after this call."""
@@ -46,59 +49,28 @@ class ChangeListener(Protocol):
 
     def changing(self) -> AbstractAsyncContextManager[None]:
         """Return a context in which no follower of a table is added or removed."""
+        return nullcontext()
 
     async def quiesce_region(self, region: Region, patience_s: float) -> str:
         """Stop taking up the region's changes and wait until none is in flight.
 
         Returns an empty string, or at the timeout of ``patience_s`` what is still in flight, for people.
         """
+        return ""
 
     def release(self, region: Region) -> None:
         """Resume after ``quiesce_region``: the region stays."""
 
     async def merge_obstacle(self, region: Region, patience_s: float) -> str:
         """Return why the unread changes cannot be carried over into another region, for people; empty: they can."""
+        return ""
 
     def merged_cursors(self, regions: Sequence[Region], read_to: change_record.Sequence) -> dict[str, bytes]:
         """Return the cursor of each consumer of a merged region: read up to ``read_to``, open changes named."""
+        return {}
 
     def region_leaving(self, region: Region) -> None:
         """Save its cursors and release the region for ever: no follower may touch it after this call."""
 
     def regions_replaced(self, gone: Sequence[Region], fresh: Sequence[RegionInfo]) -> None:
         """Note that ``fresh`` have replaced ``gone``; regions of ``fresh`` with a log are open."""
-
-
-class NoListener:
-    def region_opened(self, region: Region) -> None:
-        pass
-
-    def changes_durable(self, region: Region) -> None:
-        pass
-
-    def may_close(self, region: Region) -> bool:
-        return True
-
-    def region_closing(self, region: Region) -> None:
-        pass
-
-    def changing(self) -> AbstractAsyncContextManager[None]:
-        return nullcontext()
-
-    async def quiesce_region(self, region: Region, patience_s: float) -> str:
-        return ""
-
-    def release(self, region: Region) -> None:
-        pass
-
-    async def merge_obstacle(self, region: Region, patience_s: float) -> str:
-        return ""
-
-    def merged_cursors(self, regions: Sequence[Region], read_to: change_record.Sequence) -> dict[str, bytes]:
-        return {}
-
-    def region_leaving(self, region: Region) -> None:
-        pass
-
-    def regions_replaced(self, gone: Sequence[Region], fresh: Sequence[RegionInfo]) -> None:
-        pass

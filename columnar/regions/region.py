@@ -33,7 +33,7 @@ from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Table
 from columnar.regions.hooks import LogPolicy
 from columnar.regions.log.change_log import LOG_SPACE, ChangeLog
-from columnar.regions.log.change_logging import ChangeLogging
+from columnar.regions.log.change_logging import STAMP, ChangeLogging, RowStamps
 from columnar.regions.log.change_record import ChangeRecord
 from columnar.regions.log.log_retention import META_SPACE
 from columnar.regions.read.family_view import Views, views_of
@@ -44,7 +44,6 @@ from columnar.regions.write.column_draft import VERSIONS_SPACE
 from columnar.regions.write.drafting import FUTURE, Drafting
 from columnar.regions.write.guards import Guards
 from columnar.regions.write.ingestion import INGESTING, Coming
-from columnar.regions.write.row_stamps import STAMP, RowStamps
 from columnar.runtime.faults import FAULTS
 from columnar.runtime.immediate_future import ImmediateFuture
 from columnar.storage.api import Batch, Store, StoreClosed

@@ -24,7 +24,7 @@ from columnar.errors import ColumnarError, NotServingRegion
 from columnar.limits import FLUSHED_AT_ONCE, GATHERED_BYTES, OPEN_REGIONS, STEP_BYTES
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Table
-from columnar.regions.hooks import ChangeListener, LogPolicy, NoListener
+from columnar.regions.hooks import ChangeListener, LogPolicy
 from columnar.regions.life.hosting import Hosting
 from columnar.regions.life.opening import RETRY_S, WriteFault
 from columnar.regions.life.region_state import Event, State
@@ -120,7 +120,7 @@ class RegionServer:
         epoch: int | None = FIRST_EPOCH,
     ) -> None:
         self.tables = Tables()
-        self.listener: ChangeListener = NoListener()
+        self.listener: ChangeListener = ChangeListener()
         self.clock = clock
         self.reply_memory = ReplyMemoryBudget(GATHERED_BYTES, STEP_BYTES)
         self.folders = RegionFolders(regions_folder, engine)

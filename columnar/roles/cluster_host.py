@@ -38,9 +38,9 @@ from columnar.model.owner import Incarnation, Owner, is_named, servers_to_replay
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import Message, PublishTriggers, PublishViews
 from columnar.model.route import ChangeRoutes, RoutesVersion
+from columnar.roles.cluster_loops import OwnerWrites, ServerWatch
 from columnar.roles.cluster_requests import ClusterRequests
-from columnar.roles.cluster_writes import OwnerWrites
-from columnar.roles.server_watch import ServerWatch
+from columnar.runtime.background import Background
 from columnar.runtime.faults import FAULTS, surviving
 from columnar.runtime.planned_step import PlannedStep, pause_after
 
@@ -107,7 +107,7 @@ class ClusterHost:
         self.on_table: Callable[[str], None] = lambda _table: None  # the catalogue has another state of it
         self.is_over = False
         self._writes = OwnerWrites(catalogue, sound, self._is_written, self._is_not_written)
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._background = Background(LOOP)
         self._ticking = PlannedStep(LOOP, self._tick)
         self._loading = PlannedStep(LOOP, self._poll_loads)
         self.requests = ClusterRequests(self)
@@ -171,9 +171,7 @@ class ClusterHost:
 
     def spawn(self, work: Coroutine[Any, Any, Any]) -> None:
         """Carry something out beside the events; a failure is logged."""
-        task = asyncio.ensure_future(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._done)
+        self._background.spawn(work)
 
     def send(self, server: Incarnation, message: Message[None]) -> None:
         """Send a request without waiting for the answer."""
@@ -184,11 +182,6 @@ class ClusterHost:
             await self._servers.request_server(server, message)
         except (NotSent, LinkBroke):
             return  # the end of the server is reported by itself
-
-    def _done(self, task: asyncio.Task[Any]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and (fault := task.exception()) is not None:
-            FAULTS.met(LOOP, fault)
 
     def begin(self) -> None:
         """Give regions owners from now on: every living server is greeted."""
@@ -207,10 +200,8 @@ class ClusterHost:
     async def close(self) -> None:
         """Stop after the write under way has finished.  Call when no server is left."""
         await self._writes.close()
-        for task in list(self._tasks):
-            task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
+        self._background.close()
+        await self._background.ended()
         self.requests.stop()
 
     # --- servers -------------------------------------------------------------------------------------

@@ -68,6 +68,7 @@ from columnar.roles.server_connection_channel import ServerConnectionChannel
 from columnar.roles.server_measures import ServerMeasures
 from columnar.roles.server_rpc_handlers import ServerRpcHandlers
 from columnar.roles.serving import Serving
+from columnar.runtime.background import Background
 from columnar.storage.data_folder import STAGING
 from columnar.storage.rocks import RocksEngine
 from columnar.storage.server_stores import ServerStores
@@ -112,7 +113,7 @@ class ClusterServer:
         self._hello = Hello(config.cluster_id, self.local_server)
         self._on_orphaned = on_orphaned
         self._connection_channel: ServerConnectionChannel | None = None
-        self._reports: set[asyncio.Task[None]] = set()
+        self._reports = Background("reports to the master")
         self.is_stopping = False
 
     async def start(self, control: socket.socket, channel: socket.socket) -> None:
@@ -310,9 +311,7 @@ class ClusterServer:
         self._report(report)
 
     def _report(self, message: Message[None]) -> None:
-        task = asyncio.ensure_future(self._reported(message))
-        self._reports.add(task)
-        task.add_done_callback(self._reports.discard)
+        self._reports.spawn(self._reported(message))
 
     async def _reported(self, message: Message[None]) -> None:
         try:

@@ -23,6 +23,7 @@ from columnar.coordination.connection_channel import DispatchedConnection, recei
 from columnar.model.owner_messages import HandoverResult
 from columnar.operations.scanner_table import ScannerTable
 from columnar.roles.ports import ServerPorts
+from columnar.runtime.background import Background
 
 _log = logging.getLogger(__name__)
 
@@ -41,7 +42,7 @@ class ServerConnectionChannel:
         self._ports = ports
         self._scanners = scanners
         self._on_ended = on_ended
-        self._taking: set[asyncio.Task[None]] = set()
+        self._taking = Background("connections that are taken")
         self._is_leaving = False
         self._going: deque[DispatchedConnection] = (
             deque()
@@ -81,9 +82,7 @@ class ServerConnectionChannel:
         if self._is_leaving:
             self._return_connection(dispatched)
         else:
-            task = asyncio.ensure_future(self._ports.take(dispatched))
-            self._taking.add(task)
-            task.add_done_callback(self._taking.discard)
+            self._taking.spawn(self._ports.take(dispatched))
         return True
 
     # --- leaving -------------------------------------------------------------------------------------
@@ -96,8 +95,7 @@ class ServerConnectionChannel:
         given_before, closed_before = self.given, self._ports.closed_between
         with suppress(TimeoutError):
             async with asyncio.timeout(within_s):
-                if self._taking:
-                    await asyncio.wait(self._taking)
+                await self._taking.ended()
                 await self._ports.leave(self._return_connection)
                 while self._going:
                     self._all_gone.clear()

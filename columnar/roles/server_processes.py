@@ -37,6 +37,7 @@ from columnar.limits import LEAVING_S, OPEN_REGIONS, STOP_REGION_S, STOP_S
 from columnar.model.owner import Incarnation
 from columnar.model.owner_messages import HandOver, HandoverResult
 from columnar.model.region_messages import Message
+from columnar.runtime.background import Background
 from columnar.runtime.faults import FAULTS
 
 _log = logging.getLogger(__name__)
@@ -158,7 +159,7 @@ class ServerProcesses:
             str, asyncio.Lock
         ] = {}  # by name: a server starts, or is stopped; never two of one name
         self.deaths = ServerDeaths()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._background = Background("the care of servers")
         self._ends: dict[Incarnation, asyncio.Future[None]] = {}
         self._children: set[Child] = set()  # started, and not reaped
         self._spare: tuple[Child, list[Server]] | None = None  # started, and no server yet
@@ -229,7 +230,7 @@ class ServerProcesses:
         known.append(server)
         self.living[incarnation] = server
         self._ends[incarnation] = asyncio.get_running_loop().create_future()
-        self._spawn(self._watch(server))  # first: it reports the end and has the server replaced, whatever fails below
+        self._background.spawn(self._watch(server))  # first: it reports the end, and has the server replaced
         if child.is_over:
             return  # it died before it had its number
         try:
@@ -239,7 +240,7 @@ class ServerProcesses:
             _log.exception("server %s cannot join; its process is killed", incarnation)
             child.signal(signal.SIGKILL)
             return
-        self._spawn(self._link(server))
+        self._background.spawn(self._link(server))
 
     async def _link(self, server: Server) -> None:
         cluster = self._hello.cluster
@@ -264,7 +265,7 @@ class ServerProcesses:
     def _unlinked(self, server: Server, link: PeerLink) -> None:
         self._answerer.link_ended(link)
         if not server.child.is_over and not server.is_stopping:
-            self._spawn(self._outlives(server, link.why))
+            self._background.spawn(self._outlives(server, link.why))
 
     async def _outlives(self, server: Server, why: str) -> None:
         """Report the link's end if the process outlives it.
@@ -440,17 +441,5 @@ class ServerProcesses:
             await child.fence()
         for incarnation in list(self.living):
             await self.gone(incarnation)
-        for task in list(self._tasks):
-            task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
-
-    def _spawn(self, work: Any) -> None:
-        task: asyncio.Task[None] = asyncio.ensure_future(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._done)
-
-    def _done(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and (fault := task.exception()) is not None:
-            FAULTS.met("the care of servers", fault)
+        self._background.close()
+        await self._background.ended()

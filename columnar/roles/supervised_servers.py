@@ -34,7 +34,7 @@ _GRACE_S: Final = 1.0  # for calls in flight at a stop
 
 
 class SupervisedServers:
-    """The ``Host`` and the ``Processes`` of a control."""
+    """The ``Servers`` of a control."""
 
     def __init__(
         self,

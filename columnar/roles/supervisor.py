@@ -177,13 +177,13 @@ class Supervisor:
             lambda: host.event(state.sound(host.now_ms())),
         )
         servers = SupervisedServers(host, self.processes, self._addresses, self.connection_dispatcher.open.of)
-        self.leading.cluster = self.control = ClusterControl(servers, servers, lambda: round(time.time() * 1_000))
+        self.leading.cluster = self.control = ClusterControl(servers, lambda: round(time.time() * 1_000))
         self.service = MasterService(self.config, self.folder, self.leading, host)
         host.on_table = self.service.refresh
         host.load()
         self.answers.lead(self.leading, self.service.wires(), self._listening, host.cannot_open)
         hello = Hello(self.folder.cluster_id, Incarnation(MASTER, self._epoch), leader_epoch=self._epoch)
-        self.processes.follow(_Watched(self), hello, catalogue.raise_epoch)
+        self.processes.follow(self, hello, catalogue.raise_epoch)
         self.processes.regions_of = lambda name: len(state.current.server(name).regions)
         for server in {row.server for row in invented.values()}:
             host.event(state.fenced(server, (), (), host.now_ms(), asked=True))
@@ -221,6 +221,8 @@ class Supervisor:
 
     # --- servers ---------------------------------------------------------------------------------------
 
+    # ``server_processes.Events``: the ports first, then the master.
+
     def joined(self, server: Incarnation) -> None:
         self.connection_dispatcher.open.joined(server)
         channel = self.processes.living[server].child.connection_channel.dup()
@@ -229,6 +231,20 @@ class Supervisor:
             channel, self.connection_dispatcher, count_returned, lambda: self._returned(server)
         )
         self._returns[server].open()
+        self.host.joined(server)
+
+    def heard(self, server: Incarnation, beat: Beat) -> None:
+        self.connection_dispatcher.open.said(server, beat)
+        if not self.config.tls_cert:  # those connections cannot travel
+            self.connection_rebalancer.tick()
+        self.host.heard(server, beat.iterations)
+
+    async def linked(self, server: Incarnation) -> None:
+        await self.host.linked(server)
+        self.host.send(server, self.addresses())
+
+    def unlinked(self, server: Incarnation, why: str) -> None:
+        self.host.unlinked(server, why)
 
     def _returned(self, server: Incarnation) -> None:
         """Forget the listener of a server that returns no more connections."""
@@ -240,7 +256,7 @@ class Supervisor:
         log(text, server, result.given, result.closed, result.lost, result.scanners)
         self.connection_dispatcher.open.ended(server)
 
-    def ended(self, server: Incarnation, why: str) -> None:
+    def ended(self, server: Incarnation, why: str, *, asked: bool) -> None:
         lost = self.connection_dispatcher.open.of(server)
         if lost and not self.processes.is_stopping:
             _log.warning("%d connections have ended with server %s", lost, server)
@@ -251,6 +267,7 @@ class Supervisor:
             text = f"server {server} did not start, it ended {why}; its last lines above say why"
             self.fault.set_exception(HostError(text))
             self.fault.exception()  # retrieved when the start waits for it
+        self.host.ended(server, why, asked=asked)
 
     async def _listening(self, server: Incarnation, said: Listening) -> None:
         """The server's own ports are open: everybody may name them to clients."""
@@ -373,38 +390,6 @@ class Supervisor:
     async def _quiesce(self, region: Region) -> None:
         while not region.is_quiet and (under_way := self.stores.committer.pending_sync(region.store)) is not None:
             await asyncio.wait([under_way])
-
-
-class _Watched:
-    """Watches servers for the master and the ports."""
-
-    def __init__(self, supervisor: Supervisor) -> None:
-        self._supervisor = supervisor
-        self._host = supervisor.host
-
-    def joined(self, server: Incarnation) -> None:
-        self._supervisor.joined(server)
-        self._host.joined(server)
-
-    def heard(self, server: Incarnation, beat: Beat) -> None:
-        self._supervisor.connection_dispatcher.open.said(server, beat)
-        if not self._supervisor.config.tls_cert:  # those connections cannot travel
-            self._supervisor.connection_rebalancer.tick()
-        self._host.heard(server, beat.iterations)
-
-    async def linked(self, server: Incarnation) -> None:
-        await self._host.linked(server)
-        self._host.send(server, self._supervisor.addresses())
-
-    def unlinked(self, server: Incarnation, why: str) -> None:
-        self._host.unlinked(server, why)
-
-    def ended(self, server: Incarnation, why: str, *, asked: bool) -> None:
-        self._supervisor.ended(server, why)
-        self._host.ended(server, why, asked=asked)
-
-    def handover_ended(self, server: Incarnation, result: HandoverResult) -> None:
-        self._supervisor.handover_ended(server, result)
 
 
 class _Site:

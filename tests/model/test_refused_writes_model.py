@@ -18,7 +18,6 @@ from columnar.errors import NotALong
 from columnar.model.mutation import Delete, Durability, Increment, Put, RowMutation, RowPuts, RowWrite
 from columnar.model.read import ReadSpec, projection
 from columnar.model.schema import Family, Table, make_table
-from columnar.regions import hot_cells
 from columnar.regions.hooks import LogPolicy
 from columnar.regions.log.change_log import LOG_SPACE
 from columnar.regions.log.change_record import unpack, unpack_key
@@ -26,6 +25,7 @@ from columnar.regions.log.log_retention import META_SPACE
 from columnar.regions.log.log_tail import LogTails
 from columnar.regions.read.region_reads import get_column, get_row
 from columnar.regions.region import Region
+from columnar.regions.write import column_draft
 from columnar.regions.write.applied import Applied
 from columnar.regions.write.column_draft import VERSIONS_SPACE
 from columnar.regions.write.drafting import FUTURE
@@ -304,7 +304,7 @@ async def played(run: Run) -> int:
 
 @pytest.fixture(autouse=True)
 def _often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hot_cells, "TRIM_AFTER", 2)
+    monkeypatch.setattr(column_draft, "TRIM_AFTER", 2)
     monkeypatch.setattr(rocks_store, "GATHERED_BYTES", 300)
 
 

@@ -36,7 +36,6 @@ from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Family, Table, make_table
 from columnar.operations.access import TableAccess
 from columnar.operations.scanners import Scanner
-from columnar.regions import hot_cells
 from columnar.regions.hooks import LogPolicy
 from columnar.regions.log.change_record import Sequence, unpack
 from columnar.regions.read.region_reads import get_column, get_row
@@ -45,6 +44,7 @@ from columnar.regions.region import Region
 from columnar.regions.server import RegionServer
 from columnar.regions.sweeper import sweep
 from columnar.regions.tables import ServedTable
+from columnar.regions.write import column_draft
 from columnar.regions.write.applied import Applied
 from columnar.storage.commit import Committer
 from columnar.storage.memory import MemoryEngine
@@ -85,7 +85,7 @@ INFO = RegionInfo("t", 7)
 @pytest.fixture(autouse=True, scope="module")
 def _surplus_versions_go_often() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(hot_cells, "TRIM_AFTER", 2)
+        patch.setattr(column_draft, "TRIM_AFTER", 2)
         yield
 
 

@@ -9,7 +9,6 @@ from itertools import pairwise
 
 from columnar.errors import ColumnarError, DamagedData
 from columnar.flows.applier import Applier
-from columnar.flows.background import Background
 from columnar.flows.governor import Governor
 from columnar.model.contribution import Member, pack_carried, unpack
 from columnar.model.mutation import Operation, RowMutation
@@ -26,6 +25,7 @@ from columnar.regions.region import Region
 from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable
 from columnar.regions.write.applied import Applied
+from columnar.runtime.background import Background
 from columnar.storage.commit import Committer
 from columnar.storage.layout import split_cell_key
 from columnar.storage.memory import MemoryEngine
@@ -58,7 +58,7 @@ class CheckedHouse:
         operations = TableOperations(self.server, ScannerTable(lambda: 0.0))
         governor = Governor()
         self.asked = ViewCheckPeerHandlers(operations.access, self.server, governor, lambda _name: to_json(view))
-        self.applier = Applier(operations.access, operations.writes, governor, Background())
+        self.applier = Applier(operations.access, operations.writes, governor, Background("background work"))
         self.pending: deque[Change] = deque()
         self.owners = CheckOwners(self.asked, self.applier, self.caught_up)
 

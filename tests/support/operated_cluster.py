@@ -33,7 +33,7 @@ class OperatedCluster:
         self.cluster.run(100)
         self.cluster.event("begin")
         self.cluster.run(3_000)
-        self.control = ClusterControl(self, self)
+        self.control = ClusterControl(self)
 
     @property
     def state(self) -> ClusterState:

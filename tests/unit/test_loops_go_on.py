@@ -11,7 +11,6 @@ import pytest
 
 from columnar.errors import HostError
 from columnar.flows import log_upkeep, region_openings
-from columnar.flows.background import Background
 from columnar.flows.region_openings import RegionOpenings
 from columnar.master import region_changes, view_changes, view_generations
 from columnar.master.placement import Phase
@@ -23,10 +22,11 @@ from columnar.regions import region_upkeep
 from columnar.regions import server as region_server
 from columnar.regions.region_upkeep import RegionUpkeep
 from columnar.regions.server import AsyncWrites
-from columnar.roles import cluster_host, meta_region, server_watch, serving
+from columnar.roles import cluster_host, cluster_loops, meta_region, serving
 from columnar.roles.cluster_host import ClusterHost
 from columnar.roles.meta_region import MetaRegion
 from columnar.roles.serving import Serving
+from columnar.runtime.background import Background
 from columnar.wire.handshakes import Handshakes
 from tests.support.injected_faults import Calls, survived
 from tests.unit.test_cluster_host import House, two_servers
@@ -97,7 +97,7 @@ def test_regions_with_followers_are_opened(monkeypatch: pytest.MonkeyPatch, expe
         server: Any = SimpleNamespace(
             tables=SimpleNamespace(find=lambda _name: served), serving=lambda _info: served, opened=opens
         )
-        background = Background()
+        background = Background("background work of followers")
         openings = RegionOpenings(server, lambda _table: True, background)
         openings.start(["t"])
         await until(lambda: opened.count("b") == 3)
@@ -296,7 +296,7 @@ def test_servers_are_looked_at_after_an_exception(monkeypatch: pytest.MonkeyPatc
         assert isinstance(house.host, ClusterHost)
 
     asyncio.run(run())
-    assert expected_faults() == {server_watch.LOOP: 1}
+    assert expected_faults() == {cluster_loops.WATCH: 1}
 
 
 # --- the roles -----------------------------------------------------------------------------------------

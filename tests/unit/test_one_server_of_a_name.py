@@ -198,7 +198,7 @@ def test_a_process_that_cannot_join_is_killed_and_tried_again(monkeypatch: pytes
         world.process().die()
         await world.until(lambda: len(world.deaths) == 5)
         assert sum(not process.is_over for process in world.started) <= 1, "a process is left from each try"
-        assert len(world.processes._tasks) <= 4, "each try goes on for itself"
+        assert len(world.processes._background) <= 4, "each try goes on for itself"
         world.has_descriptors = True
         await world.until(lambda: bool(world.living) and not world.process().is_over)
         await world.settle()

@@ -22,10 +22,10 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from heapq import heappop, heappush
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from columnar.errors import ColumnarError, DamagedData, HostError, NotServingRegion, RegionUnavailable
 from columnar.model.owner import Incarnation
@@ -57,6 +57,7 @@ from columnar.regions.life.region_state import (
 from columnar.regions.log.lacking_logs import LackingLogs, Logs
 from columnar.regions.region import Region
 from columnar.regions.server import RegionServer
+from columnar.runtime.background import Background
 from columnar.runtime.faults import FAULTS, surviving
 from columnar.storage.ownership import Ownership
 
@@ -67,7 +68,6 @@ UPKEEP_POLL_S: Final = 0.02
 CLOSE_AGAIN_S: Final = 1.0  # after a fault; the master ends a server that never succeeds
 REPORT_AGAIN_S: Final = 10.0
 FIRST_EPOCH: Final = 1  # of the regions that a split or a merge makes
-T = TypeVar("T")
 
 
 def _nobody(_report: CannotOpen) -> None:
@@ -97,7 +97,7 @@ class RegionAssigner:
         self._to_open: list[tuple[bool, int, int]] = []  # a heap: those that may be served last, by order and region id
         self._order = itertools.count()
         self._opening: asyncio.Task[None] | None = None
-        self._leaving: set[asyncio.Task[None]] = set()
+        self._work = Background("work on the regions of this server")
         self._unopened: dict[int, tuple[int, float]] = {}  # region id -> its epoch, time of the report
         self._dropped: dict[int, RegionInfo] = {}  # of no table any more, and not forgotten yet
 
@@ -217,7 +217,7 @@ class RegionAssigner:
     def _open_soon(self, region_id: int) -> None:
         heappush(self._to_open, (region_id not in self._lacking, next(self._order), region_id))
         if self._opening is None or self._opening.done():
-            self._opening = asyncio.ensure_future(_logged(self._open_all()))
+            self._opening = self._work.spawn(self._open_all())
 
     async def _open_all(self) -> None:
         await asyncio.sleep(0)  # requests of the same loop iteration keep their order
@@ -313,9 +313,7 @@ class RegionAssigner:
     # --- closing -------------------------------------------------------------------------------------
 
     def _leave_soon(self, region_id: int, epoch: int) -> None:
-        task = asyncio.ensure_future(_logged(self._leave(self._infos[region_id], epoch)))
-        self._leaving.add(task)
-        task.add_done_callback(self._leaving.discard)
+        self._work.spawn(self._leave(self._infos[region_id], epoch))
 
     async def _leave(self, info: RegionInfo, epoch: int) -> None:
         """Close the region and report it.  A fault delays the report: no other server may open the region before."""
@@ -410,11 +408,3 @@ class RegionAssigner:
     def check(self) -> None:
         self._state.check()
         self._lacking.check()
-
-
-async def _logged(work: Coroutine[Any, Any, T]) -> T:
-    try:
-        return await work
-    except Exception:
-        _log.exception("work on the regions of this server failed")
-        raise

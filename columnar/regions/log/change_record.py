@@ -17,7 +17,7 @@ Version 1, which is read for ever, has neither ``stamp`` nor ``hops``, ``after``
 ``timestamp`` was its stamp too.
 
 ``timestamp`` is the highest that the mutation gave a cell: a client may have invented it.  ``stamp`` is the
-region's own and rises with each record of a row (``row_stamps``), so that what is derived from the records of a
+region's own and rises with each record of a row (``change_logging``), so that what is derived from the records of a
 row can be ordered by it.
 
 ``kind`` of an entry: 1 put, 2 delete of a column at or below the timestamp, 3 delete of a whole

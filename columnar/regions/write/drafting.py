@@ -1,8 +1,8 @@
 """Drafting: decides the next state of a region's rows and adds it to batches.
 
-A put reads the row only if its present cells matter (``_must_read``); otherwise it is written unread (``unread_puts``).
-Puts of many rows read together (``read_puts``; with images of what is logged: ``logged_puts``), and so do contributions
-(``contribution_rows``).
+A put reads the row only if its present cells matter (``_must_read``); otherwise it is written unread (``UnreadPuts``).
+Puts of many rows read together (``read_present``; with images of what is logged: ``logged_puts``), and so do
+contributions (``contribution_rows``).
 
 Invariant I1: no cell has a timestamp above both ``meta/future`` and the clock at its writing.  Once the clock has
 passed that mark, a cell stamped by the clock is the newest of its column and needs no comparison.
@@ -16,25 +16,172 @@ from __future__ import annotations
 
 from typing import Final
 
-from columnar.model.mutation import RowMutation, RowPuts, RowWrite
+from columnar.model.mutation import Put, RowMutation, RowPuts, RowWrite
 from columnar.model.schema import Table
 from columnar.regions.hooks import LogPolicy
-from columnar.regions.hot_cells import HotCells
-from columnar.regions.log.change_logging import ChangeLogging
+from columnar.regions.log.change_logging import ChangeLogging, check_lasting, read_images
 from columnar.regions.log.log_retention import META_SPACE
-from columnar.regions.read.family_view import Views
-from columnar.regions.write import contribution_rows, read_puts, row_images
+from columnar.regions.read.family_view import FamilyView, Views, visible_value
+from columnar.regions.write import contribution_rows
 from columnar.regions.write.applied import Counted, Step
+from columnar.regions.write.column_draft import HotCells
 from columnar.regions.write.contribution_rows import ContributedRow
 from columnar.regions.write.guards import Guards
 from columnar.regions.write.logged_puts import LoggedPuts
 from columnar.regions.write.row_draft import RowDraft
-from columnar.regions.write.unread_puts import UnreadPuts, put_row
 from columnar.storage.api import Batch, Store
+from columnar.storage.layout import MARKER, cell_head, escape, pack_cell, row_prefix, timestamp_of
 
 FUTURE: Final = b"future"  # in ``meta``: the highest timestamp written ahead of the clock (I1)
 _EPOCH_SHIFT: Final = 40
 _NO_FAMILIES: Final[frozenset[bytes]] = frozenset()
+
+
+Places = list[tuple[str, bytes]]  # of the columns of a row, in order: its space and the end of its key
+
+
+PresentPlaces = list[
+    tuple[FamilyView, bytes, int]
+]  # of the cells of a row: family, key, place among the keys of its space
+
+
+class Present:
+    """The rows of one batch that may be put so, and what stands in their cells."""
+
+    __slots__ = ("rows", "values")
+
+    def __init__(self, rows: list[PresentPlaces | None], values: dict[str, list[bytes | None]]) -> None:
+        self.rows = rows  # one for each mutation, in order; None: left to RowDraft
+        self.values = values  # by space
+
+
+def read_present(store: Store, views: Views, mutations: list[RowWrite]) -> Present:
+    """Read what stands where many rows put, in families that keep one version: one call for each key space.
+
+    The puts are those that ``UnreadPuts`` does not take: they bear timestamps of their own, or their table keeps
+    delete markers, so the cell that stands there decides whether a put is written (``row_draft`` I2, I3).  The bytes
+    are those that ``RowDraft`` comes to for each row.  A row whose changes are logged, a row alone, and any operation
+    but a put are left to ``RowDraft``.
+
+    Cost: a key and a comparison for each cell, and one call of the engine for each key space.
+
+    ``mutations``: of different rows.  NoSuchColumnFamily; errors of the store.
+    """
+    keys: dict[str, list[bytes]] = {}
+    rows = [_present_places(views, mutation, keys) for mutation in mutations]
+    return Present(rows, {space: store.multi_get(space, named) for space, named in keys.items()})
+
+
+def _present_places(views: Views, mutation: RowWrite, keys: dict[str, list[bytes]]) -> PresentPlaces | None:
+    if not isinstance(mutation, RowMutation) or mutation.conditions:
+        return None
+    prefix = row_prefix(mutation.row)
+    found: list[tuple[FamilyView, bytes]] = []
+    seen: set[tuple[bytes, bytes]] = set()
+    for operation in mutation.operations:
+        if type(operation) is not Put or operation.ttl_ms is not None:
+            return None
+        view = views[operation.family]
+        if view.max_versions != 1:
+            return None
+        found.append((view, prefix + escape(operation.qualifier)))
+        seen.add((operation.family, operation.qualifier))
+    if len(seen) < len(found):
+        return None  # a later put of a column sees the one before
+    places: PresentPlaces = []
+    for view, key in found:
+        named = keys.get(view.space)
+        if named is None:
+            named = keys[view.space] = []
+        places.append((view, key, len(named)))
+        named.append(key)
+    return places
+
+
+def put_present(
+    batch: Batch,
+    mutation: RowMutation,
+    places: PresentPlaces,
+    values: dict[str, list[bytes | None]],
+    now_ms: int,
+    number: int,
+) -> int:
+    """Add the row's cells to the batch; the highest of their timestamps.  ``number``: the sequence as cells have it."""
+    highest = 0
+    for operation, (view, key, at) in zip(mutation.operations, places, strict=True):
+        assert isinstance(operation, Put), "looked at before"
+        timestamp = now_ms if operation.timestamp is None else operation.timestamp
+        if timestamp > highest:
+            highest = timestamp
+        present = values[view.space][at]
+        if present is None or timestamp >= timestamp_of(present) or _has_expired(present, view, now_ms):
+            batch.put(view.space, key, cell_head(timestamp, number) + operation.value)
+    return highest
+
+
+def _has_expired(present: bytes, view: FamilyView, now_ms: int) -> bool:
+    """The cell that outranks the put is no marker, and no reader sees it any more."""
+    return present[0] != MARKER and visible_value(present, view, now_ms) is None
+
+
+class UnreadPuts:
+    """Puts whose rows need not be read: by the clock, of families that keep one version.
+
+    Present cells of the row cannot matter: the put ones are the newest (invariant I1 of ``drafting``), no older version
+    is kept, and no follower wants the change.  The written cells equal those of ``RowDraft``.
+
+    Invariant: the remembered columns of the last rows belong to these views.  Cost: a cell of a bulk load is
+    a key, a value and the engine's call.
+    """
+
+    def __init__(self, views: Views) -> None:
+        self._views = views
+        self._columns: tuple[tuple[bytes, bytes], ...] | None = None
+        self._places: Places | None = None
+
+    def can_put(self, mutation: RowMutation) -> bool:
+        views = self._views
+        for operation in mutation.operations:  # no all() over a generator, as in _wants_sync
+            if type(operation) is not Put or operation.timestamp is not None:
+                return False
+            if views[operation.family].max_versions != 1:
+                return False
+        return True
+
+    def put(self, batch: Batch, mutation: RowMutation, now_ms: int, number: int) -> None:
+        """Put a row for which ``can_put`` is true; ``number`` is the sequence as cells have it."""
+        prefix, views = row_prefix(mutation.row), self._views
+        head = cell_head(now_ms, number)
+        for operation in mutation.operations:
+            assert isinstance(operation, Put), "looked at before"
+            if operation.ttl_ms is None:
+                raw = head + operation.value
+            else:
+                raw = pack_cell(now_ms, number, operation.value, operation.ttl_ms)
+            batch.put(views[operation.family].space, prefix + escape(operation.qualifier), raw)
+
+    def places(self, columns: tuple[tuple[bytes, bytes], ...]) -> Places | None:
+        """Return the places of these columns, or None if one of their families keeps more than one version."""
+        if columns is not self._columns:
+            self._columns, self._places = columns, self._found(columns)
+        return self._places
+
+    def _found(self, columns: tuple[tuple[bytes, bytes], ...]) -> Places | None:
+        places: Places = []
+        for family, qualifier in columns:
+            view = self._views[family]
+            if view.max_versions != 1:
+                return None
+            places.append((view.space, escape(qualifier)))
+        return places
+
+
+def put_row(batch: Batch, mutation: RowPuts, places: Places, now_ms: int, number: int) -> None:
+    """Put all cells of a row of a bulk load."""
+    prefix, head = row_prefix(mutation.row), cell_head(now_ms, number)
+    assert len(places) == len(mutation.values), "a value for each column"
+    for (space, end_of_key), value in zip(places, mutation.values):  # noqa: B905 - asserted; with strict it is a slow loop
+        batch.put(space, prefix + end_of_key, head + value)
 
 
 class Drafting:
@@ -88,9 +235,9 @@ class Drafting:
         if failed is not None:
             return Step(sequence, now_ms, (), failed)
         if policy is not None and policy.lasting:
-            row_images.check_lasting(draft, mutation, policy)
+            check_lasting(draft, mutation, policy)
         if policy is not None and policy.images:
-            row_images.read(draft, mutation, policy)
+            read_images(draft, mutation, policy)
         elif len(mutation.operations) > 1:
             draft.prefetch(mutation.operations)
         for operation in mutation.operations:
@@ -116,7 +263,7 @@ class Drafting:
             return self._logged(batch, mutations, now_ms, policy)
         if len(mutations) == 1 or not self._read_together(mutations, now_ms):
             return [self._one(batch, mutation, now_ms, policy) for mutation in mutations]
-        present = read_puts.read(self._store, self._views, mutations)
+        present = read_present(self._store, self._views, mutations)
         steps: list[Step] = []
         for mutation, places in zip(mutations, present.rows, strict=True):
             if places is None or not isinstance(mutation, RowMutation):
@@ -124,7 +271,7 @@ class Drafting:
                 continue
             sequence = self._logging.log.next()
             number = (sequence.epoch << _EPOCH_SHIFT) | sequence.n
-            highest = read_puts.put(batch, mutation, places, present.values, now_ms, number)
+            highest = put_present(batch, mutation, places, present.values, now_ms, number)
             steps.append(Step(sequence, now_ms, (), None, None, highest))
         return steps
 

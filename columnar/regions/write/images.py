@@ -15,7 +15,7 @@ Invariants:
 
 A change of a cell's timestamp alone does not change its image.  Cells that expire vanish without a record.
 
-Knows nothing of stores: ``row_images`` makes images.
+Knows nothing of stores: ``change_logging`` makes images.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Puts of many rows whose changes are logged with images: present cells are read with one call for each key space.
 
 The rows are those of a call that puts by the clock into families that keep one version, while followers want only
-images of named columns.  Record and cells equal those of ``RowDraft`` and ``row_images``, but are made directly of the
-puts and of the present cells: no object for a column, no cell read twice.  Every other row is left to ``RowDraft``, as
-is a row in which a cell lies ahead of the stamp.
+images of named columns.  Record and cells equal those of ``RowDraft`` and ``change_logging``, but are made directly of
+the puts and of the present cells: no object for a column, no cell read twice.  Every other row is left to ``RowDraft``,
+as is a row in which a cell lies ahead of the stamp.
 
 Cost: a key of the engine for each cell that is put and each that is wanted.
 """

@@ -12,12 +12,12 @@ import pytest
 from columnar.errors import ColumnarError, RegionTooBusy
 from columnar.flows import applier as module
 from columnar.flows.applier import STEP_BYTES, STEP_OPERATIONS, Applier, Job
-from columnar.flows.background import Background
 from columnar.flows.effects import size_of, writes_of
 from columnar.flows.governor import Governor
 from columnar.model.mutation import Put, RowMutation
 from columnar.model.schema import Family, make_table
 from columnar.regions.region import Region
+from columnar.runtime.background import Background
 from columnar.storage.api import StoreBusy
 from tests.support.region_house import House
 
@@ -27,7 +27,7 @@ T = make_table("t", [Family("f")], {"DELETE_MARKERS": "1000"})
 class Bench(House):
     def __init__(self) -> None:
         super().__init__(T, (b"m",))
-        self.background = Background()
+        self.background = Background("background work of followers")
         self.applier = Applier(self.operations.access, self.operations.writes, Governor(), self.background)
         self.told: list[tuple[str, ColumnarError | None]] = []
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -39,7 +40,9 @@ PLACES = {
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_a_fault_on_the_way_keeps_no_region_in_closing(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fault_on_the_way_keeps_no_region_in_closing(
+    place: str, monkeypatch: pytest.MonkeyPatch, expected_faults: Callable[[], dict[str, int]]
+) -> None:
     """The task ended with it, and the master waited for ever."""
     monkeypatch.setattr(region_assigner, "CLOSE_AGAIN_S", 0.0)
 
@@ -54,3 +57,4 @@ def test_a_fault_on_the_way_keeps_no_region_in_closing(place: str, monkeypatch: 
         house.server.hosting.check()
 
     run(check)
+    assert expected_faults() == ({"work on the regions of this server": 1} if place == "release" else {})

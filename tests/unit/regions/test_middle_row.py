@@ -15,8 +15,8 @@ from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Family, make_table
 from columnar.regions.life.opening import opened
 from columnar.regions.region import Region
-from columnar.regions.replace import middle_row as subject
-from columnar.regions.replace.middle_row import Weight, middle_of, middle_row
+from columnar.regions.replace import region_changes as subject
+from columnar.regions.replace.region_changes import Weight, middle_of, middle_row
 from columnar.storage.commit import Committer
 from columnar.storage.memory import MemoryEngine
 from columnar.storage.rocks import RocksEngine

@@ -11,7 +11,7 @@ import pytest
 
 from columnar.model.mutation import Delete, Operation, Put, RowMutation
 from columnar.model.schema import Family, Table, make_table
-from columnar.regions.write import drafting, read_puts
+from columnar.regions.write import drafting
 from tests.support.region_house import House
 
 FAMILIES = [Family("a"), Family("b", ttl_s=1), Family("c", max_versions=3)]
@@ -48,8 +48,8 @@ def test_many_rows_come_to_what_each_row_alone_comes_to(
 ) -> None:
     rng = random.Random(seed)
     read: list[int] = []
-    seen = _seen(read_puts.read, read)
-    monkeypatch.setattr(drafting.read_puts, "read", seen)
+    seen = _seen(drafting.read_present, read)
+    monkeypatch.setattr(drafting, "read_present", seen)
 
     async def run() -> None:
         together, alone = House(table), House(table)
@@ -72,8 +72,8 @@ def test_many_rows_come_to_what_each_row_alone_comes_to(
     assert sum(read) > ROUNDS / 3, "of the rows of many batches"
 
 
-def _seen(call: Callable[..., read_puts.Present], read: list[int]) -> Callable[..., Any]:
-    def look(*given: Any) -> read_puts.Present:
+def _seen(call: Callable[..., drafting.Present], read: list[int]) -> Callable[..., Any]:
+    def look(*given: Any) -> drafting.Present:
         present = call(*given)
         read.append(sum(places is not None for places in present.rows))
         return present

@@ -12,10 +12,10 @@ import pytest
 from columnar.errors import NotALong
 from columnar.model.mutation import Increment, Put, RowMutation
 from columnar.model.schema import Family, make_table
-from columnar.regions import hot_cells
 from columnar.regions.hooks import LogPolicy
 from columnar.regions.log.change_record import ChangeRecord
 from columnar.regions.log.log_tail import LogTails
+from columnar.regions.write import column_draft
 from columnar.regions.write.column_draft import VERSIONS_SPACE
 from columnar.storage.api import StoreBusy
 from tests.support.region_house import House
@@ -120,7 +120,7 @@ async def test_tries_that_are_refused_keep_no_change_records(house: House) -> No
 @pytest.mark.parametrize("before", [1, 2])
 def test_surplus_versions_go_though_their_removals_are_refused(before: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """``before``: so that the refused tries, or the others, are those that remove."""
-    monkeypatch.setattr(hot_cells, "TRIM_AFTER", 2)
+    monkeypatch.setattr(column_draft, "TRIM_AFTER", 2)
 
     async def put(house: House) -> None:
         house.clock.now_ms += 1

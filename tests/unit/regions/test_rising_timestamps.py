@@ -11,7 +11,7 @@ import pytest
 from columnar.model.mutation import Durability, Put, RowMutation
 from columnar.model.schema import Family, make_table
 from columnar.regions.hooks import LogPolicy
-from columnar.regions.write.row_stamps import REMEMBERED_ROWS
+from columnar.regions.log.change_logging import REMEMBERED_ROWS
 from columnar.storage.rocks import RocksEngine
 from tests.support.region_house import House
 

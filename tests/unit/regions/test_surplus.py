@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from columnar.limits import FLUSHED_AT_ONCE
 from columnar.model.schema import Family, make_table
-from columnar.regions.hooks import LogPolicy, NoListener
+from columnar.regions.hooks import ChangeListener, LogPolicy
 from columnar.regions.life.region_state import State
 from columnar.regions.region import Region
 from columnar.regions.server import MOST_CANDIDATES, to_close
@@ -129,7 +129,7 @@ def test_a_region_with_unflushed_writes_is_closed_by_a_thread_and_a_clean_one_at
 def test_a_region_whose_log_grows_while_it_is_flushed_stays_open(tmp_path: Path) -> None:
     """Else a change that is delivered meanwhile is delivered again by its next opening."""
 
-    class Following(NoListener):
+    class Following(ChangeListener):
         has_more = False
 
         def may_close(self, region: Region) -> bool:

@@ -1,4 +1,4 @@
-"""Background work of followers: tasks that are cancelled at the stop and whose failures are logged."""
+"""Background work: tasks that are cancelled at the stop and whose unexpected exceptions are reported."""
 
 from __future__ import annotations
 
@@ -14,10 +14,15 @@ _Key = TypeVar("_Key")
 class Background:
     """Owned by the loop."""
 
-    def __init__(self) -> None:
-        self._tasks: set[asyncio.Task[None]] = set()
+    def __init__(self, name: str) -> None:
+        """``name``: as of ``Faults.met``."""
+        self._name = name
+        self._tasks: set[asyncio.Task[Any]] = set()
 
-    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    def spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._ended)
@@ -28,11 +33,16 @@ class Background:
         task = tasks[key] = self.spawn(work)
         task.add_done_callback(lambda done: tasks.pop(key) if tasks.get(key) is done else None)
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _ended(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            FAULTS.met("background work of followers", error)
+            FAULTS.met(self._name, error)
+
+    async def ended(self) -> None:
+        """Wait for the tasks that run now."""
+        if self._tasks:
+            await asyncio.wait(self._tasks)
 
     def close(self) -> None:
-        for task in self._tasks:
+        for task in list(self._tasks):
             task.cancel()
