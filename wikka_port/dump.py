@@ -121,6 +121,7 @@ class DumpReader:
     def __init__(self, stream: BinaryIO, *, skip_pages: int = 0) -> None:
         self._bytes = DumpBytes(stream)
         self._document = _Document(skip_pages, self._damaged)
+        self._parser = self._document.parser()
         self._silent = 0  # bytes since the parser last said something
         self._events = self._run()
 
@@ -153,12 +154,12 @@ class DumpReader:
     def _feed(self, piece: bytes, *, final: bool) -> DumpError | None:
         said = self._document.said
         try:
-            self._document.parser.Parse(piece, final)
+            self._parser.Parse(piece, final)
         except DumpError as error:  # from our own callbacks
             return error
         except expat.ExpatError as error:
             why = expat.ErrorString(error.code)
-            if not self._document.begun:
+            if not self._document.said:
                 return NotADump(f"it is no XML ({why})")
             return self._damaged("the file ends before </mediawiki> (truncated?)" if final else why)
         except (ValueError, LookupError) as error:  # it names an encoding that cannot be served
@@ -166,11 +167,11 @@ class DumpReader:
         self._silent = 0 if self._document.said != said else self._silent + len(piece)
         if self._silent > SILENT_BYTES_MAX:
             why = f"a tag or a comment of over {SILENT_BYTES_MAX:,} bytes, which no export has"
-            return self._damaged(why) if self._document.begun else NotADump(f"it begins with {why}")
+            return self._damaged(why) if self._document.said else NotADump(f"it begins with {why}")
         return None
 
     def _damaged(self, why: str) -> DamagedDump:
-        parser = self._document.parser
+        parser = self._parser
         return DamagedDump(
             why,
             file_byte=self._bytes.consumed,
@@ -179,37 +180,64 @@ class DumpReader:
         )
 
 
+class _SiteInfo:
+    """The description of a site in its dump, and its namespaces by any of their names."""
+
+    def __init__(self, language: str) -> None:
+        self._language = language
+        self.is_known = False  # the element has ended, or is missing
+        self._names: dict[str, dict[str, int]] = {"namespaces": {}, "namespacealiases": {}}
+        self._cases: dict[int, bool] = {}
+        self._numbers: dict[str, int] = {}  # by name in lower case
+
+    def add_namespace(self, parent: str, name: str, number: int, case: str | None) -> None:
+        self._names[parent][name] = number
+        if parent == "namespaces" and case is not None:
+            self._cases[number] = case == "first-letter"
+
+    def end(self, fields: Mapping[str, str]) -> DumpSite:
+        self.is_known = True
+        namespaces, aliases = self._names["namespaces"], self._names["namespacealiases"]
+        named = (*CANONICAL.items(), *aliases.items(), *namespaces.items())
+        self._numbers = {name.lower(): number for name, number in named if name}
+        return DumpSite(
+            name=fields.get("sitename", ""),
+            base=fields.get("base", ""),
+            language=self._language,
+            capitalised=fields.get("case", "first-letter") == "first-letter",
+            namespaces=MappingProxyType(namespaces),
+            aliases=MappingProxyType(aliases),
+            cases=MappingProxyType(self._cases),
+        )
+
+    def namespace_of(self, title: str) -> int:
+        """By the name before the colon: dumps before 0.6 say it nowhere else."""
+        prefix, colon, rest = title.partition(":")
+        return self._numbers.get(prefix.strip().replace("_", " ").lower(), 0) if colon and rest.strip() else 0
+
+
 class _Document:
     """expat's callbacks in, events out.  Owned by one reader."""
 
     def __init__(self, skip_pages: int, damaged: _Damage) -> None:
         self.events: deque[DumpEvent] = deque()
-        self.begun = False  # the root element was ours
-        self.said = 0  # how often the parser has called
-        self.pages = 0
+        self.said = 0  # how often the parser has called; 0: the root element was not ours
+        self._pages = 0
+        self._log_items = 0
         self._skip_pages = skip_pages
         self._damaged = damaged
         self._path: list[str] = []
         self._chars: list[str] | None = None  # character data of the element being kept
         self._size = 0
+        self._site = _SiteInfo("")
         self._fields: dict[str, str] = {}  # of the siteinfo, or of the page's head
-        self._revision: dict[str, str] = {}
-        self._namespaces: dict[str, int] = {}
-        self._aliases: dict[str, int] = {}
-        self._cases: dict[int, bool] = {}
-        self._numbers: dict[str, int] = {}  # of namespaces, by any of their names in lower case
-        self._namespace: Mapping[str, str] = {}  # attributes of the one that is open
-        self._has_site = False
-        self._log_items = 0
-        self._language = ""
-        self._redirect: str | None = None
-        self._started = False  # PageStart of the page was decided on
+        self._attributes: Mapping[str, str] = {}  # of the namespace that is open
+        self._page: PageStart | None = None  # its head is complete
         self._passing = False  # this page is passed over
+        self._revision: dict[str, str] = {}
         self._revisions = 0
-        self._title, self._title_namespace = "", 0
-        self.parser = self._make_parser()
 
-    def _make_parser(self) -> expat.XMLParserType:
+    def parser(self) -> expat.XMLParserType:
         parser = expat.ParserCreate()
         parser.buffer_text = True
         parser.buffer_size = 256 * 1024
@@ -224,7 +252,7 @@ class _Document:
 
     @property
     def is_log(self) -> bool:
-        return self.pages == 0 and self._log_items > 0
+        return self._pages == 0 and self._log_items > 0
 
     # -- elements -------------------------------------------------------------------
 
@@ -234,8 +262,7 @@ class _Document:
         if not path:
             if name != "mediawiki":
                 raise NotADump(f"the outermost element is <{name[:80]}>, not <mediawiki>")
-            self.begun = True
-            self._language = attributes.get("xml:lang", "")
+            self._site = _SiteInfo(attributes.get("xml:lang", ""))
         parent = path[-1] if path else ""
         path.append(name)
         if len(path) > DEPTH_MAX:
@@ -249,9 +276,9 @@ class _Document:
         elif parent == "revision":
             self._start_of_revision(name, attributes)
         elif name == "redirect" and parent == "page":
-            self._redirect = attributes.get("title", "")
+            self._fields["redirect"] = attributes.get("title", "")
         elif parent in ("namespaces", "namespacealiases"):
-            self._namespace = attributes
+            self._attributes = attributes
         elif name == "logitem":
             self._log_items += 1
         if not self._passing and name in _KEPT.get(parent, ()):
@@ -305,81 +332,60 @@ class _Document:
             self._fields[name] = value
 
     def _keep_namespace(self, parent: str, name: str) -> None:
-        key = self._namespace.get("key", "")
-        if parent == "namespacealiases" and not key:
-            return
-        number = self._integer(key, "key of a namespace")
-        (self._namespaces if parent == "namespaces" else self._aliases)[name] = number
-        if parent == "namespaces" and "case" in self._namespace:
-            self._cases[number] = self._namespace["case"] == "first-letter"
+        key = self._attributes.get("key", "")
+        if parent == "namespaces" or key:
+            number = self._integer(key, "key of a namespace")
+            self._site.add_namespace(parent, name, number, self._attributes.get("case"))
 
     # -- what the elements mean -----------------------------------------------------
 
     def _end_site(self) -> None:
         fields, self._fields = self._fields, {}
-        self._has_site = True
-        named = (*CANONICAL.items(), *self._aliases.items(), *self._namespaces.items())
-        self._numbers = {name.lower(): number for name, number in named if name}
-        self.events.append(
-            DumpSite(
-                name=fields.get("sitename", ""),
-                base=fields.get("base", ""),
-                language=self._language,
-                capitalised=fields.get("case", "first-letter") == "first-letter",
-                namespaces=MappingProxyType(self._namespaces),
-                aliases=MappingProxyType(self._aliases),
-                cases=MappingProxyType(self._cases),
-            )
-        )
+        self.events.append(self._site.end(fields))
 
     def _begin_page(self) -> None:
-        if not self._has_site:
+        if not self._site.is_known:
             self._end_site()  # the element is optional, and missing before 0.3
-        self.pages += 1
-        self._fields, self._redirect, self._started, self._revisions = {}, None, False, 0
-        self._passing = self.pages <= self._skip_pages
+        self._pages += 1
+        self._fields, self._page, self._revisions = {}, None, 0
+        self._passing = self._pages <= self._skip_pages
 
-    def _start_page(self) -> None:
+    def _start_page(self) -> PageStart:
         """The head of the page is complete: its first revision begins, or it has none."""
-        self._started = True
         title = self._fields.get("title", "")
         if not title:
             raise self._damaged("a page has no title")
         page_id = self._optional("id", f"id of page {title!r}")
         namespace = self._optional("ns", f"namespace of page {title!r}")
         if namespace is None:
-            namespace = self._namespace_of(title)
-        self._title, self._title_namespace = title, namespace
-        self.events.append(PageStart(title, namespace, page_id, self._redirect, self.pages - 1))
-
-    def _namespace_of(self, title: str) -> int:
-        """By the name before the colon: dumps before 0.6 say it nowhere else."""
-        prefix, colon, rest = title.partition(":")
-        return self._numbers.get(prefix.strip().replace("_", " ").lower(), 0) if colon and rest.strip() else 0
+            namespace = self._site.namespace_of(title)
+        page = PageStart(title, namespace, page_id, self._fields.get("redirect"), self._pages - 1)
+        self.events.append(page)
+        return page
 
     def _optional(self, name: str, what: str) -> int | None:
         return self._integer(self._fields[name], what) if self._fields.get(name, "").strip() else None
 
     def _end_page(self) -> None:
-        if not self._started and not self._passing:
-            self._start_page()
         if not self._passing:
+            self._page = self._page or self._start_page()
             self.events.append(PageEnd(self._optional("id", "id of a page"), self._revisions))
         self._passing, self._chars = False, None
 
     def _begin_revision(self) -> None:
-        if not self._started:
-            self._start_page()
+        self._page = self._page or self._start_page()
         self._revision = {}
 
     def _end_revision(self) -> None:
         fields, self._revision = self._revision, {}
+        page = self._page
+        assert page is not None, "a revision has begun"
         self._revisions += 1
         size = self._integer(fields["bytes"], "size of a text") if fields.get("bytes") else None
         text = fields.get("text")
         if text == "" and size != 0 and "elsewhere" in fields:
             raise NotADump(
-                f"it is a stub, which has no texts (page {self._title!r} is the first): "
+                f"it is a stub, which has no texts (page {page.title!r} is the first): "
                 "take the dump with the texts, pages-articles or pages-meta-history"
             )
         self.events.append(
@@ -393,7 +399,7 @@ class _Document:
                 # The revision's own is that of all its texts together, where there are several.
                 sha1=fields.get("text sha1") or (fields.get("sha1") if "slots" not in fields else None) or None,
                 minor="minor" in fields,
-                model=fields.get("model") or model_of_title(self._title, self._title_namespace),
+                model=fields.get("model") or model_of_title(page.title, page.namespace),
                 size_bytes=size,
                 slots=int(fields.get("slots", "0")),
             )
