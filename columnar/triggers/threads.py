@@ -43,6 +43,11 @@ class Hand:
     def __init__(self) -> None:
         self.connection: Connection | None = None  # made when a function first wants a client
 
+    def exchange(self, connection: Connection | None) -> Connection | None:
+        """Take a connection, or none; return the one before."""
+        before, self.connection = self.connection, connection
+        return before
+
 
 class Work(Protocol):
     """The worker, as its threads see it."""

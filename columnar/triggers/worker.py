@@ -84,6 +84,7 @@ class Worker:
         self._importing = threading.Lock()  # while it is held no source is forgotten
         self._at_start = frozenset(sys.modules)
         self._resting: dict[int, Call] = {}  # calls between two slices; the leader's
+        self._lent: dict[int, Connection] = {}  # the client that the function of a call between two slices holds
         self._frames = Frames()
         self._sending = threading.Lock()
         self._output = _CaughtOutput()
@@ -122,6 +123,8 @@ class Worker:
 
     def run(self, call: Call, hand: Hand) -> list[Any]:
         self._output.begin()
+        lent = self._lent.pop(call.id, None)
+        spare = hand.exchange(lent) if lent is not None else None
         outcome = call.run(partial(self._loaded, call), partial(self._connected, hand))
         if self._copies.is_copy:
             self._copies.end_copy()
@@ -132,7 +135,13 @@ class Worker:
             self._resting[call.id] = call
         if outcome[WHAT] in ("failed", "later", "named", "blocked") and hand.connection is not None:
             hand.connection.close()  # it may be in the middle of a reply
-            hand.connection = None
+            hand.exchange(None)
+        if call.has_next_slice and self.blocks(call) and hand.connection is not None:
+            # Another thread may run its next slice while this one runs other calls: a connection is for one thread.
+            self._lent[call.id] = hand.connection
+            hand.exchange(None)
+        if spare is not None and (unneeded := hand.exchange(spare)) is not None:
+            unneeded.close()
         return outcome
 
     def blocks(self, call: Call) -> bool:

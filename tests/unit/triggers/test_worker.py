@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import uvloop
 
+from columnar.model.effect import Put
 from columnar.triggers import slices, threads, worker_link
 from columnar.triggers.frames import Frames, pack
 from columnar.triggers.slices import SLICE_EFFECTS
@@ -115,6 +116,33 @@ def start(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], Store]]:
 
     yield start_worker
     started[0].close()
+
+
+def test_the_client_of_a_call_between_two_slices_is_no_other_calls(start: Callable[[], Store]) -> None:
+    held: dict[str, list[Any]] = {"rests": [], "calls": []}
+
+    def rests(_change: Any, client: Any) -> Iterator[Any]:
+        for number in range(2 * SLICE_EFFECTS):
+            held["rests"].append(client)
+            yield Put("out", b"%d" % number, {b"f:a": b"1"})
+
+    def calls(_change: Any, client: Any) -> None:
+        held["calls"].append(client)
+
+    vars(sys.modules["allowed_triggers"]).update(rests=rests, calls=calls)
+    store = start()
+    assert store.call(1, "rests")[1] == "more"
+    for number in range(2, 6):  # whichever thread runs it
+        assert store.call(number, "calls")[1] == "done"
+    store.ours.sendall(pack("go", 1))
+    assert store.outcome()[1] == "more"
+    assert len({id(client) for client in held["rests"]}) == 1
+    assert not any(client is held["rests"][0] for client in held["calls"]), "two threads on one connection"
+    store.ours.sendall(pack("go", 1))
+    assert store.outcome()[1] == "done"
+    for number in range(6, 12):
+        assert store.call(number, "calls")[1] == "done"
+    assert len({id(client) for client in held["calls"]}) <= 3, "connections are used again"
 
 
 def test_what_is_printed_comes_with_the_answer(start: Callable[[], Store]) -> None:
