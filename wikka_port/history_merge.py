@@ -40,6 +40,7 @@ from wikka_port.page_rows import (
     number_in,
     page_cells_of_revision,
     stamp_of,
+    text_in,
     time_of,
 )
 from wikka_port.pages import Conflict, Wiki
@@ -113,8 +114,8 @@ def _place(head: Head, cells: Cells) -> Place:
         head,
         time_of(cells),
         origin,
-        cells.get(schema.REVISION_AUTHOR, b"").decode(errors="replace"),
-        cells.get(schema.REVISION_NOTE, b"").decode(errors="replace"),
+        text_in(cells, schema.REVISION_AUTHOR),
+        text_in(cells, schema.REVISION_NOTE),
         origin is not None or (is_quiet and bool(cells.get(schema.ATTRIBUTION))),
     )
 
@@ -311,19 +312,16 @@ def _by_second(there: Sequence[Place]) -> dict[int, list[Place]]:
 
 
 def _token(number: int, cells: Cells) -> bytes:
-    def text(column: bytes) -> str:
-        return cells.get(column, b"").decode(errors="replace")
-
     return revision_token(
-        text(schema.NAME),
+        text_in(cells, schema.NAME),
         number,
         number_in(cells, schema.TIME),
-        text(schema.REVISION_AUTHOR),
-        text(schema.REVISION_NOTE),
-        text(schema.REVISION_BODY),
+        text_in(cells, schema.REVISION_AUTHOR),
+        text_in(cells, schema.REVISION_NOTE),
+        text_in(cells, schema.REVISION_BODY),
         cells.get(schema.PREVIOUS, b""),
-        text(schema.FORMAT),
-        text(schema.LANGUAGE),
+        text_in(cells, schema.FORMAT),
+        text_in(cells, schema.LANGUAGE),
     )
 
 

@@ -163,16 +163,16 @@ def without_rights(cells: Cells) -> Cells:
 def page_of(head: Head, cells: Cells) -> Page:
     rights = page_rights(cells, cells.get(schema.OWNER, b""))
     return Page(
-        name=_text(cells, schema.NAME),
+        name=text_in(cells, schema.NAME),
         number=head.number,
         time_ms=time_of(cells),
-        author=_text(cells, schema.USER),
-        note=_text(cells, schema.NOTE),
-        body=_text(cells, schema.BODY),
+        author=text_in(cells, schema.USER),
+        note=text_in(cells, schema.NOTE),
+        body=text_in(cells, schema.BODY),
         owner=rights.owner,
         autolink=cells.get(schema.AUTOLINK) != _NO,
-        attribution=_text(cells, schema.ATTRIBUTION),
-        signed=_text(cells, schema.SIGNED),
+        attribution=text_in(cells, schema.ATTRIBUTION),
+        signed=text_in(cells, schema.SIGNED),
         rights=rights,
         markup=markup_of(cells),
         minor=is_minor(cells),
@@ -185,13 +185,13 @@ def page_of(head: Head, cells: Cells) -> Page:
 def revision_of(head: Head, cells: Cells) -> Revision:
     body = cells.get(schema.REVISION_BODY)
     return Revision(
-        name=_text(cells, schema.NAME),
+        name=text_in(cells, schema.NAME),
         number=head.number,
         time_ms=time_of(cells),
-        author=_text(cells, schema.REVISION_AUTHOR),
-        note=_text(cells, schema.REVISION_NOTE),
+        author=text_in(cells, schema.REVISION_AUTHOR),
+        note=text_in(cells, schema.REVISION_NOTE),
         body=None if body is None else body.decode(errors="replace"),
-        signed=_text(cells, schema.SIGNED),
+        signed=text_in(cells, schema.SIGNED),
         markup=markup_of(cells),
         minor=is_minor(cells),
         token=head.token.decode(errors="replace"),
@@ -273,13 +273,13 @@ def autolink_of(cells: Cells) -> bool:
 
 def markup_of(cells: Cells) -> str:
     """Return the format of a text; of one that is not known here, Wikka markup."""
-    value = _text(cells, schema.FORMAT)
+    value = text_in(cells, schema.FORMAT)
     return value if is_format(value) else WIKKA
 
 
 def language_of(cells: Cells) -> str:
     """Return the language of a text, where it is known here."""
-    return known(_text(cells, schema.LANGUAGE)) if schema.LANGUAGE in cells else ""
+    return known(text_in(cells, schema.LANGUAGE)) if schema.LANGUAGE in cells else ""
 
 
 def reverted_language(page: Page, old: Revision) -> str:
@@ -291,5 +291,5 @@ def is_minor(cells: Cells) -> bool:
     return cells.get(schema.MINOR) == _YES
 
 
-def _text(cells: Cells, column: bytes) -> str:
+def text_in(cells: Cells, column: bytes) -> str:
     return cells.get(column, b"").decode(errors="replace")

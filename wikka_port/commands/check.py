@@ -13,9 +13,8 @@ from rich.console import Console
 from rich.table import Table
 
 from wikka_port import consistency
-from wikka_port.commands.store_options import StoreOptions, errors, store_options
+from wikka_port.commands.store_options import StoreOptions, errors, settled_after, store_options
 from wikka_port.consistency import CheckReport
-from wikka_port.pages import Wiki
 
 _MAX_LISTED = 50  # differences of each look; --json gives all
 DIFFERENCES = 1  # exit status
@@ -34,7 +33,7 @@ def check(store: StoreOptions, repair: bool, as_json: bool, settle: float) -> No
     with store.open_wiki() as wiki:
 
         def settled() -> None:
-            if not _settled(wiki, settle):
+            if settled_after(wiki, settle) is None:
                 errors.print("the triggers have not delivered everything: what they still will write counts as missing")
 
         console = Console(stderr=True)
@@ -45,15 +44,6 @@ def check(store: StoreOptions, repair: bool, as_json: bool, settle: float) -> No
     else:
         _print(report, repair)
     raise SystemExit(DIFFERENCES if report.differences else 0)
-
-
-def _settled(wiki: Wiki, settle_s: float) -> bool:
-    """In steps: a call may not outlast the connection's patience."""
-    while settle_s > 0:
-        if wiki.settle("", min(settle_s, 5.0)):
-            return True
-        settle_s -= 5.0
-    return False
 
 
 def _shower(status: Any) -> Callable[[str, int], None]:

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import os
 import resource
-import sys
 import time
-from contextlib import nullcontext
-from typing import Any, BinaryIO, cast
+from typing import BinaryIO, cast
 
 import click
 from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from wikka_port.commands.store_options import StoreOptions, errors, store_options
+from wikka_port.commands.store_options import StoreOptions, errors, progress_bar, settled_after, store_options
 from wikka_port.dump import DumpError
 from wikka_port.importer import Importer, ImportSummary
 
 _SETTLE_S = 600.0  # for the triggers, at the end
 _NAMED = 20  # lines
+_COLUMNS = (BarColumn(), DownloadColumn(), TextColumn("{task.fields[pages]:,} pages"), TimeRemainingColumn())
 _MISMATCHES = 5  # of them
 
 
@@ -57,13 +56,7 @@ def import_dump(
     with store.open_wiki(pool=16) as wiki, click.open_file(file, "rb") as stream:
         wiki.prepare()
         begun = time.monotonic()
-        with _progress() as bar:
-            task = bar.add_task("", total=size or None, pages=0) if bar is not None else None
-
-            def show(read_bytes: int, pages: int) -> None:
-                if bar is not None and task is not None:
-                    bar.update(task, completed=read_bytes, pages=pages)
-
+        with progress_bar(*_COLUMNS, total=size or None, pages=0) as show:
             importer = Importer.begun(
                 wiki,
                 cast(BinaryIO, stream),
@@ -73,7 +66,7 @@ def import_dump(
                 licence=licence,
                 pictures=pictures,
                 restart=restart or is_piped,  # the next stream may be another one
-                progress=show,
+                progress=lambda read_bytes, pages: show(completed=read_bytes, pages=pages),
             )
             if importer.resumed_after:
                 errors.print(f"going on behind page {importer.resumed_after:,}")
@@ -82,25 +75,8 @@ def import_dump(
             except DumpError as damage:
                 raise click.ClickException(f"{'standard input' if is_piped else file}: {damage}") from None
         seconds = time.monotonic() - begun
-        settled = _wait_for_triggers(wiki)
+        settled = settled_after(wiki, _SETTLE_S)
     _print_summary(summary, seconds, settled)
-
-
-def _progress() -> Any:
-    if not sys.stderr.isatty():
-        return nullcontext()
-    columns = (BarColumn(), DownloadColumn(), TextColumn("{task.fields[pages]:,} pages"), TimeRemainingColumn())
-    return Progress(*columns, console=Console(stderr=True))
-
-
-def _wait_for_triggers(wiki: Any) -> float | None:
-    """Seconds until the indexes were complete; None: not in time."""
-    begun = time.monotonic()
-    step_s = 5.0
-    while time.monotonic() - begun < _SETTLE_S:
-        if wiki.settle("", step_s):
-            return time.monotonic() - begun
-    return None
 
 
 def _print_summary(summary: ImportSummary, seconds: float, settled_s: float | None) -> None:

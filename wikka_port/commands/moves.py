@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Final, TypeVar
+from typing import Final
 
 import click
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 
-from wikka_port.commands.store_options import StoreOptions, errors, store_options
+from wikka_port.commands.store_options import StoreOptions, errors, progress_bar, settled_after, store_options
 from wikka_port.feeds import iso_time
 from wikka_port.handlers.moves import moment
 from wikka_port.limits import JOB_PAGES_MAX
@@ -28,9 +26,9 @@ from wikka_port.pages import Page, Wiki, clock_ms
 from wikka_port.rights.guarded import GuardedWiki
 from wikka_port.rights.moving import GuardedMoves
 
-F = TypeVar("F", bound=Callable[..., Any])
 _MAX_LISTED: Final = 50
 _SETTLE_S: Final = 30.0
+_COLUMNS: Final = (BarColumn(), MofNCompleteColumn(), TextColumn("pages"), TimeRemainingColumn())
 _DRY: Final = click.option("--dry-run", is_flag=True, help="Say what would be done; nothing is changed.")
 _REASON: Final = click.option("--reason", default="", help="Is kept with it, for those who look later.")
 _YES: Final = click.option("--yes", is_flag=True, help="Do not ask.")
@@ -250,9 +248,9 @@ def _do(wiki: Wiki, job: Job, names: list[str]) -> None:
     """With a bar; Ctrl-C stops it where it can be continued."""
     jobs = Jobs(wiki.rows, clock_ms)
     jobs.begin(job, names)
-    with _bar(len(names)) as step:
+    with progress_bar(*_COLUMNS, total=len(names)) as bar:
         try:
-            progress = work(wiki, job, step)
+            progress = work(wiki, job, lambda: bar(advance=1))
         except KeyboardInterrupt:
             jobs.stop(job.id)
             errors.print(f"stopped; what is done stays. Take it back: wikka revert --undo {job.id.decode()}")
@@ -264,19 +262,8 @@ def _do(wiki: Wiki, job: Job, names: list[str]) -> None:
         raise SystemExit(1)
 
 
-@contextmanager
-def _bar(total: int) -> Iterator[Callable[[], None]]:
-    if not sys.stderr.isatty():
-        yield lambda: None
-        return
-    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("pages"), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task("", total=total)
-        yield lambda: bar.advance(task)
-
-
 def _settle(wiki: Wiki) -> None:
-    if not wiki.settle("", _SETTLE_S):
+    if settled_after(wiki, _SETTLE_S) is None:
         errors.print("the indexes do not know of it yet; they will in a moment")
 
 

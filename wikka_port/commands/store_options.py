@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,6 +23,7 @@ from wikka_port.pages import StoreUnavailable, Wiki
 from wikka_port.store import NotPrepared
 
 STORE_UNREACHABLE: Final = 2  # exit status
+_SETTLE_STEP_S: Final = 5.0
 json_option: Final = click.option("--json", "as_json", is_flag=True, help="For programs.")
 errors: Final = Console(stderr=True, highlight=False, soft_wrap=True)
 
@@ -97,6 +100,31 @@ class StoreOptions:
             _end(message.decode(errors="replace") if isinstance(message, bytes) else str(message))
         finally:
             wiki.store.close()
+
+
+def settled_after(wiki: Wiki, within_s: float) -> float | None:
+    """Wait until the triggers have delivered everything; return the seconds that took, None: not in time.
+
+    In steps: a call may not outlast the connection's patience.
+    """
+    begun = time.monotonic()
+    while (left_s := within_s - (time.monotonic() - begun)) > 0:
+        if wiki.settle("", min(left_s, _SETTLE_STEP_S)):
+            return time.monotonic() - begun
+    return None
+
+
+@contextmanager
+def progress_bar(*columns: Any, total: int | None, **shown: Any) -> Iterator[Callable[..., None]]:
+    """Show a bar, on a terminal; the context updates it, as ``rich.progress.Progress.update`` does."""
+    if not sys.stderr.isatty():
+        yield lambda **_: None
+        return
+    from rich.progress import Progress  # which a wiki that serves does without
+
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task("", total=total, **shown)
+        yield lambda **given: bar.update(task, **given)
 
 
 def _end(message: str) -> None:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
 from random import Random
 from typing import Final
 
 import click
-from rich.console import Console
 from rich.progress import MofNCompleteColumn, Progress
 
 from wikka_port.bulk_save import BulkSaver, Stored
-from wikka_port.commands.store_options import StoreOptions, store_options
+from wikka_port.commands.store_options import StoreOptions, progress_bar, store_options
 from wikka_port.import_plan import ImportedRevision, PagePart
 from wikka_port.pages import Wiki
 
@@ -102,16 +99,14 @@ def synth(store: StoreOptions, pages: int, seed: int, size_bytes: int, links: in
     with store.open_wiki(pool=16) as wiki:
         wiki.prepare()
         begun = time.monotonic()
-        bar = Progress(*Progress.get_default_columns(), MofNCompleteColumn(), console=Console(stderr=True))
-        with bar if sys.stderr.isatty() else nullcontext():
-            task = bar.add_task("pages", total=pages)
+        with progress_bar("pages", *Progress.get_default_columns(), MofNCompleteColumn(), total=pages) as bar:
             stored = make_wiki(
                 wiki,
                 pages=pages,
                 seed=seed,
                 size_bytes=size_bytes,
                 links=links,
-                progress=lambda done: bar.update(task, completed=done),
+                progress=lambda done: bar(completed=done),
             )
     kept = f", {len(stored.kept):,} kept as they were edited here" if stored.kept else ""
     seconds = time.monotonic() - begun

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final, NoReturn, TypeVar
+from typing import Any, Final, NoReturn
 
 import click
 from rich.console import Console
@@ -25,7 +26,6 @@ from wikka_port.pages import Wiki
 REFUSED: Final = 1  # exit status
 # The others are of accounts that have not begun: the name of one that is "signed-up" for long is free for everybody.
 _SETTABLE: Final = ("active", "banned", "deleted", "pending", "suspended")
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,12 @@ class _Said:
             click.echo(f"This address sets the password, once:\n{self.link}")
 
 
+@contextmanager
+def _accounts(store: StoreOptions) -> Iterator[Accounts]:
+    with store.open_wiki() as wiki:
+        yield accounts_of(wiki)
+
+
 @click.group()
 def user() -> None:
     """Accounts: make, list and change them, and give out links."""
@@ -55,8 +61,8 @@ def user() -> None:
 @json_option
 def list_users(store: StoreOptions, status: str | None, as_json: bool) -> None:
     """All accounts, by name."""
-    with store.open_wiki() as wiki:
-        found = [one for one in accounts_of(wiki).directory.all() if status in (None, one.status)]
+    with _accounts(store) as accounts:
+        found = [one for one in accounts.directory.all() if status in (None, one.status)]
     if as_json:
         click.echo(json.dumps([_as_data(one) for one in found], indent=1))
         return
@@ -76,8 +82,7 @@ def list_users(store: StoreOptions, status: str | None, as_json: bool) -> None:
 @json_option
 def add(store: StoreOptions, public_url: str, name: str, email: str, admin: bool, as_json: bool) -> None:
     """Make an account, and a link with which its owner sets the password within 14 days."""
-    with store.open_wiki() as wiki:
-        accounts = accounts_of(wiki)
+    with _accounts(store) as accounts:
         try:
             address = checked_address(email) if email else ""
             account = accounts.directory.make(checked_name(name), status="invited", email=address, admin=admin)
@@ -118,8 +123,7 @@ def set_user(store: StoreOptions, name: str, status: Any, admin: bool | None, em
 @json_option
 def reset(store: StoreOptions, public_url: str, name: str, as_json: bool) -> None:
     """A link with which the account's owner sets a new password within 30 minutes; the old one stays till then."""
-    with store.open_wiki() as wiki:
-        accounts = accounts_of(wiki)
+    with _accounts(store) as accounts:
         account = _named(accounts, name)
         accounts.audit.note("reset link", user=account.name, by="command")
         _Said(account, _reset_link(accounts, account, public_url)).print_account(as_json)
@@ -131,8 +135,7 @@ def reset(store: StoreOptions, public_url: str, name: str, as_json: bool) -> Non
 @json_option
 def invite(store: StoreOptions, public_url: str, as_json: bool) -> None:
     """A link with which somebody registers within 14 days, whatever the wiki's registration is."""
-    with store.open_wiki() as wiki:
-        accounts = accounts_of(wiki)
+    with _accounts(store) as accounts:
         token = accounts.registration.links.issue("invitation")
         accounts.audit.note("invitation", user="", by="command")
     link = absolute_url(public_url, "register", invitation=token)
@@ -145,8 +148,8 @@ def invite(store: StoreOptions, public_url: str, as_json: bool) -> None:
 @json_option
 def audit(store: StoreOptions, limit: int, as_json: bool) -> None:
     """The log of accounts, newest first."""
-    with store.open_wiki() as wiki:
-        entries = accounts_of(wiki).audit.recent(limit)
+    with _accounts(store) as accounts:
+        entries = accounts.audit.recent(limit)
     for one in entries:
         fields = {"what": one.what, "user": one.user, "by": one.by, "network": one.network, "note": one.note}
         if as_json:

@@ -27,6 +27,7 @@ from wikka_port.accounts.rows import Cells, Rows
 from wikka_port.limits import JOB_LEASE_MS, JOB_PAGES_MAX, JOB_STEP
 from wikka_port.moving.journal import BY, ITEM, KIND, MOVES, SIGNED, STATE, Journal, cells_of, fields_in, new_id
 from wikka_port.names import MAX_NAME_BYTES, InvalidName, page_key
+from wikka_port.page_rows import text_in
 
 LINKS, SUBPAGES, REVERT, MASS_DELETE, UNDO = "links", "subpages", "revert", "mass-delete", "undo"
 JOB_KINDS: Final = (LINKS, SUBPAGES, REVERT, MASS_DELETE, UNDO)
@@ -103,7 +104,7 @@ class Jobs:
 
     def progress(self, job_id: bytes) -> Progress | None:
         cells = self._rows.row(MOVES, job_id)
-        kind = cells.get(KIND, b"").decode(errors="replace")
+        kind = text_in(cells, KIND)
         return _progress(job_id, cells) if kind in JOB_KINDS else None
 
     def opened(self) -> list[bytes]:

@@ -27,7 +27,7 @@ from typing import Annotated, Any, Final, get_args, get_origin, get_type_hints
 from wikka_port import schema
 from wikka_port.accounts.rows import Cells, Rows
 from wikka_port.names import page_key
-from wikka_port.page_rows import head_of, is_there, number_in
+from wikka_port.page_rows import head_of, is_there, number_in, text_in
 from wikka_port.rights.rules import PageRights, page_rights
 from wikka_port.schema import Head, TableSpec, parse_head
 
@@ -193,9 +193,14 @@ def one_deleted(rows: Rows, row: bytes) -> Deleted | None:
 
 
 def _deleted(row: bytes, cells: Cells) -> Deleted:
-    def text(column: bytes) -> str:
-        return cells.get(column, b"").decode(errors="replace")
-
     rights = page_rights(cells, cells.get(schema.OWNER, b""))
     time_ms = number_in(cells, GONE_TIME)
-    return Deleted(text(schema.NAME), row, head_of(cells).number, text(GONE_BY), text(GONE_REASON), time_ms, rights)
+    return Deleted(
+        text_in(cells, schema.NAME),
+        row,
+        head_of(cells).number,
+        text_in(cells, GONE_BY),
+        text_in(cells, GONE_REASON),
+        time_ms,
+        rights,
+    )

@@ -67,7 +67,7 @@ from wikka_port.moving.refusals import (
 )
 from wikka_port.moving.steps import MoveSteps, Place, arriving_head, left_cells, put_hidden, read
 from wikka_port.names import normalise, page_key
-from wikka_port.page_rows import head_of, hidden_in, is_there, stamp_of
+from wikka_port.page_rows import head_of, hidden_in, is_there, stamp_of, text_in
 from wikka_port.rights.rules import REVISION, PageRights, page_rights
 from wikka_port.store import Store
 from wikka_port.texts import N_, _, _w
@@ -216,7 +216,7 @@ class Mover:
             if not head_of(row).mark:
                 return row
             self.finish(head_of(row).mark)
-        raise Busy(row.get(schema.NAME, b"").decode(errors="replace"))
+        raise Busy(text_in(row, schema.NAME))
 
     def page_row(self, name: str) -> Cells:
         """Marked by no move.  Raises Busy."""

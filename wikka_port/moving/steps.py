@@ -23,7 +23,17 @@ from wikka_port.history import fresh_cells
 from wikka_port.markup.writing import forced_link
 from wikka_port.moving.journal import DELETED, GONE_BY, GONE_REASON, GONE_TIME, PURGE, Move
 from wikka_port.names import page_key
-from wikka_port.page_rows import Cells, Draft, head_of, is_stale, is_there, page_cells, revision_cells, stamp_of
+from wikka_port.page_rows import (
+    Cells,
+    Draft,
+    head_of,
+    is_stale,
+    is_there,
+    page_cells,
+    revision_cells,
+    stamp_of,
+    text_in,
+)
 from wikka_port.schema import Head, revision_token
 from wikka_port.store import check_and_put
 
@@ -237,7 +247,7 @@ def redirect_draft(move: Move, source: Cells) -> Draft:
         author=move.by,
         note=move.note or f"Renamed to {move.target}",  # an older journal has none
         body=f"#REDIRECT {forced_link(move.target)}",
-        owner=source.get(schema.OWNER, b"").decode(errors="replace"),
+        owner=text_in(source, schema.OWNER),
         created_ms=move.at_ms,
         autolink=False,
         attribution="",

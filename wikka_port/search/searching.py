@@ -23,7 +23,7 @@ from wikka_port import schema
 from wikka_port.markup.fragments import Heading
 from wikka_port.names import InvalidName, page_key
 from wikka_port.page_languages import ENGLISH
-from wikka_port.page_rows import Cells, autolink_of, is_there, language_of, markup_of, time_of
+from wikka_port.page_rows import Cells, autolink_of, is_there, language_of, markup_of, text_in, time_of
 from wikka_port.schema import folded
 from wikka_port.search.page_text import Places, page_text, title_text
 from wikka_port.search.postings import (
@@ -258,10 +258,10 @@ class _Search:
         kept: list[bytes] = []
         left = PHRASES_CHARS
         for rows in self._rows(order, columns, _STEP if has_phrases else 500):
-            names = {_text(cells, schema.NAME) for _, cells in rows}
+            names = {text_in(cells, schema.NAME) for _, cells in rows}
             may_read = names if self._readable is None else set(self._readable(names))
             for key, cells in rows:
-                if _text(cells, schema.NAME) not in may_read or not self._is_wanted(cells):
+                if text_in(cells, schema.NAME) not in may_read or not self._is_wanted(cells):
                     continue
                 left -= len(cells.get(schema.BODY, b""))
                 if left < 0:
@@ -284,16 +284,16 @@ class _Search:
         query = self._query
         time_ms = time_of(cells)
         return (
-            (not query.prefix or folded(_text(cells, schema.NAME)).startswith(folded(query.prefix)))
-            and (not query.author or folded(_text(cells, schema.USER)) == folded(query.author))
+            (not query.prefix or folded(text_in(cells, schema.NAME)).startswith(folded(query.prefix)))
+            and (not query.author or folded(text_in(cells, schema.USER)) == folded(query.author))
             and (query.from_ms is None or time_ms >= query.from_ms)
             and (query.before_ms is None or time_ms < query.before_ms)
         )
 
     def _has_phrases(self, cells: Cells) -> bool:
-        plain = page_text(_text(cells, schema.BODY), autolink=autolink_of(cells), markup=markup_of(cells))
+        plain = page_text(text_in(cells, schema.BODY), autolink=autolink_of(cells), markup=markup_of(cells))
         language = language_of(cells) or ENGLISH
-        parts = [stems(part, language) for part in (title_text(_text(cells, schema.NAME)), *plain)]
+        parts = [stems(part, language) for part in (title_text(text_in(cells, schema.NAME)), *plain)]
         query = self._query
         return all(any(_stands(phrase, parts) for phrase in clause) for clause in query.clauses) and not any(
             _stands(phrase, parts) for phrase in query.excluded
@@ -305,8 +305,8 @@ class _Search:
         places = Places(PLACES_CHARS)
         for rows in self._rows(keys, [*_NAMES, *_TEXTS], PER_PAGE):
             for _, cells in rows:
-                name, body = _text(cells, schema.NAME), _text(cells, schema.BODY)
-                author, language, markup = _text(cells, schema.USER), language_of(cells) or ENGLISH, markup_of(cells)
+                name, body = text_in(cells, schema.NAME), text_in(cells, schema.BODY)
+                author, language, markup = text_in(cells, schema.USER), language_of(cells) or ENGLISH, markup_of(cells)
                 title, at = marked(name, wanted, language), spot(body, wanted, language)
                 shown = passage(body, wanted, language, markup=markup, at=at)
                 place = at and places.heading_at(body, at.start, autolink=autolink_of(cells), markup=markup)
@@ -324,10 +324,6 @@ def _stands(phrase: Phrase, parts: list[list[str]]) -> bool:
             if stem == phrase[0] and tuple(part[at : at + length]) == phrase:
                 return True
     return False
-
-
-def _text(cells: Cells, column: bytes) -> str:
-    return cells.get(column, b"").decode(errors="replace")
 
 
 # --- words that stand nowhere --------------------------------------------------------------------

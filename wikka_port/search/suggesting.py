@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from columnar.client import Connection
 from wikka_port import schema
-from wikka_port.page_rows import Cells, autolink_of, is_there, markup_of
+from wikka_port.page_rows import Cells, autolink_of, is_there, markup_of, text_in
 from wikka_port.schema import folded
 from wikka_port.search.page_text import headings, title_text
 from wikka_port.search.postings import POSTINGS_FAMILY, Posting, key_of, parse_posting
@@ -64,7 +64,7 @@ def _with_words(connection: Connection, text: str) -> list[str]:
     parts = folded(text).split()
     keys = dict.fromkeys(key for key, posting in _postings(connection, parts[-1]) if posting.title)
     named = rows_in_steps(connection.table(schema.PAGES), islice(keys, CANDIDATES), schema.NAME)
-    names = {cells[schema.NAME].decode(errors="replace") for _, cells in named if schema.NAME in cells}
+    names = {text_in(cells, schema.NAME) for _, cells in named if schema.NAME in cells}
     return sorted((name for name in names if _has(name, parts)), key=lambda name: (len(name), name))
 
 
@@ -98,10 +98,10 @@ def suggested_headings(
     found: list[HeadingOf] = []
     left = HEADING_CHARS
     for pages in _read(connection, _with_headings(connection, parts[-1])):
-        names = [cells[schema.NAME].decode(errors="replace") for cells in pages]
+        names = [text_in(cells, schema.NAME) for cells in pages]
         may_read = names if readable is None else readable(names)
         for name, cells in zip(names, pages, strict=True):
-            body = cells[schema.BODY].decode(errors="replace")
+            body = text_in(cells, schema.BODY)
             if name in may_read and len(body) <= left and _has_line(body, parts):
                 left -= len(body)
                 found += _headings_of(name, body, cells, parts)

@@ -153,7 +153,10 @@ def test_a_megabyte_of_anything_is_read_up_to_a_bound_in_each_format(
     assert len(render(parse(text, markup=markup), existing=set())) < 7 * len(text)
 
 
-@pytest.mark.parametrize("sign", ["- ", "+ ", "* ", "12. ", "3) ", "# ", "### ", "> ", "> - ", "  - ", "\t1. "])
+SIGNS = ["- ", "+ ", "* ", "12. ", "3) ", "# ", "### ", "> ", "> - ", "  - ", "\t1. "]
+
+
+@pytest.mark.parametrize("sign", cases("signs of a line in Markdown", deep=SIGNS, short=["- ", "3) ", "### ", "> - "]))
 def test_the_signs_of_items_and_headings_in_markdown_are_marks_as_their_line_ends_are(sign: str) -> None:
     line = f"{sign}word\n"
     read = tokens_of(line * MARKDOWN_MARKS_MAX, markup="markdown")
