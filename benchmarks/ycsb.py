@@ -34,13 +34,13 @@ from columnar.bench import calls, dataset
 from columnar.bench.calls import CallSpec, Keyed, Numbered
 from columnar.bench.dataset import Cells, TableData
 from columnar.bench.protocols import FRAME_HEAD, BadReply, Wire
-from columnar.bench.workloads import MORE_CALLS, Chance, Session, Workload, repeating
+from columnar.bench.workloads import CALLS_PER_ROW, MORE_CALLS, Chance, Session, Workload, repeating
 from columnar.wire import idl
 
 YCSB_TABLE: Final = b"bench_ycsb"
 FIELDS: Final = 10
 FIELD_BYTES: Final = 100
-PACKED: Final = 8_192  # different operations of a workload
+PACKED: Final = 8_192  # different operations of a workload, at most
 LONGEST_SCAN: Final = 100
 INSERT_SHARE: Final = 0.05
 INSERT_FRAMES: Final = 16  # different values of inserted rows
@@ -129,10 +129,14 @@ def _update(key: bytes, rng: Chance) -> CallSpec:
     return CallSpec("mutateRow", (YCSB_TABLE, key, calls.puts([(column, value)])), calls.VOID_SUCCESS)
 
 
+def _packed(rows: int) -> int:
+    return min(PACKED, CALLS_PER_ROW * rows)
+
+
 def _operations(one: Callable[[bytes, Chance], list[CallSpec]], rows: int, rng: Chance) -> list[CallSpec]:
     """Return operations on zipfian rows."""
     scattered = Scattered(rows)
-    keys = (ycsb_key(scattered.number(rng.random())) for _ in range(PACKED))
+    keys = (ycsb_key(scattered.number(rng.random())) for _ in range(_packed(rows)))
     return [spec for key in keys for spec in one(key, rng)]
 
 
@@ -233,9 +237,9 @@ class Latest:
 
 def _latest(count: int, rng: Chance, connections: int, wire: Wire) -> list[Session]:
     ranks = Zipf(count)
-    draws = [_INSERT if rng.random() < INSERT_SHARE else ranks.rank(rng.random()) for _ in range(PACKED)]
+    draws = [_INSERT if rng.random() < INSERT_SHARE else ranks.rank(rng.random()) for _ in range(_packed(count))]
     rows, inserts = _rows_of(count, rng), Inserts(wire)
-    return [Latest(draws, number * PACKED // connections, rows, inserts, wire) for number in range(connections)]
+    return [Latest(draws, number * len(draws) // connections, rows, inserts, wire) for number in range(connections)]
 
 
 class ShortScan(NamedTuple):
@@ -308,10 +312,12 @@ def _scans(count: int, rng: Chance, connections: int, wire: Wire) -> list[Sessio
         None
         if rng.random() < INSERT_SHARE
         else scan_calls.short_scan(ycsb_key(numbers.number(rng.random())), 1 + rng.randrange(LONGEST_SCAN))
-        for _ in range(PACKED)
+        for _ in range(_packed(count))
     ]
     rows, inserts = _rows_of(count, rng), Inserts(wire)
-    return [Scans(packed, number * PACKED // connections, rows, inserts, scan_calls) for number in range(connections)]
+    return [
+        Scans(packed, number * len(packed) // connections, rows, inserts, scan_calls) for number in range(connections)
+    ]
 
 
 def _ring(one: Callable[[bytes, Chance], list[CallSpec]]) -> Callable[..., list[Session]]:

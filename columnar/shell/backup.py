@@ -102,16 +102,15 @@ def restore_backup(folder: str, data: str | None, name: str | None, listing: boo
 
 def _list(output: Output, source: BackupFolder) -> None:
     found = [source.read(name) for name in source.names()]
-    if output.as_json:
-        output.json([{"backup": one.name, "tables": list(one.tables), "bytes": one.size_bytes} for one in found])
-        return
-    rows = [
-        (
+    output.records(
+        found,
+        lambda one: {"backup": one.name, "tables": list(one.tables), "bytes": one.size_bytes},
+        ("Backup", "Taken", "Tables", "Size"),
+        lambda one: (
             one.name,
-            time_text(one.taken_ms) if output.is_terminal else one.taken_ms,
+            output.for_people(time_text, one.taken_ms),
             len(one.tables),
-            bytes_text(one.size_bytes) if output.is_terminal else one.size_bytes,
-        )
-        for one in found
-    ]
-    output.table(("Backup", "Taken", "Tables", "Size"), rows, numbers=(2, 3))
+            output.for_people(bytes_text, one.size_bytes),
+        ),
+        numbers=(2, 3),
+    )

@@ -209,37 +209,29 @@ def transitions(server: Server) -> None:
     """
     admin = ClusterAdmin(server.connection)
     found = admin.transitions()
-    if server.output.as_json:
-        server.output.json(
-            [
-                {
-                    "kind": one.kind,
-                    "region": one.encoded_name,
-                    **plain_fields(one, "table", "state", "from_server", "to_server", "state_ms", "why"),
-                }
-                for one in found
-            ]
-        )
-        return
-    for remark in admin.servers().remarks:
-        click.echo(remark, err=True)
-    if not found and server.output.is_terminal:
-        server.output.line("nothing is under way")
-        return
-    rows = [
-        (
+    if not server.output.as_json:
+        for remark in admin.servers().remarks:
+            click.echo(remark, err=True)
+    server.output.records(
+        found,
+        lambda one: {
+            "kind": one.kind,
+            "region": one.encoded_name,
+            **plain_fields(one, "table", "state", "from_server", "to_server", "state_ms", "why"),
+        },
+        ("What", "Region", "Table", "State", "For", "From", "To", "Why"),
+        lambda one: (
             one.kind,
             one.encoded_name,
             readable(one.table),
             one.state,
-            age_text(one.state_ms) if server.output.is_terminal else one.state_ms,
+            server.output.for_people(age_text, one.state_ms),
             one.from_server or "-",
             one.to_server or "-",
             one.why or "-",
-        )
-        for one in found
-    ]
-    server.output.table(("What", "Region", "Table", "State", "For", "From", "To", "Why"), rows)
+        ),
+        nothing="nothing is under way",
+    )
 
 
 @click.command()
@@ -252,23 +244,20 @@ def decisions(server: Server) -> None:
       columnar decisions --json
     """
     found = ClusterAdmin(server.connection).decisions()
-    if server.output.as_json:
-        server.output.json([_decision_json(one) for one in found])
-        return
-    if not found and server.output.is_terminal:
-        server.output.line("nothing was decided since the start")
-        return
-    rows = [
-        (
-            age_text(one.ago_ms) if server.output.is_terminal else one.ago_ms,
-            *([clock_text(one.at_ms)] if any(other.at_ms for other in found) else []),
+    has_times = any(one.at_ms for one in found)
+    server.output.records(
+        found,
+        _decision_json,
+        ("Ago", "At", "What", "Decision") if has_times else ("Ago", "What", "Decision"),
+        lambda one: (
+            server.output.for_people(age_text, one.ago_ms),
+            *([clock_text(one.at_ms)] if has_times else []),
             one.kind,
             one.text,
-        )
-        for one in found
-    ]
-    names = ("Ago", "At", "What", "Decision") if rows and len(rows[0]) == 4 else ("Ago", "What", "Decision")
-    server.output.table(names, rows, numbers=(0,))
+        ),
+        numbers=(0,),
+        nothing="nothing was decided since the start",
+    )
 
 
 def clock_text(at_ms: int) -> str:

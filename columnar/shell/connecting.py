@@ -96,7 +96,7 @@ def with_server(command: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(command)
     def connected(store: str, as_json: bool, tls: ClientTls | None, **arguments: Any) -> Any:
         session = session_of(click.get_current_context())
-        output = Output(as_json, pages=session is not None and session.pages)
+        output = output_of(as_json)
         with report_errors(store), _connection_to(session, store, tls) as (connection, context):
             try:
                 return command(Server(connection, output, store, context), **arguments)
@@ -105,6 +105,12 @@ def with_server(command: Callable[..., Any]) -> Callable[..., Any]:
                 raise Refused(_refusal(error, hint)) from None
 
     return connected
+
+
+def output_of(as_json: bool) -> Output:
+    """Return the output of the command that runs."""
+    session = session_of(click.get_current_context())
+    return Output(as_json, pages=session is not None and session.pages)
 
 
 @contextmanager

@@ -45,24 +45,21 @@ def list_dead(server: Server, name: str, limit: int) -> None:
     The oldest come first, of one trigger or of all.
     """
     letters: Any = server.connection.triggers.dead_letters(name, limit)
-    if server.output.as_json:
-        server.output.json([as_plain(letter, leaving_out=("change",)) for letter in letters])
-        return
-    if not letters and server.output.is_terminal:
-        click.echo("There are none.")
-        return
-    rows = [
-        (
+    server.output.records(
+        letters,
+        lambda letter: as_plain(letter, leaving_out=("change",)),
+        ("Trigger", "Table", "Row", "Attempts", "When", "Error"),
+        lambda letter: (
             letter.trigger,
             readable(letter.table),
             readable(letter.row),
             letter.attempts,
-            time_text(letter.timestamp_ms) if server.output.is_terminal else letter.timestamp_ms,
+            server.output.for_people(time_text, letter.timestamp_ms),
             last_line(letter.error),
-        )
-        for letter in letters
-    ]
-    server.output.table(("Trigger", "Table", "Row", "Attempts", "When", "Error"), rows, numbers=(3,))
+        ),
+        numbers=(3,),
+        nothing="There are none.",
+    )
 
 
 @dead.command()

@@ -20,9 +20,7 @@ from thriftpy2.transport import TTransportException
 
 from columnar.client import Connection
 from columnar.errors import HostError
-from columnar.shell.connecting import ANSWER_TIMEOUT_S, Server, Unreachable, report_errors, with_server
-from columnar.shell.session import session_of
-from columnar.shell.shell_output import Output
+from columnar.shell.connecting import ANSWER_TIMEOUT_S, Server, Unreachable, output_of, report_errors, with_server
 from columnar.storage import run_file
 
 _OF_A_PORT: Final = ("store", "wanted", "tls_ca", "tls_client_cert", "tls_client_key")  # options that --data replaces
@@ -66,14 +64,9 @@ def _with_data(
         with report_errors(data, "the log of its supervisor says more"):
             found = _serving(data)
             with closing(_connected(found, data, answer_timeout_s)) as connection:
-                return command(Server(connection, _output(as_json), data, unix_socket=found.socket), **arguments)
+                return command(Server(connection, output_of(as_json), data, unix_socket=found.socket), **arguments)
 
     return connected
-
-
-def _output(as_json: bool) -> Output:
-    session = session_of(click.get_current_context())
-    return Output(as_json, pages=session is not None and session.pages)
 
 
 def _serving(data: str) -> run_file.RunFile:

@@ -40,44 +40,42 @@ def regions(server: Server, table: str) -> None:
     found = server.connection.admin.regions(typed(table))
     places = {one.encoded_name: one for one in ClusterAdmin(server.connection).locations(typed(table))}
     has_servers = any(one.epoch for one in places.values())
-    if server.output.as_json:
-        server.output.json([{**_as_json(one), **_place_json(places.get(one.encoded_name))} for one in found])
-        return
-    rows = [
-        (
+    headings = ("Region", "From", "To", "State", "Size", "Reads", "Writes", "Logged")
+    server.output.records(
+        found,
+        lambda one: {**_as_json(one), **_place_json(places.get(one.encoded_name))},
+        (*headings, "Server", "Epoch") if has_servers else headings,
+        lambda one: (
             one.encoded_name,
             readable(one.start_key),
             readable(one.end_key),
             _state(one, places.get(one.encoded_name)),
-            bytes_text(one.size_bytes) if server.output.is_terminal else one.size_bytes,
+            server.output.for_people(bytes_text, one.size_bytes),
             one.reads,
             one.writes,
             one.log_records,
             *_place(places.get(one.encoded_name), has_servers),
-        )
-        for one in found
-    ]
-    headings = ("Region", "From", "To", "State", "Size", "Reads", "Writes", "Logged")
-    server.output.table((*headings, "Server", "Epoch") if has_servers else headings, rows, numbers=(4, 5, 6, 7, 9))
+        ),
+        numbers=(4, 5, 6, 7, 9),
+    )
 
 
 def _show_located(server: Server, located: list[RegionLocation]) -> None:
-    if server.output.as_json:
-        server.output.json([region_json(one) for one in located])
-        return
-    rows = [
-        (
+    server.output.records(
+        located,
+        region_json,
+        ("Region", "From", "To", "State", "Size", "Server", "Epoch"),
+        lambda one: (
             one.encoded_name,
             readable(one.start_key),
             readable(one.end_key),
             one.state,
-            bytes_text(one.size_bytes) if server.output.is_terminal else one.size_bytes,
+            server.output.for_people(bytes_text, one.size_bytes),
             one.server or "-",
             one.epoch,
-        )
-        for one in located
-    ]
-    server.output.table(("Region", "From", "To", "State", "Size", "Server", "Epoch"), rows, numbers=(4, 6))
+        ),
+        numbers=(4, 6),
+    )
 
 
 def _place(place: RegionLocation | None, has_servers: bool) -> tuple[object, ...]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from types import TracebackType
-from typing import Any, Final, TextIO
+from typing import Any, Final, TextIO, TypeVar
 
 import click
 
@@ -70,6 +70,7 @@ class Pages:
         return bool(self._stack.__exit__(kind, error, trace))
 
 
+T = TypeVar("T")
 MAX_PRINTED_VALUE_BYTES: Final = 200  # of one value, at a terminal
 
 
@@ -111,6 +112,28 @@ class Output:
             return
         for row in rows:
             self.line("\t".join(str(value) for value in row))
+
+    def records(
+        self,
+        found: Sequence[T],
+        as_json: Callable[[T], object],
+        headings: Sequence[str],
+        line: Callable[[T], Sequence[object]],
+        *,
+        numbers: Iterable[int] = (),
+        nothing: str = "",
+    ) -> None:
+        """Show a list of records, as JSON or as lines of a table.  ``nothing``: for a person, if there is none."""
+        if self.as_json:
+            self.json([as_json(one) for one in found])
+        elif nothing and not found and self.is_terminal:
+            self.line(nothing)
+        else:
+            self.table(headings, map(line, found), numbers=numbers)
+
+    def for_people(self, form: Callable[[Any], str], value: object) -> object:
+        """Return the value in a person's form at a terminal, and as it is elsewhere."""
+        return form(value) if self.is_terminal else value
 
     def _rich_table(self, headings: Sequence[str], rows: Iterable[Sequence[object]], numbers: set[int]) -> str:
         from rich import box

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 import click
 
 from columnar.client import Snapshot
@@ -34,11 +36,8 @@ def take(server: Server, name: str, table: str) -> None:
     \b
       columnar snapshot take before-cleanup pages
     """
-    connection = server.patient(LONGEST_S)
-    try:
+    with closing(server.patient(LONGEST_S)) as connection:
         made = connection.snapshots.take_snapshot(name, typed(table))
-    finally:
-        connection.close()
     server.output.done(
         f"snapshot {name} of {table}: {made.regions} regions, {bytes_text(made.size_bytes)}", _as_json(made)
     )
@@ -52,25 +51,21 @@ def list_(server: Server) -> None:
     \b
       columnar snapshot list
     """
-    found = server.connection.snapshots.list_snapshots()
-    if server.output.as_json:
-        server.output.json([_as_json(one) for one in found])
-        return
-    terminal = server.output.is_terminal
-    if not found and terminal:
-        click.echo("There are none yet. Take one: columnar snapshot take NAME TABLE")
-        return
-    rows = [
-        (
+    output = server.output
+    output.records(
+        server.connection.snapshots.list_snapshots(),
+        _as_json,
+        ("Snapshot", "Table", "Taken", "Regions", "Size"),
+        lambda one: (
             one.name,
             readable(one.table),
-            time_text(one.created_ms) if terminal else one.created_ms,
+            output.for_people(time_text, one.created_ms),
             one.regions,
-            bytes_text(one.size_bytes) if terminal else one.size_bytes,
-        )
-        for one in found
-    ]
-    server.output.table(("Snapshot", "Table", "Taken", "Regions", "Size"), rows, numbers=(3, 4))
+            output.for_people(bytes_text, one.size_bytes),
+        ),
+        numbers=(3, 4),
+        nothing="There are none yet. Take one: columnar snapshot take NAME TABLE",
+    )
 
 
 @snapshot.command()
@@ -83,11 +78,8 @@ def clone(server: Server, name: str, table: str) -> None:
     \b
       columnar snapshot clone before-cleanup pages_old
     """
-    connection = server.patient(LONGEST_S)
-    try:
+    with closing(server.patient(LONGEST_S)) as connection:
         connection.snapshots.clone_snapshot(name, typed(table))
-    finally:
-        connection.close()
     server.output.done(f"table {table} made from snapshot {name}", {"cloned": name, "table": table})
 
 
@@ -108,11 +100,8 @@ def restore(server: Server, name: str, yes: bool) -> None:
         if not somebody_answers():
             raise Misused("nobody can be asked here: say --yes to give up what was written since the snapshot")
         click.confirm(f"Give up what was written to the table since snapshot {name}?", abort=True, err=True)
-    connection = server.patient(LONGEST_S)
-    try:
+    with closing(server.patient(LONGEST_S)) as connection:
         connection.snapshots.restore_snapshot(name)
-    finally:
-        connection.close()
     server.output.done(f"restored from snapshot {name}", {"restored": name})
 
 

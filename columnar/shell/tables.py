@@ -38,23 +38,20 @@ def tables(server: Server, everything: bool) -> None:
     sizes = _sizes(server)
     names = sorted(sizes) if everything and sizes else sorted(connection.tables())
     listed = [_described(connection, name, sizes.get(name)) for name in names]
-    if server.output.as_json:
-        server.output.json(listed)
-        return
-    rows = [
-        (
+    server.output.records(
+        listed,
+        lambda one: one,
+        ("Table", "Families", "State", "Regions", "Size"),
+        lambda one: (
             one["name"],
             ",".join(one["families"]),
             "enabled" if one["enabled"] else "DISABLED",
             one["regions"],
-            "-" if one["bytes"] is None else bytes_text(one["bytes"]) if server.output.is_terminal else one["bytes"],
-        )
-        for one in listed
-    ]
-    if not rows and server.output.is_terminal:
-        click.echo("There are none yet. Make one: columnar create TABLE FAMILY")
-        return
-    server.output.table(("Table", "Families", "State", "Regions", "Size"), rows, numbers=(3, 4))
+            "-" if one["bytes"] is None else server.output.for_people(bytes_text, one["bytes"]),
+        ),
+        numbers=(3, 4),
+        nothing="There are none yet. Make one: columnar create TABLE FAMILY",
+    )
 
 
 def _sizes(server: Server) -> dict[bytes, int]:

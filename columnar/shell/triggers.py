@@ -58,18 +58,15 @@ def list_triggers(server: Server) -> None:
     What they run on, how far behind they are, what they gave up.
     """
     found = server.connection.triggers.list()
-    if server.output.as_json:
-        server.output.json([plain_fields(one, *_LISTED) for one in found])
-        return
-    if not found and server.output.is_terminal:
-        click.echo("There are none. Register one: columnar trigger add TABLE MODULE:FUNCTION")
-        return
     headings = (
         "Trigger", "Table", "Families", "Function", "State", "Lag", "Seconds", "Retrying", "Dead", "Last error",
         "Settings",
     )  # fmt: skip
-    rows = [
-        (
+    server.output.records(
+        found,
+        lambda one: plain_fields(one, *_LISTED),
+        headings,
+        lambda one: (
             one.name,
             readable(one.table),
             ",".join(readable(family) for family in one.families),
@@ -81,11 +78,12 @@ def list_triggers(server: Server) -> None:
             one.dead_letters,
             last_line(one.last_error),
             one.settings,
-        )
-        for one in found
-    ]
-    server.output.table(headings, rows, numbers=(5, 6, 7, 8))
-    remark_on_silent(one for status in found[:1] for one in status.silent_servers)
+        ),
+        numbers=(5, 6, 7, 8),
+        nothing="There are none. Register one: columnar trigger add TABLE MODULE:FUNCTION",
+    )
+    if found and not server.output.as_json:
+        remark_on_silent(found[0].silent_servers)
 
 
 @trigger.command()

@@ -108,17 +108,16 @@ def groups(server: Server, name: str, prefix: str, limit: int) -> None:
       columnar view groups authors
       columnar view groups authors --prefix al -n 100
     """
-    found = server.connection.view(name).groups(typed(prefix), limit)
-    if server.output.as_json:
-        server.output.json([_facts(one) for one in found])
-        return
-    facts = [_facts(one) for one in found]
-    names = list(facts[0]) if facts else []
-    if not facts and server.output.is_terminal:
-        click.echo("There are none.")
-        return
-    headings = [fact.replace("_", " ").capitalize() for fact in names]
-    server.output.table(headings, [list(one.values()) for one in facts], numbers=range(1, len(names)))
+    facts = [_facts(one) for one in server.connection.view(name).groups(typed(prefix), limit)]
+    headings = [fact.replace("_", " ").capitalize() for fact in (facts[0] if facts else ())]
+    server.output.records(
+        facts,
+        lambda one: one,
+        headings,
+        lambda one: list(one.values()),
+        numbers=range(1, len(headings)),
+        nothing="There are none.",
+    )
 
 
 @click.command()
@@ -135,13 +134,12 @@ def pairs(server: Server, name: str, group: tuple[str, ...], kind: Any, limit: i
       columnar view pairs orders_of_people alice --kind left
     """
     found = list(islice(server.connection.view(name).pairs(_key(group), kind), limit))
-    if server.output.as_json:
-        server.output.json([{"left": _as_json(left), "right": _as_json(right)} for left, right in found])
-        return
-    rows = [
-        (_row(left), _columns(left), _row(right), _columns(right)) for left, right in found
-    ]  # fmt: skip
-    server.output.table(("Left", "Carries", "Right", "Carries"), rows)
+    server.output.records(
+        found,
+        lambda pair: {"left": _as_json(pair[0]), "right": _as_json(pair[1])},
+        ("Left", "Carries", "Right", "Carries"),
+        lambda pair: (_row(pair[0]), _columns(pair[0]), _row(pair[1]), _columns(pair[1])),
+    )
 
 
 # --- form of answers ---------------------------------------------------------------------------------
@@ -196,14 +194,14 @@ def _as_json(member: Member | None) -> dict[str, object] | None:
 
 
 def _show_members(server: Server, found: Sequence[Member]) -> None:
-    if server.output.as_json:
-        server.output.json([_as_json(one) for one in found])
-        return
-    if not found and server.output.is_terminal:
-        click.echo("There are none.")
-        return
-    rows = [(_row(one), "" if one.order is None else _figure(one.order), _columns(one)) for one in found]
-    server.output.table(("Row", "Order", "Carries"), rows, numbers=(1,))
+    server.output.records(
+        found,
+        _as_json,
+        ("Row", "Order", "Carries"),
+        lambda one: (_row(one), "" if one.order is None else _figure(one.order), _columns(one)),
+        numbers=(1,),
+        nothing="There are none.",
+    )
 
 
 def _row(member: Member | None) -> str:

@@ -125,15 +125,11 @@ def list_(server: Server) -> None:
       columnar view list
     """
     found = server.connection.views.list()
-    if server.output.as_json:
-        server.output.json([_as_json(one) for one in found])
-        return
-    if not found and server.output.is_terminal:
-        click.echo("There are none. Declare one: columnar view add NAME --from TABLE --by FAMILY:QUALIFIER")
-        return
     headings = ("View", "Follows", "By", "State", "Lag", "Seconds", "Built", "Rejected", "Last error")
-    server.output.table(headings, [_line(one) for one in found], numbers=(4, 5, 6, 7))
-    remark_on_silent(one for status in found[:1] for one in status.silent_servers)
+    nothing = "There are none. Declare one: columnar view add NAME --from TABLE --by FAMILY:QUALIFIER"
+    server.output.records(found, _as_json, headings, _line, numbers=(4, 5, 6, 7), nothing=nothing)
+    if found and not server.output.as_json:
+        remark_on_silent(found[0].silent_servers)
 
 
 def _line(one: ViewStatus) -> tuple[object, ...]:

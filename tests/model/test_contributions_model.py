@@ -41,7 +41,7 @@ from tests.support.region_house import House
 from tests.support.seeds import seed
 
 SEED = seed(20261124)
-SEEDS = seeds("seeds of contributions", deep=2_000, short=400)
+SEEDS = seeds("seeds of contributions", deep=2_000, short=200)
 CHANGING_SEEDS = seeds("seeds of contributions beside splits", deep=25, short=8)
 STEPS = 24
 TOGETHER = 50

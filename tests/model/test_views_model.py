@@ -26,7 +26,7 @@ from tests.support.many_seeds import Left, Tell, main, runs, step_seed, untold
 from tests.support.seeds import seed
 
 SEED = seed(20261124)
-SEEDS = seeds("seeds of views", deep=2_000, short=400)
+SEEDS = seeds("seeds of views", deep=2_000, short=200)
 STEPS = 24
 ROWS = (b"a/1", b"a/2", b"b/1", b"c")
 Image = dict[bytes, bytes]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import re
 import socket
 from collections.abc import Mapping
 from functools import cache
@@ -24,6 +25,7 @@ from columnar.roles.regionserver import ClusterServer
 
 SOURCES: Final = Path(columnar.__file__).parent
 KINDS: Final = {kind.__name__ for kind in message_codec.kinds()}
+CALLS: Final = re.compile(rf"\b({'|'.join(sorted(KINDS))})\(")
 
 # Modules that make messages -> who gets them: a server from the master, the master from a server, or a server from
 # another.  A module that is missing here says whom it asks, by a line of its own.
@@ -59,8 +61,11 @@ WITHIN: Final[Mapping[str, frozenset[str]]] = {  # asked of an object of the sam
 
 def made_in(path: Path) -> set[str]:
     """The messages that a module makes."""
-    found = set()
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    found = set[str]()
+    text = path.read_text(encoding="utf-8")
+    if not CALLS.search(text):  # most modules: to parse them all takes a second
+        return found
+    tree = ast.parse(text)
     imported = {
         alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names
     }  # ``bench`` has a class Rows of its own

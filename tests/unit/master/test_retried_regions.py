@@ -116,7 +116,7 @@ def test_a_region_that_the_host_keeps_closed_is_tried_with_growing_pauses_for_ev
 
 
 def test_a_region_that_opens_again_has_all_others_tried_at_once() -> None:
-    cluster = failing(seeds("regions that cannot be opened", deep=240, short=60))
+    cluster = failing(seeds("regions that cannot be opened", deep=240, short=30))
     cluster.run(200_000)
     assert cluster.phases() == {Phase.FAILED_OPEN}
     cluster.failing.clear()
