@@ -20,6 +20,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Mapping
+from functools import partial
 from time import perf_counter
 from typing import Any, Final, TypeVar
 
@@ -29,6 +30,7 @@ from columnar.cluster.peer_link import PeerLink, State
 from columnar.cluster.refusals import Moved, PeerFault, Unknown
 from columnar.errors import CallQueueTooBig, ColumnarError, OutcomeUnknown, RegionNotLocal, RequestTooBig
 from columnar.limits import PEER_FRAME_BYTES, PEER_SERVING_BYTES
+from columnar.model.owner import Incarnation
 from columnar.model.region_messages import Message
 from columnar.runtime.faults import surviving
 from columnar.wire.codec import Request
@@ -125,6 +127,7 @@ class PeerServer:
         self._is_planned = False
         self._spent_s = 0.0  # of this iteration's slice
         self.handlers: dict[type[Any], Callable[[Any], Awaitable[Any]]] = {}  # of requests, by the class of the message
+        self._of_senders: dict[type[Any], Callable[[Incarnation, Any], Awaitable[Any]]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self.serving_bytes = 0  # of calls under way
         self.misdirected = 0  # calls that were refused because another server owns the region
@@ -206,13 +209,21 @@ class PeerServer:
         assert kind not in self.handlers, f"{kind.__name__} has its answer"
         self.handlers[kind] = answer
 
+    def register_with_sender(self, kind: type[M], answer: Callable[[Incarnation, M], Awaitable[Any]]) -> None:
+        """Register an answer as ``register`` does; ``answer`` gets the server that sent the message, too."""
+        self._of_senders[kind] = answer
+
     @property
     def kinds(self) -> frozenset[type[Any]]:
         """The classes of messages that have an answer."""
-        return frozenset(self.handlers)
+        return frozenset(self.handlers) | frozenset(self._of_senders)
 
     def handle_request(self, link: PeerLink, number: int, message: Message[Any]) -> None:
         answer = self.handlers.get(type(message))
+        of_sender = self._of_senders.get(type(message))
+        if of_sender is not None:
+            assert link.peer is not None, "it has said hello"
+            answer = partial(of_sender, link.peer.server)
         if answer is None:
             link.refuse(number, PeerFault(f"{type(message).__name__} is not answered here"))
             return

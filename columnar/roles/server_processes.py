@@ -143,14 +143,12 @@ class ServerProcesses:
         environment: Mapping[str, str],
         lock: int,
         settings: Callable[[Incarnation], dict[str, Any]],
-        answerer: LinkEnds,
     ) -> None:
         """``settings``: of a server, but for its name and number."""
         self._command = command
         self._environment = environment
         self._lock = lock
         self._settings = settings
-        self._answerer = answerer
         self.regions_of: Callable[[str], int] = lambda _name: 0  # how many regions a server owns, by its name
         self.living: dict[Incarnation, Server] = {}  # joined, and not reaped
         self.is_stopping = False
@@ -165,8 +163,11 @@ class ServerProcesses:
         self._spare: tuple[Child, list[Server]] | None = None  # started, and no server yet
         self._spare_timer: asyncio.TimerHandle | None = None
 
-    def follow(self, events: Events, hello: Hello, next_number: Callable[[], Awaitable[int]]) -> None:
+    def follow(
+        self, events: Events, hello: Hello, next_number: Callable[[], Awaitable[int]], answerer: LinkEnds
+    ) -> None:
         """``hello``: the master's own; ``next_number``: never given before, and on disk."""
+        self._answerer = answerer
         self._events = events
         self._hello = hello
         self._next_number = next_number

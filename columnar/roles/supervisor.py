@@ -9,6 +9,7 @@ and they die with this process.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import os
 import random
@@ -16,13 +17,15 @@ import signal
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from columnar.cluster.hello import Hello
+from columnar.cluster.peer_server import PeerServer
+from columnar.cluster.refusals import Unknown
 from columnar.config import StandaloneConfig
 from columnar.connections.connection_dispatcher import ConnectionDispatcher, ConnectionRebalancer
 from columnar.connections.listeners import Port, ReturnedConnections
@@ -34,14 +37,14 @@ from columnar.master.cluster_state import ClusterState
 from columnar.master.dead_servers import named_in
 from columnar.master.placement import ServerState
 from columnar.model.owner import Incarnation
-from columnar.model.owner_messages import Address, Addresses, HandoverResult, Listening
+from columnar.model.owner_messages import Address, Addresses, CannotOpen, HandoverResult, Listening
+from columnar.model.region_messages import Backfilled, Commit, Peer
 from columnar.regions.region import Region
 from columnar.roles.cluster_host import ClusterHost
 from columnar.roles.cluster_owners import ClusterOwners
 from columnar.roles.cluster_status_gatherer import ClusterStatusGatherer, TimedPlanner
 from columnar.roles.decision_journal import DecisionJournal
 from columnar.roles.leading import Leading
-from columnar.roles.master_rpc_handlers import MasterRpcHandlers
 from columnar.roles.master_service import MasterService
 from columnar.roles.mode_switch import FolderDeadServerLogs, to_servers
 from columnar.roles.ports import THRIFT1_SERVICE, THRIFT2_SERVICE, read_tls
@@ -60,6 +63,7 @@ from columnar.webui.server import LoopRunner, Site
 from columnar.wire.browsers import Visitors
 
 if TYPE_CHECKING:
+    from columnar.wire.server import WireServer
     from columnar.wire.tls_protocol import Tls
 
 _log = logging.getLogger(__name__)
@@ -89,6 +93,7 @@ class Supervisor:
         self.tls = tls
         self._was_renewed = False
         self._master: ClusterHost | None = None
+        self._answers: PeerServer | None = None  # to servers
         self._journal = DecisionJournal(folder.path)
         self.fault: asyncio.Future[None]  # a server that ended before the start was over
 
@@ -112,10 +117,9 @@ class Supervisor:
             undo.callback(self._run_folder.remove)
             undo.callback(self._close_ports)
             self._bind_ports()
-            self.answers = MasterRpcHandlers()
             command = [sys.executable, *_safe_path(), "-m", "columnar.roles.regionserver_process"]
             lock, environment = self.folder.lock_descriptor, dict(os.environ)
-            self.processes = ServerProcesses(command, environment, lock, self._settings, self.answers)
+            self.processes = ServerProcesses(command, environment, lock, self._settings)
             undo.push_async_callback(self.processes.kill)
             begun = [(f"s{n + 1}", self.processes.start()) for n in range(self._count)]
             self.stores = ProcessStores(self.folder, RocksEngine())
@@ -181,9 +185,9 @@ class Supervisor:
         self.service = MasterService(self.config, self.folder, self.leading, host)
         host.on_table = self.service.refresh
         host.load()
-        self.answers.lead(self.leading, self.service.wires(), self._listening, host.cannot_open)
+        self._answers = make_master_answers(self.leading, self.service.wires(), self._listening, host.cannot_open)
         hello = Hello(self.folder.cluster_id, Incarnation(MASTER, self._epoch), leader_epoch=self._epoch)
-        self.processes.follow(self, hello, catalogue.raise_epoch)
+        self.processes.follow(self, hello, catalogue.raise_epoch, self._answers)
         self.processes.regions_of = lambda name: len(state.current.server(name).regions)
         for server in {row.server for row in invented.values()}:
             host.event(state.fenced(server, (), (), host.now_ms(), asked=True))
@@ -384,12 +388,31 @@ class Supervisor:
         if self._master is not None:
             self._master.stop()
             await self._master.close()
-        await self.answers.close()
+        if self._answers is not None:
+            await self._answers.close()
         await self.leading.close(self._quiesce)
 
     async def _quiesce(self, region: Region) -> None:
         while not region.is_quiet and (under_way := self.stores.committer.pending_sync(region.store)) is not None:
             await asyncio.wait([under_way])
+
+
+def make_master_answers(
+    master: Peer,
+    wires: Mapping[int, WireServer],
+    listening: Callable[[Incarnation, Listening], Awaitable[None]],
+    cannot_open: Callable[[Incarnation, CannotOpen], Awaitable[None]],
+) -> PeerServer:
+    """Return the handlers of a master on the links of its servers: for requests, and for calls that servers forward.
+
+    ``wires``: by service, THRIFT1 and, if it is served, THRIFT2.
+    """
+    answers = PeerServer(wires, lambda _table, _row: Unknown("the master serves no rows"), itertools.count(1))
+    answers.register(Commit, master.request_peer)
+    answers.register(Backfilled, master.request_peer)
+    answers.register_with_sender(Listening, listening)
+    answers.register_with_sender(CannotOpen, cannot_open)
+    return answers
 
 
 class _Site:

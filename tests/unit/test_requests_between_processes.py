@@ -14,14 +14,15 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, cast
+from unittest.mock import Mock
 
 import pytest
 
 import columnar
 from columnar.cluster import message_codec
 from columnar.config import RegionServerConfig, StandaloneConfig
-from columnar.roles.master_rpc_handlers import MasterRpcHandlers
 from columnar.roles.regionserver import ClusterServer
+from columnar.roles.supervisor import make_master_answers
 
 SOURCES: Final = Path(columnar.__file__).parent
 KINDS: Final = {kind.__name__ for kind in message_codec.kinds()}
@@ -119,9 +120,7 @@ async def _tables_of_a_server(folder: Path) -> tuple[set[str], set[str]]:
 
 
 def master_table() -> set[str]:
-    answers = MasterRpcHandlers()
-    answers.lead(cast(Any, None), {}, cast(Any, None), cast(Any, None))
-    return names(answers.kinds)
+    return names(make_master_answers(cast(Any, Mock()), {}, cast(Any, None), cast(Any, None)).kinds)
 
 
 def test_every_module_that_sends_is_known_with_the_receiver() -> None:

@@ -49,7 +49,7 @@ class Process:
 
 def stopped(*, answers: bool) -> list[object]:
     async def scenario() -> list[object]:
-        processes = ServerProcesses([], {}, -1, lambda _: {}, cast(Any, None))
+        processes = ServerProcesses([], {}, -1, lambda _: {})
         process = Process(processes, answers)
         await asyncio.wait_for(processes.stop_one(S1, 0.01), 20)
         assert processes.living[S1].is_stopping, "it gets no connection any more"
@@ -72,7 +72,7 @@ def test_one_that_does_not_answer_is_killed(monkeypatch: pytest.MonkeyPatch) -> 
 )
 def test_a_server_of_many_open_regions_has_longer_for_its_stopping(regions: int, most_s: float) -> None:
     """No more than OPEN_REGIONS can be open; and systemd kills the whole store after 90 s."""
-    processes = ServerProcesses([], {}, -1, lambda _: {}, cast(Any, None))
+    processes = ServerProcesses([], {}, -1, lambda _: {})
     processes.regions_of = {"s1": regions}.__getitem__
     assert processes.stop_s("s1") == pytest.approx(most_s)
     assert processes.stop_s("s1") < 90
@@ -85,7 +85,7 @@ def test_a_server_is_killed_after_the_time_that_its_regions_take(monkeypatch: py
         waited.append(timeout)
 
     async def scenario() -> list[object]:
-        processes = ServerProcesses([], {}, -1, lambda _: {}, cast(Any, None))
+        processes = ServerProcesses([], {}, -1, lambda _: {})
         processes.regions_of = lambda _name: 100
         process = Process(processes, answers=True)
         process.request_stop = lambda: process.done.append("stop")  # type: ignore[method-assign]
