@@ -73,6 +73,7 @@ class Job:
         "name",
         "obstacle",
         "on_applied",
+        "on_trouble",
         "size_bytes",
         "waits",
         "writer_view",
@@ -80,7 +81,13 @@ class Job:
     )  # fmt: skip
 
     def __init__(
-        self, name: str, writes: list[Write], size_bytes: int, on_applied: OnApplied, writer_view: str = ""
+        self,
+        name: str,
+        writes: list[Write],
+        size_bytes: int,
+        on_applied: OnApplied,
+        writer_view: str = "",
+        on_trouble: Callable[[], None] | None = None,
     ) -> None:
         """``writer_view``: the view that writes its table; empty: a trigger, which writes no view's table."""
         self.name = name  # of the follower
@@ -88,6 +95,7 @@ class Job:
         self.writes = writes
         self.size_bytes = size_bytes
         self.on_applied = on_applied
+        self.on_trouble = on_trouble
         self.at = 0  # number of writes that are in batches
         # operations that each write counts as in addition to its own, for the bytes that it has on average
         self.extra = size_bytes * STEP_OPERATIONS // (STEP_BYTES * len(writes)) if writes else 0
@@ -135,7 +143,11 @@ class Applier:
         self._steps = GovernedStep(governor, LOOP, self._step)
         self._pending_bytes = 0
         self._pending_by_follower: dict[str, int] = {}  # bytes of each follower that has any
-        self.on_room: Callable[[], None] = lambda: None  # called when there is more room than before
+        self._on_room: Callable[[], None] = lambda: None  # called when there is more room than before
+
+    def notify_room(self, on_room: Callable[[], None]) -> None:
+        """Call ``on_room`` from now on whenever there is more room than before."""
+        self._on_room = on_room
 
     def has_room(self, name: str) -> bool:
         """Return whether there is room for more effects of this follower (I3)."""
@@ -149,12 +161,15 @@ class Applier:
         name: str = "",
         share: int = SHARE,
         writer_view: str = "",
+        on_trouble: Callable[[], None] | None = None,
     ) -> Job:
         """Queue ``writes`` as a job and return the job.
 
         ``name`` and ``share``: of the follower whose effects these are (I4); ``writer_view``: as of ``Job``.
+        ``on_trouble``: called soon, instead of ``on_applied``, if not all of it can be written at once; the job is
+        given up then, and its writes are the caller's again.  Some of them may be written.
         """
-        job = Job(name, writes, size_bytes, on_applied, writer_view)
+        job = Job(name, writes, size_bytes, on_applied, writer_view, on_trouble)
         self._pending_bytes += size_bytes
         self._pending_by_follower[name] = self._pending_by_follower.get(name, 0) + size_bytes
         self._line.push(name, share, job)
@@ -172,7 +187,7 @@ class Applier:
             else:
                 del self._pending_by_follower[job.name]
             with surviving(LOOP):
-                self.on_room()
+                self._on_room()
 
     # --- local ---------------------------------------------------------------------------------------
 
@@ -204,7 +219,8 @@ class Applier:
 
     def _fault(self, job: Job, fault: BaseException) -> None:
         FAULTS.met(LOOP, fault)
-        self._finish_job(job, ProgramFault(fault))
+        if not self._is_callers(job):
+            self._finish_job(job, ProgramFault(fault))
 
     def _gather(self, job: Job, most: int, batches: dict[int, _Batch]) -> int:
         """Put the next writes of the job into batches; how many operations they have."""
@@ -312,7 +328,18 @@ class Applier:
         else:
             self._finish_job(job, None)
 
+    def _is_callers(self, job: Job) -> bool:
+        """Leave a job in trouble to its caller, if the caller wants that."""
+        on_trouble = job.on_trouble
+        if on_trouble is None or not job.is_queued:
+            return False
+        self.give_up(job)
+        asyncio.get_running_loop().call_soon(on_trouble)
+        return True
+
     def _failed(self, job: Job, error: ColumnarError) -> None:
+        if self._is_callers(job):
+            return
         if isinstance(error, CallerError):
             self._finish_job(job, error)
         else:
@@ -332,7 +359,7 @@ class Applier:
     # --- aside ---------------------------------------------------------------------------------------
 
     def _go_aside(self, job: Job) -> None:
-        if job.is_queued:
+        if job.is_queued and not self._is_callers(job):
             self._background.spawn(self._aside(job))
             job.is_aside = True
 

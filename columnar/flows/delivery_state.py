@@ -203,6 +203,10 @@ class DeliveryState:
         heapq.heappush(self._parked, (now_s + pause_s(change.attempts), change.row))
         return False
 
+    def note_error(self, error: str) -> None:
+        """The follower's status says what it met; no change is to blame."""
+        self.last_error = error
+
     def put_off(self, sequences: list[Sequence], until_s: float, due_ms: int = 0) -> None:
         """Park a delivery until later; no attempt is counted.  ``due_ms``: it requested that; a restart keeps it."""
         for sequence in sequences:
@@ -338,6 +342,10 @@ class DeliveryState:
     @property
     def parked_count(self) -> int:
         return len(self._parked)
+
+    def in_flight(self) -> list[Sequence]:
+        """Return the changes that were taken and have not been reported, ascending."""
+        return sorted(self._in_flight)
 
     def still_in_flight(self, sequences: Iterable[Sequence]) -> list[Sequence]:
         """Filter: the sequences that were taken and have not been reported."""

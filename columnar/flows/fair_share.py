@@ -33,6 +33,9 @@ Invariants:
         interpreter, and the next trigger that comes waits for them.
     I8. A trigger pays nothing for the computing of others, however long its slices wait for the interpreter.
 
+``widen`` adds slices to one that was just taken: a run of quick calls, which the worker gets together.  Each slice of
+a run counts, costs and is bounded as one that was taken alone, but for the order: others wait for a run of RUN_S.
+
 Cost: O(log triggers) for an event or a scheduled slice.
 
 Knows nothing of processes, frames and clocks: ``now_s``, ``used_s`` (how long a slice lasted) and ``cpu_s`` (how long
@@ -53,6 +56,7 @@ QUICK_S: Final = 0.01  # half a slice of a generator: fan-outs are slow
 RESERVED_PART: Final = 8  # of the places
 PIPELINE_S: Final = 0.005
 WINDOW_S: Final = 0.005
+RUN_S: Final = 0.002
 _SLOW, _NEW, _QUICK = range(3)  # places of the lines in ``_lines``
 _NOWHERE: Final = 0  # serial of a trigger that is in no line
 _SHORTEST_S: Final = 1e-6
@@ -255,7 +259,7 @@ class FairShare:
         """A slice is over, its call is not: the place is free, and the call still counts (I2)."""
         entry = self._triggers[trigger]
         entry.paused += 1
-        self._slice_over(entry, used_s, cpu_s)
+        self._slices_over(entry, used_s, cpu_s, 1)
 
     def continue_call(self, trigger: str, call: Hashable) -> None:
         """A paused call is ready for its next slice."""
@@ -271,16 +275,16 @@ class FairShare:
         entry.paused -= 1
         self._settle(entry)
 
-    def ended(self, trigger: str, used_s: float, cpu_s: float = 0.0) -> None:
-        """A running call is over: done, failed or lost."""
-        self._slice_over(self._triggers[trigger], used_s, cpu_s)
+    def ended(self, trigger: str, used_s: float, cpu_s: float = 0.0, count: int = 1) -> None:
+        """``count`` running calls are over, done, failed or lost, which took ``used_s`` and ``cpu_s`` together."""
+        self._slices_over(self._triggers[trigger], used_s, cpu_s, count)
 
-    def returned(self, scheduled: ScheduledSlice) -> None:
-        """Undo a scheduled slice that found nothing to run.  A paused call is over."""
+    def returned(self, scheduled: ScheduledSlice, count: int = 1) -> None:
+        """Undo ``count`` slices, scheduled or added to it, that found nothing to run.  A paused call is over."""
         entry = self._triggers[scheduled.trigger]
         if scheduled.begins and entry.terms.rate_per_s is not None:
-            entry.tokens += 1.0
-        self._charge(entry, 0.0)
+            entry.tokens += count
+        self._charge(entry, 0.0, count)
         self._settle(entry)
 
     # --- instructions ------------------------------------------------------------------------------
@@ -294,18 +298,39 @@ class FairShare:
         self._virtual_s = max(self._virtual_s, entry.tag)
         entry.fill(now_s)
         scheduled = entry.next_slice()
-        if scheduled.begins and entry.terms.rate_per_s is not None:
-            entry.tokens -= 1.0
-        entry.running += 1
         if not entry.is_measured:
             self._trials.append((now_s, entry))
-        guess = entry.cost_mean_s / entry.terms.share
+        self._begin(entry, 1, is_rated=scheduled.begins)
+        return scheduled
+
+    def widen(self, scheduled: ScheduledSlice, most: int) -> int:
+        """Add up to ``most`` slices to a call that was just begun, for a run; return how many run in addition."""
+        entry = self._triggers[scheduled.trigger]
+        if entry.pace != _QUICK or not entry.is_measured:
+            return 0
+        free = self._bounds[_QUICK] - self.running_count
+        if self._in_line > 1:
+            free //= self._in_line
+        count = min(most, free, entry.most_begun - entry.begun, int(RUN_S / max(entry.mean_s, _SHORTEST_S)) - 1)
+        if entry.terms.rate_per_s is not None:
+            count = min(count, int(entry.tokens))
+        if entry.cpu_mean_s:
+            count = min(count, int((WINDOW_S - self._computing_s) / entry.cpu_mean_s))
+        if count <= 0:
+            return 0
+        self._begin(entry, count, is_rated=True)
+        return count
+
+    def _begin(self, entry: _Trigger, count: int, *, is_rated: bool) -> None:
+        if is_rated and entry.terms.rate_per_s is not None:
+            entry.tokens -= count
+        entry.running += count
+        guess = count * entry.cost_mean_s / entry.terms.share
         entry.charged += guess
         entry.tag += guess
-        entry.cpu_charged += entry.cpu_mean_s
-        self._computing_s += entry.cpu_mean_s
+        entry.cpu_charged += count * entry.cpu_mean_s
+        self._computing_s += count * entry.cpu_mean_s
         self._settle(entry)
-        return scheduled
 
     def waits(self, now_s: float) -> bool:
         """Return whether a trigger waits for its queue turn."""
@@ -339,25 +364,27 @@ class FairShare:
 
     # --- tags and lines ----------------------------------------------------------------------------
 
-    def _slice_over(self, entry: _Trigger, used_s: float, cpu_s: float) -> None:
-        weight = 1 / _MEMORY if entry.is_measured else 1.0
-        entry.mean_s += (used_s - entry.mean_s) * weight
-        entry.cpu_mean_s += (cpu_s - entry.cpu_mean_s) * weight
+    def _slices_over(self, entry: _Trigger, used_s: float, cpu_s: float, count: int) -> None:
+        weight = 1.0
+        if entry.is_measured:
+            weight = 1 / _MEMORY if count == 1 else 1.0 - (1.0 - 1 / _MEMORY) ** count
+        entry.mean_s += (used_s / count - entry.mean_s) * weight
+        entry.cpu_mean_s += (cpu_s / count - entry.cpu_mean_s) * weight
         entry.is_measured = True
         cost_s = max(cpu_s, used_s / self.places)
-        entry.cost_mean_s += (cost_s - entry.cost_mean_s) * weight
-        self._charge(entry, cost_s)
+        entry.cost_mean_s += (cost_s / count - entry.cost_mean_s) * weight
+        self._charge(entry, cost_s, count)
         self._settle(entry)
 
-    def _charge(self, entry: _Trigger, cost_s: float) -> None:
-        """Free a place, and replace the guess for one slice by what it cost."""
-        assert entry.running > 0, "only a running slice is over"
-        guessed = entry.charged / entry.running
-        computing = entry.cpu_charged / entry.running
-        entry.running -= 1
+    def _charge(self, entry: _Trigger, cost_s: float, count: int) -> None:
+        """Free ``count`` places, and replace the guess for their slices by what those cost."""
+        assert entry.running >= count, "only a running slice is over"
+        guessed = count * entry.charged / entry.running
+        computing = count * entry.cpu_charged / entry.running
+        entry.running -= count
         entry.charged = entry.charged - guessed if entry.running else 0.0
         entry.cpu_charged = entry.cpu_charged - computing if entry.running else 0.0
-        self._computing_s = self._computing_s - computing if self.running_count > 1 else 0.0
+        self._computing_s = self._computing_s - computing if self.running_count > count else 0.0
         # A guess that was too high is given back, but not as credit below the virtual time (I4).
         fresh = entry.tag + cost_s / entry.terms.share - guessed
         entry.tag = max(fresh, min(entry.tag, self._virtual_s))
@@ -414,7 +441,7 @@ class FairShare:
         while self._trials and (self._trials[0][0] + QUICK_S <= now_s or self._trials[0][1].is_measured):
             entry = self._trials.popleft()[1]
             if not entry.is_measured and entry.running:
-                entry.is_measured, entry.mean_s = True, 2 * QUICK_S  # or more: ``_slice_over`` will know
+                entry.is_measured, entry.mean_s = True, 2 * QUICK_S  # or more: ``_slices_over`` will know
                 entry.cost_mean_s = entry.mean_s / self.places
                 self._settle(entry)
 

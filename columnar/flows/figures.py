@@ -33,6 +33,10 @@ class FollowerFigures:
             self._by_second.append((second, changes))
             self._forget(now_s)
 
+    def note_failed(self) -> None:
+        """Count an attempt that failed."""
+        self.failed += 1
+
     def _forget(self, now_s: float) -> None:
         while self._by_second and self._by_second[0][0] <= now_s - RATE_S:
             self._by_second.popleft()

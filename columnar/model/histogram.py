@@ -19,9 +19,10 @@ class Histogram:
         self.buckets = [0] * (len(BOUNDS_S) + 1)
         self.seconds = 0.0
 
-    def observe(self, seconds: float) -> None:
-        self.buckets[bisect_left(BOUNDS_S, seconds)] += 1
-        self.seconds += seconds
+    def observe(self, seconds: float, count: int = 1) -> None:
+        """Count ``count`` durations of ``seconds`` each."""
+        self.buckets[bisect_left(BOUNDS_S, seconds)] += count
+        self.seconds += seconds * count
 
     @property
     def numbers(self) -> tuple[float, ...]:

@@ -96,19 +96,19 @@ class RegionOwner:
 
     async def _pause_deliveries(self, _message: messages.PauseDeliveries) -> None:
         """Pause deliveries and wait for calls under way: such a call may read data newer than a copy."""
-        feeder = self._trigger_manager.feeder
-        feeder.upkeep.pause_saving()
+        dispatcher = self._trigger_manager.dispatcher
+        self._trigger_manager.hub.upkeep.pause_saving()
         self.views.quiesce_views()
         deadline_s = asyncio.get_running_loop().time() + CALLS_TIMEOUT_S
-        while feeder.calls_in_flight() or not self.views.has_quiesced():
+        while dispatcher.calls_in_flight() or not self.views.has_quiesced():
             if asyncio.get_running_loop().time() > deadline_s:
                 await self.request_peer(messages.ReleaseDeliveries())
                 raise RetryLater(f"triggers or views are still at work after {CALLS_TIMEOUT_S:.0f} s; try again")
             await asyncio.sleep(CALLS_POLL_S)
 
     async def _release_deliveries(self, _message: messages.ReleaseDeliveries) -> None:
-        self._trigger_manager.feeder.upkeep.release()
-        self._trigger_manager.feeder.deliver()
+        self._trigger_manager.hub.upkeep.release()
+        self._trigger_manager.dispatcher.deliver()
         self.views.resume_views()
 
     async def _list_backfilled_regions(self, message: messages.BackfilledRegions) -> dict[str, list[int]]:

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from asyncio import Future
 from collections.abc import Callable, Coroutine
 from typing import Any, Final, Protocol
 
-from columnar.errors import ColumnarError, ProgramFault
+from columnar.errors import ColumnarError, DamagedData, ProgramFault
 from columnar.flows.backpressure import LONGEST_DELAY_S
 from columnar.flows.delivery_state import Delivery, DeliveryState, pause_s
 from columnar.flows.follower import Follower
@@ -31,9 +32,12 @@ from columnar.regions.region import Region
 from columnar.regions.write.images import images_of
 from columnar.runtime.faults import FAULTS
 from columnar.storage.layout import range_start
-from columnar.triggers.batch_timer import BatchTimer
 from columnar.triggers.change_images import ChangeImages, change_images_of
+from columnar.triggers.dead_letters import DeadLetter
+from columnar.triggers.delivery_source import DeliverySource
+from columnar.triggers.frames import BATCH_BYTES, CHANGE_BYTES, HOPS, IS_BACKFILL, size_of
 from columnar.triggers.lookup_prefetch import LookupPrefetch
+from columnar.triggers.worker_state import CallChanges, Origin
 
 _log = logging.getLogger(__name__)
 
@@ -43,17 +47,23 @@ BACKFILL: Final = b"backfill/"
 BEGIN: Final = b"@"  # of a mark: the key to continue from follows
 _DONE: Final = b"done"
 
+_TOO_LARGE: Final = (
+    f"its change has {{}} bytes with its images, at most {CHANGE_BYTES} are sent to a function: name fewer columns, or "
+    "leave out before"
+)
+_GAVE: Final = "it has given to totals, or may have: a retry is a change of its own, and adds its tallies again\n"
+
 Spawn = Callable[[Coroutine[Any, Any, None]], "asyncio.Task[None]"]
 
 
-class Delivering(Protocol):
-    """The feeder, as a consumer sees it."""
+class ConsumerEvents(Protocol):
+    """The dispatcher, as a consumer sees it."""
 
     def advance_consumer(self, consumer: Consumer) -> None: ...
 
     def pause_consumer_intake(self, consumer: Consumer) -> None: ...
 
-    def dropped(self, consumer: Consumer) -> None: ...
+    def drop_consumer(self, consumer: Consumer) -> None: ...
 
     def is_paused(self, name: str) -> bool: ...
 
@@ -64,7 +74,7 @@ class Consumer(Follower):
         registration: Registration,
         region: Region,
         state: DeliveryState,
-        feeder: Delivering,
+        dispatcher: ConsumerEvents,
         spawn: Spawn,
         lookup_prefetch: LookupPrefetch | None = None,
         repeats_to: Sequence | None = None,
@@ -77,9 +87,8 @@ class Consumer(Follower):
         self.registration = registration
         self.scope = registration.scope()
         self._lookup_prefetch = lookup_prefetch
-        self.suspects: set[Sequence] = set()  # changes that ran when their worker died or had to be ended
-        self.failed_reads = 0  # of the region, since a change was delivered
-        self._feeder = feeder
+        self.source = DeliverySource(registration, state)
+        self._dispatcher = dispatcher
         self._spawn = spawn
         self._backfill: asyncio.Task[None] | None = None
         self._is_prepared = False  # as far as is known
@@ -87,9 +96,6 @@ class Consumer(Follower):
         if repeats_to is not None and repeats_from_ms:
             self.leaves_out = self._is_older
         self._enough = max(READY_ROWS, 2 * registration.batch)
-        self._batch_timer = (
-            BatchTimer(registration.batch, registration.within_ms / 1_000) if registration.batch else None
-        )
         super().__init__(trigger(registration.name), region, registration.family_bytes, state)
         self._spec = ReadSpec(Projection(tuple((family, None) for family in sorted(self.families))))
 
@@ -98,15 +104,16 @@ class Consumer(Follower):
     def step(self) -> None:
         if self._backfill is None and not self.is_prepared:
             self._backfill = self._spawn(self._log_all())
-        self._feeder.advance_consumer(self)
+        self.source.resume_region()
+        self._dispatcher.advance_consumer(self)
 
     def pause_intake(self) -> None:
         self._end_backfill()
-        self._feeder.pause_consumer_intake(self)
+        self._dispatcher.pause_consumer_intake(self)
 
     def dropped(self) -> None:
         self._end_backfill()
-        self._feeder.dropped(self)
+        self._dispatcher.drop_consumer(self)
 
     def preparing(self) -> Future[None] | None:
         return self._backfill if self._backfill is not None and not self._backfill.done() else None
@@ -120,7 +127,7 @@ class Consumer(Follower):
 
     def obstacle(self) -> str:
         name = self.registration.name
-        if self._feeder.is_paused(name):
+        if self._dispatcher.is_paused(name):
             return f"trigger {name} is paused{self.failure}; columnar trigger resume {name}, or remove it"
         return super().obstacle()
 
@@ -145,49 +152,75 @@ class Consumer(Follower):
         if self.state.ready_count >= self._enough:
             return True
         more = super().fill()
-        if self._batch_timer is not None and self.state.open_count > before:
-            self._batch_timer.came(self.state.open_count - before, asyncio.get_running_loop().time())
+        self.source.note_read(self.state.open_count - before, asyncio.get_running_loop().time())
         return more
-
-    def is_due(self, now_s: float) -> bool:
-        """Return whether there is something to deliver now."""
-        state, batch_timer = self.state, self._batch_timer
-        parked_to_s = state.next_due_s()
-        if parked_to_s is not None and parked_to_s <= now_s:
-            return True
-        return state.has_ready and (batch_timer is None or batch_timer.is_due(state.waiting_count, now_s))
-
-    def due_s(self) -> float | None:
-        """Return when there will be something to deliver, if nothing comes before."""
-        parked_to_s = self.state.next_due_s()
-        batch_due_s = self._batch_timer.due_s() if self._batch_timer is not None and self.state.has_ready else None
-        return min((due for due in (parked_to_s, batch_due_s) if due is not None), default=None)
-
-    def take(self, now_s: float) -> list[Delivery]:
-        """The changes of the next call; none where nothing is ready."""
-        if self._batch_timer is None:
-            delivery = self.state.take(now_s)
-            return [] if delivery is None else [delivery]
-        found = self.state.take_batch(now_s, self.registration.batch)
-        self._batch_timer.took(len(found))
-        return found
-
-    def requeue_deliveries(self, deliveries: list[Delivery], *, at_once: bool = False) -> None:
-        """Requeue the deliveries, with no attempt counted; ``at_once``: before other changes."""
-        self.state.requeue_changes([one.sequence for one in deliveries], at_once=at_once)
-        self.come_again()
-
-    def come_again(self) -> None:
-        """Make the batch due: requeued changes do not wait for others to fill a batch."""
-        if self._batch_timer is not None:
-            self._batch_timer.came_again()
 
     # --- calls ---------------------------------------------------------------------------------------
 
-    def barriers(self, deliveries: list[Delivery]) -> list[Future[None]]:
+    def note_delivered(self, count: int) -> None:
+        """The state has moved since the cursor was saved, by so many changes that were delivered among it."""
+        self.dirty = True
+        self.region.deliveries += count
+
+    def barriers(self, deliveries: list[Delivery], changes: list[Any]) -> list[Future[None]]:
         """The fsyncs for which calls that read the rows as they are now must wait."""
-        found = {id(one): one for delivery in deliveries if (one := self.region.barrier(delivery.row)) is not None}
+        found: dict[int, Future[None]] = {}
+        for delivery, change in zip(deliveries, changes, strict=True):
+            if self.registration.row or change[IS_BACKFILL]:
+                barrier = self.region.barrier(delivery.row)
+                if barrier is not None:
+                    found[id(barrier)] = barrier
         return list(found.values())
+
+    def read_changes(self, deliveries: list[Delivery]) -> tuple[list[Any], CallChanges]:
+        """Read the changes of a call as a frame carries them.  ColumnarError: the region cannot be read now."""
+        changes: list[Any] = []
+        found = CallChanges([], [], [], [], 0, [])
+        size_bytes = 0
+        for at, delivery in enumerate(deliveries):
+            try:
+                change = self.change_of(delivery)
+            except DamagedData as error:
+                found.damaged.append((delivery, f"its change cannot be read: {error.wire_message}"))
+                continue
+            if change is None:
+                found.gone.append(delivery)
+                continue
+            change_bytes = size_of(change)
+            if change_bytes > CHANGE_BYTES:
+                found.damaged.append((delivery, _TOO_LARGE.format(change_bytes)))
+                continue
+            changes.append(change)
+            found.kept.append(delivery)
+            found.origins.append(Origin(change[2], change[HOPS]))
+            size_bytes += change_bytes
+            if size_bytes >= BATCH_BYTES:
+                found.rest.extend(deliveries[at + 1 :])
+                break
+        return changes, found._replace(size_bytes=size_bytes)
+
+    def letter_of(self, delivery: Delivery, error: str, output: str) -> DeadLetter:
+        """Return the letter of a change whose last attempt is used up."""
+        registration = self.registration
+        return DeadLetter(
+            registration.name,
+            registration.table,
+            delivery.row,
+            delivery.sequence.token,
+            delivery.attempt,
+            _GAVE + error if self.state.has_given(delivery.sequence) else error,
+            output,
+            int(time.time() * 1000),
+            self._record_for_letter(delivery),
+        )
+
+    def _record_for_letter(self, delivery: Delivery) -> ChangeRecord | None:
+        """The change that a letter keeps; None: its record cannot be read, or a person removed it."""
+        try:
+            return self.region.log.record_at(delivery.sequence)
+        except ColumnarError as error:
+            _log.warning("a dead letter of %s lacks its change: %s", self.name, error.text)
+            return None
 
     def change_of(self, delivery: Delivery) -> list[Any] | None:
         """Return the change as a frame carries it, with the row as it is now; None if there is nothing to call for.
@@ -274,14 +307,14 @@ class Consumer(Follower):
                 tries = 0
             except ColumnarError as error:
                 tries += 1
-                self.state.last_error = error.wire_message
+                self.state.note_error(error.wire_message)
                 why = f"{self.name}: backfill of {self.region.info.encoded} goes on in {pause_s(tries):.1f} s"
                 _log.warning("%s: %s", why, error.text)
                 await asyncio.sleep(pause_s(tries))
             except Exception as fault:  # noqa: BLE001 - its rows would never be delivered
                 tries += 1
                 FAULTS.met("the backfills of triggers", fault)
-                self.state.last_error = ProgramFault(fault).wire_message
+                self.state.note_error(ProgramFault(fault).wire_message)
                 await asyncio.sleep(pause_s(tries))
             await self._feel_backpressure()
 

@@ -3,6 +3,8 @@
     frame := length:u32 msgpack-array           big-endian; the first element names the kind
 
     to the worker     ["run", [[id, trigger, function, side by side, [change, ...], progress, is batch], ...]]
+                                                                  several changes that are no batch are a run: each
+                                                                  is a call of its own, whose ids follow each other
                       ["go", id]                                  the effects are written: yield on
                       ["check", id, function]
                       ["reload", id]                              take up changed source; answered as "check" is
@@ -10,6 +12,8 @@
                       ["began", [id, ...]]                        their modules are imported; they run and take longer,
                                                                   or are the first of their module
                       ["did", [[id, what, effects, error, output, checkpoint, used, computed], ...]]
+                              or, of changes of a run that are done in succession, from id on,
+                              [id, [effects of each change, ...], used, computed]
                       ["checked", id, error | nil]
                       ["alive", 0]                                calls run, and there was no other frame to send
 
@@ -35,6 +39,8 @@ from collections.abc import Iterator
 from struct import Struct
 from typing import Any, Final
 
+from columnar.limits import LONGEST_LATER_S
+
 _LENGTH: Final = Struct(">I")
 PLACES: Final = 64  # calls that a worker has at most; it has a thread for each that blocks
 FRAME_BYTES: Final = 256 * 1024 * 1024  # one change of one row: cells now, before and changed
@@ -44,6 +50,7 @@ BATCH_BYTES: Final = 4 * 1024 * 1024  # of the changes of one call, except for i
 STEP_BYTES: Final = 64  # of a step's objects, in addition to its column and value
 IS_BACKFILL: Final = 8  # its place in a change
 HOPS: Final = 10
+RUN_PARTS: Final = 4  # of an outcome of changes of a run
 
 
 def pack(*parts: Any) -> bytes:
@@ -88,3 +95,33 @@ class Frames:
             if not isinstance(frame, list) or len(frame) < 2:
                 raise ValueError("a frame that is no array of a kind and a number")
             yield frame
+
+
+def check_outcome(outcome: Any) -> None:
+    """ValueError: it is no outcome of a "did" frame."""
+    match outcome:
+        case [int(), list(effects), int(), int()] if effects and all(isinstance(one, list) for one in effects):
+            return
+        case [int(), str(what), list(), error, str(), checkpoint, int(), int()] if _is_error(what, error) and _is_state(
+            checkpoint
+        ):
+            return
+    raise ValueError(f"no outcome of a call: {str(outcome)[:60]}")
+
+
+def _is_error(what: str, error: Any) -> bool:
+    if what == "named":
+        return isinstance(error, list) and all(
+            isinstance(one, list) and len(one) == 2 and isinstance(one[0], int) and isinstance(one[1], str)
+            for one in error
+        )
+    if what == "later":
+        return isinstance(error, float) and 0 <= error <= LONGEST_LATER_S
+    return error is None or isinstance(error, str)
+
+
+def _is_state(checkpoint: Any) -> bool:
+    if checkpoint is None:
+        return True
+    is_pair = isinstance(checkpoint, list) and len(checkpoint) == 2
+    return is_pair and isinstance(checkpoint[0], bytes) and isinstance(checkpoint[1], int)

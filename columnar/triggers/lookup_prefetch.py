@@ -17,7 +17,7 @@ from columnar.operations.access import TableAccess
 from columnar.regions.read.region_reads import get_slice
 from columnar.regions.read.row_reader import WireCell
 from columnar.regions.region import Region
-from columnar.triggers.blocks import is_obstacle
+from columnar.triggers.retry_state import is_obstacle
 
 _CELL_BYTES: Final = 64  # beside key and value, as ``get_slice`` counts, and more
 

@@ -39,9 +39,13 @@ SLICE_S: Final = 0.02
 EFFECT_BYTES: Final = 4 * 1024 * 1024  # of the effects of one slice, except for its last
 ONE_EFFECT_BYTES: Final = FRAME_BYTES // 4  # it is packed into a frame, with a slice of others
 ERROR_BYTES: Final = 16 * 1024
+DONE: Final = "done"
 WHAT: Final = 1  # places in an outcome
+EFFECTS: Final = 2
 OUTPUT: Final = 4
+CHECKPOINT: Final = 5
 USED_US: Final = 6
+CPU_US: Final = 7
 _KINDS: Final = {1: "put", 2: "delete", 3: "delete family", 4: "delete version"}
 
 
@@ -113,6 +117,10 @@ class Call:
         self.is_admitted = False  # it counts already among those that are under way
         self.is_dropped = False  # the store wants no more of it: its next slice only ends it
 
+    def admit(self) -> None:
+        """Count it among those that are under way."""
+        self.is_admitted = True
+
     def run(self, load: Callable[[str], Function], connect: Callable[[], Connection]) -> list[Any]:
         """Run one slice; its outcome as in a "did" frame, without output.  Raises nothing that user code raises."""
         taken = _BatchSlice(self.argument) if self.is_batch else _Slice(self._part)
@@ -174,6 +182,47 @@ class Call:
         """A table of the connection that this slice may use."""
         assert self._connect is not None, "a change is looked at within a slice"
         return self._connect().table(name)
+
+
+class Run:
+    """Changes that the store sent together, each a call of its own: they run one after the other."""
+
+    __slots__ = ("_at", "_changes", "_number", "function", "has_next_slice", "is_admitted", "side_by_side", "trigger")
+
+    def __init__(self, parts: list[Any]) -> None:
+        """``parts``: as in a "run" frame."""
+        self._number, self.trigger, self.function, self.side_by_side, self._changes, _, _ = parts
+        self._at = 0  # place of the next change
+        self.is_admitted = False  # as of a call, as ``has_next_slice``
+        self.has_next_slice = False
+
+    def next_call(self) -> Call:
+        """Return the call of the next change, which there is."""
+        at = self._at
+        self._at = at + 1
+        number = self._number + at
+        return Call([number, self.trigger, self.function, self.side_by_side, [self._changes[at]], None, False])
+
+    def admit(self) -> None:
+        """As of a call."""
+        self.is_admitted = True
+
+    def readmit(self) -> None:
+        """Its rest is admitted as if it came now."""
+        self.is_admitted = False
+
+    @property
+    def is_over(self) -> bool:
+        return self._at >= len(self._changes)
+
+    def calls(self) -> list[Call]:
+        """Return the calls of all that is left."""
+        return [self.next_call() for _ in self._changes[self._at :]]
+
+
+def work_of(parts: list[Any]) -> Call | Run:
+    """Return what a part of a "run" frame requests."""
+    return Run(parts) if len(parts[4]) > 1 and not parts[6] else Call(parts)
 
 
 class _Slice:

@@ -26,7 +26,7 @@ from typing import Any, Final, Protocol
 
 from columnar.client import Connection
 from columnar.triggers.blocking_functions import BlockingFunctions
-from columnar.triggers.slices import USED_US, Call
+from columnar.triggers.slices import CHECKPOINT, CPU_US, DONE, EFFECTS, OUTPUT, USED_US, WHAT, Call, Run
 
 TICK_S: Final = 0.002
 HEARTBEAT_S: Final = 0.5  # a worker that has calls sends a frame to the store at least this often
@@ -52,13 +52,13 @@ class Hand:
 class Work(Protocol):
     """The worker, as its threads see it."""
 
-    def receive(self) -> Iterable[Call] | None:
+    def receive(self) -> Iterable[Call | Run] | None:
         """Block until frames came; return the calls among them.  None: the store has closed the socket."""
 
     def run(self, call: Call, hand: Hand) -> list[Any]:
         """Run one slice of the call; its outcome."""
 
-    def blocks(self, call: Call) -> bool:
+    def blocks(self, call: Call | Run) -> bool:
         """Return whether its function takes a client."""
 
     def send_frame(self, *parts: Any) -> None:
@@ -73,13 +73,16 @@ class Threads:
         self._count = self._idle = 0
         self._leader = 0  # ident of the thread; 0: the lead waits for a thread
         self._current: Call | None = None  # that the leader runs
+        self._current_run: Run | None = None  # of which that is a change
         self._runs = 0  # of the leader
         self._aside: set[Call] = set()  # that other threads run
-        self._ready: deque[Call] = deque()  # the leader's
+        self._ready: deque[Call | Run] = deque()  # the leader's
         self._in_flight: dict[str, int] = {}  # calls of each trigger
-        self._waiting: dict[str, deque[Call]] = {}  # of triggers that have as many under way as they may
+        self._waiting: dict[str, deque[Call | Run]] = {}  # of triggers that have as many under way as they may
         self._blocking_functions = BlockingFunctions()  # under ``_mutex``
         self._out: list[Any] = []
+        self._group: list[Any] | None = None  # the last of ``_out``, if more changes of a run may join it
+        self._out_count = 0  # changes
         self._out_since_s = 0.0
         self._out_bytes = 0  # of effects
         self._is_busy = False
@@ -129,10 +132,11 @@ class Threads:
             with self._mutex:
                 self._idle += 1
 
-    def _run_aside(self, call: Call | None, hand: Hand) -> None:
-        """The call, and then those that waited for it."""
-        while call is not None:
+    def _run_aside(self, work: Call | Run | None, hand: Hand) -> None:
+        """Run a call, and then those that waited for it."""
+        while work is not None:
             with self._mutex:
+                call = self._first_of(work)
                 self._aside.add(call)
                 self._wake()
             outcome = self._work.run(call, hand)
@@ -140,10 +144,19 @@ class Threads:
                 self._aside.discard(call)
                 if outcome[USED_US] < TICK_S * 1e6:
                     self._blocking_functions.was_quick(call.function)
-                call = self._ended_call(call)
+                work = self._ended_call(call)
             self._work.send_frame("did", [outcome])
 
-    def _ended_call(self, call: Call) -> Call | None:
+    def _first_of(self, work: Call | Run) -> Call:
+        """Return the call, or the next one of a run, of which the others wait."""
+        if isinstance(work, Call):
+            return work
+        call = work.next_call()
+        if not work.is_over:
+            self._waiting.setdefault(work.trigger, deque()).appendleft(work)
+        return call
+
+    def _ended_call(self, call: Call) -> Call | Run | None:
         """Keep I2: return a waiting call of its trigger, which is under way now."""
         if call.has_next_slice:
             return None
@@ -171,11 +184,19 @@ class Threads:
                 if not self._take_in():
                     return
             elif not call.has_next_slice and (self._work.blocks(call) or self._runs_aside(call)):
-                self._hire(call)
-            elif not self._run(call, hand, me):
+                self._hire_for(call)
+            elif not (self._run_changes(call, hand, me) if isinstance(call, Run) else self._run(call, hand, me)):
                 return
 
-    def _runs_aside(self, call: Call) -> bool:
+    def _hire_for(self, call: Call | Run) -> None:
+        """Run it aside; of a run each change is a call of its own, which may have to wait for its neighbours."""
+        if isinstance(call, Run):
+            first, *others = call.calls()
+            self._ready.extendleft(reversed(others))
+            call = first
+        self._hire(call)
+
+    def _runs_aside(self, call: Call | Run) -> bool:
         if call.function not in self._blocking_functions:
             return False
         with self._mutex:
@@ -192,7 +213,7 @@ class Threads:
         self._ready.extend(calls or ())
         return calls is not None
 
-    def _next(self) -> Call | None:
+    def _next(self) -> Call | Run | None:
         """The next call that may run; those that may not yet wait for their neighbours."""
         while self._ready:
             call = self._ready.popleft()
@@ -208,35 +229,91 @@ class Threads:
 
     def _run(self, call: Call, hand: Hand, me: int) -> bool:
         """Return whether this thread still leads."""
-        with self._mutex:
-            self._current = call
-            self._runs += 1
-            self._wake()
+        self._begin(call, None)
         outcome = self._work.run(call, hand)
         with self._mutex:
             leads = self._leader == me
             if leads:
-                self._current = None
-                if not self._out:
-                    self._out_since_s = perf_counter()
-                self._out.append(outcome)
-                self._out_bytes += call.size_bytes
-                if call.function in self._blocking_functions:
-                    self._tried(call.function, outcome)
+                self._note_outcome(call, outcome)
             else:
                 self._aside.discard(call)
             freed = self._ended_call(call)
             if freed is not None and leads:
-                freed.is_admitted = True
+                freed.admit()
                 self._ready.appendleft(freed)
         if leads:
-            is_much = len(self._out) >= GATHERED or self._out_bytes >= GATHERED_BYTES
-            if is_much or perf_counter() - self._out_since_s >= GATHER_S:
-                self._flush()
+            self._flush_if_due()
             return True
         self._work.send_frame("did", [outcome])
         self._run_aside(freed, hand)
         return False
+
+    def _run_changes(self, run: Run, hand: Hand, me: int) -> bool:
+        """As ``_run``, for one change of a run after the other.
+
+        A change that takes longer than a tick keeps this thread, and one with another slice its place among those that
+        are under way; the rest of the run is then admitted as if it came now.
+        """
+        while True:
+            call = run.next_call()
+            self._begin(call, run)
+            outcome = self._work.run(call, hand)
+            with self._mutex:
+                leads = self._leader == me
+                is_last = run.is_over or call.has_next_slice or not leads
+                if leads:
+                    self._note_outcome(call, outcome, is_of_run=True)
+                    self._group = None if is_last else self._group
+                else:
+                    self._aside.discard(call)
+                freed = self._ended_call(call) if is_last else None
+                if leads and freed is not None:
+                    freed.admit()
+                    self._ready.appendleft(freed)
+                if leads and call.has_next_slice and not run.is_over:
+                    run.readmit()
+                    self._ready.append(run)
+            if not leads:
+                self._work.send_frame("did", [outcome])
+                self._run_aside(freed, hand)
+                return False
+            self._flush_if_due()
+            if is_last:
+                return True
+
+    def _begin(self, call: Call, run: Run | None) -> None:
+        with self._mutex:
+            self._current, self._current_run = call, run
+            self._runs += 1
+            self._wake()
+
+    def _note_outcome(self, call: Call, outcome: list[Any], *, is_of_run: bool = False) -> None:
+        """The leader has run a slice.  Changes of a run that are done in succession are one outcome."""
+        self._current = self._current_run = None
+        is_plain = is_of_run and outcome[WHAT] == DONE and not outcome[OUTPUT] and outcome[CHECKPOINT] is None
+        if not self._out:
+            self._out_since_s = perf_counter()
+        if not is_plain:
+            self._group = None
+            self._out.append(outcome)
+        elif self._group is None or self._group[0] + len(self._group[1]) != call.id:
+            self._group = [outcome[0], [outcome[EFFECTS]], outcome[USED_US], outcome[CPU_US]]
+            self._out.append(self._group)
+        else:
+            self._group[1].append(outcome[EFFECTS])
+            self._group[2] += outcome[USED_US]
+            self._group[3] += outcome[CPU_US]
+        if not is_of_run:
+            self._group = None
+        self._out_count += 1
+        self._out_bytes += call.size_bytes
+        if call.function in self._blocking_functions:
+            self._tried(call.function, outcome)
+
+    def _flush_if_due(self) -> None:
+        is_much = self._out_count >= GATHERED or self._out_bytes >= GATHERED_BYTES
+        if is_much or perf_counter() - self._out_since_s >= GATHER_S:
+            self._flush()
 
     def _tried(self, function: str, outcome: list[Any]) -> None:
         if outcome[USED_US] < TICK_S * 1e6:
@@ -246,10 +323,14 @@ class Threads:
 
     def _flush(self) -> None:
         with self._mutex:
-            out, self._out, self._out_bytes = self._out, [], 0
+            out = self._take_out()
             self._last_report_s = perf_counter()
         if out:
             self._work.send_frame("did", out)
+
+    def _take_out(self) -> list[Any]:
+        out, self._out, self._out_bytes, self._out_count, self._group = self._out, [], 0, 0, None
+        return out
 
     # --- the watcher ---------------------------------------------------------------------------------
 
@@ -270,10 +351,13 @@ class Threads:
             current, running = self._current, self._runs
             is_stuck = current is not None and running == seen
             if is_stuck and current is not None:
-                self._leader, self._current = 0, None
+                if self._current_run is not None and not self._current_run.is_over:
+                    self._current_run.readmit()
+                    self._ready.appendleft(self._current_run)
+                self._leader, self._current, self._current_run = 0, None, None
                 self._aside.add(current)
                 self._blocking_functions.note_blocking(current.function, now_s)
-                out, self._out, self._out_bytes = self._out, [], 0
+                out = self._take_out()
             late = [
                 one
                 for one in self._aside

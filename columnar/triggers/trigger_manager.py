@@ -1,8 +1,8 @@
 """The triggers of one owner of regions: notifications of the master, and the status for the wire and the pages.
 
 The master has the registrations (``master.trigger_changes``) and sends every owner all of them after each change.
-Triggers are one kind of follower: the hub follows their tables (``flows.hub``), the feeder has their functions called
-(``feeder``).  Owned by the loop.
+Triggers are one kind of follower: the hub follows their tables (``flows.hub``), the dispatcher has their functions
+called (``dispatcher``).  Owned by the loop.
 """
 
 from __future__ import annotations
@@ -35,13 +35,11 @@ from columnar.triggers import replaying
 from columnar.triggers.consumer import BACKFILL, Consumer
 from columnar.triggers.dead_letter_store import DeadLetterStore
 from columnar.triggers.dead_letters import DeadLetter
+from columnar.triggers.dispatcher import Dispatcher
 from columnar.triggers.effect_places import EffectPlaces
-from columnar.triggers.feeder import Feeder
-from columnar.triggers.function_checks import FunctionChecks
 from columnar.triggers.lookup_prefetch import LookupPrefetch
 from columnar.triggers.system_tables import SystemTables
-from columnar.triggers.worker_link import WorkerLink
-from columnar.triggers.worker_slot import MakeLink
+from columnar.triggers.worker_process import MakeLink, WorkerProcess
 
 if TYPE_CHECKING:
     from columnar.wire.private_socket import PrivateSocket
@@ -61,11 +59,10 @@ class TriggerManager:
         self._triggers: Triggers | None = None  # None: the master has not sent any yet
         self.system = SystemTables(server)
         self.dead_letter_store = DeadLetterStore(server, self.system)
-        self.feeder = Feeder(hub.followers, hub.upkeep, self.dead_letter_store.add_letter)
-        self._checks = FunctionChecks(self.feeder)
         self.places_of_effects = EffectPlaces(lambda: self.triggers, hub.flows)
-        self.feeder.outcomes.places_of_effects = self.places_of_effects
-        self.feeder.outcomes.figures = hub.figures
+        self.dispatcher = Dispatcher(
+            hub.followers, hub.upkeep, self.dead_letter_store.add_letter, hub.figures, self.places_of_effects
+        )
         hub.register(Kind(TRIGGER, True, self._is_removed, (BACKFILL, replaying.REPLAY), self.flows, self._stands))
 
     # --- start and stop ----------------------------------------------------------------------------
@@ -76,16 +73,15 @@ class TriggerManager:
 
     def start(self, host: str, port: int, private: PrivateSocket | None = None) -> None:
         """The store listens, for workers at ``private``: start delivering."""
-        self.start_with(lambda listener: WorkerLink(listener, host, port, self._modules, private))
+        self.start_with(lambda listener: WorkerProcess(listener, host, port, self._modules, private))
 
     def start_with(self, make_link: MakeLink) -> None:
-        self._checks.attach(make_link)
-        self.feeder.attach(make_link, self.applier, self.governor)
+        self.dispatcher.attach(make_link, self.applier, self.governor)
         self.hub.start()
 
     async def close(self) -> None:
         self.hub.stop()
-        await self.feeder.close()
+        await self.dispatcher.close()
         self.governor.close()
         self.hub.close()
 
@@ -99,7 +95,7 @@ class TriggerManager:
             steps = triggers.steps_from(previous)
             for one in steps.gone:
                 self.hub.unsubscribe(trigger(one.name))
-                self.feeder.forget(one.name)
+                self.dispatcher.forget(one.name)
             for one, before in steps.followed:
                 await self._let_run(one, before)
             for one in steps.begun:
@@ -108,9 +104,9 @@ class TriggerManager:
     async def _let_run(self, one: Trigger, before: Trigger | None) -> None:
         """As its state says.  A log that could not be read is tried again."""
         if one.state == "paused":
-            self.feeder.pause(one.name)
-        elif self.feeder.is_paused(one.name):
-            self.feeder.resume(one.name)
+            self.dispatcher.pause(one.name)
+        elif self.dispatcher.is_paused(one.name):
+            self.dispatcher.resume(one.name)
         if before is None or not before.is_in_use:
             await self.hub.follow(self._subscription(one))
         elif one.replay != before.replay or one.registration != before.registration:
@@ -140,22 +136,23 @@ class TriggerManager:
         repeats_to = replaying.repeats_to(region, trigger(registration.name))
         spawn = self.hub.background.spawn
         from_ms = replay.from_ms if replay is not None else 0
-        return Consumer(registration, region, state, self.feeder, spawn, self._lookup_prefetch, repeats_to, from_ms)
+        return Consumer(registration, region, state, self.dispatcher, spawn, self._lookup_prefetch, repeats_to, from_ms)
 
     def _is_removed(self, name: str, number: int) -> bool:
         return self._triggers is not None and self._triggers.is_removed(name, number)
 
     async def check(self, function: str) -> str | None:
         """Have a worker import the function: what is wrong with it, or None (``CheckFunction``)."""
-        return await self._checks.problem_with(function)
+        return await self.dispatcher.checks.problem_with(function)
 
     async def check_source(self, functions: tuple[str, ...]) -> str | None:
         """Have a process of its own import functions as their source is on disk (``CheckSource``)."""
-        return await self._checks.problem_with_source(functions)
+        return await self.dispatcher.checks.problem_with_source(functions)
 
     async def reload(self) -> None:
         """Have workers take up changed source (``ReloadFunctions``)."""
-        await self._checks.reload()
+        self.dispatcher.trials.proven()
+        await self.dispatcher.checks.reload()
 
     async def undelivered(self, table: str, names: tuple[str, ...]) -> dict[str, int]:
         """Return how many changes of a table that is dropped each trigger had still to get here (``Undelivered``)."""
@@ -198,9 +195,9 @@ class TriggerManager:
         return self._state(name), self.dead_letter_store.count_of(name)
 
     def _state(self, name: str) -> str:
-        if self.feeder.is_paused(name):
+        if self.dispatcher.is_paused(name):
             return "paused"
-        return "blocked" if self.feeder.outcomes.obstacle(name) else "running"
+        return "blocked" if self.dispatcher.obstacle(name) else "running"
 
     def trigger_statuses(self) -> list[TriggerStatus]:
         """Return every trigger as the wire, the page and the metrics show it."""
@@ -209,9 +206,9 @@ class TriggerManager:
 
     def _status(self, registration: Registration) -> TriggerStatus:
         name, now_s = registration.name, time.monotonic()
-        consumers = self.feeder.consumers_of(name)
+        consumers = self.dispatcher.intake.consumers_of(name)
         missing = self.hub.followers.missing(trigger(name)).values()
-        errors = [self.feeder.outcomes.obstacle(name), *(consumer.state.last_error for consumer in consumers)]
+        errors = [self.dispatcher.obstacle(name), *(consumer.state.last_error for consumer in consumers)]
         errors += [one.why for one in missing]
         return replace(
             status_of(registration),

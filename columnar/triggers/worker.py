@@ -34,7 +34,7 @@ from columnar.triggers.forked import ForkedCopies
 from columnar.triggers.frames import Frames, pack
 from columnar.triggers.fresh_source import forget
 from columnar.triggers.obstacles import NotLoaded
-from columnar.triggers.slices import OUTPUT, WHAT, Call, Function, function_of
+from columnar.triggers.slices import OUTPUT, WHAT, Call, Function, Run, function_of, work_of
 from columnar.triggers.threads import Hand, Threads
 
 OUTPUT_BYTES: Final = 8 * 1024
@@ -100,17 +100,17 @@ class Worker:
 
     # --- threads.Work ----------------------------------------------------------------------------------
 
-    def receive(self) -> list[Call] | None:
+    def receive(self) -> list[Call | Run] | None:
         try:
             data = self._link.recv(RECEIVE_BYTES)
         except OSError:
             return None
         if not data:
             return None
-        calls: list[Call] = []
+        calls: list[Call | Run] = []
         for kind, *rest in self._frames.feed(data):
             if kind == "run":
-                calls += map(Call, rest[0])
+                calls += map(work_of, rest[0])
             elif kind == "check":
                 threading.Thread(target=self._check, args=rest, name="trigger-check", daemon=True).start()
             elif kind == "reload":
@@ -144,7 +144,7 @@ class Worker:
             unneeded.close()
         return outcome
 
-    def blocks(self, call: Call) -> bool:
+    def blocks(self, call: Call | Run) -> bool:
         function = self._functions.get(call.function)
         return function is None or function.wants_client  # importing a module may take long
 

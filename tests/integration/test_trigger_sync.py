@@ -148,7 +148,7 @@ def test_changed_source_is_taken_up_without_a_restart(place: Place) -> None:
     pages = place.connection.table("pages")
     pages.put(b"a", {b"m:tags": b"x"})
     assert place.row("tags", b"x") == {b"p:a": b"1"}
-    worker = place.serving.store.serving.trigger_manager.feeder.common.main.link.process_id
+    worker = place.serving.store.serving.trigger_manager.dispatcher.workers()[0].link.process_id
     adjustments = [int(Path(f"/proc/{process}/oom_score_adj").read_text()) for process in (worker, "self")]
     assert adjustments[0] > adjustments[1], "without memory the machine ends it first"
     place.write(FIRST.replace('b"1"', 'b"other"'))
@@ -157,7 +157,7 @@ def test_changed_source_is_taken_up_without_a_restart(place: Place) -> None:
     place.shell.out("trigger", "reload")
     pages.put(b"c", {b"m:tags": b"x"})
     assert place.row("tags", b"x")[b"p:c"] == b"other"
-    assert place.serving.store.serving.trigger_manager.feeder.common.main.link.process_id == worker
+    assert place.serving.store.serving.trigger_manager.dispatcher.workers()[0].link.process_id == worker
     place.write(FIRST.replace("def tags", "def labels"))
     assert "has no attribute 'tags'" in place.shell.error("trigger", "reload")
 

@@ -87,9 +87,9 @@ class Place:
         return {row: cells[b"f:v"] for row, cells in self.connection.table("out").scan()}
 
     def restart_worker(self) -> None:
-        worker = self.serving.store.serving.trigger_manager.feeder.common.main.link.process_id
+        worker = self.serving.store.serving.trigger_manager.dispatcher.workers()[0].link.process_id
         os.kill(worker, signal.SIGKILL)
-        self.until(lambda: self.serving.store.serving.trigger_manager.feeder.common.main.link.process_id != worker)
+        self.until(lambda: self.serving.store.serving.trigger_manager.dispatcher.workers()[0].link.process_id != worker)
 
     def goes_on(self, rows: int) -> None:
         """All is delivered, by nobody's help, and nothing was given up."""

@@ -109,7 +109,7 @@ def test_many_deadly_rows_cost_no_neighbour_its_attempts(connection: Connection)
 
 def test_what_is_printed_is_logged(connection: Connection, caplog: pytest.LogCaptureFixture) -> None:
     make(connection, "talk", attempts=1)
-    with caplog.at_level(logging.INFO, logger="columnar.triggers.call_lines"):
+    with caplog.at_level(logging.INFO, logger="columnar.triggers.dispatcher"):
         connection.table(b"talk").put(b"t", {b"f:do": b"raise"})
         assert connection.triggers.wait("talk")
     assert "trigger talk printed: about to fail?" in caplog.text
@@ -128,7 +128,7 @@ def test_pauses_grow(connection: Connection) -> None:
 def test_a_call_of_a_removed_trigger_still_ends_by_its_timeout(serving: Serving, connection: Connection) -> None:
     make(connection, "ghost", timeout_ms=300)
     table = connection.table(b"ghost")
-    feeder = serving.store.serving.trigger_manager.feeder
+    dispatcher = serving.store.serving.trigger_manager.dispatcher
     for n in range(8):
         table.put(b"g-%d" % n, {b"f:do": b"hang"})
     connection.triggers.remove("ghost")
@@ -137,7 +137,7 @@ def test_a_call_of_a_removed_trigger_still_ends_by_its_timeout(serving: Serving,
     assert connection.triggers.wait("heir", timeout_ms=20_000)
     deadline_s = time.monotonic() + 20
     while serving.do(
-        lambda: any(call.consumer.registration.name == "ghost" for call in feeder.common.main.calls.values())
+        lambda: any(call.source.registration.name == "ghost" for call in dispatcher.common.main.calls.values())
     ):
         assert time.monotonic() < deadline_s
 
@@ -159,7 +159,7 @@ def test_a_process_that_a_function_starts_disturbs_nobody_and_ends_with_the_work
     (status,) = (one for one in connection.triggers.list() if one.name == name)
     assert (status.dead_letters, status.last_error) == (0, "")
     assert len(list(connection.table("forked").scan(row_prefix=name.encode()))) == 5
-    link = serving.store.serving.trigger_manager.feeder.common.main.link
+    link = serving.store.serving.trigger_manager.dispatcher.workers()[0].link
     worker = link.process_id
     if order == b"comes back":
         table.put(name.encode() + b"-last", {b"f:do": order})

@@ -136,7 +136,7 @@ def test_a_full_log_slows_then_refuses_and_drops_nothing(start: Start, caplog: p
     table.put(b"z", {b"f:a": b"another region is not slowed"})
     connection.triggers.resume("t")
     assert connection.triggers.wait()
-    serving.do(serving.store.serving.trigger_manager.feeder.upkeep.save_all)
+    serving.do(serving.store.serving.trigger_manager.dispatcher.intake.upkeep.save_all)
     table.put(b"a", {b"f:a": b"1"})
     assert connection.triggers.wait()
     rows = [row for row, _ in connection.table(b"audit").scan(columns=[b"a:log"])]
@@ -166,7 +166,7 @@ def test_the_log_ends_with_its_last_reader(start: Start) -> None:
         for n in range(12):
             batch.put(b"a-%d" % n, {b"f:a": b"1"})
     connection.triggers.remove("t")
-    serving.do(serving.store.serving.trigger_manager.feeder.upkeep.save_all)
+    serving.do(serving.store.serving.trigger_manager.dispatcher.intake.upkeep.save_all)
     connection.table(b"t").put(b"b", {b"f:a": b"1"})
     (region,) = (region for region in regions(serving) if region.info.start == b"")
     assert serving.do(lambda: region.log.count_after(None, 100)) <= 1
@@ -213,7 +213,7 @@ def test_change_log_keeps_records_for_its_time_without_any_reader(start: Start) 
     connection.table(b"t").put(b"a", {b"g:a": b"2"})
     serving, connection = start()
     connection.table(b"t").put(b"a", {b"g:a": b"3"})
-    upkeep = serving.store.serving.trigger_manager.feeder.upkeep
+    upkeep = serving.store.serving.trigger_manager.dispatcher.intake.upkeep
     (region,) = regions(serving)
     serving.do(upkeep.save_all)
     assert serving.do(lambda: [len(record.entries) for _, record in region.log.read(None)]) == [2, 1, 1]
@@ -238,7 +238,7 @@ def test_a_log_that_nobody_needs_slows_nobody(start: Start) -> None:
     serving, connection = start(log_records=40)
     connection.create_table("audit", {"a": {}})
     connection.create_table(b"t", {"f": {}}, attributes={"CHANGE_LOG": "3600"})
-    upkeep = serving.store.serving.trigger_manager.feeder.upkeep
+    upkeep = serving.store.serving.trigger_manager.dispatcher.intake.upkeep
     for n in range(4):
         fill(connection, 30 * n, 30)
     (region,) = regions(serving)
@@ -283,14 +283,14 @@ def test_a_backlog_of_large_changes_is_refused_by_its_bytes_and_says_why(start: 
         connection.table(b"t").put(b"a", {b"f:a": b"1"})
     connection.triggers.remove("o")
     assert connection.triggers.wait()
-    serving.do(serving.store.serving.trigger_manager.feeder.upkeep.save_all)
+    serving.do(serving.store.serving.trigger_manager.dispatcher.intake.upkeep.save_all)
     connection.table(b"t").put(b"a", {b"f:do": b"", b"f:a": b"1"})
 
 
 def test_a_kept_log_ends_at_its_size_before_its_time(start: Start) -> None:
     serving, connection = start()
     connection.create_table(b"t", {"f": {}}, attributes={"CHANGE_LOG": "3600", "CHANGE_LOG_BYTES": "10000"})
-    upkeep = serving.store.serving.trigger_manager.feeder.upkeep
+    upkeep = serving.store.serving.trigger_manager.dispatcher.intake.upkeep
     for n in range(10):
         fill(connection, 30 * n, 30)
     serving.do(upkeep.save_all)

@@ -116,7 +116,7 @@ class History:
         """Under a clock that may be an hour behind, with logs that may be empty."""
         if self.rng.random() < 0.5:
             await self.house.drain()
-            self.house.keeper.feeder.upkeep.save_all()
+            self.house.keeper.dispatcher.intake.upkeep.save_all()
         await self.house.close()
         self.clock.now_ms -= self.rng.choice((0, 0, HOUR_MS))
         await self.open()

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from columnar.triggers.source_trial import SourceTrial
-from columnar.triggers.worker_link import Listener
+from columnar.triggers.module_checks import SourceTrial
+from columnar.triggers.worker_process import Listener
 
 USED_US = 5_000  # of each call: so slow that no more of a trigger are sent than run side by side
 
@@ -63,8 +63,11 @@ class FakeLink:
         self.listener.worker_gone(how)
 
     def take(self) -> list[tuple[int, str, bytes]]:
-        """The calls sent since the last look: number, trigger, row of the first change."""
-        calls = [(call[0], call[1], call[4][0][1]) for call in runs(*self.sent)]
+        """The calls sent since the last look: number, trigger, row of the first change; of a run each change's."""
+        calls = []
+        for number, name, _, _, changes, _, is_batch in runs(*self.sent):
+            count = 1 if is_batch else len(changes)
+            calls += [(number + at, name, changes[at][1]) for at in range(count)]
         self.sent.clear()
         return calls
 

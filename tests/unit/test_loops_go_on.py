@@ -30,7 +30,7 @@ from columnar.runtime.background import Background
 from columnar.wire.handshakes import Handshakes
 from tests.support.injected_faults import Calls, survived
 from tests.unit.test_cluster_host import House, two_servers
-from tests.unit.triggers.test_feeder import Bench
+from tests.unit.triggers.test_dispatcher import Bench
 from tests.unit.triggers.test_triggers_survive import Worker
 
 Expected = Callable[[], dict[str, int]]
@@ -66,11 +66,11 @@ async def cursors_are_saved(calls: Calls) -> None:
         with calls.armed():
             await bench.put(b"000", b"005", b"010", b"020")
             assert await bench.keeper.wait("t", "", 10.0)
-            await until(lambda: not any(one.dirty for one in bench.feeder.consumers_of("t")))
+            await until(lambda: not any(one.dirty for one in bench.dispatcher.intake.consumers_of("t")))
         await bench.put(b"000")
         assert await bench.keeper.wait("t", "", 10.0)
-        await until(lambda: not any(one.dirty for one in bench.feeder.consumers_of("t")))
-        await until(lambda: all(one.region.log.needed[0] <= 1 for one in bench.feeder.consumers_of("t")))
+        await until(lambda: not any(one.dirty for one in bench.dispatcher.intake.consumers_of("t")))
+        await until(lambda: all(one.region.log.needed[0] <= 1 for one in bench.dispatcher.intake.consumers_of("t")))
     finally:
         worker.cancel()
         await bench.close()

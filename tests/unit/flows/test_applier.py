@@ -234,7 +234,7 @@ async def test_a_follower_whose_effects_cannot_be_written_leaves_room_to_others(
         assert held == sorted(held, reverse=True)
         assert bench.applier._pending_bytes < 100_000
         freed: list[bool] = []
-        bench.applier.on_room = lambda: freed.append(bench.applier.has_room("one"))
+        bench.applier.notify_room(lambda: freed.append(bench.applier.has_room("one")))
         for job in jobs:
             bench.applier.give_up(job)
         assert freed[-1]

@@ -353,6 +353,75 @@ def test_lines_stay_as_long_as_there_are_triggers() -> None:
     assert sum(len(line) for line in fair._lines) <= 2 * (2 * 20 + 65)
 
 
+# --- runs ----------------------------------------------------------------------------------------------
+
+
+def quick(*names: str, places: int = 64, used_s: float = 0.00002, **terms: Terms) -> FairShare:
+    """Triggers whose slices take that long."""
+    fair = FairShare(places)
+    for name in names:
+        fair.allow(name, terms.get(name, Terms()), 0.0)
+        fair.ready(name, "r1")
+        measured(fair, name, used_s)
+        fair.resting(name, "r1")
+    for name in names:
+        fair.ready(name, "r1")
+    return fair
+
+
+def widened(fair: FairShare, now_s: float = 0.0) -> int:
+    """How many slices of the next trigger run together."""
+    turn = fair.take(now_s)
+    assert turn is not None
+    count = 1 + fair.widen(turn, 1_000)
+    fair.check()
+    return count
+
+
+def test_slices_of_a_quick_trigger_run_together_up_to_all_places() -> None:
+    fair = quick("a")
+    assert widened(fair) == 64
+    assert fair.take(0.0) is None
+    fair.ended("a", 64 * 0.00002, 0.0, 64)
+    fair.check()
+    assert widened(fair) == 64
+
+
+def test_a_run_is_as_long_as_a_neighbour_may_wait() -> None:
+    assert widened(quick("a", used_s=0.001)) == 2
+    assert widened(quick("a", used_s=0.005)) == 1
+    assert widened(quick("a", used_s=QUICK_S * 2)) == 1
+
+
+def test_a_run_leaves_places_to_triggers_in_line() -> None:
+    fair = quick("a", "b")
+    assert (widened(fair), widened(fair)) == (32, 16)
+
+
+def test_a_run_takes_no_more_than_a_rate_allows() -> None:
+    fair = quick("a", a=Terms(rate_per_s=10.0))
+    assert widened(fair, 10.0) == 2
+
+
+def test_a_trigger_with_paused_calls_begins_no_run() -> None:
+    fair = quick("a", a=Terms(side_by_side=2))
+    turn = fair.take(0.0)
+    assert turn is not None
+    fair.paused("a", 0.00002)
+    assert widened(fair) == 1
+
+
+def test_slices_that_found_nothing_cost_nothing() -> None:
+    fair = quick("a", a=Terms(rate_per_s=10.0))
+    turn = fair.take(10.0)
+    assert turn is not None
+    assert fair.widen(turn, 5) == 1
+    fair.returned(turn, 2)
+    fair.check()
+    assert fair.running_count == 0
+    assert widened(fair, 10.0) == 2
+
+
 @pytest.mark.parametrize(("text", "rate"), [("10/s", 10.0), ("600/min", 10.0), ("0.5/s", 0.5), ("36/h", 0.01)])
 def test_a_rate_is_a_number_in_a_time(text: str, rate: float) -> None:
     assert rate_per_s(text) == pytest.approx(rate)

@@ -17,7 +17,7 @@ from columnar.regions.hooks import LogPolicy
 from columnar.regions.log.change_record import Images
 from columnar.regions.region import Region
 from columnar.regions.write.images import RowImages, images_of
-from tests.unit.triggers.test_feeder import Bench, on_bench
+from tests.unit.triggers.test_dispatcher import Bench, on_bench
 
 COLLECTOR = "collector"
 F = frozenset({b"f"})

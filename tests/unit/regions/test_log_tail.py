@@ -13,7 +13,7 @@ from columnar.regions.log.change_record import ChangeRecord, Entry, Kind, Sequen
 from columnar.regions.log.log_tail import RECORD_BYTES, LogTail, LogTails
 from columnar.storage.memory import MemoryEngine
 from tests.support.deep import seeds
-from tests.unit.triggers.test_feeder import Bench, on_bench
+from tests.unit.triggers.test_dispatcher import Bench, on_bench
 
 MARK = b"stamp"
 

@@ -325,11 +325,11 @@ async def test_tokens_of_a_region_that_is_gone_are_answered(house: House) -> Non
     await house.regions.split(house.infos[0], b"50")
     for token in tokens:
         assert await house.keeper.wait("trigger-0", token, 5)
-    house.keeper.feeder.pause("trigger-0")
+    house.keeper.dispatcher.pause("trigger-0")
     late = await house.put(b"20")
     await house.regions.merge(*house.infos)
     assert not await house.keeper.wait("", late, 0.01)
-    house.keeper.feeder.resume("trigger-0")
+    house.keeper.dispatcher.resume("trigger-0")
     assert await house.keeper.wait("", late, 5)
     assert [row for row, _ in house.told] == [b"10", b"90", b"20"]
 
@@ -337,7 +337,7 @@ async def test_tokens_of_a_region_that_is_gone_are_answered(house: House) -> Non
 @housed(triggers=2)
 async def test_a_wait_outlives_the_region(house: House) -> None:
     for n in range(2):
-        house.keeper.feeder.pause(f"trigger-{n}")
+        house.keeper.dispatcher.pause(f"trigger-{n}")
     token = await house.put(b"90")
     await house.put(b"10")
     waits = [
@@ -349,8 +349,8 @@ async def test_a_wait_outlives_the_region(house: House) -> None:
     await house.regions.merge(house.infos[1], house.infos[2])
     await house.regions.merge(house.infos[0], house.infos[1])
     assert not any(wait.done() for wait in waits)
-    house.keeper.feeder.resume("trigger-0")
-    house.keeper.feeder.resume("trigger-1")
+    house.keeper.dispatcher.resume("trigger-0")
+    house.keeper.dispatcher.resume("trigger-1")
     assert await asyncio.gather(*waits) == [True, True, True]
     assert len(house.told) == 4
     assert len(house.infos) == 1
@@ -365,7 +365,7 @@ async def test_a_backfill_goes_over_to_both_daughters(house: House) -> None:
         patch.setattr(consumer, "BACKFILL_ROWS", 1)
         await house.register(held)
         await house.regions.split(house.infos[0], b"40")
-        assert any(not c.is_prepared for c in house.keeper.feeder.consumers_of("all")), "it shows nothing"
+        assert any(not c.is_prepared for c in house.keeper.dispatcher.intake.consumers_of("all")), "it shows nothing"
         await house.regions.split(house.infos[0], b"05")
         with pytest.raises(RegionTooBusy, match="not yet seen all of its rows"):
             await house.regions.merge(house.infos[1], house.infos[2])
@@ -390,7 +390,7 @@ async def test_a_table_that_is_dropped_meanwhile_is_gone(house: House) -> None:
 
 @housed(triggers=1, splits=(b"50",))
 async def test_a_region_far_behind_is_not_merged(house: House) -> None:
-    house.keeper.feeder.pause("trigger-0")
+    house.keeper.dispatcher.pause("trigger-0")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("columnar.flows.handover.CARRIED_CHANGES", 1)
         patch.setattr("columnar.regions.replace.region_replacement.QUIESCE_TIMEOUT_S", 0.01)
@@ -398,7 +398,7 @@ async def test_a_region_far_behind_is_not_merged(house: House) -> None:
         with pytest.raises(RegionTooBusy, match="a trigger is far behind"):
             await house.regions.merge(*house.infos)
     await house.regions.merge(*house.infos)
-    house.keeper.feeder.resume("trigger-0")
+    house.keeper.dispatcher.resume("trigger-0")
     await house.drain()
     assert sorted(row for row, _ in house.told) == [b"10", b"11", b"90"]
 

@@ -10,7 +10,7 @@ from columnar.triggers.api import Change
 from columnar.triggers.slices import change_from
 from tests.support.fake_links import runs
 from tests.support.openings import region_at_once
-from tests.unit.triggers.test_feeder import Bench, on_bench
+from tests.unit.triggers.test_dispatcher import Bench, on_bench
 
 
 def put(column: bytes, value: bytes) -> Put:

@@ -7,7 +7,7 @@ import asyncio
 from columnar.cluster.peer_requests import TriggerStatuses, Waited, WaitForDelivery
 from columnar.flows.delivery_state import unpack_cursor
 from columnar.triggers.trigger_peer_handlers import TriggerPeerHandlers
-from tests.unit.triggers.test_feeder import Bench, on_bench
+from tests.unit.triggers.test_dispatcher import Bench, on_bench
 
 
 class Asked:

@@ -11,7 +11,8 @@ import pytest
 from columnar.flows import follower, log_upkeep
 from columnar.regions.log import change_log
 from columnar.regions.log.change_record import ChangeRecord
-from tests.unit.triggers.test_feeder import Bench, on_bench
+from columnar.triggers.delivery_source import NEVER
+from tests.unit.triggers.test_dispatcher import Bench, on_bench
 
 LOOKS = 100  # of a loop that comes to rest: some 10
 
@@ -89,7 +90,7 @@ def test_a_trigger_whose_table_is_written_by_others_only() -> None:
         await bench.region(b"a").log_records(others, {})
         assert await watch.rest()
         assert bench.main.take() == []
-        (held,) = bench.feeder.consumers_of("t")
+        (held,) = bench.dispatcher.intake.consumers_of("t")
         assert held.is_idle, "it has read what was none of its business"
 
     watched(run)
@@ -126,13 +127,15 @@ def test_a_trigger_that_is_full_waits_for_its_worker() -> None:
 
     async def run(bench: Bench, watch: Watch) -> None:
         await bench.add("t", timeout_ms=1)
-        (held,) = bench.feeder.consumers_of("t")
+        (held,) = bench.dispatcher.intake.consumers_of("t")
         held.state._bound = 3
         for _ in range(5):
             await bench.put(b"hot")
-        for call in bench.feeder.common.main.calls.values():
-            call.end()  # the timeout is a timer, and rightly so
-        bench.feeder.common.main._listening.cancel()  # so is the patience with a worker that says nothing
+        main = bench.dispatcher.common.main
+        for call in main.calls.values():
+            call.time_until(NEVER, is_cold=False)  # the timeout is a timer, and rightly so
+        main.listens_s = NEVER  # so is the patience with a worker that says nothing
+        bench.dispatcher._carry_out()
         assert len(bench.main.take()) == 1
         assert held.state.room == 0
         assert await watch.rest()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from columnar.triggers.batch_timer import BatchTimer
+from columnar.triggers.delivery_source import BatchTimer
 
 
 def test_a_batch_is_ripe_when_it_is_full_or_its_first_change_has_waited() -> None:

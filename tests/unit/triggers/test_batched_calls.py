@@ -1,4 +1,4 @@
-"""Batches and process labels over the feeder: what is sent together, what comes again after failures and deaths."""
+"""Batches and process labels over the dispatcher: what is sent together, what comes again after failures and deaths."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from columnar.model.mutation import Put
-from columnar.triggers import call_changes
+from columnar.triggers import consumer as consumers
 from columnar.triggers.frames import BATCH_BYTES, STEP_BYTES, size_of
 from tests.support.fake_links import FakeLink, runs
+from tests.unit.triggers.test_dispatcher import Bench, on_bench
 from tests.unit.triggers.test_effects_of_calls import did, out, put, stamp_of
-from tests.unit.triggers.test_feeder import Bench, on_bench
 
 ROWS = [b"a", b"b", b"c", b"d"]
 
@@ -46,8 +46,8 @@ async def test_a_batch_is_cut_where_its_changes_are_large(bench: Bench) -> None:
     rows = [b"a", b"b", b"a", b"c", b"a", b"d"]
     for number, row in enumerate(rows):
         await bench.apply(row, Put(b"f", b"a", b"%d" % number * (BATCH_BYTES // 2)))
-    bench.feeder.consumers_of("t")[0].come_again()
-    bench.feeder.advance_consumer(bench.feeder.consumers_of("t")[0])
+    bench.dispatcher.intake.consumers_of("t")[0].source.make_due()
+    bench.dispatcher.advance_consumer(bench.dispatcher.intake.consumers_of("t")[0])
     seen: list[bytes] = []
     while calls := [(call[0], [change[4][0][3][:1] for change in call[4]]) for call in runs(*bench.main.sent)]:
         bench.main.sent.clear()
@@ -81,7 +81,7 @@ def test_a_batch_is_over_with_the_change_that_fills_its_bytes(monkeypatch: pytes
         await bench.put(*ROWS)
         (call,) = runs(*bench.main.sent)
         (size_bytes,) = {size_of(change) for change in call[4]}
-        monkeypatch.setattr(call_changes, "BATCH_BYTES", 2 * size_bytes)
+        monkeypatch.setattr(consumers, "BATCH_BYTES", 2 * size_bytes)
         bench.main.sent.clear()
         did(bench, call[0])
         await bench.put(*ROWS)
@@ -145,7 +145,7 @@ async def test_a_label_has_processes_of_its_own_and_its_death_is_its_own(bench: 
     ((_, name, _),) = own.take()
     assert name == "apart"
     own.die()
-    (common,), (apart,) = bench.feeder.consumers_of("common"), bench.feeder.consumers_of("apart")
+    (common,), (apart,) = bench.dispatcher.intake.consumers_of("common"), bench.dispatcher.intake.consumers_of("apart")
     assert common.state.in_flight_count == 1, "its call goes on"
     assert "the worker process went" in apart.state.last_error
     assert bench.main.is_up
@@ -158,12 +158,12 @@ async def test_a_pause_that_ends_while_turns_are_taken_keeps_nobody_in_line(benc
     await bench.put(b"a")
     ((number, _),) = batches(bench.main)
     did(bench, number, "failed", error="Error: no")
-    (consumer,) = bench.feeder.consumers_of("t")
-    due_s, pool = consumer.due_s(), bench.feeder.common
+    (consumer,) = bench.dispatcher.intake.consumers_of("t")
+    due_s, pool = consumer.source.due_s(), bench.dispatcher.common
     assert due_s is not None
     while asyncio.get_running_loop().time() <= due_s:
         pass  # the timer of the loop must not come first
-    bench.feeder._line_up_again(pool, consumer, due_s - 0.001)
+    bench.dispatcher.intake.line_up_again(consumer.source, due_s - 0.001)
     assert not pool.fair.waits(due_s - 0.001)
     await bench.main.until(lambda: bench.main.sent)
     assert [rows for _, rows in batches(bench.main)] == [[b"a"]]
@@ -172,7 +172,7 @@ async def test_a_pause_that_ends_while_turns_are_taken_keeps_nobody_in_line(benc
 @pytest.mark.parametrize("batch", [0, 3])
 def test_a_change_that_no_frame_holds_is_a_failure_of_its_own(monkeypatch: pytest.MonkeyPatch, batch: int) -> None:
     """The worker would end at the frame, and the trigger would wait for ever for a module that is good."""
-    monkeypatch.setattr(call_changes, "CHANGE_BYTES", 1_000)
+    monkeypatch.setattr(consumers, "CHANGE_BYTES", 1_000)
 
     @on_bench()
     async def run(bench: Bench) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from columnar.triggers import feeder as feeders
-from tests.unit.triggers.test_feeder import Bench, on_bench
+from columnar.triggers import dispatcher as feeders
+from tests.unit.triggers.test_dispatcher import Bench, on_bench
 
 ROWS = [b"r%02d" % n for n in range(20)]
 
@@ -30,10 +30,10 @@ async def test_while_requests_come_a_step_ends_in_time_and_the_rest_follows(benc
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(feeders, "STEP_S", 0.0)  # a change is a step
         await bench.add("t")
-        bench.feeder.pause("t")
+        bench.dispatcher.pause("t")
         await bench.put(*ROWS)
         bench.keeper.governor.answered = one_more
-        bench.feeder.resume("t")
+        bench.dispatcher.resume("t")
         assert bench.main.take() == [], "after what else waits"
         await bench.main.until(lambda: bench.main.sent)
         first = bench.main.take()
@@ -49,7 +49,7 @@ async def test_while_requests_come_a_step_ends_in_time_and_the_rest_follows(benc
 @on_bench()
 async def test_without_requests_changes_are_sent_at_once(bench: Bench) -> None:
     await bench.add("t", side_by_side=8)
-    bench.feeder.pause("t")
+    bench.dispatcher.pause("t")
     await bench.put(*ROWS)
-    bench.feeder.resume("t")
+    bench.dispatcher.resume("t")
     assert len(bench.main.take()) == 8

@@ -17,10 +17,10 @@ from columnar.model.schema import Family, make_table
 from columnar.regions.log.change_record import Sequence
 from columnar.regions.read.region_reads import get_row
 from columnar.regions.tables import ServedTable
-from columnar.triggers import worker_slot as lanes
+from columnar.triggers import worker_state as lanes
 from tests.support.openings import region_at_once
+from tests.unit.triggers.test_dispatcher import Bench, on_bench
 from tests.unit.triggers.test_effects_of_calls import did, out, put, until_sent
-from tests.unit.triggers.test_feeder import Bench, on_bench
 
 USED_US = 5_000
 
@@ -81,7 +81,7 @@ async def test_a_change_that_asked_to_come_again_later_is_not_called_before_afte
         assert row == b"c", "the row that waits is not called"
         did(bench, call_id)
         await bench.settle()
-        (consumer,) = bench.feeder.consumers_of("t")
+        (consumer,) = bench.dispatcher.intake.consumers_of("t")
         assert consumer.state.parked_count == 1
         due_s = consumer.state.next_due_s()
         assert due_s is not None
@@ -119,12 +119,12 @@ async def test_a_store_copy_waits_for_effects(bench: Bench) -> None:
     await bench.put(b"a")
     ((call_id, _, _),) = bench.main.take()
     did(bench, call_id, "done", put(b"x"))
-    bench.feeder.upkeep.pause_saving()
-    assert bench.feeder.calls_in_flight() == 1
-    while bench.feeder.calls_in_flight():  # noqa: ASYNC110 - as the owner does
+    bench.dispatcher.intake.upkeep.pause_saving()
+    assert bench.dispatcher.calls_in_flight() == 1
+    while bench.dispatcher.calls_in_flight():  # noqa: ASYNC110 - as the owner does
         await asyncio.sleep(0.001)
     assert out(bench, b"x")
-    bench.feeder.upkeep.release()
+    bench.dispatcher.intake.upkeep.release()
 
 
 @on_bench()
@@ -140,14 +140,14 @@ async def test_a_checkpoint_is_on_disk_while_its_call_goes_on(bench: Bench) -> N
         for at, state in enumerate([b"half", b"later"]):
             for _ in range(10):
                 await asyncio.sleep(0.001)
-            (consumer,) = bench.feeder.consumers_of("t")
+            (consumer,) = bench.dispatcher.intake.consumers_of("t")
             assert not consumer.dirty
             did(bench, call_id, "more", put(b"x%d" % at), state=[state, at])
             assert await until_sent(bench, "go") == [("go", call_id)]
             async with asyncio.timeout(5):
                 while [one[1:] for one in saved_progress(bench)] != [(state, at)]:  # noqa: ASYNC110 - a timer saves it
                     await asyncio.sleep(0.001)
-        assert bench.feeder.calls_in_flight() == 1
+        assert bench.dispatcher.calls_in_flight() == 1
         did(bench, call_id)
         assert await bench.keeper.wait("t", "", 10.0)
         assert log.cursor("t") is not None
@@ -182,7 +182,7 @@ async def test_a_call_that_waits_for_no_import_any_more_has_no_time_until_it_beg
         did(bench, first)
         await pass_s(lanes.IMPORT_S)
         assert bench.main.kills == 0, "both wait for a thread, and their time does not run"
-        assert bench.feeder.calls_in_flight() == 2
+        assert bench.dispatcher.calls_in_flight() == 2
         did(bench, second)
         bench.main.listener.answered(["began", [third]])
         await pass_s(0.2)

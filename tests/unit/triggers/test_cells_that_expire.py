@@ -14,7 +14,7 @@ from columnar.model.alteration import TableChange
 from columnar.model.mutation import Put
 from columnar.model.schema import Family
 from columnar.storage.region_folders import RegionFolders
-from tests.unit.triggers.test_feeder import Bench, on_bench
+from tests.unit.triggers.test_dispatcher import Bench, on_bench
 from tests.unit.triggers.test_synced_triggers import KEPT, registrations, sync
 
 BRIEF = Put(b"f", b"a", b"1", None, 60_000)

@@ -19,7 +19,7 @@ from columnar.regions.log.change_record import Sequence
 from columnar.storage.memory import MemoryEngine
 from tests.support.changing_house import CatalogueRows, ChangingHouse
 from tests.support.held_engine import FakeClock
-from tests.unit.triggers.test_feeder import ROWS, Bench, on_bench
+from tests.unit.triggers.test_dispatcher import ROWS, Bench, on_bench
 
 
 async def deliver(bench: Bench, name: str) -> list[bytes]:
@@ -119,7 +119,7 @@ async def test_rows_that_were_there_come_though_a_split_of_their_region_was_call
     await bench.add("t", from_where="beginning")
     region = bench.region(b"r")
     listener = bench.hub.listener
-    (consumer,) = bench.feeder.consumers_of("t")
+    (consumer,) = bench.dispatcher.intake.consumers_of("t")
     consumer.pause_intake()  # as a split has it, whose region waits until nothing is under way
     assert not consumer.is_prepared, "its rows are not in the log yet"
     listener.release(region)
@@ -162,7 +162,7 @@ async def test_of_what_is_undelivered_open_changes_count_and_those_whose_record_
     await bench.put(b"a", b"b", b"c")
     region = bench.region(b"a")
     held = [sequence for sequence, _ in region.log.read(None)]
-    for one in bench.feeder.consumers_of("t"):
+    for one in bench.dispatcher.intake.consumers_of("t"):
         bench.hub.listener.drop(one)
     never = Sequence(held[0].origin, held[0].epoch - 1, 5)
     region.log.save_cursor("t", pack_cursor(Cursor(held[1], ((never, 0), (held[0], 2)))))

@@ -9,8 +9,8 @@ import pytest
 
 from columnar.errors import IllegalArgument
 from columnar.model.trigger_flow import HOPS
+from tests.unit.triggers.test_dispatcher import Bench, on_bench
 from tests.unit.triggers.test_effects_of_calls import did, put
-from tests.unit.triggers.test_feeder import Bench, on_bench
 
 
 async def deliver(bench: Bench, *effects: Any) -> None:

@@ -9,19 +9,20 @@ import asyncio
 
 import uvloop
 
-from columnar.triggers.feeder import Feeder
+from columnar.triggers.dispatcher import Dispatcher
 from tests.support.fake_links import runs
-from tests.unit.triggers.test_feeder import Bench
+from tests.unit.triggers.test_dispatcher import Bench
 
 
-def due_in(bench: Bench, feeder: Feeder, seconds: float) -> None:
+def due_in(bench: Bench, dispatcher: Dispatcher, seconds: float) -> None:
     """The oldest ready change of the trigger has failed, and comes again so long from now."""
-    (consumer,) = feeder.consumers_of("a")
+    (consumer,) = dispatcher.intake.consumers_of("a")
     now_s = asyncio.get_running_loop().time()
     delivery = consumer.state.take(now_s)
     assert delivery is not None
     consumer.state.put_off([delivery.sequence], now_s + seconds)
-    feeder._queue(consumer, now_s)
+    dispatcher.state.queue(consumer.source, now_s)
+    dispatcher._carry_out()
 
 
 def test_pauses_that_end_within_a_millisecond_are_planned() -> None:
@@ -30,15 +31,15 @@ def test_pauses_that_end_within_a_millisecond_are_planned() -> None:
         await bench.start()
         try:
             await bench.add("a")
-            feeder = bench.feeder
-            feeder.pause("a")
+            dispatcher = bench.dispatcher
+            dispatcher.pause("a")
             await bench.put(b"x", b"y", b"z")
-            (consumer,) = feeder.consumers_of("a")
+            (consumer,) = dispatcher.intake.consumers_of("a")
             consumer.fill()
-            due_in(bench, feeder, 0.0003)
-            due_in(bench, feeder, 0.0004)
-            due_in(bench, feeder, 0.0002)
-            feeder.resume("a")
+            due_in(bench, dispatcher, 0.0003)
+            due_in(bench, dispatcher, 0.0004)
+            due_in(bench, dispatcher, 0.0002)
+            dispatcher.resume("a")
             async with asyncio.timeout(20):
                 await bench.main.until(lambda: len(runs(*bench.main.sent)) == 3)
             assert sorted(row for _, _, row in bench.main.take()) == [b"x", b"y", b"z"]

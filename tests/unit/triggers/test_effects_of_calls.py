@@ -14,12 +14,13 @@ from columnar.model.mutation import Put
 from columnar.model.read import ReadSpec, projection
 from columnar.model.trigger_registration import DEFAULT_SIDE_BY_SIDE
 from columnar.regions.read.region_reads import get_row
-from columnar.triggers import call_lines, outcomes
-from columnar.triggers import worker_slot as lanes
-from columnar.triggers.blocks import IN_SERIES
+from columnar.triggers import dispatcher, retry_state
+from columnar.triggers import worker_state as lanes
+from columnar.triggers.retry_state import IN_SERIES
+from columnar.triggers.worker_state import RESTING
 from tests.support.fake_links import runs
 from tests.support.openings import region_at_once
-from tests.unit.triggers.test_feeder import Bench, on_bench
+from tests.unit.triggers.test_dispatcher import Bench, on_bench
 
 USED_US = 5_000
 
@@ -60,14 +61,14 @@ async def test_a_change_is_done_when_its_effects_are_on_disk(bench: Bench) -> No
     stamp = stamp_of(bench, b"a")
     ((call_id, _, _),) = bench.main.take()
     did(bench, call_id, "done", put(b"x"), put(b"y", b"2"))
-    (consumer,) = bench.feeder.consumers_of("t")
+    (consumer,) = bench.dispatcher.intake.consumers_of("t")
     assert consumer.state.in_flight_count == 1
-    assert bench.feeder.calls_in_flight() == 1
+    assert bench.dispatcher.calls_in_flight() == 1
     assert await bench.keeper.wait("t", "", 0.0) is False
     assert await bench.keeper.wait("t", "", 10.0)
     assert out(bench, b"x") == {b"f:a": (b"1", stamp)}
     assert out(bench, b"y") == {b"f:a": (b"2", stamp)}
-    assert bench.feeder.calls_in_flight() == 0
+    assert bench.dispatcher.calls_in_flight() == 0
 
 
 @on_bench()
@@ -79,12 +80,12 @@ async def test_effects_that_the_store_cannot_write_now_blame_nobody(bench: Bench
     ((call_id, _, _),) = bench.main.take()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(appliers, "RETRY_TIMEOUT_S", 0.05)
-        patch.setattr(outcomes, "LONGEST_BLOCK_PAUSE_S", 0.05)
+        patch.setattr(retry_state, "LONGEST_BLOCK_PAUSE_S", 0.05)
         region.refuses_writes = True
         did(bench, call_id, "done", put(b"x"))
         await bench.main.until(lambda: runs(*bench.main.sent))
     ((call_id, _, row),) = bench.main.take()
-    (consumer,) = bench.feeder.consumers_of("t")
+    (consumer,) = bench.dispatcher.intake.consumers_of("t")
     assert row == b"a"
     assert "effects cannot be written" in consumer.state.last_error
     region.refuses_writes = False
@@ -116,7 +117,7 @@ async def test_a_trigger_whose_effects_wait_for_long_says_why(bench: Bench) -> N
 async def test_a_blocked_trigger_takes_no_turn_after_some_calls_in_vain(bench: Bench) -> None:
     """Thousands of changes would be called for nothing; the first call that works lets it go on."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(outcomes, "LONGEST_BLOCK_PAUSE_S", 0.05)
+        patch.setattr(retry_state, "LONGEST_BLOCK_PAUSE_S", 0.05)
         await bench.add("t", attempts=1)
         await bench.add("other")
         await bench.put(*(b"%02d" % n for n in range(40)))
@@ -132,7 +133,7 @@ async def test_a_blocked_trigger_takes_no_turn_after_some_calls_in_vain(bench: B
         (call_id, *_), *_ = [call for call in bench.main.take() if call[1] == "t"]
         did(bench, call_id)
         assert bench.keeper.trigger_statuses()[1].state == "running"
-        (consumer,) = bench.feeder.consumers_of("t")
+        (consumer,) = bench.dispatcher.intake.consumers_of("t")
         assert max(consumer.state.attempts_of(one) for one, _ in consumer.state.cursor().open) == 0
 
 
@@ -151,7 +152,7 @@ async def test_a_blocked_trigger_that_is_removed_leaves_nothing(bench: Bench) ->
 
 @on_bench()
 async def test_a_place_in_the_worker_is_free_while_effects_are_written(bench: Bench) -> None:
-    bench.feeder.common.fair = FairShare(1)
+    bench.dispatcher.common.fair = FairShare(1)
     await bench.add("t")
     await bench.put(b"a", b"b")
     ((call_id, _, _),) = bench.main.take()
@@ -168,7 +169,7 @@ async def test_a_slice_is_on_disk_before_the_next_is_asked_for(bench: Bench) -> 
     assert bench.main.sent == []
     assert await until_sent(bench, "go") == [("go", call_id)]
     assert out(bench, b"x")
-    (consumer,) = bench.feeder.consumers_of("t")
+    (consumer,) = bench.dispatcher.intake.consumers_of("t")
     assert consumer.state.cursor().progress == ((bench.region(b"a").log.last_logged, b"half", 0),)
     did(bench, call_id, "done", put(b"y"))
     assert await bench.keeper.wait("t", "", 10.0)
@@ -200,12 +201,12 @@ async def test_a_worker_that_dies_between_two_slices_blames_nobody(bench: Bench)
     await until_sent(bench, "go")
     did(bench, first, "more", put(b"y"), state=[b"later", 0])
     bench.main.die()  # while the effects of a slice are being written
-    (consumer,) = bench.feeder.consumers_of("t")
-    assert not consumer.suspects
+    (consumer,) = bench.dispatcher.intake.consumers_of("t")
+    assert not consumer.source.suspects
     bench.main.start()
     ((_, calls),) = await until_sent(bench, "run")
     assert (calls[0][4][0][1], calls[0][4][0][7], calls[0][5]) == (b"a", 1, [b"half", 0])
-    assert bench.feeder.calls_in_flight() == 1
+    assert bench.dispatcher.calls_in_flight() == 1
     did(bench, calls[0][0], "done", put(b"z"))
     assert await bench.keeper.wait("t", "", 10.0)
 
@@ -261,9 +262,9 @@ async def test_a_call_whose_slice_cannot_be_written_is_ended(bench: Bench) -> No
     ((call_id, _, _),) = bench.main.take()
     did(bench, call_id, "more", put(b"x", table=b"nowhere"))
     assert await until_sent(bench, "drop") == [("drop", call_id)]
-    assert bench.feeder.common.main.calls, "it has its place until the worker says that it has ended"
+    assert bench.dispatcher.common.main.calls, "it has its place until the worker says that it has ended"
     did(bench, call_id)
-    assert bench.feeder.calls_in_flight() == 0
+    assert bench.dispatcher.calls_in_flight() == 0
     ((_, calls),) = await until_sent(bench, "run")
     assert calls[0][4][0][7] == 2, "the second attempt"
 
@@ -286,13 +287,13 @@ async def test_nothing_is_written_for_a_trigger_that_was_removed(bench: Bench) -
     assert ("drop", running) in bench.main.sent
     for call_id in (resting, running):
         did(bench, call_id)
-    assert bench.feeder.calls_in_flight() == 0
-    assert bench.keeper.feeder.outcomes.has_room
+    assert bench.dispatcher.calls_in_flight() == 0
+    assert bench.keeper.dispatcher.state.retries.full == set()
     target.refuses_writes = False
     while bench.hub.background._tasks:  # noqa: ASYNC110 - until nobody tries any more
         await asyncio.sleep(0.001)
     assert [out(bench, row) for row in (b"x2", b"y", b"z")] == [{}, {}, {}]
-    assert bench.feeder.common.fair.running_count == 0
+    assert bench.dispatcher.common.fair.running_count == 0
 
 
 @on_bench()
@@ -336,7 +337,7 @@ async def test_a_silent_worker_is_ended_and_its_calls_run_alone(bench: Bench) ->
     await bench.ward.until(lambda: bench.ward.sent)
     ((_, _, row),) = bench.ward.take()
     assert row == b"a"
-    (consumer,) = bench.feeder.consumers_of("t")
+    (consumer,) = bench.dispatcher.intake.consumers_of("t")
     assert consumer.state.last_error == "", "nobody knows yet which it was"
 
 
@@ -357,7 +358,7 @@ async def test_a_worker_that_says_something_is_not_silent(bench: Bench) -> None:
             await asyncio.sleep(0)
             bench.main.listener.answered(["alive", 0])
         assert bench.main.kills == 0
-        assert bench.feeder.calls_in_flight() == 1, "it has not begun: its time does not run"
+        assert bench.dispatcher.calls_in_flight() == 1, "it has not begun: its time does not run"
         for _ in range(15):
             now_s[0] += 0.01
             await asyncio.sleep(0)
@@ -381,7 +382,7 @@ def test_the_log_takes_so_much_of_what_a_trigger_prints(caplog: pytest.LogCaptur
             return [record.getMessage() for record in caplog.records if "printed" in record.getMessage()]
 
         with pytest.MonkeyPatch.context() as patch, caplog.at_level(logging.INFO):
-            patch.setattr(call_lines, "PRINTED_BYTES", 20)
+            patch.setattr(dispatcher, "PRINTED_BYTES", 20)
             patch.setattr(loop, "time", lambda: now_s[0])
             await bench.add("t")
             assert await prints(10) == 4 * ["trigger t printed: text"]
@@ -410,7 +411,7 @@ async def test_changes_that_run_have_a_bound_of_bytes(bench: Bench) -> None:
             resting[call_id] = row
         while len(seen) < len(rows):
             await bench.main.until(lambda: bench.main.sent)
-            running = [call for call in bench.feeder.common.main.calls.values() if not call.is_between_slices]
+            running = [call for call in bench.dispatcher.common.main.calls.values() if call.stage != RESTING]
             assert 0 < len(running) <= 4, "a slice that goes on is not held up"
             for call_id, row in [(call_id, row) for call_id, _, row in bench.main.take()]:
                 seen.append(row)
@@ -420,7 +421,7 @@ async def test_changes_that_run_have_a_bound_of_bytes(bench: Bench) -> None:
                 did(bench, call_id)
         assert sorted(seen) == rows
         assert await bench.keeper.wait("t", "", 10.0)
-        assert bench.feeder.common.main._running_bytes == 0
+        assert bench.dispatcher.common.main.running_bytes == 0
 
 
 @on_bench()
@@ -448,11 +449,11 @@ async def test_a_worker_that_is_silent_after_a_rest_is_ended(bench: Bench) -> No
         did(bench, await call_of(b"warm"))
         for rests_s in (0.9, 3.0):
             call_id = await call_of(b"a")
-            bench.feeder.upkeep.pause_saving()  # so that the next slice has no turn
+            bench.dispatcher.intake.upkeep.pause_saving()  # so that the next slice has no turn
             did(bench, call_id, "more", put(b"x"))
             await pass_s(rests_s)
-            bench.feeder.upkeep.release()
-            bench.feeder.deliver()
+            bench.dispatcher.intake.upkeep.release()
+            bench.dispatcher.deliver()
             assert await until_sent(bench, "go") == [("go", call_id)]
             await pass_s(0.8)
             assert bench.main.kills == 0, "it had no time to say something"
@@ -460,7 +461,7 @@ async def test_a_worker_that_is_silent_after_a_rest_is_ended(bench: Bench) -> No
             assert await bench.keeper.wait("t", "", 10.0)
             bench.main.sent.clear()
         call_id = await call_of(b"a")
-        bench.feeder.suspend_trigger("t")
+        bench.dispatcher.common.fair.suspend_trigger("t")
         await bench.add("u", timeout_ms=20)
         did(bench, call_id, "more", put(b"x"))
         await pass_s(0.9)
@@ -469,18 +470,18 @@ async def test_a_worker_that_is_silent_after_a_rest_is_ended(bench: Bench) -> No
         assert bench.main.kills == 0, "nor had it for another call"
         did(bench, other_id)
         await bench.triggers.remove("u")
-        bench.feeder.let_go("t")
+        bench.let_go("t")
         await bench.main.until(lambda: {kind for kind, *_ in bench.main.sent} == {"go", "run"})
-        for one in list(bench.feeder.common.main.calls):
+        for one in list(bench.dispatcher.common.main.calls):
             did(bench, one)
         assert await bench.keeper.wait("t", "", 10.0)
         bench.main.sent.clear()
         call_id = await call_of(b"a")
-        bench.feeder.upkeep.pause_saving()
+        bench.dispatcher.intake.upkeep.pause_saving()
         did(bench, call_id, "more", put(b"x"))
         await pass_s(3.0)
-        bench.feeder.upkeep.release()
-        bench.feeder.deliver()
+        bench.dispatcher.intake.upkeep.release()
+        bench.dispatcher.deliver()
         await until_sent(bench, "go")
         await pass_s(1.5)
         assert bench.main.kills == 1

@@ -11,7 +11,7 @@ from columnar.flows.delivery_state import Cursor, pack_cursor
 from columnar.flows.follower_name import trigger
 from columnar.model.trigger_registration import Registration
 from columnar.regions.log.change_record import Sequence
-from tests.unit.triggers.test_feeder import Bench, on_bench
+from tests.unit.triggers.test_dispatcher import Bench, on_bench
 
 UNREADABLE = b'{"name": "t", "table'
 ELSEWHERE = pack_cursor(Cursor(Sequence(1, 1, 1), ()))
@@ -75,7 +75,7 @@ async def test_what_a_cursor_without_a_registration_needs_is_kept(bench: Bench) 
     await bench.restart()
     await deliver(bench, "other")
     region = bench.region(b"a")
-    bench.keeper.feeder.upkeep.save(region)
+    bench.keeper.dispatcher.intake.upkeep.save(region)
     assert region.log.count_after(None, 10) == 2
     assert region.log.needed[0] == 2
 
@@ -104,7 +104,7 @@ async def test_writers_are_told_of_a_place_without_a_registration(bench: Bench) 
     await bench.add("other")
     write_registration(bench, b"t", UNREADABLE)
     await bench.restart()
-    region, upkeep = bench.region(b"a"), bench.keeper.feeder.upkeep
+    region, upkeep = bench.region(b"a"), bench.keeper.dispatcher.intake.upkeep
     while region.log.count_step(10):
         pass
     upkeep._bounds = LogBounds(records=2)

@@ -12,8 +12,8 @@ from columnar.triggers.api import Change
 from columnar.triggers.dead_letters import DEAD_LETTERS_TABLE, INFO, DeadLetter
 from columnar.triggers.slices import change_from
 from tests.support.fake_links import runs
+from tests.unit.triggers.test_dispatcher import Bench, on_bench
 from tests.unit.triggers.test_effects_of_calls import did, out, put, stamp_of
-from tests.unit.triggers.test_feeder import Bench, on_bench
 
 
 async def die(bench: Bench, row: bytes) -> int:

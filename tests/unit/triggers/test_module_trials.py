@@ -9,15 +9,15 @@ import pytest
 
 from columnar.errors import TriggerError
 from columnar.runtime.faults import FAULTS
-from columnar.triggers import module_trials, worker_slot
-from columnar.triggers.source_trial import SourceTrial
+from columnar.triggers import module_checks, worker_state
+from columnar.triggers.module_checks import SourceTrial
 from tests.support.fake_links import FakeLink, runs
-from tests.unit.triggers.test_feeder import Bench, on_bench
+from tests.unit.triggers.test_dispatcher import Bench, on_bench
 
 
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module_trials, "LONGEST_TRIAL_PAUSE_S", 0.001)
+    monkeypatch.setattr(module_checks, "LONGEST_TRIAL_PAUSE_S", 0.001)
 
 
 async def trial_of(bench: Bench, before: list[FakeLink]) -> FakeLink:
@@ -33,7 +33,7 @@ async def trial_of(bench: Bench, before: list[FakeLink]) -> FakeLink:
 def test_an_import_that_hangs_is_tried_by_a_process_of_its_own_and_its_triggers_rest(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(worker_slot, "IMPORT_S", 0.01)
+    monkeypatch.setattr(worker_state, "IMPORT_S", 0.01)
 
     @on_bench()
     async def run(bench: Bench) -> None:
@@ -50,17 +50,17 @@ def test_an_import_that_hangs_is_tried_by_a_process_of_its_own_and_its_triggers_
         await bench.put(b"b")
         await bench.settle()
         assert runs(*bench.main.sent) == [], "no worker imports it meanwhile"
-        assert "importing its module took over" in bench.feeder.outcomes.obstacle("t")
+        assert "importing its module took over" in bench.dispatcher.obstacle("t")
         assert bench.keeper.trigger_statuses()[0].state == "blocked"
         trial.listener.answered(["checked", 0, "SyntaxError: no"])
         trial = await trial_of(bench, seen)
-        assert "m:f cannot be used: SyntaxError: no" in bench.feeder.trials.obstacle("t")
+        assert "m:f cannot be used: SyntaxError: no" in bench.dispatcher.state.pauses.untrusted["m"]
         trial.listener.worker_gone("ended with status 3")
         trial = await trial_of(bench, seen)
-        assert "the process that imported it ended with status 3" in bench.feeder.trials.obstacle("t")
+        assert "the process that imported it ended with status 3" in bench.dispatcher.state.pauses.untrusted["m"]
         trial.listener.answered(["checked", 0, None])
         await bench.main.until(lambda: runs(*bench.main.sent))
-        assert "m" not in bench.feeder.trials
+        assert "m" not in bench.dispatcher.state.pauses.untrusted
         assert await bench.keeper.dead_letters("t", 10) == []
 
     run()
@@ -68,36 +68,36 @@ def test_an_import_that_hangs_is_tried_by_a_process_of_its_own_and_its_triggers_
 
 def test_a_reload_ends_the_trials(monkeypatch: pytest.MonkeyPatch) -> None:
     """The source that it takes up was imported by a process already."""
-    monkeypatch.setattr(module_trials, "pause_s", lambda _tries: 60.0)
-    monkeypatch.setattr(module_trials, "LONGEST_TRIAL_PAUSE_S", 60.0)
+    monkeypatch.setattr(module_checks, "pause_s", lambda _tries: 60.0)
+    monkeypatch.setattr(module_checks, "LONGEST_TRIAL_PAUSE_S", 60.0)
 
     @on_bench()
     async def run(bench: Bench) -> None:
         await bench.add("t")
-        bench.feeder.trials.begin("m", "why")
+        bench.dispatcher.trials.begin("m", "why")
         await bench.put(b"a")
         await bench.settle()
         assert bench.main.take() == []
-        bench.feeder.trials.proven()
+        bench.dispatcher.trials.proven()
         await bench.main.until(lambda: bench.main.sent)
         assert [row for _, _, row in bench.main.take()] == [b"a"]
-        assert bench.feeder.trials.obstacle("t") == ""
+        assert bench.dispatcher.obstacle("t") == ""
 
     run()
 
 
 @on_bench()
 async def test_a_module_without_triggers_is_trusted_again(bench: Bench) -> None:
-    bench.feeder.trials.begin("gone", "why")
-    while "gone" in bench.feeder.trials:  # noqa: ASYNC110 - no event tells of it
+    bench.dispatcher.trials.begin("gone", "why")
+    while "gone" in bench.dispatcher.state.pauses.untrusted:  # noqa: ASYNC110 - no event tells of it
         await asyncio.sleep(0.001)
     assert bench.trials == []
 
 
 def test_a_silent_worker_that_imports_is_ended_as_one_that_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """An import in C code holds up every trigger of the worker: it does not get the long time of an import."""
-    monkeypatch.setattr(worker_slot, "IMPORT_S", 1_000.0)
-    monkeypatch.setattr(worker_slot, "SILENCE_S", 0.02)
+    monkeypatch.setattr(worker_state, "IMPORT_S", 1_000.0)
+    monkeypatch.setattr(worker_state, "SILENCE_S", 0.02)
 
     @on_bench()
     async def run(bench: Bench) -> None:
@@ -140,11 +140,11 @@ def test_trials_go_on_after_an_exception(monkeypatch: pytest.MonkeyPatch) -> Non
     async def run(bench: Bench) -> None:
         await bench.add("t")
         monkeypatch.setattr(SourceTrial, "problem_with", fails_first)
-        bench.feeder.trials.begin("m", "why")
+        bench.dispatcher.trials.begin("m", "why")
         await bench.put(b"a")
         await bench.main.until(lambda: bench.main.sent)
         assert left == [0]
-        assert dict(FAULTS.counts())[module_trials.LOOP] == 2
+        assert dict(FAULTS.counts())[module_checks.LOOP] == 2
         FAULTS.forget()
 
     run()

@@ -10,20 +10,20 @@ from columnar.flows.at_hand import AllAtHand, AtHand, value_bytes
 from columnar.regions.log.change_record import ChangeRecord, Entry, Kind, Sequence
 from columnar.triggers import consumer as consumers
 from columnar.triggers.consumer import Consumer
-from tests.unit.triggers.test_feeder import Bench, on_bench
+from tests.unit.triggers.test_dispatcher import Bench, on_bench
 
 ROWS = [b"r%02d" % n for n in range(20)]
 
 
 def paused(bench: Bench) -> Consumer:
-    (consumer,) = bench.feeder.consumers_of("t")
+    (consumer,) = bench.dispatcher.intake.consumers_of("t")
     return consumer
 
 
 @on_bench()
 async def test_a_first_delivery_reads_the_log_once_and_a_repeated_one_again(bench: Bench) -> None:
     await bench.add("t")
-    bench.feeder.pause("t")
+    bench.dispatcher.pause("t")
     await bench.put(b"a")
     consumer = paused(bench)
     consumer.fill()
@@ -32,7 +32,7 @@ async def test_a_first_delivery_reads_the_log_once_and_a_repeated_one_again(benc
     assert consumer.record_at(sequence) is held
     assert (consumer.at_hand._records, consumer.at_hand._size_bytes) == ({}, 0)
     assert consumer.record_at(sequence) == held, "from the log"
-    bench.feeder.resume("t")
+    bench.dispatcher.resume("t")
     ((number, _, row),) = bench.main.take()
     assert row == b"a"
     bench.main.answer(number)
@@ -43,7 +43,7 @@ async def test_records_at_hand_are_bounded_in_number_and_bytes(bench: Bench) -> 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(at_hand, "AT_HAND", 5)
         await bench.add("t")
-        bench.feeder.pause("t")
+        bench.dispatcher.pause("t")
         await bench.put(*ROWS)
         consumer = paused(bench)
         consumer.fill()
@@ -55,7 +55,7 @@ async def test_records_at_hand_are_bounded_in_number_and_bytes(bench: Bench) -> 
         await bench.put(*ROWS)
         consumer.fill()
         assert kept._size_bytes == 7
-        bench.feeder.resume("t")
+        bench.dispatcher.resume("t")
         seen = []
         while calls := bench.main.take():
             seen += [row for _, _, row in calls]
@@ -87,7 +87,7 @@ def test_all_followers_share_a_bound_and_give_back() -> None:
 @on_bench()
 async def test_a_trigger_that_is_removed_gives_its_room_back(bench: Bench) -> None:
     await bench.add("t")
-    bench.feeder.pause("t")
+    bench.dispatcher.pause("t")
     await bench.put(*ROWS)
     consumer = paused(bench)
     consumer.fill()
@@ -103,13 +103,13 @@ async def test_a_trigger_reads_no_further_while_enough_can_be_delivered(bench: B
         patch.setattr(consumers, "READY_ROWS", 8)
         patch.setattr(followers, "FILL_RECORDS", 4)
         await bench.add("t", side_by_side=1)
-        bench.feeder.pause("t")
+        bench.dispatcher.pause("t")
         await bench.put(*ROWS)
         consumer = paused(bench)
         for _ in range(10):
             assert consumer.fill()
         assert consumer.state.open_count == 8
-        bench.feeder.resume("t")
+        bench.dispatcher.resume("t")
         seen = []
         while calls := bench.main.take():
             seen += [row for _, _, row in calls]

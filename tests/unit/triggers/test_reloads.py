@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from columnar.triggers import function_checks
+from columnar.triggers import module_checks
 from tests.support.fake_links import FakeLink
-from tests.unit.triggers.test_feeder import Bench, on_bench
+from tests.unit.triggers.test_dispatcher import Bench, on_bench
 
 
 async def asked(link: FakeLink) -> int:
@@ -44,7 +44,7 @@ def test_a_worker_that_keeps_the_interpreter_is_ended_and_begins_with_changed_so
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Nothing is wrong with the module: the sync or the reload that asked for it goes on."""
-    monkeypatch.setattr(function_checks, "CHECK_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(module_checks, "CHECK_TIMEOUT_S", 0.05)
 
     @on_bench()
     async def run(bench: Bench) -> None:

@@ -15,8 +15,8 @@ from columnar.regions.log.change_record import Sequence
 from columnar.triggers import replaying
 from columnar.triggers.replaying import REPLAY
 from tests.support.fake_links import runs
+from tests.unit.triggers.test_dispatcher import Bench, on_bench
 from tests.unit.triggers.test_effects_of_calls import did
-from tests.unit.triggers.test_feeder import Bench, on_bench
 
 KEPT = {"CHANGE_LOG": "1"}  # second of the bench's clock, which goes on a millisecond with each look
 SEQUENCE, IS_BACKFILL, IS_REPEAT = 3, 8, 13

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from columnar.triggers.worker_slot import BEGAN_S, SILENCE_S
-from tests.unit.triggers.test_feeder import Bench, on_bench
+from columnar.triggers.worker_state import BEGAN_S, SILENCE_S
+from tests.unit.triggers.test_dispatcher import Bench, on_bench
 
 
 class Clock:
@@ -36,9 +36,9 @@ async def until_killed(bench: Bench, clock: Clock, every_s: float, most_s: float
 async def a_silent_worker(bench: Bench, **trickling: int) -> Clock:
     """It has a call of ``hangs``, which may take 2 s; changes of ``trickles`` may come."""
     await bench.add("hangs", timeout_ms=2_000)
-    bench.feeder.common.main.imported("m")
+    bench.dispatcher.common.main.imported("m")
     await bench.put(b"hangs")
-    bench.feeder.pause("hangs")
+    bench.dispatcher.pause("hangs")
     await bench.add("trickles", side_by_side=64, **trickling)
     return Clock()
 
@@ -64,26 +64,27 @@ async def test_calls_that_came_to_a_silent_worker_are_no_suspects(bench: Bench) 
     clock = await a_silent_worker(bench, timeout_ms=2_000)
     await clock.passes(2 * BEGAN_S)
     await until_killed(bench, clock, 0.5, 12.0)
-    (trickles,), (hangs,) = bench.feeder.consumers_of("trickles"), bench.feeder.consumers_of("hangs")
-    assert trickles.suspects == set()
+    consumers_of = bench.dispatcher.intake.consumers_of
+    (trickles,), (hangs,) = consumers_of("trickles"), consumers_of("hangs")
+    assert trickles.source.suspects == set()
     bench.main.die()
-    assert trickles.suspects == set()
-    assert hangs.state.attempts_of(next(iter(hangs.suspects))) == 1, "it was alone with the worker"
+    assert trickles.source.suspects == set()
+    assert hangs.state.attempts_of(next(iter(hangs.source.suspects))) == 1, "it was alone with the worker"
     assert "it had said nothing for 5 s" in hangs.state.last_error
 
 
 @on_bench()
 async def test_a_worker_that_had_nothing_to_do_has_all_its_time(bench: Bench) -> None:
     await bench.add("t", timeout_ms=2_000)
-    bench.feeder.common.main.imported("m")
+    bench.dispatcher.common.main.imported("m")
     clock = Clock()
     await bench.put(b"1")
     ((number, _, _),) = bench.main.take()
-    bench.feeder.suspend_trigger("t")
+    bench.dispatcher.common.fair.suspend_trigger("t")
     bench.main.listener.answered(["did", [[number, "more", [], None, "", None, 10, 10]]])
     await clock.passes(2 * SILENCE_S)  # the call rests
     assert bench.main.kills == 0
-    bench.feeder.let_go("t")
+    bench.let_go("t")
     await clock.passes(0.0)
     await clock.passes(SILENCE_S / 2)
     assert bench.main.kills == 0

@@ -12,7 +12,7 @@ from columnar.errors import CallerError, IllegalArgument
 from columnar.model.mutation import Put
 from columnar.model.trigger_registration import Registration
 from tests.unit.triggers.test_asked_changes import delivered, put, written
-from tests.unit.triggers.test_feeder import Bench, on_bench
+from tests.unit.triggers.test_dispatcher import Bench, on_bench
 from tests.unit.triggers.test_trigger_changes import Killed, killed_at, stored
 
 KEPT = Registration("kept", "t", "m:kept", ("f",), row=False, images=True, columns=("f:a",), of_module="m")
@@ -50,7 +50,7 @@ async def test_a_changed_trigger_keeps_its_place_and_goes_by_its_new_settings(be
     assert (waiting.row, waiting.is_backfill) == (b"r2", True), "its record lacks f:b: the row as it is"
     assert waiting.after == {b"f:a": b"1", b"f:b": b"1"}
     assert (fresh.row, fresh.is_backfill, fresh.before, fresh.after) == (b"r3", False, {}, {b"f:b": b"2"})
-    bench.keeper.feeder.consumers_of("kept")[0].state.check()
+    bench.keeper.dispatcher.intake.consumers_of("kept")[0].state.check()
 
 
 @on_bench()

@@ -20,7 +20,7 @@ from columnar.model.trigger_registration import MOST_PROCESSES, Registration
 from columnar.regions.region import Region
 from columnar.regions.tables import ServedTable
 from tests.support.several_owners import FakeOwner, SeveralOwners
-from tests.unit.triggers.test_feeder import Bench, on_bench
+from tests.unit.triggers.test_dispatcher import Bench, on_bench
 
 T = Registration("t", "t", "m:f", ("f",))
 

@@ -14,9 +14,10 @@ from columnar.flows.at_hand import AT_HAND_BYTES
 from columnar.flows.backpressure import LogBounds
 from columnar.model.mutation import Put
 from columnar.regions.log.change_log import ChangeLog
-from columnar.triggers import rereads
+from columnar.triggers import dispatcher_state
 from columnar.triggers.consumer import Consumer
-from tests.unit.triggers.test_feeder import Bench, on_bench
+from columnar.triggers.delivery_source import NEVER
+from tests.unit.triggers.test_dispatcher import Bench, on_bench
 
 
 def failing(times: int, error: ColumnarError, call: Callable[..., Any]) -> Callable[..., Any]:
@@ -66,16 +67,16 @@ async def test_a_consumer_that_goes_while_it_rests_takes_its_timer_with_it(bench
     await bench.add("t")
     break_log(bench, "read", 99, HostError("the disk is full"))
     await bench.put(b"00")
-    assert bench.feeder._unreadable
+    assert bench.dispatcher.state.timers.next_s() != NEVER
     await bench.triggers.remove("t")
-    assert not bench.feeder._unreadable
+    assert bench.dispatcher.state.timers.next_s() == NEVER
 
 
 @on_bench()
 async def test_nothing_is_read_for_a_consumer_that_went_while_it_rested(bench: Bench) -> None:
     """Its time comes when the trigger is gone, and when another of its name is there."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rereads, "pause_s", lambda _failures: 0.01)
+        patch.setattr(dispatcher_state, "pause_s", lambda _failures: 0.01)
         for again in (False, True):
             await bench.add("t")
             break_log(bench, "read", 1, HostError("the disk is full"))

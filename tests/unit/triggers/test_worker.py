@@ -16,11 +16,11 @@ import pytest
 import uvloop
 
 from columnar.model.effect import Put
-from columnar.triggers import slices, threads, worker_link
+from columnar.triggers import slices, threads, worker_process
 from columnar.triggers.frames import Frames, pack
 from columnar.triggers.slices import SLICE_EFFECTS
 from columnar.triggers.worker import OUTPUT_BYTES, Worker
-from columnar.triggers.worker_link import WorkerLink
+from columnar.triggers.worker_process import WorkerProcess
 from tests.support.yielding_functions import effects_of
 
 STEPS = [[1, b"f:a", 5, b"v"], [3, b"f", 5, b""]]
@@ -418,10 +418,10 @@ class Heard:
                 await self.changed.wait()
 
 
-def link_to(code: str, monkeypatch: pytest.MonkeyPatch) -> tuple[WorkerLink, Heard]:
+def link_to(code: str, monkeypatch: pytest.MonkeyPatch) -> tuple[WorkerProcess, Heard]:
     """A link whose process runs ``code``, with the socket as ``link``."""
     heard = Heard()
-    link = WorkerLink(heard, "127.0.0.1", 1, ())
+    link = WorkerProcess(heard, "127.0.0.1", 1, ())
     program = f"import os, socket, sys\nlink = socket.socket(fileno=int(sys.argv[-1]))\n{code}"
     monkeypatch.setattr(link, "_command", [sys.executable, "-S", "-c", program])
     return link, heard
@@ -447,7 +447,7 @@ def test_a_process_that_ends_at_once_is_started_with_growing_pauses(monkeypatch:
 
 def test_a_worker_that_is_ready_outlives_the_deadline_of_its_start(monkeypatch: pytest.MonkeyPatch) -> None:
     async def run() -> None:
-        monkeypatch.setattr(worker_link, "START_S", 1.0)
+        monkeypatch.setattr(worker_process, "START_S", 1.0)
         link, heard = link_to(f"link.sendall({pack('ready', 0)!r})\nlink.recv(1)", monkeypatch)
         link.want()
         await heard.until("ready", 1)
@@ -498,7 +498,7 @@ def test_closed_while_it_connects_it_leaves_no_socket(
             return pairs[-1]
 
         link, _ = link_to("link.recv(1)", monkeypatch)
-        monkeypatch.setattr(worker_link, "socket", types.SimpleNamespace(socketpair=make_and_keep))
+        monkeypatch.setattr(worker_process, "socket", types.SimpleNamespace(socketpair=make_and_keep))
         link.want()
         await made.wait()  # it goes on to connect in the turn of the loop that made it
         await link.close()
@@ -510,7 +510,7 @@ def test_closed_while_it_connects_it_leaves_no_socket(
 def test_a_machine_that_starts_no_process_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
     async def run() -> None:
         link, heard = link_to(f"link.sendall({pack('ready', 0)!r})\nlink.recv(1)", monkeypatch)
-        start, tries = worker_link.subprocess.Popen, []
+        start, tries = worker_process.subprocess.Popen, []
 
         def fails_once(*given: Any, **more: Any) -> Any:
             tries.append(given)
@@ -518,7 +518,7 @@ def test_a_machine_that_starts_no_process_is_asked_again(monkeypatch: pytest.Mon
                 raise OSError(11, os.strerror(11))
             return start(*given, **more)
 
-        monkeypatch.setattr(worker_link.subprocess, "Popen", fails_once)
+        monkeypatch.setattr(worker_process.subprocess, "Popen", fails_once)
         link.want()
         await heard.until("ready", 1)
         assert len(tries) == 2

@@ -1,11 +1,11 @@
-"""The store's end of a worker: one process, started when it is first needed and again when it ends.
+"""Worker processes: one is started when it is first needed and again when it ends, is talked to, and is ended.
 
     down --want--> starting --"ready"--> up --the process ends, or kill--> down
 
 Events out (to the ``Listener``): an answer to a call, the process ready, the process ended.  Everything
 here is owned by the loop.  A process that ends before it says that it is ready is restarted
 after a growing pause, so that a machine on which it cannot start does not make the store spin; one that
-ends later is restarted soon: the feeder finds out whether its calls were at fault.
+ends later is restarted soon: the dispatcher finds out whether its calls were at fault.
 """
 
 from __future__ import annotations
@@ -18,10 +18,12 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from columnar.runtime.faults import FAULTS, surviving
-from columnar.triggers.frames import Frames, pack
+from columnar.runtime.faults import FAULTS, UNEXPECTED, surviving
+from columnar.triggers.frames import FULL_FRAME_BYTES, Frames, pack
+from columnar.triggers.worker_state import WorkerSlot
 
 if TYPE_CHECKING:
     from columnar.wire.private_socket import PrivateSocket
@@ -32,6 +34,7 @@ FIRST_RESTART_PAUSE_S: Final = 0.05
 LONGEST_RESTART_PAUSE_S: Final = 10.0
 STOP_GRACE_S: Final = 2.0
 START_S: Final = 60.0  # from its start until it is ready: some 0.3 s on an idle machine
+AGAIN_S: Final = 0.1  # after an unexpected exception
 LOOP: Final = "the link of a trigger worker"
 _STDERR: Final = 2
 
@@ -47,7 +50,25 @@ class Listener(Protocol):
         """The process ended; ``how`` for people.  Nothing that was sent will be answered."""
 
 
-class WorkerLink(asyncio.Protocol):
+class Link(Protocol):
+    """A worker process, as the dispatcher sees it: a ``WorkerProcess``, or a stand-in of tests."""
+
+    @property
+    def is_up(self) -> bool: ...
+
+    def want(self) -> None: ...
+
+    def send(self, *parts: Any) -> None: ...
+
+    def kill(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+MakeLink = Callable[[Listener], Link]
+
+
+class WorkerProcess(asyncio.Protocol):
     def __init__(
         self,
         listener: Listener,
@@ -212,6 +233,95 @@ class WorkerLink(asyncio.Protocol):
         if self._process is not None:
             process = self._process
             await asyncio.get_running_loop().run_in_executor(None, _end, process)
+
+
+class WorkerEvents(Protocol):
+    """The dispatcher, as a worker tells it what happens."""
+
+    def frame_came(self, worker: Worker, frame: list[Any]) -> None:
+        """ValueError: the frame is none that a worker sends."""
+
+    def worker_ready(self) -> None: ...
+
+    def worker_exited(self, worker: Worker, how: str) -> None: ...
+
+
+class Worker:
+    """A slot with its process.  ``Listener`` of its link."""
+
+    def __init__(self, slot: WorkerSlot, events: WorkerEvents, make_link: MakeLink) -> None:
+        self.slot = slot
+        self.link = make_link(self)
+        self._events = events
+        self._outgoing: list[Any] = []  # calls
+        self._outgoing_bytes = 0
+        self._why_ended = ""  # by the store; empty: the process ends by itself
+
+    @property
+    def is_up(self) -> bool:
+        return self.link.is_up
+
+    def wanted(self) -> bool:
+        """Return whether calls may be sent now; starts the process if it is not there."""
+        if not self.link.is_up:
+            self.link.want()
+        return self.link.is_up
+
+    def send_call(self, parts: list[Any], size_bytes: int) -> None:
+        """Send the call with the next ``flush``, or before."""
+        self._outgoing.append(parts)
+        self._outgoing_bytes += size_bytes
+        if self._outgoing_bytes >= FULL_FRAME_BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        if self._outgoing:
+            outgoing, self._outgoing, self._outgoing_bytes = self._outgoing, [], 0
+            self.send_frame("run", outgoing)
+
+    def send_frame(self, *parts: Any) -> None:
+        """A worker that cannot be sent something is ended: what it should have done comes again, each call alone."""
+        if self.link.is_up:
+            try:
+                self.link.send(*parts)
+            except Exception as fault:  # noqa: BLE001 - no other task would wait for the calls of the frame
+                FAULTS.met(LOOP, fault)
+                self.link.kill()
+
+    def end_process(self, why: str) -> None:
+        """``worker_exited`` follows.  ``why``: empty if how the process ended says it all."""
+        if self.link.is_up:
+            self._why_ended = why
+        self._outgoing, self._outgoing_bytes = [], 0
+        self.link.kill()
+
+    # --- Listener ------------------------------------------------------------------------------------
+
+    def answered(self, frame: list[Any]) -> None:
+        try:
+            self._events.frame_came(self, frame)
+        except ValueError:
+            raise
+        except UNEXPECTED as fault:  # the rest of the frame is unknown: its calls are delivered again
+            FAULTS.met(LOOP, fault)
+            self.link.kill()
+
+    def worker_ready(self) -> None:
+        try:
+            self._events.worker_ready()
+        except UNEXPECTED as fault:
+            FAULTS.met(LOOP, fault)
+            asyncio.get_running_loop().call_later(AGAIN_S, self.worker_ready)
+
+    def worker_gone(self, how: str) -> None:
+        self._outgoing, self._outgoing_bytes = [], 0
+        try:
+            self._events.worker_exited(self, self._why_ended or how)
+        except UNEXPECTED as fault:  # no other task would return its calls
+            FAULTS.met(LOOP, fault)
+            asyncio.get_running_loop().call_later(AGAIN_S, self.worker_gone, how)
+        else:
+            self._why_ended = ""
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -1,4 +1,4 @@
-"""The feeder and the keeper over stores in memory and workers of the test: who is delivered what, and when."""
+"""The dispatcher and the keeper over stores in memory and workers of the test: who is delivered what, and when."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from columnar.storage.commit import Committer
 from columnar.storage.memory import MemoryEngine
 from columnar.triggers.consumer import Consumer
 from columnar.triggers.frames import PLACES
-from columnar.triggers.source_trial import SourceTrial
+from columnar.triggers.module_checks import SourceTrial
 from columnar.triggers.system_tables import SYSTEM_TABLES
 from columnar.triggers.trigger_manager import TriggerManager
 from tests.support.changing_house import CatalogueRows
@@ -75,7 +75,12 @@ class Bench:
         self.trials: list[FakeLink] = []  # of processes that only import
         self.keeper.start_with(self._link)
         self.main, self.ward = self.links
-        self.feeder = self.keeper.feeder
+        self.dispatcher = self.keeper.dispatcher
+
+    def let_go(self, name: str) -> None:
+        """The trigger, which was suspended, may be scheduled again."""
+        self.dispatcher.common.fair.let_go(name)
+        self.dispatcher.deliver()
 
     async def restart(self) -> None:
         """Every region is closed, and the triggers are those that the catalogue names now."""
@@ -104,8 +109,8 @@ class Bench:
         self.main.sent.clear()
         self.main.listener.answered(["checked", check[1], None])
         await adding
-        for consumer in self.feeder.consumers_of(name):  # as after its first call, which runs alone
-            pool = self.feeder.pool_of(consumer.registration.process)
+        for consumer in self.dispatcher.intake.consumers_of(name):  # as after its first call, which runs alone
+            pool = self.dispatcher.sender.pool_of(consumer.registration.process)
             pool.know(consumer.registration, 0.0)
             held = pool.fair._triggers[name]
             held.is_measured, held.mean_s = True, USED_US / 1e6
@@ -130,9 +135,9 @@ class Bench:
 
     async def settle(self) -> None:
         """Returns when all effects and dead letters are written, and what they led to is fed."""
-        outcomes = self.feeder.outcomes
+        applying, dispatcher = self.dispatcher.state.retries.applying, self.dispatcher
         regions = self.server.all_open()
-        while outcomes.applying or outcomes.pending_letter_writes or not all(one.is_quiet for one in regions):  # noqa: ASYNC110
+        while applying or dispatcher.letters.pending or not all(one.is_quiet for one in regions):  # noqa: ASYNC110
             await asyncio.sleep(0)  # fsyncs end in iterations of the loop
 
     async def close(self) -> None:
@@ -171,14 +176,14 @@ ROWS = [b"r%02d" % n for n in range(40)]
 
 @on_bench()
 async def test_triggers_take_turns_however_much_one_has(bench: Bench) -> None:
-    bench.feeder.common.fair = FairShare(4)
+    bench.dispatcher.common.fair = FairShare(4)
     await bench.add("busy")
     await bench.put(*ROWS)
     assert len(bench.main.take()) == 4
     await bench.add("calm")
     await bench.put(b"late")
     order = []
-    for call_id in list(bench.feeder.common.main.calls)[:4]:
+    for call_id in list(bench.dispatcher.common.main.calls)[:4]:
         bench.main.answer(call_id)
         order += [trigger for _, trigger, _ in bench.main.take()]
     assert order == ["calm", "busy", "busy", "busy"]
@@ -233,8 +238,8 @@ async def test_a_timeout_ends_the_worker_and_blames_that_call_alone(bench: Bench
     bench.main.die()
     bench.main.start()
     assert [(trigger, row) for _, trigger, row in bench.main.take()] == [("other", b"a")]
-    (slow,) = bench.feeder.consumers_of("slow")
-    (other,) = bench.feeder.consumers_of("other")
+    (slow,) = bench.dispatcher.intake.consumers_of("slow")
+    (other,) = bench.dispatcher.intake.consumers_of("other")
     assert "over its timeout of 20 ms" in slow.state.last_error
     assert other.state.last_error == ""
     await bench.ward.until(lambda: bench.ward.sent)
@@ -249,12 +254,12 @@ async def test_the_time_before_a_worker_began_is_not_the_calls(bench: Bench) -> 
     await bench.add("t", timeout_ms=1)
     await bench.put(b"a")
     ((call_id, _, _),) = bench.main.take()
-    call = bench.feeder.common.main.calls[call_id]
+    call = bench.dispatcher.common.main.calls[call_id]
     assert call.limit_s >= 20
     bench.main.answer(call_id)
     await bench.put(b"b")
     ((call_id, _, _),) = bench.main.take()
-    assert bench.feeder.common.main.calls[call_id].limit_s == 0.001
+    assert bench.dispatcher.common.main.calls[call_id].limit_s == 0.001
     bench.main.answer(call_id)
 
 
@@ -282,7 +287,7 @@ async def test_of_several_calls_in_a_dead_worker_each_runs_alone(bench: Bench) -
         if not bench.ward.is_up:
             bench.ward.start()
     assert done == [ROWS[0], ROWS[2]]
-    (consumer,) = bench.feeder.consumers_of("t")
+    (consumer,) = bench.dispatcher.intake.consumers_of("t")
     assert consumer.state.open_count == 1
     assert "ended with status 3" in consumer.state.last_error
 
@@ -297,7 +302,7 @@ async def test_a_paused_trigger_is_sent_nothing_and_loses_nothing(bench: Bench) 
     await bench.triggers.resume("t")
     assert len(bench.main.take()) == THREADS
     await bench.triggers.pause("t")
-    for call_id in list(bench.feeder.common.main.calls):
+    for call_id in list(bench.dispatcher.common.main.calls):
         bench.main.answer(call_id)
     assert bench.main.take() == []
     await bench.triggers.resume("t")
@@ -341,7 +346,7 @@ async def test_a_call_that_waited_for_the_disk_while_its_worker_died_is_sent_onc
     region.store.sync = lambda: (gate.wait(10), sync())[1]  # type: ignore[method-assign]
     written = region.apply(RowMutation(b"a", (Put(b"f", b"a", b"2"),))).durable
     await bench.triggers.resume("t")
-    assert len(bench.feeder.common.main.calls) == 1, "it waits for the row as it is now"
+    assert len(bench.dispatcher.common.main.calls) == 1, "it waits for the row as it is now"
     bench.main.die("ended with status 3")
     bench.main.start()
     gate.set()
@@ -354,7 +359,7 @@ async def test_a_call_that_waited_for_the_disk_while_its_worker_died_is_sent_onc
 @on_bench()
 async def test_a_dead_letter_that_cannot_be_written_is_tried_again(bench: Bench) -> None:
     await bench.add("t", attempts=1)
-    bury, tries = bench.feeder.outcomes.add_letter, []
+    bury, tries = bench.dispatcher.letters.add, []
 
     async def fails_once(letter: Any) -> None:
         tries.append(letter)
@@ -362,7 +367,7 @@ async def test_a_dead_letter_that_cannot_be_written_is_tried_again(bench: Bench)
             raise HostError("the disk is away")
         await bury(letter)
 
-    bench.feeder.outcomes.add_letter = fails_once
+    bench.dispatcher.letters.add = fails_once
     await bench.put(b"a")
     await bench.put(b"a")
     ((call_id, _, _),) = bench.main.take()
@@ -383,13 +388,13 @@ async def test_the_store_can_stop_while_a_dead_letter_is_written(bench: Bench) -
     async def never(_letter: Any) -> None:
         raise HostError("the disk is away")
 
-    bench.feeder.outcomes.add_letter = never
+    bench.dispatcher.letters.add = never
     await bench.put(b"a")
     ((call_id, _, _),) = bench.main.take()
     bench.main.answer(call_id, "Error: no")
     await asyncio.sleep(0)
     await bench.keeper.close()
-    (consumer,) = bench.feeder.consumers_of("t")
+    (consumer,) = bench.dispatcher.intake.consumers_of("t")
     assert consumer.state.open_count == 1, "the next start delivers it again"
 
 
@@ -459,7 +464,7 @@ async def test_garbage_of_a_worker_is_refused(bench: Bench) -> None:
 @on_bench()
 async def test_lag_in_seconds_reaches_back_to_its_beginning(bench: Bench) -> None:
     await bench.add("t")
-    (consumer,) = bench.feeder.consumers_of("t")
+    (consumer,) = bench.dispatcher.intake.consumers_of("t")
     await bench.triggers.pause("t")
     await bench.put(b"a")
     began = consumer._marks[0]
@@ -486,7 +491,7 @@ async def test_a_backfill_that_was_cut_off_does_not_stand_in_the_way_of_the_next
         await bench.add("t", from_where="beginning")
         await slowed.wait()
         await bench.triggers.remove("t")
-    for call_id in list(bench.feeder.common.main.calls):
+    for call_id in list(bench.dispatcher.common.main.calls):
         bench.main.answer(call_id)
     bench.main.take()
     await bench.add("t", from_where="beginning")
