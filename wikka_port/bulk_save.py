@@ -28,7 +28,7 @@ from wikka_port.markup.formats import WIKKA
 from wikka_port.moving.refusals import Busy
 from wikka_port.names import page_key
 from wikka_port.next_revision import draft_after
-from wikka_port.page_rows import Cells, Draft, head_of, is_stale, page_cells, revision_cells, stamp_of, time_of
+from wikka_port.page_rows import Cells, RevisionDraft, head_of, is_stale, page_cells, revision_cells, stamp_of, time_of
 from wikka_port.pages import Conflict, PageTooBig, Wiki, fresh_cells
 from wikka_port.schema import Head
 
@@ -65,7 +65,7 @@ class Stored:
         self.too_big += other.too_big
 
 
-_Step = tuple[Draft, Cells]  # a revision, and the page's row before it
+_Step = tuple[RevisionDraft, Cells]  # a revision, and the page's row before it
 
 
 class BulkSaver:
@@ -300,7 +300,7 @@ def _in_calls(steps: Sequence[_Step]) -> Iterator[list[_Step]]:
         yield together
 
 
-def _draft(part: PagePart, revision: ImportedRevision, before: Cells, begin: Head | None = None) -> Draft:
+def _draft(part: PagePart, revision: ImportedRevision, before: Cells, begin: Head | None = None) -> RevisionDraft:
     """PageTooBig."""
     return draft_after(
         before,

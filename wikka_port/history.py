@@ -16,14 +16,25 @@ from itertools import groupby, islice
 
 from columnar.client import Connection
 from wikka_port import schema
-from wikka_port.page_rows import Cells, Revision, head_of, page_cells_of_revision, revision_of, time_of
+from wikka_port.names import page_key
+from wikka_port.page_rows import (
+    Cells,
+    Revision,
+    head_of,
+    hidden_in,
+    is_revision,
+    page_cells_of_revision,
+    revision_of,
+    time_of,
+)
 from wikka_port.schema import Head
+from wikka_port.store import Store
 
 _BATCH_BODIES = 8
 _BATCH_META = 500
 
 
-def revisions(
+def revisions_in(
     connection: Connection,
     key: bytes,
     newest: Head,
@@ -39,13 +50,13 @@ def revisions(
     return list(islice(shown, limit))
 
 
-def revision_at(
+def revision_at_in(
     connection: Connection, key: bytes, newest: Head, time_ms: int, hidden: Collection[int] = ()
 ) -> Revision | None:
     """Return the newest at or before ``time_ms``.  O(revisions after it), without their bodies."""
     for head, cells in chain(connection, key, newest, newest.number, bodies=False, expected=_BATCH_META):
         if time_of(cells) <= time_ms and head.number not in hidden:
-            found = revisions(connection, key, newest, head.number, limit=1, bodies=True)
+            found = revisions_in(connection, key, newest, head.number, limit=1, bodies=True)
             return found[0] if found else None
     return None
 
@@ -118,3 +129,64 @@ def source_of(connection: Connection, key: bytes, head: Head) -> str | None:
     row = schema.revision_row(key, head)
     value = connection.table(schema.REVISIONS).row(row, columns=[schema.SOURCE]).get(schema.SOURCE)
     return None if value is None else value.decode(errors="replace")
+
+
+def newest_of(connection: Connection, key: bytes) -> tuple[Head, frozenset[int]]:
+    """Return the word on the newest revision, and the numbers of those that are hidden."""
+    cells = connection.table(schema.PAGES).row(key, columns=[schema.VERSIONCOUNT, schema.HIDDEN])
+    return head_of(cells), hidden_in(cells)
+
+
+class Histories:
+    """The revisions of pages by their names.  Thread-safe.  Everything may raise StoreUnavailable and InvalidName."""
+
+    store: Store
+
+    def revision(self, name: str, number: int, token: str = "") -> Revision | None:
+        """``token``: of the revision that is meant (``is_revision``)."""
+        found = self.revisions(name, below=number + 1, limit=1, bodies=True)
+        return found[0] if found and is_revision(found[0], number, token) else None
+
+    def revision_at(self, name: str, time_ms: int) -> Revision | None:
+        """Return the newest revision at or before ``time_ms``."""
+        key = page_key(name)
+
+        def work(connection: Connection) -> Revision | None:
+            newest, hidden = newest_of(connection, key)
+            return revision_at_in(connection, key, newest, time_ms, hidden) if newest.number else None
+
+        return self.store.run(work)
+
+    def revisions(
+        self, name: str, *, below: int | None = None, limit: int = 50, bodies: bool = False
+    ) -> list[Revision]:
+        """Newest first, from number ``below`` - 1 down."""
+        key = page_key(name)
+
+        def work(connection: Connection) -> list[Revision]:
+            newest, hidden = newest_of(connection, key)
+            start = newest.number if below is None else min(below - 1, newest.number)
+            if start < 1 or limit < 1:
+                return []
+            return revisions_in(connection, key, newest, start, limit=limit, bodies=bodies, hidden=hidden)
+
+        return self.store.run(work)
+
+    def head(self, name: str) -> Head:
+        """Return the word on the newest revision; NO_HEAD: there is no such page."""
+        return self.store.run(lambda c: newest_of(c, page_key(name))[0])
+
+    def source(self, name: str, number: int | None = None) -> str | None:
+        """The text of a revision as it came by an import; None: there is none.  Without ``number``: of the newest."""
+        key = page_key(name)
+
+        def work(connection: Connection) -> str | None:
+            newest, hidden = newest_of(connection, key)
+            start = newest.number if number is None else number
+            if not 0 < start <= newest.number or start in hidden:
+                return None
+            found = chain(connection, key, newest, start, bodies=False, expected=1)
+            head = next((head for head, _ in found), None)
+            return source_of(connection, key, head) if head is not None and head.number == start else None
+
+        return self.store.run(work)

@@ -13,7 +13,7 @@ from wikka_port import schema
 from wikka_port.markup.formats import WIKKA
 from wikka_port.names import page_key
 from wikka_port.page_languages import ENGLISH
-from wikka_port.page_rows import Cells, Draft, head_of, number_before, number_in, page_of
+from wikka_port.page_rows import Cells, RevisionDraft, StoredPage, number_before, number_in, stored_page_of
 from wikka_port.schema import Head, revision_token
 from wikka_port.texts import _, figure
 
@@ -45,46 +45,43 @@ def draft_after(
     source: str | None = None,
     origin: bytes = b"",
     begin: Head | None = None,
-) -> Draft:
-    """The revision that follows the one in ``row`` (cells of the page; none: a new one); ``begin``: a first head."""
+    stored: StoredPage | None = None,
+) -> RevisionDraft:
+    """The revision that follows the one in ``row`` (cells of the page; none: a new one); ``begin``: a first head.
+
+    ``stored``: the page of ``row``, where that was made of it already.
+    """
     size = len(body.encode(errors="replace"))
     if size > BODY_BYTES_MAX:
         raise PageTooBig(size)
-    old = head_of(row)
-    page = page_of(old, row) if old.number else None
+    before = stored or stored_page_of(row)
+    old, page = before.head, before.page
     earliest = max(page.time_ms if page else 0, number_in(row, schema.STAMP)) + 1
     at = min(max(time_ms, earliest), schema.TIME_MAX_MS)
-    draft = Draft(
+    head = _next_head(name, row, old) if begin is None else begin
+    author, note, body = _storable(author), _storable(note), _storable(body)
+    previous = old.token if page else b""
+    format_after, language_after = _markup_after(row, markup), _language_after(row, language)
+    token = revision_token(name, head.number, at, author, note, body, previous, format_after, language_after)
+    return RevisionDraft(
         name=name,
-        head=_next_head(name, row, old) if begin is None else replace(begin, token=b""),
-        previous=old.token if page else b"",
+        head=replace(head, token=token),
+        previous=previous,
         time_ms=at,
-        author=_storable(author),
-        note=_storable(note),
-        body=_storable(body),
+        author=author,
+        note=note,
+        body=body,
         owner=_kept(owner, page.owner if page else ""),
         created_ms=number_in(row, schema.CREATED) if page else at,
         autolink=(page.autolink if page else True) if autolink is None else autolink,
         attribution=_kept(attribution, page.attribution if page else ""),
         signed=signed,
-        markup=_markup_after(row, markup),
+        markup=format_after,
         minor=minor if minor or schema.MINOR in row else None,
-        language=_language_after(row, language),
+        language=language_after,
         source=source,
         origin=origin,
     )
-    token = revision_token(
-        name,
-        draft.head.number,
-        at,
-        draft.author,
-        draft.note,
-        draft.body,
-        draft.previous,
-        draft.markup,
-        draft.language,
-    )
-    return replace(draft, head=replace(draft.head, token=token))
 
 
 def _next_head(name: str, row: Cells, old: Head) -> Head:

@@ -51,6 +51,15 @@ class Page:
 
 
 @dataclass(frozen=True, slots=True)
+class StoredPage:
+    """A page with its row as it was read, from which a save may begin."""
+
+    page: Page | None
+    row: Cells
+    head: Head
+
+
+@dataclass(frozen=True, slots=True)
 class Revision:
     """A stored revision; ``body`` is None where only the list was requested."""
 
@@ -68,7 +77,7 @@ class Revision:
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class RevisionDraft:
     """A revision that is to be: everything its row and the page's row will say."""
 
     name: str
@@ -90,7 +99,7 @@ class Draft:
     origin: bytes = b""  # of an import; b"": no cell
 
 
-def _shared(draft: Draft) -> dict[bytes, bytes]:
+def _shared(draft: RevisionDraft) -> dict[bytes, bytes]:
     return {
         schema.NAME: draft.name.encode(),
         schema.TIME: b"%d" % draft.time_ms,
@@ -106,7 +115,7 @@ def _shared(draft: Draft) -> dict[bytes, bytes]:
     }
 
 
-def revision_cells(draft: Draft) -> dict[bytes, bytes]:
+def revision_cells(draft: RevisionDraft) -> dict[bytes, bytes]:
     return {
         **_shared(draft),
         schema.REVISION_AUTHOR: draft.author.encode(),
@@ -117,7 +126,7 @@ def revision_cells(draft: Draft) -> dict[bytes, bytes]:
     }
 
 
-def page_cells(draft: Draft) -> dict[bytes, bytes]:
+def page_cells(draft: RevisionDraft) -> dict[bytes, bytes]:
     """Return all of a page's row but ``meta:versioncount``."""
     return {
         **_shared(draft),
@@ -180,6 +189,11 @@ def page_of(head: Head, cells: Cells) -> Page:
         token=head.token.decode(errors="replace"),
         language=language_of(cells),
     )
+
+
+def stored_page_of(row: Cells) -> StoredPage:
+    head = head_of(row)
+    return StoredPage(page_of(head, row) if head.number else None, row, head)
 
 
 def revision_of(head: Head, cells: Cells) -> Revision:

@@ -39,7 +39,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from columnar.client import ClientTls, Connection, Expect, Put
+from columnar.client import ClientTls, Connection, Expect, Put, puts
 from columnar.triggers.api import Change, ChangedCell
 from wikka_port import edit_signatures, history, page_languages, schema
 from wikka_port.accounts.rows import Rows, StoreRows
@@ -47,7 +47,7 @@ from wikka_port.application_indexes import run_indexes
 from wikka_port.editing.kept_drafts import Drafts
 from wikka_port.editing.suggestions import Suggestions
 from wikka_port.folder_format import Folder, read_folder
-from wikka_port.history import fresh_cells
+from wikka_port.history import Histories, fresh_cells, newest_of
 from wikka_port.limits import ROWS_PER_CALL
 from wikka_port.listings import Listings, RecentChange
 from wikka_port.moving.mover import Mover
@@ -57,24 +57,21 @@ from wikka_port.next_revision import PageTooBig, draft_after
 from wikka_port.page_languages import LANGUAGES_ROW
 from wikka_port.page_rows import (
     Cells,
-    Draft,
     Page,
     Revision,
-    head_of,
-    hidden_in,
-    is_revision,
+    RevisionDraft,
+    StoredPage,
     is_stale,
     is_there,
     language_of,
     page_cells,
-    page_of,
     revision_cells,
+    stored_page_of,
     time_of,
 )
 from wikka_port.preparation import TABLES, prepare
 from wikka_port.rights.rules import FAMILY, REVISION, RULES_ROW, PageRights, page_rights
 from wikka_port.rights.stored import StoredRights
-from wikka_port.schema import Head
 from wikka_port.store import Store, StoreUnavailable, check_and_put, rows_in_steps
 
 __all__ = [
@@ -85,6 +82,7 @@ __all__ = [
     "Revision",
     "Saved",
     "StoreUnavailable",
+    "StoredPage",
     "Wiki",
     "fresh_cells",
 ]
@@ -117,7 +115,7 @@ class Conflict(Exception):
         self.current = current  # None: there is no such page (any more)
 
 
-class Wiki(Listings):
+class Wiki(Listings, Histories):
     """Thread-safe.  Everything may raise StoreUnavailable."""
 
     def __init__(
@@ -155,6 +153,9 @@ class Wiki(Listings):
     # --- reading -----------------------------------------------------------------------------------
 
     def page(self, name: str) -> Page | None:
+        return self.stored_page(name).page
+
+    def stored_page(self, name: str) -> StoredPage:
         """The rules of the site come with it, if those in memory are too old."""
         key = page_key(name)
         begun = self.rights.memory.asking()
@@ -162,7 +163,7 @@ class Wiki(Listings):
             return self.store.run(lambda c: _page_of(c, key, c.table(schema.PAGES).row(key)))
         return self.store.run(lambda c: self._page_and_rules(c, key, begun))
 
-    def _page_and_rules(self, connection: Connection, key: bytes, begun: float) -> Page | None:
+    def _page_and_rules(self, connection: Connection, key: bytes, begun: float) -> StoredPage:
         found: dict[bytes, Cells] = dict(connection.table(schema.PAGES).rows([key, RULES_ROW]))
         self.rights.memory.take(found.get(RULES_ROW, {}), begun)
         return _page_of(connection, key, found.get(key, {}))
@@ -176,55 +177,6 @@ class Wiki(Listings):
             return frozenset()
         found = self.store.run(lambda c: list(rows_in_steps(c.table(schema.PAGES), keys, schema.VERSIONCOUNT)))
         return frozenset(name for key, cells in found if is_there(cells) for name in keys[key])
-
-    def revision(self, name: str, number: int, token: str = "") -> Revision | None:
-        """``token``: of the revision that is meant (``is_revision``)."""
-        found = self.revisions(name, below=number + 1, limit=1, bodies=True)
-        return found[0] if found and is_revision(found[0], number, token) else None
-
-    def revision_at(self, name: str, time_ms: int) -> Revision | None:
-        """Return the newest revision at or before ``time_ms``."""
-        key = page_key(name)
-
-        def work(connection: Connection) -> Revision | None:
-            newest, hidden = _head(connection, key)
-            return history.revision_at(connection, key, newest, time_ms, hidden) if newest.number else None
-
-        return self.store.run(work)
-
-    def revisions(
-        self, name: str, *, below: int | None = None, limit: int = 50, bodies: bool = False
-    ) -> list[Revision]:
-        """Newest first, from number ``below`` - 1 down."""
-        key = page_key(name)
-
-        def work(connection: Connection) -> list[Revision]:
-            newest, hidden = _head(connection, key)
-            start = newest.number if below is None else min(below - 1, newest.number)
-            if start < 1 or limit < 1:
-                return []
-            return history.revisions(connection, key, newest, start, limit=limit, bodies=bodies, hidden=hidden)
-
-        return self.store.run(work)
-
-    def head(self, name: str) -> Head:
-        """Return the word on the newest revision; NO_HEAD: there is no such page."""
-        return self.store.run(lambda c: _head(c, page_key(name))[0])
-
-    def source(self, name: str, number: int | None = None) -> str | None:
-        """The text of a revision as it came by an import; None: there is none.  Without ``number``: of the newest."""
-        key = page_key(name)
-
-        def work(connection: Connection) -> str | None:
-            newest, hidden = _head(connection, key)
-            start = newest.number if number is None else number
-            if not 0 < start <= newest.number or start in hidden:
-                return None
-            found = history.chain(connection, key, newest, start, bodies=False, expected=1)
-            head = next((head for head, _ in found), None)
-            return history.source_of(connection, key, head) if head is not None and head.number == start else None
-
-        return self.store.run(work)
 
     # --- writing -----------------------------------------------------------------------------------
 
@@ -246,20 +198,23 @@ class Wiki(Listings):
         minor: bool = False,
         language: str | None = None,
         allow: Allow | None = None,
+        stored: StoredPage | None = None,
     ) -> Saved:
         """Make ``body`` the newest revision.
 
         ``signed`` says what ``author`` rests on (``schema``); ``base`` is the number of the revision that the
         edit began from, 0 for a new page, and ``base_token`` its token (``is_revision``).  ``markup`` is the format
         of the text.  An argument of None changes nothing; a new page links CamelCase and has no owner.
+        ``stored``: the page as it was read a moment ago, else it is read here.
         Raises Conflict, InvalidName, PageTooBig, and what ``allow`` raises; returns once it is on disk.
         """
         name = normalise(name)
         at = self._clock() if time_ms is None else time_ms
         for _ in range(_SAVES):
-            row = self._row_to_save(name, base, base_token, allow)
+            stored = self._page_to_save(name, base, base_token, allow, stored)
             draft = draft_after(
-                row,
+                stored.row,
+                stored=stored,
                 name=name,
                 body=body,
                 author=author,
@@ -275,26 +230,31 @@ class Wiki(Listings):
             )
             self.stage([draft])
             try:
-                return self.commit(draft, row, allow=allow)
+                return self.commit(draft, stored.row, allow=allow)
             except Conflict as conflict:
+                stored = None
                 if (conflict.current.number if conflict.current else 0) != base:
                     raise  # else its rights changed, or a move has marked it
         raise Conflict(name, self.page(name))
 
-    def _row_to_save(self, name: str, base: int, token: str, allow: Allow | None) -> Cells:
+    def _page_to_save(
+        self, name: str, base: int, token: str, allow: Allow | None, stored: StoredPage | None
+    ) -> StoredPage:
         """Step 1."""
-        try:
-            row = self.mover.free((schema.PAGES, page_key(name)))
-        except Busy:
-            raise Conflict(name, self.page(name)) from None
-        newest = head_of(row)
+        stored = stored or self.stored_page(name)
+        if stored.head.mark:
+            try:
+                stored = stored_page_of(self.mover.free((schema.PAGES, page_key(name))))
+            except Busy:
+                raise Conflict(name, self.page(name)) from None
+        newest = stored.head
         if allow is not None:
-            allow(rights_in(row), newest.number > 0)
+            allow(rights_in(stored.row) if stored.page is None else stored.page.rights, newest.number > 0)
         if newest.number != base or (token and newest.number and newest.token != token.encode()):
             raise Conflict(name, self.page(name))
-        return row
+        return stored
 
-    def stage(self, drafts: Collection[Draft]) -> None:
+    def stage(self, drafts: Collection[RevisionDraft]) -> None:
         """Step 2, for several revisions; on Columnar in one call."""
         self.stage_rows({_staged_row(draft): revision_cells(draft) for draft in drafts})
 
@@ -310,7 +270,7 @@ class Wiki(Listings):
             self.rows.put(schema.PAGES, LANGUAGES_ROW, {page_languages.column(code): b""})
             self._listed_languages.add(code)
 
-    def unstage(self, drafts: Collection[Draft]) -> None:
+    def unstage(self, drafts: Collection[RevisionDraft]) -> None:
         """Remove what ``stage`` put; for revisions that will not be committed."""
 
         self.remove_rows([_staged_row(draft) for draft in drafts])
@@ -325,7 +285,7 @@ class Wiki(Listings):
 
         self.store.run(work)
 
-    def commit(self, draft: Draft, before: Cells, *, allow: Allow | None = None) -> Saved:
+    def commit(self, draft: RevisionDraft, before: Cells, *, allow: Allow | None = None) -> Saved:
         """Steps 3 to 5; ``before`` is the page's row as it was read.  Raises Conflict.
 
         With ``allow`` the rights must be those of ``before``, too; on a plain HBase it is called again.
@@ -335,13 +295,13 @@ class Wiki(Listings):
             self._allow_again(key, draft, allow)
         return self._committed(key, draft, before, self._commit_once(key, draft, before, allow is not None))
 
-    def _commit_once(self, key: bytes, draft: Draft, before: Cells, guarded: bool) -> str | None:
+    def _commit_once(self, key: bytes, draft: RevisionDraft, before: Cells, guarded: bool) -> str | None:
         if not self.store.is_columnar:
             return self.store.run(lambda c: _commit_plainly(c, key, draft, before))
         conditions = unchanged_rights(before) if guarded else []
         return self.store.run(lambda c: _commit_atomically(c, key, draft, before, conditions))
 
-    def commit_all(self, steps: Sequence[tuple[Draft, Cells]]) -> list[Saved | Conflict]:
+    def commit_all(self, steps: Sequence[tuple[RevisionDraft, Cells]]) -> list[Saved | Conflict]:
         """``commit`` of drafts of different pages, each a step of its own: where triggers index, in one call."""
         if not steps:
             return []
@@ -362,7 +322,7 @@ class Wiki(Listings):
                 outcomes.append(conflict)
         return outcomes
 
-    def _committed(self, key: bytes, draft: Draft, before: Cells, sequence: str | None) -> Saved:
+    def _committed(self, key: bytes, draft: RevisionDraft, before: Cells, sequence: str | None) -> Saved:
         """Step 5, after a commit that answered with ``sequence``.  Raises Conflict."""
         if sequence is None:
             sequence = self._lost_or_repeated(key, draft)
@@ -371,7 +331,7 @@ class Wiki(Listings):
             sequence = ""
         return Saved(draft.head.number, draft.time_ms, sequence, draft.head.token.decode())
 
-    def _allow_again(self, key: bytes, draft: Draft, allow: Allow) -> None:
+    def _allow_again(self, key: bytes, draft: RevisionDraft, allow: Allow) -> None:
         row = self.store.run(lambda c: c.table(schema.PAGES).row(key, columns=[FAMILY, schema.OWNER]))
         try:
             allow(rights_in(row), bool(draft.previous))
@@ -379,13 +339,13 @@ class Wiki(Listings):
             self.unstage([draft])
             raise
 
-    def _lost_or_repeated(self, key: bytes, draft: Draft) -> str:
+    def _lost_or_repeated(self, key: bytes, draft: RevisionDraft) -> str:
         """The commit was refused: Conflict, unless it is our own that had come through before."""
 
         is_columnar = self.store.is_columnar
 
         def work(connection: Connection) -> bool:
-            newest, _ = _head(connection, key)
+            newest, _ = newest_of(connection, key)
             found = history.chain(connection, key, newest, draft.head.number, bodies=False, expected=1)
             head, _cells = next(found, (None, {}))
             if head == draft.head:
@@ -418,27 +378,17 @@ class Wiki(Listings):
 # --- one page ----------------------------------------------------------------------------------
 
 
-def _head(connection: Connection, key: bytes) -> tuple[Head, frozenset[int]]:
-    """The newest revision, and the numbers of those that are hidden."""
-    cells = connection.table(schema.PAGES).row(key, columns=_EXISTENCE)
-    return head_of(cells), hidden_in(cells)
+def _page_of(connection: Connection, key: bytes, row: Cells) -> StoredPage:
+    stored = stored_page_of(row)
+    return stored_page_of(fresh_cells(connection, key, row)) if stored.page is not None and is_stale(row) else stored
 
 
-def _page_of(connection: Connection, key: bytes, row: Cells) -> Page | None:
-    head = head_of(row)
-    if not head.number:
-        return None
-    return page_of(head, fresh_cells(connection, key, row) if is_stale(row) else row)
-
-
-def _staged_row(draft: Draft) -> bytes:
+def _staged_row(draft: RevisionDraft) -> bytes:
     return schema.revision_row(page_key(draft.name), draft.head)
 
 
 def _put_together(connection: Connection, rows: Mapping[bytes, Cells]) -> None:
-    connection.table(schema.REVISIONS).mutate_rows(
-        {row: [Put(column, value, time_of(cells)) for column, value in cells.items()] for row, cells in rows.items()}
-    )
+    connection.table(schema.REVISIONS).mutate_rows({row: puts(cells, time_of(cells)) for row, cells in rows.items()})
 
 
 def _put_singly(connection: Connection, rows: Mapping[bytes, Cells]) -> None:
@@ -456,7 +406,7 @@ def unchanged_rights(before: Cells) -> list[Expect]:
 
 
 def _commit_atomically(
-    connection: Connection, key: bytes, draft: Draft, before: Cells, further: Collection[Expect]
+    connection: Connection, key: bytes, draft: RevisionDraft, before: Cells, further: Collection[Expect]
 ) -> str | None:
     """Return the sequence of the change; None where another revision stands there, or a condition is false."""
     conditions, puts = _step(draft, before)
@@ -464,22 +414,23 @@ def _commit_atomically(
     return result.sequence if result.applied else None
 
 
-def _commit_together(connection: Connection, by_key: Mapping[bytes, tuple[Draft, Cells]]) -> dict[bytes, str | None]:
+def _commit_together(
+    connection: Connection, by_key: Mapping[bytes, tuple[RevisionDraft, Cells]]
+) -> dict[bytes, str | None]:
     """As ``_commit_atomically``, of several pages by their keys."""
     results = connection.table(schema.PAGES).check_and_mutate_rows({key: _step(*step) for key, step in by_key.items()})
     return {key: result.sequence if result.applied else None for key, result in results.items()}
 
 
-def _step(draft: Draft, before: Cells) -> tuple[list[Expect], list[Put]]:
+def _step(draft: RevisionDraft, before: Cells) -> tuple[list[Expect], list[Put]]:
     """Return the condition on the page's row, and the cells that are put then."""
     expected = before.get(schema.VERSIONCOUNT)
     condition = Expect.absent(schema.VERSIONCOUNT) if expected is None else Expect(schema.VERSIONCOUNT, expected)
-    puts = [Put(column, value, draft.time_ms) for column, value in page_cells(draft).items()]
-    puts.append(Put(schema.VERSIONCOUNT, draft.head.pack(), draft.time_ms))
-    return [condition], puts
+    cells = {**page_cells(draft), schema.VERSIONCOUNT: draft.head.pack()}
+    return [condition], puts(cells, draft.time_ms)
 
 
-def _commit_plainly(connection: Connection, key: bytes, draft: Draft, before: Cells) -> str | None:
+def _commit_plainly(connection: Connection, key: bytes, draft: RevisionDraft, before: Cells) -> str | None:
     """As ``_commit_atomically``, with what a plain HBase offers, in two steps."""
     expected = before.get(schema.VERSIONCOUNT)
     if not check_and_put(connection, schema.PAGES, key, schema.VERSIONCOUNT, expected, draft.head.pack()):
@@ -488,7 +439,7 @@ def _commit_plainly(connection: Connection, key: bytes, draft: Draft, before: Ce
     return ""
 
 
-def _change(key: bytes, draft: Draft, before: Cells) -> Change:
+def _change(key: bytes, draft: RevisionDraft, before: Cells) -> Change:
     """Return the change that a trigger would have been given."""
     now = {**page_cells(draft), schema.VERSIONCOUNT: draft.head.pack()}
     cells = tuple(ChangedCell("put", column, draft.time_ms, value) for column, value in now.items())

@@ -25,6 +25,7 @@ from columnar.client.table import (
     MemberCell,
     Put,
     Table,
+    puts,
 )
 from columnar.client.tls import ClientTls
 from columnar.client.triggers import Triggers
@@ -75,5 +76,6 @@ __all__ = [
     "ViewStatus",
     "Views",
     "hex_splits",
+    "puts",
     "uniform_splits",
 ]

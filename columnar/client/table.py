@@ -53,6 +53,11 @@ class Put:
     ttl_ms: int | None = None
 
 
+def puts(cells: Mapping[bytes, bytes], timestamp: int | None = None) -> list[Put]:
+    """Return the puts of ``cells``, all at one time."""
+    return [Put(column, value, timestamp) for column, value in cells.items()]
+
+
 @dataclass(frozen=True, slots=True)
 class Delete:
     """Removes what stands at or below ``timestamp``; a bare family removes the whole of it."""

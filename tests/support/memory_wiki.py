@@ -23,10 +23,10 @@ from wikka_port.markup.links import links as parsed_links
 from wikka_port.moving.refusals import Busy
 from wikka_port.names import normalise, page_key
 from wikka_port.page_rows import is_revision
-from wikka_port.pages import Conflict, Page, PageTooBig, Revision, Saved, StoreUnavailable
+from wikka_port.pages import Conflict, Page, PageTooBig, Revision, Saved, StoredPage, StoreUnavailable
 from wikka_port.rights.rules import RULES_ROW, PageRights, page_rights
 from wikka_port.rights.stored import StoredRights
-from wikka_port.schema import folded, name_row, revision_token
+from wikka_port.schema import NO_HEAD, folded, name_row, revision_token
 from wikka_port.search.nearest import ranked
 from wikka_port.search.page_text import Places, headings
 from wikka_port.search.query import Query
@@ -75,6 +75,9 @@ class MemoryWiki:
             self.rights.memory.take(self._row(RULES_ROW), asked)
         found = self._pages.get(normalise(name))
         return self._with_rights(found[-1]) if found else None
+
+    def stored_page(self, name: str) -> StoredPage:
+        return StoredPage(self.page(name), {}, NO_HEAD)
 
     def _row(self, row: bytes) -> dict[bytes, bytes]:
         return self.rows.data.setdefault(schema.PAGES, {}).setdefault(row, {})
@@ -141,6 +144,7 @@ class MemoryWiki:
         minor: bool = False,
         language: str | None = None,
         allow: Callable[[PageRights, bool], None] | None = None,
+        stored: StoredPage | None = None,
     ) -> Saved:
         self._asked("save")
         name = normalise(name)

@@ -28,7 +28,7 @@ from wikka_port.forms import form_json, is_genuine
 from wikka_port.handlers.conflict import choose, conflict_page
 from wikka_port.handlers.draft import TOO_LARGE
 from wikka_port.handlers.editor_page import KEPT, NOT_SIGNED, STALE, edit_form, later, other_person, unavailable_text
-from wikka_port.handlers.saving import NotSaved, Unmerged, forget_draft, note_network_of, save, settle
+from wikka_port.handlers.saving import NotSaved, Unmerged, forget_draft, note_network_of, save_edit, settle
 from wikka_port.limits import TEMPLATES_MAX
 from wikka_port.markup.bounds import is_expensive
 from wikka_port.markup.converting import to_markdown
@@ -151,7 +151,7 @@ def _submit(site: Site, request: Request, name: str, draft: FormDraft, *, was_st
         problem = _("These were many edits in a short time. Please wait {wait_s} s, then save again.", wait_s=wait_s)
         return later(edit_form(site, request, name, draft, status=429, problem=problem), wait_s)
     try:
-        saved = save(site, name, draft, was_stored=was_stored)
+        saved = save_edit(site, name, draft, was_stored=was_stored)
     except NotAllowed as not_allowed:
         problem = f"{sentence(site, not_allowed)} {_(KEPT)}"
         return edit_form(site, request, name, draft, status=403, problem=problem)

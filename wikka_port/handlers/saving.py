@@ -17,7 +17,7 @@ from wikka_port.markup.sections import unified
 from wikka_port.merges import merged
 from wikka_port.page_languages import known
 from wikka_port.page_rows import is_revision
-from wikka_port.pages import Conflict, Page, Saved, StoreUnavailable
+from wikka_port.pages import Conflict, Page, Saved, StoredPage, StoreUnavailable
 from wikka_port.refusals import name_refusal
 from wikka_port.rights.judging import NotAllowed
 from wikka_port.site import Site
@@ -55,17 +55,19 @@ class Unmerged(Exception):
         self.current = current  # None: there is no such page (any more)
 
 
-def save(site: Site, name: str, draft: FormDraft, *, was_stored: bool) -> Outcome:
+def save_edit(site: Site, name: str, draft: FormDraft, *, was_stored: bool) -> Outcome:
     """Save, and put together with what others saved since, if they did so in other places.
 
     ``was_stored``: the text is an older revision's; it is merged with nothing.  Raises Unmerged, NotSaved, and what
     ``GuardedWiki.save`` raises.
     """
-    edit = _whole(site, name, draft)
+    stored = site.wiki.stored_page(name)
+    edit = _whole(site, name, draft, stored.page)
     began = edit.base
-    for _attempt in range(MERGES_MAX):
+    for attempt in range(MERGES_MAX):
         try:
-            saved = _saved(site, name, edit, was_stored=was_stored)
+            stored = site.wiki.stored_page(name) if attempt else stored
+            saved = _save_whole(site, name, edit, stored, was_stored=was_stored)
         except Conflict as conflict:
             both = None if was_stored else _both(site, name, edit, conflict.current)
             if both is None:
@@ -77,11 +79,11 @@ def save(site: Site, name: str, draft: FormDraft, *, was_stored: bool) -> Outcom
     raise Unmerged(edit, site.wiki.page(name))
 
 
-def _whole(site: Site, name: str, draft: FormDraft) -> FormDraft:
+def _whole(site: Site, name: str, draft: FormDraft, page: Page | None) -> FormDraft:
     """Raises NotSaved."""
     if not draft.section:
         return draft
-    edit = whole(site, name, draft, site.wiki.page(name))
+    edit = whole(site, name, draft, page)
     if edit is None:
         raise NotSaved(409, _(NO_SECTION))
     refused = complaint(edit, site.config)
@@ -118,10 +120,10 @@ def began_from(site: Site, name: str, edit: FormDraft) -> str | None:
     return None if found is None or found.body is None else unified(found.body)
 
 
-def _saved(site: Site, name: str, draft: FormDraft, *, was_stored: bool) -> Saved | None:
+def _save_whole(site: Site, name: str, draft: FormDraft, stored: StoredPage, *, was_stored: bool) -> Saved | None:
     """None: the page has this text already.  Raises Conflict."""
     author, signed = site.visitor.signature, "account" if site.visitor.name else "visitor"
-    page = site.wiki.page(name)
+    page = stored.page
     markup = draft.markup or (page.markup if page else site.config.markup)
     if (
         page is not None
@@ -147,6 +149,7 @@ def _saved(site: Site, name: str, draft: FormDraft, *, was_stored: bool) -> Save
         markup=markup,
         language=draft.new_language or (None if page else known(site.config.language)),
         minor=draft.minor and page is not None and site.visitor.name is not None,
+        stored=stored,
     )
 
 

@@ -25,7 +25,7 @@ from wikka_port.moving.journal import DELETED, GONE_BY, GONE_REASON, GONE_TIME, 
 from wikka_port.names import page_key
 from wikka_port.page_rows import (
     Cells,
-    Draft,
+    RevisionDraft,
     head_of,
     is_stale,
     is_there,
@@ -236,10 +236,10 @@ def _arriving(move: Move, source: Cells) -> dict[bytes, bytes]:
     return cells
 
 
-def redirect_draft(move: Move, source: Cells) -> Draft:
+def redirect_draft(move: Move, source: Cells) -> RevisionDraft:
     """Return the revision with which the old name continues."""
     key = page_key(move.source)
-    draft = Draft(
+    draft = RevisionDraft(
         name=move.source,
         head=Head(move.head.number + 1, b"", schema.new_history(key, move.id)),
         previous=b"",

@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.memory_wiki import MemoryWiki
 from tests.support.seeds import seed
-from wikka_port.rights import guarded
+from wikka_port.rights import readable_lists
 from wikka_port.rights.guarded import GuardedWiki
 from wikka_port.rights.rules import PageRights, Privilege
 from wikka_port.visitors import Visitor
@@ -66,7 +66,7 @@ def test_rules_hold_from_the_moment_they_are_changed() -> None:
 
 @pytest.mark.parametrize("step", [1, 2, 3, 200])
 def test_each_page_of_changes_is_what_the_visitor_may_read(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(guarded, "LISTED_STEP", step)
+    monkeypatch.setattr(readable_lists, "LISTED_STEP", step)
     print(f"COLUMNAR_SEED={SEED}")
     rng = random.Random(f"{SEED} {step}")
     for count in range(6):
