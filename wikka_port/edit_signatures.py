@@ -5,8 +5,8 @@
     changes     the list of changes
     moves       who renamed, deleted or requested work on many pages
 
-and the owner of pages, deleted ones and their revisions among them, who keeps nobody else from owning them: the name
-stays taken, and so does the neutral one.
+and the owner of pages, deleted ones and their revisions among them.  The pages belong to the neutral name, which nobody
+can have, so nobody can claim them; an administrator gives them to somebody else.
 
 Each table is searched itself, so no index has to be complete but ``changes``, whose own rows are rewritten.  Each cell
 is written with the timestamp that it has, so doing it twice is doing it once, and a page with a newer revision is

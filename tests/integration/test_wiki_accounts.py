@@ -18,11 +18,14 @@ from wikka_port.accounts.deactivation import finish, leave, neutral_name
 from wikka_port.accounts.directory import AddressTaken, Directory, NameTaken
 from wikka_port.accounts.sessions import Sessions
 from wikka_port.accounts.tables import EMAILS, USERS
+from wikka_port.accounts.user_names import Unsuitable, checked_name
 from wikka_port.consistency import CheckReport, check
 from wikka_port.moving.journal import DELETED, MOVES, deleted
 from wikka_port.moving.mover import By
 from wikka_port.pages import Wiki, clock_ms
+from wikka_port.rights.guarded import GuardedWiki
 from wikka_port.rights.rules import PageRights, Privilege
+from wikka_port.visitors import Visitor
 
 
 @pytest.fixture(scope="module")
@@ -300,6 +303,12 @@ def test_an_account_that_ends_is_named_as_the_owner_of_no_page(wiki: Wiki, direc
     there = [wiki.page(f"{page} {number}") for number in range(4)]
     assert [one.owner for one in there if one] == [neutral] * 4
     assert wiki.rights.of([f"{page} 1"])[f"{page} 1"].lists == {Privilege.READ: "Eve"}, "rights stay as they were"
+    other = Visitor("Ben", "Ben", "active", False, "")
+    assert not GuardedWiki(wiki, other).decision(f"{page} 0", Privilege.CLAIM), (
+        "a page of the neutral name has an owner"
+    )
+    with pytest.raises(Unsuitable):
+        checked_name(neutral)
     assert not checked(wiki).differences
 
 

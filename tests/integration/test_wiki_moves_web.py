@@ -173,14 +173,14 @@ def test_an_undo_beside_an_edit_goes_on(web: WikiClient, monkeypatch: pytest.Mon
     save(web, "A", "the page")
     save(web, "Linking", "[[A]]")
     where = renamed_by(mia, "A", "B", links="1")
-    saved = GuardedMoves.save
+    saved = GuardedMoves.save_page
 
     def late(moves: GuardedMoves, page: Page, body: str, note: str, markup: str, language: str = "") -> Saved:
-        monkeypatch.setattr(GuardedMoves, "save", saved)
+        monkeypatch.setattr(GuardedMoves, "save_page", saved)
         save(web, page.name, f"{page.body} and more", "Bob")
         return saved(moves, page, body, note, markup, language)
 
-    monkeypatch.setattr(GuardedMoves, "save", late)
+    monkeypatch.setattr(GuardedMoves, "save_page", late)
     undo = mia.post(where, {**mia.form(where), "undo": "1"}).headers["Location"]
     wait_for_jobs()
     assert text(web, "Linking") == "[[A|]] and more"

@@ -41,7 +41,7 @@ AGAIN: Final = N_("it was edited again and again")
 class Hands(Protocol):
     """Writes in the visitor's name (``rights.moving.GuardedMoves``), or a command's."""
 
-    def save(self, page: Page, body: str, note: str, markup: str, language: str = "") -> Saved:
+    def save_page(self, page: Page, body: str, note: str, markup: str, language: str = "") -> Saved:
         """``language``: "" for the page's."""
         ...
 
@@ -110,7 +110,7 @@ def _lead(wiki: Wiki, old: str, new: str, name: str, hands: Hands) -> Item:
             return Item(name, why=_w("its link cannot be changed by itself"))
         try:
             note = _w("Links to {old} lead to {new}", old=old, new=new)
-            return _saved(name, hands.save(page, body, note, page.markup))
+            return _saved_item(name, hands.save_page(page, body, note, page.markup))
         except Conflict:
             continue
     return Item(name, why=_w(AGAIN))
@@ -121,7 +121,7 @@ def _rename(job: Job, name: str, hands: Hands) -> Item:
     return Item(name, place=hands.move(name, new, redirect=job.redirect, reason=job.reason))
 
 
-def _saved(name: str, saved: Saved) -> Item:
+def _saved_item(name: str, saved: Saved) -> Item:
     return Item(name, saved.number, token=saved.token)
 
 
@@ -195,7 +195,7 @@ def _revert(wiki: Wiki, job: Job, name: str, hands: Hands) -> Item:
             return Item(name, why=_w("the revision before is not there"))
         try:
             note = f"{_revert_note(plan.to)}: {job.reason}".strip(": ")
-            return _saved(name, hands.save(page, old.body, note, old.markup, reverted_language(page, old)))
+            return _saved_item(name, hands.save_page(page, old.body, note, old.markup, reverted_language(page, old)))
         except Conflict:
             continue
     return Item(name, why=_w(AGAIN))
@@ -237,7 +237,7 @@ def _restore_text(wiki: Wiki, job: Job, item: Item, hands: Hands) -> Item | None
                 continue
             try:
                 note, language = _revert_note(before.number), reverted_language(page, before)
-                return _saved(page.name, hands.save(page, before.body, note, before.markup, language))
+                return _saved_item(page.name, hands.save_page(page, before.body, note, before.markup, language))
             except Conflict:
                 continue
     return None

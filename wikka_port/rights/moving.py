@@ -145,7 +145,7 @@ class GuardedMoves:
 
     # --- one page of a job -------------------------------------------------------------------------
 
-    def save(self, page: Page, body: str, note: str, markup: str, language: str = "") -> Saved:
+    def save_page(self, page: Page, body: str, note: str, markup: str, language: str = "") -> Saved:
         """Return an edit of the visitor.  Raises NotAllowed, Conflict, PageTooBig."""
 
         def allow(rights: PageRights, exists: bool) -> None:
