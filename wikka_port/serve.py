@@ -21,9 +21,12 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Final, NoReturn
+from typing import Final, NoReturn, TypeVar
 
+from columnar.client import Connection
 from columnar.runtime.child_processes import stops_once
+from wikka_port.accounts.factory import public_address
+from wikka_port.accounts.tables import ADDRESS, SERVED_ROW, SITE
 from wikka_port.app import make_application
 from wikka_port.config import WikiConfig
 from wikka_port.edit_buckets import EditBuckets
@@ -34,6 +37,7 @@ from wikka_port.preparation import TABLES
 from wikka_port.store import Store
 from wikka_port.wsgi_worker import BACKLOG, DRAIN_S, make_worker
 
+T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 FAILED: Final = 1
@@ -107,21 +111,37 @@ def serve(config: WikiConfig, announce: Callable[[str], None]) -> int:
     config = config if config.secret else replace(config, secret=secrets.token_bytes(32))  # the same in all workers
     sockets = listen(config.host, config.port, config.workers)
     config = replace(config, port=sockets[0].getsockname()[1])
+    _note_address(config)
     return _Parent(config, sockets, announce, EditBuckets.opened(config.rate_table_addresses)).run()
 
 
 def _check_folder(config: WikiConfig) -> None:
     """Before anything is served or written.  An unavailable store does not stop it; ``resume`` checks it later."""
-    store = Store(
-        config.store_host, config.store_port, pool=1, timeout_ms=FOLDER_CHECK_TIMEOUT_MS, tls=config.store_tls
-    )
     try:
-        advice = store.run(lambda connection: read_folder(connection, TABLES), pauses_s=()).advice()
+        advice = _run_once(config, lambda connection: read_folder(connection, TABLES)).advice()
     except StoreUnavailable as away:
         log.warning("the format of the wiki's folder was not looked at: %s", away)
     else:
         if advice:
             log.warning("%s", advice)
+
+
+def _note_address(config: WikiConfig) -> None:
+    """Commands make their links of it.  An unavailable store does not stop the wiki."""
+    address = public_address(config).encode()
+    try:
+        _run_once(config, lambda connection: connection.table(SITE).put(SERVED_ROW, {ADDRESS: address}))
+    except StoreUnavailable as away:
+        log.info("the address of the wiki was not noted: %s", away)
+
+
+def _run_once(config: WikiConfig, work: Callable[[Connection], T]) -> T:
+    """Raises StoreUnavailable."""
+    store = Store(
+        config.store_host, config.store_port, pool=1, timeout_ms=FOLDER_CHECK_TIMEOUT_MS, tls=config.store_tls
+    )
+    try:
+        return store.run(work, pauses_s=())
     finally:
         store.close()
 

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
 from tests.support.store_thread import StoreThread
+from wikka_port import serve
 from wikka_port.accounts.signing_in import Client
+from wikka_port.accounts.tables import SERVED_ROW, SITE
 from wikka_port.cli import main
 from wikka_port.commands.serving_options import accounts_of
 from wikka_port.commands.user import first_admin_link
+from wikka_port.config import WikiConfig
 from wikka_port.pages import Wiki
 
 PASSWORD = "correct horse battery"
@@ -65,6 +71,30 @@ def test_an_account_from_its_making_to_its_end(wiki: Wiki, wikka: Any) -> None:
     assert all(word in told for word in ("register", "password", "sign-in", "administrator", "banned", "delete"))
     assert PASSWORD not in told
     assert token not in told
+
+
+def test_links_lead_to_the_wiki_that_started_last(wiki: Wiki, wikka: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its port is not 8080, and another one after the next start."""
+
+    def link() -> str:
+        return str(json.loads(wikka("user", "invite", "--json").stdout)["link"])
+
+    def stopped_at_once(config: WikiConfig, sockets: list[socket.socket], *_: object) -> SimpleNamespace:
+        for one in sockets:
+            one.close()
+        return SimpleNamespace(run=lambda: config.port)
+
+    monkeypatch.setattr(serve, "_Parent", stopped_at_once)
+    given = WikiConfig(secret=b"s" * 32, store_port=wiki.store.port, port=0)
+    for config, begin in (
+        (given, "http://127.0.0.1:{}/-/"),
+        (replace(given, public_url="https://w.example"), "https://w.example/-/"),
+    ):
+        port = serve.serve(config, lambda url: None)
+        assert link().startswith(begin.format(port)), config
+    wiki.rows.delete(SITE, SERVED_ROW)
+    assert link().startswith("http://127.0.0.1:8080/-/"), "a wiki that never started"
+    assert serve.serve(replace(given, store_port=1), lambda url: None), "without a store nothing is noted"
 
 
 def test_no_command_frees_a_name_that_was_somebodys(wikka: Any) -> None:

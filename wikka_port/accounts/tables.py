@@ -8,6 +8,7 @@
     networks   md5 of page, inverted number      n (90 days)                where a visitor wrote from
     site       "accounts"                        secret                     the secret of the addresses' HMAC
                "format"                          secret                     of the folder (``folder_format``)
+               "served"                          secret                     the address of the wiki that started last
 
 Cells of ``users``:
     account:id         16 hexadecimal digits by chance: the cell that takes the name (absent before)
@@ -77,6 +78,8 @@ OF_USER: Final = b"of:user"
 
 SECRET: Final = b"secret:key"
 SECRET_ROW: Final = b"accounts"
+SERVED_ROW: Final = b"served"
+ADDRESS: Final = b"secret:address"
 NETWORK: Final = b"n:network"
 
 

@@ -10,6 +10,8 @@ from typing import Any, Final, TypeVar
 import click
 
 from wikka_port.accounts.factory import Accounts, make_accounts
+from wikka_port.accounts.rows import Rows
+from wikka_port.accounts.tables import ADDRESS, SERVED_ROW, SITE
 from wikka_port.config import MailConfig, WikiConfig
 from wikka_port.edit_buckets import EditBuckets
 from wikka_port.hosts import checked_name
@@ -34,7 +36,7 @@ public_url_option = click.option(
     envvar="WIKKA_PUBLIC_URL",
     default="",
     metavar="URL",
-    help=f"Where people reach the wiki, for links  [default: http://127.0.0.1:{_DEFAULTS.port}]",
+    help="Where people reach the wiki, for links  [default: where it listens]",
 )
 
 ACCOUNT_OPTIONS: Final = (
@@ -109,8 +111,10 @@ def accounts_of(wiki: Wiki) -> Accounts:
     return make_accounts(wiki.rows, _DEFAULTS, time.time, EditBuckets.opened(1))
 
 
-def absolute_url(public_url: str, handler: str, **query: str) -> str:
-    base = public_url or f"http://{_DEFAULTS.host}:{_DEFAULTS.port}"
+def absolute_url(rows: Rows, public_url: str, handler: str, **query: str) -> str:
+    """Without ``public_url`` the link leads to the wiki of this store that started last."""
+    served = "" if public_url else rows.row(SITE, SERVED_ROW, [ADDRESS]).get(ADDRESS, b"").decode(errors="replace")
+    base = public_url or served or f"http://{_DEFAULTS.host}:{_DEFAULTS.port}"
     return base.rstrip("/") + site_path(handler, **query)
 
 

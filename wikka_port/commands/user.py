@@ -138,7 +138,7 @@ def invite(store: StoreOptions, public_url: str, as_json: bool) -> None:
     with _accounts(store) as accounts:
         token = accounts.registration.links.issue("invitation")
         accounts.audit.note("invitation", user="", by="command")
-    link = absolute_url(public_url, "register", invitation=token)
+        link = absolute_url(accounts.rows, public_url, "register", invitation=token)
     click.echo(json.dumps({"link": link}) if as_json else link)
 
 
@@ -183,7 +183,7 @@ def _named(accounts: Accounts, name: str) -> Account:
 
 
 def _reset_link(accounts: Accounts, account: Account, public_url: str, life_s: int | None = None) -> str:
-    return absolute_url(public_url, "reset", token=accounts.registration.reset_link(account, life_s))
+    return absolute_url(accounts.rows, public_url, "reset", token=accounts.registration.reset_link(account, life_s))
 
 
 def _as_data(account: Account) -> dict[str, Any]:
@@ -222,7 +222,7 @@ def new_admin_link(wiki: Wiki, public_url: str) -> str:
     accounts = accounts_of(wiki)
     token = accounts.registration.links.issue("administrator")
     accounts.audit.note("administrator's link", user="", by="command")
-    return absolute_url(public_url, "register", administrator=token)
+    return absolute_url(wiki.rows, public_url, "register", administrator=token)
 
 
 def first_admin_link(wiki: Wiki, public_url: str) -> str | None:
