@@ -52,9 +52,10 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, field, fields, replace
+from functools import cache
+from typing import Annotated, Any, Final, get_args, get_origin, get_type_hints
 
 from wikka_port.names import InvalidName, page_key
 
@@ -306,3 +307,46 @@ def to_column(target: str) -> bytes:
 
 def import_row(origin: str) -> bytes:
     return hashlib.sha1(origin.encode(), usedforsecurity=False).hexdigest().encode()
+
+
+# --- records whose fields are cells --------------------------------------------------------------
+
+
+_WRITTEN: Final[Mapping[Any, Callable[[Any], bytes]]] = {
+    str: lambda text: text.encode("utf-8", "replace"),
+    str | None: lambda text: (text or "").encode("utf-8", "replace"),
+    bytes: bytes,
+    int: lambda number: b"%d" % number,
+    bool: lambda flag: b"yes" if flag else b"no",
+    Head: Head.pack,
+}
+_READ: Final[Mapping[Any, Callable[[bytes], Any]]] = {
+    str: lambda cell: cell.decode(errors="replace"),
+    str | None: lambda cell: cell.decode(errors="replace"),
+    bytes: bytes,
+    int: int,
+    bool: lambda cell: cell == b"yes",
+    Head: parse_head,
+}
+
+
+@cache
+def _columns(record: Any) -> tuple[tuple[str, Any, bytes, bool], ...]:
+    """Return name, type and column of the fields that a cell has, and whether each has a default."""
+    hints = get_type_hints(record, include_extras=True)
+    annotated = ((one, get_args(hints[one.name])) for one in fields(record) if get_origin(hints[one.name]) is Annotated)
+    return tuple((one.name, kind, column, one.default is not MISSING) for one, (kind, column) in annotated)
+
+
+def cells_of(record: Any) -> dict[bytes, bytes]:
+    """Return the cells of a record whose fields are annotated with their columns."""
+    return {column: _WRITTEN[kind](getattr(record, name)) for name, kind, column, _ in _columns(record.__class__)}
+
+
+def fields_in(record: type, cells: Mapping[bytes, bytes]) -> dict[str, Any]:
+    """Return the fields by name; one without a cell has its default, or is empty.  ValueError for what is no number."""
+    return {
+        name: _READ[kind](cells.get(column, b""))
+        for name, kind, column, has_default in _columns(record)
+        if column in cells or not has_default
+    }

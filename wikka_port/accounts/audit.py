@@ -17,23 +17,22 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from heapq import merge
 from itertools import islice
+from typing import Annotated
 
 from wikka_port.accounts.rows import Cells, Rows
 from wikka_port.accounts.tables import AUDIT, NETWORK, NETWORKS, audit_row
 from wikka_port.names import page_key
-from wikka_port.schema import CHANGE_SALTS, TIME_MAX_MS, revisions_from
-
-_WHAT, _USER, _BY, _NOTE = b"a:what", b"a:user", b"a:by", b"a:note"
+from wikka_port.schema import CHANGE_SALTS, TIME_MAX_MS, cells_of, fields_in, revisions_from
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
     time_ms: int
-    what: str
-    user: str
-    by: str
-    note: str
-    network: str
+    what: Annotated[str, b"a:what"]
+    user: Annotated[str, b"a:user"]
+    by: Annotated[str, b"a:by"]
+    note: Annotated[str, b"a:note"]
+    network: Annotated[str, NETWORK]
 
 
 class Audit:
@@ -43,11 +42,10 @@ class Audit:
 
     def note(self, what: str, *, user: str, by: str = "", note: str = "", network: str = "") -> None:
         """Add an entry; returns when it is on disk.  Raises StoreUnavailable."""
-        given = {_WHAT: what, _USER: user, _BY: by, _NOTE: note, NETWORK: network}
-        row = audit_row(self._clock(), secrets.token_hex(8).encode())
-        self._rows.put(
-            AUDIT, row, {column: value.encode("utf-8", "replace") for column, value in given.items() if value}
-        )
+        now_ms = self._clock()
+        cells = cells_of(Entry(now_ms, what, user, by, note, network))
+        row = audit_row(now_ms, secrets.token_hex(8).encode())
+        self._rows.put(AUDIT, row, {column: value for column, value in cells.items() if value})
 
     def recent(self, limit: int = 100) -> list[Entry]:
         """Newest first.  Raises StoreUnavailable."""
@@ -61,12 +59,8 @@ class Audit:
 
 
 def _entry(row: bytes, cells: Cells) -> Entry:
-    def text(column: bytes) -> str:
-        return cells.get(column, b"").decode(errors="replace")
-
     digits = row[:13]
-    time_ms = TIME_MAX_MS - int(digits) if digits.isdigit() else 0
-    return Entry(time_ms, text(_WHAT), text(_USER), text(_BY), text(_NOTE), text(NETWORK))
+    return Entry(TIME_MAX_MS - int(digits) if digits.isdigit() else 0, **fields_in(Entry, cells))
 
 
 def note_network(rows: Rows, name: str, number: int, network: str) -> None:

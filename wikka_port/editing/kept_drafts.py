@@ -31,14 +31,14 @@ import hashlib
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Annotated, Final
 
 from wikka_port.accounts.rows import Rows
 from wikka_port.limits import KEPT_PER_PAGE, PRESENT_DRAFTS_SCANNED, PRESENT_MS
 from wikka_port.markup.formats import is_format
 from wikka_port.names import page_key
 from wikka_port.page_languages import known
-from wikka_port.schema import TableSpec, folded
+from wikka_port.schema import TableSpec, cells_of, fields_in, folded
 
 DRAFTS: Final = b"drafts"
 DRAFTS_S: Final = 30 * 24 * 3600  # from the last time that it was kept
@@ -46,13 +46,11 @@ _FAMILY: Final = {"max_versions": 1, "time_to_live": DRAFTS_S}
 TABLES: Final = (TableSpec(DRAFTS, {"d": _FAMILY, "at": _FAMILY}, {}),)
 
 TEXT: Final = b"d:text"
-NOTE: Final = b"d:note"
 WHO: Final = b"at:who"
 SINCE: Final = b"at:since"
 TIME: Final = b"at:time"
 BASE: Final = b"at:base"
 TOKEN: Final = b"at:token"
-SECTION: Final = b"at:section"
 FORMAT: Final = b"at:format"
 LANGUAGE: Final = b"at:language"
 AT: Final = b"at"  # the family without the text
@@ -67,16 +65,16 @@ ID_BYTES: Final = 8
 class KeptDraft:
     id: str
     owner: str
-    who: str
-    since_ms: int
-    time_ms: int
-    base: int
-    section: str
-    text: str | None  # None if the family ``at`` alone was requested
-    note: str = ""
-    markup: str = ""  # format of the text; "": the page's
-    base_token: str = ""
-    language: str = ""  # that the page is to have; "": it stays
+    who: Annotated[str, WHO]
+    since_ms: Annotated[int, SINCE]
+    time_ms: Annotated[int, TIME]
+    base: Annotated[int, BASE]
+    section: Annotated[str, b"at:section"]
+    text: Annotated[str | None, TEXT] = None  # None if the family ``at`` alone was requested
+    note: Annotated[str, b"d:note"] = ""
+    markup: Annotated[str, FORMAT] = ""  # format of the text; "": the page's
+    base_token: Annotated[str, TOKEN] = ""
+    language: Annotated[str, LANGUAGE] = ""  # that the page is to have; "": it stays
 
 
 def is_id(value: str) -> bool:
@@ -113,52 +111,13 @@ def _id_in(row: bytes) -> str:
     return row[_KEY_CHARS + _OWNER_CHARS :].decode(errors="replace")
 
 
-def pack_draft(draft: KeptDraft) -> dict[bytes, bytes]:
-    return {
-        TEXT: _bytes(draft.text or ""),
-        NOTE: _bytes(draft.note),
-        WHO: _bytes(draft.who),
-        SINCE: b"%d" % draft.since_ms,
-        TIME: b"%d" % draft.time_ms,
-        BASE: b"%d" % draft.base,
-        TOKEN: _bytes(draft.base_token),
-        SECTION: _bytes(draft.section),
-        FORMAT: _bytes(draft.markup),
-        LANGUAGE: _bytes(draft.language),
-    }
-
-
 def unpack_draft(row: bytes, cells: Mapping[bytes, bytes]) -> KeptDraft | None:
     """None if the draft is not whole: the time to live of a part of it is over."""
-    if TIME not in cells:
+    try:
+        draft = KeptDraft(_id_in(row), _owner_in(row), **fields_in(KeptDraft, {SINCE: b"0", BASE: b"0", **cells}))
+    except ValueError:
         return None
-    return KeptDraft(
-        id=_id_in(row),
-        owner=_owner_in(row),
-        who=_text(cells, WHO),
-        since_ms=_number(cells, SINCE),
-        time_ms=_number(cells, TIME),
-        base=_number(cells, BASE),
-        section=_text(cells, SECTION),
-        text=_text(cells, TEXT) if TEXT in cells else None,
-        note=_text(cells, NOTE),
-        markup=value if is_format(value := _text(cells, FORMAT)) else "",
-        base_token=_text(cells, TOKEN),
-        language=known(_text(cells, LANGUAGE)),
-    )
-
-
-def _bytes(text: str) -> bytes:
-    return text.encode("utf-8", "replace")
-
-
-def _text(cells: Mapping[bytes, bytes], column: bytes) -> str:
-    return cells.get(column, b"").decode(errors="replace")
-
-
-def _number(cells: Mapping[bytes, bytes], column: bytes) -> int:
-    value = cells.get(column, b"")
-    return int(value) if value.isdigit() else 0
+    return replace(draft, markup=draft.markup if is_format(draft.markup) else "", language=known(draft.language))
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +140,7 @@ class Drafts:
         before = own.pop(draft.id, None)
         if before is not None and draft.time_ms - before.time_ms < PRESENT_MS:
             draft = replace(draft, since_ms=before.since_ms)
-        self._rows.put(DRAFTS, draft_row(name, draft.owner, draft.id), pack_draft(draft))
+        self._rows.put(DRAFTS, draft_row(name, draft.owner, draft.id), cells_of(draft))
         surplus = len(own) + 1 - KEPT_PER_PAGE
         for one in sorted(own.values(), key=lambda one: one.time_ms)[: max(0, surplus)]:
             self.delete_draft(name, draft.owner, one.id)

@@ -21,13 +21,13 @@ import re
 import secrets
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Annotated, Final
 
 from wikka_port.accounts.rows import Rows
 from wikka_port.limits import SUGGESTED_BY_ONE, SUGGESTED_OF_PAGE, SUGGESTIONS_S
 from wikka_port.markup.formats import WIKKA, is_format
 from wikka_port.names import page_key
-from wikka_port.schema import TableSpec
+from wikka_port.schema import TableSpec, cells_of, fields_in
 from wikka_port.texts import _
 
 SUGGESTIONS: Final = b"suggestions"
@@ -35,6 +35,7 @@ _FAMILY: Final = {"max_versions": 1, "time_to_live": SUGGESTIONS_S}
 TABLES: Final = (TableSpec(SUGGESTIONS, {"s": _FAMILY, "at": _FAMILY}, {}),)
 
 _AT: Final = b"at"
+_OWNER: Final = b"at:owner"
 _KEY_CHARS: Final = 32
 _ID: Final = re.compile("[0-9a-f]{16}")
 
@@ -45,16 +46,16 @@ class TooMany(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    who: str
-    owner: str
-    signed: str
-    time_ms: int
-    base: int
-    markup: str
-    text: str | None  # None if the family ``at`` alone was requested
-    note: str = ""
+    who: Annotated[str, b"at:who"]
+    owner: Annotated[str, _OWNER]
+    signed: Annotated[str, b"at:signed"]
+    time_ms: Annotated[int, b"at:time"]
+    base: Annotated[int, b"at:base"]
+    markup: Annotated[str, b"at:format"]
+    text: Annotated[str | None, b"s:text"] = None  # None if the family ``at`` alone was requested
+    note: Annotated[str, b"s:note"] = ""
     id: str = ""  # "": not stored yet
-    base_token: str = ""
+    base_token: Annotated[str, b"at:token"] = ""
 
 
 class Suggestions:
@@ -77,7 +78,7 @@ class Suggestions:
             )
             raise TooMany(said)
         made = replace(one, id=secrets.token_hex(8))
-        self._rows.put(SUGGESTIONS, _row(name, made.id), _pack(made))
+        self._rows.put(SUGGESTIONS, _row(name, made.id), cells_of(made))
         return made
 
     def of(self, name: str) -> list[Suggestion]:
@@ -106,7 +107,7 @@ class Suggestions:
         """Throw away all that ``owners`` suggested; how many.  O(all suggestions)."""
         count = 0
         for row, cells in self._rows.scan(SUGGESTIONS, columns=(_AT,)):
-            if _text(cells, b"at:owner") in owners:
+            if cells.get(_OWNER, b"").decode(errors="replace") in owners:
                 self._rows.delete(SUGGESTIONS, row)
                 count += 1
         return count
@@ -116,39 +117,10 @@ def _row(name: str, suggestion_id: str) -> bytes:
     return page_key(name) + suggestion_id.encode()
 
 
-def _pack(one: Suggestion) -> dict[bytes, bytes]:
-    values = {
-        "s:text": one.text or "",
-        "s:note": one.note,
-        "at:who": one.who,
-        "at:owner": one.owner,
-        "at:signed": one.signed,
-        "at:time": str(one.time_ms),
-        "at:base": str(one.base),
-        "at:token": one.base_token,
-        "at:format": one.markup,
-    }
-    return {column.encode(): value.encode("utf-8", "replace") for column, value in values.items()}
-
-
 def _unpack(row: bytes, cells: Mapping[bytes, bytes]) -> Suggestion | None:
     """None if it is not whole: the time to live of a part of it is over."""
-    time, base, markup = cells.get(b"at:time", b""), cells.get(b"at:base", b""), _text(cells, b"at:format")
-    if not time.isdigit() or not base.isdigit():
+    try:
+        one = Suggestion(id=row[_KEY_CHARS:].decode(errors="replace"), **fields_in(Suggestion, cells))
+    except ValueError:
         return None
-    return Suggestion(
-        who=_text(cells, b"at:who"),
-        owner=_text(cells, b"at:owner"),
-        signed=_text(cells, b"at:signed"),
-        time_ms=int(time),
-        base=int(base),
-        markup=markup if is_format(markup) else WIKKA,
-        text=_text(cells, b"s:text") if b"s:text" in cells else None,
-        note=_text(cells, b"s:note"),
-        id=row[_KEY_CHARS:].decode(errors="replace"),
-        base_token=_text(cells, b"at:token"),
-    )
-
-
-def _text(cells: Mapping[bytes, bytes], column: bytes) -> str:
-    return cells.get(column, b"").decode(errors="replace")
+    return one if is_format(one.markup) else replace(one, markup=WIKKA)

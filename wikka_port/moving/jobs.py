@@ -25,9 +25,10 @@ from typing import Annotated, Final
 
 from wikka_port.accounts.rows import Cells, Rows
 from wikka_port.limits import JOB_LEASE_MS, JOB_PAGES_MAX, JOB_STEP
-from wikka_port.moving.journal import BY, ITEM, KIND, MOVES, SIGNED, STATE, Journal, cells_of, fields_in, new_id
+from wikka_port.moving.journal import BY, ITEM, KIND, MOVES, SIGNED, STATE, Journal, new_id
 from wikka_port.names import MAX_NAME_BYTES, InvalidName, page_key
 from wikka_port.page_rows import text_in
+from wikka_port.schema import cells_of, fields_in
 
 LINKS, SUBPAGES, REVERT, MASS_DELETE, UNDO = "links", "subpages", "revert", "mass-delete", "undo"
 JOB_KINDS: Final = (LINKS, SUBPAGES, REVERT, MASS_DELETE, UNDO)

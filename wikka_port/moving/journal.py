@@ -19,17 +19,15 @@ A row of ``deleted`` is the page's row as it was, with gone:by gone:reason gone:
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, fields, replace
-from functools import cache
-from typing import Annotated, Any, Final, get_args, get_origin, get_type_hints
+from dataclasses import dataclass, replace
+from typing import Annotated, Final
 
 from wikka_port import schema
 from wikka_port.accounts.rows import Cells, Rows
 from wikka_port.names import page_key
 from wikka_port.page_rows import head_of, is_there, number_in, text_in
 from wikka_port.rights.rules import PageRights, page_rights
-from wikka_port.schema import Head, TableSpec, parse_head
+from wikka_port.schema import Head, TableSpec, fields_in
 
 MOVES: Final = b"moves"
 DELETED: Final = b"deleted"
@@ -48,44 +46,6 @@ SIGNED: Final = b"m:signed"
 GONE_BY, GONE_REASON, GONE_TIME = b"gone:by", b"gone:reason", b"gone:time"
 RENAME, DELETE, UNDELETE, PURGE = "rename", "delete", "undelete", "purge"
 INTENT, MOVED, DONE, ABANDONED = b"intent", b"moved", b"done", b"abandoned"
-
-
-_WRITTEN: Final[Mapping[type, Callable[[Any], bytes]]] = {
-    str: lambda text: text.encode("utf-8", "replace"),
-    bytes: bytes,
-    int: lambda number: b"%d" % number,
-    bool: lambda flag: b"yes" if flag else b"no",
-    Head: Head.pack,
-}
-_READ: Final[Mapping[type, Callable[[bytes], Any]]] = {
-    str: lambda cell: cell.decode(errors="replace"),
-    bytes: bytes,
-    int: int,
-    bool: lambda cell: cell == b"yes",
-    Head: parse_head,
-}
-
-
-@cache
-def _columns(record: Any) -> tuple[tuple[str, type, bytes, bool], ...]:
-    """Return name, type and column of the fields that a cell has, and whether each has a default."""
-    hints = get_type_hints(record, include_extras=True)
-    annotated = ((one, get_args(hints[one.name])) for one in fields(record) if get_origin(hints[one.name]) is Annotated)
-    return tuple((one.name, kind, column, one.default is not MISSING) for one, (kind, column) in annotated)
-
-
-def cells_of(record: Any) -> dict[bytes, bytes]:
-    """Return the cells of a record whose fields are annotated with their columns."""
-    return {column: _WRITTEN[kind](getattr(record, name)) for name, kind, column, _ in _columns(record.__class__)}
-
-
-def fields_in(record: type, cells: Cells) -> dict[str, Any]:
-    """Return the fields by name; one without a cell has its default, or is empty.  ValueError for what is no number."""
-    return {
-        name: _READ[kind](cells.get(column, b""))
-        for name, kind, column, has_default in _columns(record)
-        if column in cells or not has_default
-    }
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,7 +51,6 @@ from wikka_port.moving.journal import (
     UNDELETE,
     Journal,
     Move,
-    cells_of,
     deleted_row,
     new_id,
 )
@@ -69,6 +68,7 @@ from wikka_port.moving.steps import MoveSteps, Place, arriving_head, left_cells,
 from wikka_port.names import normalise, page_key
 from wikka_port.page_rows import head_of, hidden_in, is_there, stamp_of, text_in
 from wikka_port.rights.rules import REVISION, PageRights, page_rights
+from wikka_port.schema import cells_of
 from wikka_port.store import Store
 from wikka_port.texts import N_, _, _w
 

@@ -15,9 +15,10 @@ from werkzeug.test import TestResponse
 from tests.support.account_pages import PASSWORD, hidden_fields, register, text_in
 from tests.support.wiki_client import WikiClient
 from wikka_port.accounts import tables
-from wikka_port.editing.kept_drafts import DRAFTS, DRAFTS_S, KeptDraft, draft_row, pack_draft, unpack_draft
+from wikka_port.editing.kept_drafts import DRAFTS, DRAFTS_S, KeptDraft, draft_row, unpack_draft
 from wikka_port.limits import DRAFT_BURST, KEPT_PER_PAGE, NEW_DRAFT_BURST, PRESENT_MS
 from wikka_port.rights.rules import Privilege
+from wikka_port.schema import cells_of
 
 TYPED = 'what I <typed> & "meant"\n\nwith lines'
 
@@ -56,7 +57,7 @@ def test_the_bytes_of_a_draft() -> None:
     draft = KeptDraft("0123456789abcdef", "f" * 32, "Ada", 5, 7, 3, "s-x", "té\n", "n", "markdown", "0a" * 8, "de")
     row = draft_row("Home page", draft.owner, draft.id)
     assert row == b"7b19b37e7fc3dfe3c3e1ad5b84c7f565" + b"f" * 32 + b"0123456789abcdef"
-    assert pack_draft(draft) == {
+    assert cells_of(draft) == {
         b"d:text": "té\n".encode(),
         b"d:note": b"n",
         b"at:who": b"Ada",
@@ -68,7 +69,7 @@ def test_the_bytes_of_a_draft() -> None:
         b"at:format": b"markdown",
         b"at:language": b"de",
     }
-    assert unpack_draft(row, pack_draft(draft)) == draft
+    assert unpack_draft(row, cells_of(draft)) == draft
     assert unpack_draft(row, {b"at:time": b"7"}) == replace(
         draft, who="", since_ms=0, base=0, section="", text=None, note="", markup="", base_token="", language=""
     )
