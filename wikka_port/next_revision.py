@@ -7,13 +7,13 @@ page any more keeps the last number (``page_rows.number_before``), and the next 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Final
+from typing import Final, Unpack
 
 from wikka_port import schema
 from wikka_port.markup.formats import WIKKA
 from wikka_port.names import page_key
 from wikka_port.page_languages import ENGLISH
-from wikka_port.page_rows import Cells, RevisionDraft, StoredPage, number_before, number_in, stored_page_of
+from wikka_port.page_rows import Cells, RevisionDraft, StoredPage, Writing, number_before, number_in, stored_page_of
 from wikka_port.schema import Head, revision_token
 from wikka_port.texts import _, figure
 
@@ -32,20 +32,10 @@ def draft_after(
     *,
     name: str,
     body: str,
-    author: str,
-    note: str,
     time_ms: int,
-    autolink: bool | None = None,
-    attribution: str | None = None,
-    owner: str | None = None,
-    signed: str = "",
-    markup: str | None = None,
-    minor: bool = False,
-    language: str | None = None,
-    source: str | None = None,
-    origin: bytes = b"",
     begin: Head | None = None,
     stored: StoredPage | None = None,
+    **given: Unpack[Writing],
 ) -> RevisionDraft:
     """The revision that follows the one in ``row`` (cells of the page; none: a new one); ``begin``: a first head.
 
@@ -59,9 +49,10 @@ def draft_after(
     earliest = max(page.time_ms if page else 0, number_in(row, schema.STAMP)) + 1
     at = min(max(time_ms, earliest), schema.TIME_MAX_MS)
     head = _next_head(name, row, old) if begin is None else begin
-    author, note, body = _storable(author), _storable(note), _storable(body)
+    autolink, minor = given.get("autolink"), given.get("minor", False)
+    author, note, body = _storable(given["author"]), _storable(given.get("note", "")), _storable(body)
     previous = old.token if page else b""
-    format_after, language_after = _markup_after(row, markup), _language_after(row, language)
+    format_after, language_after = _markup_after(row, given.get("markup")), _language_after(row, given.get("language"))
     token = revision_token(name, head.number, at, author, note, body, previous, format_after, language_after)
     return RevisionDraft(
         name=name,
@@ -71,16 +62,16 @@ def draft_after(
         author=author,
         note=note,
         body=body,
-        owner=_kept(owner, page.owner if page else ""),
+        owner=_kept(given.get("owner"), page.owner if page else ""),
         created_ms=number_in(row, schema.CREATED) if page else at,
         autolink=(page.autolink if page else True) if autolink is None else autolink,
-        attribution=_kept(attribution, page.attribution if page else ""),
-        signed=signed,
+        attribution=_kept(given.get("attribution"), page.attribution if page else ""),
+        signed=given.get("signed", ""),
         markup=format_after,
         minor=minor if minor or schema.MINOR in row else None,
         language=language_after,
-        source=source,
-        origin=origin,
+        source=given.get("source"),
+        origin=given.get("origin", b""),
     )
 
 

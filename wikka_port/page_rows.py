@@ -6,8 +6,8 @@ Knows nothing of the store; ``pages`` reads and writes with it, ``consistency`` 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Final
+from dataclasses import dataclass, fields, replace
+from typing import Any, Final, Required, TypedDict
 
 from wikka_port import schema
 from wikka_port.markup.formats import WIKKA, is_format
@@ -24,25 +24,32 @@ _NO: Final = b"no"
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
-    """The newest revision of a page."""
+class Revision:
+    """A stored revision; ``body`` is None where only the list was requested."""
 
     name: str
     number: int
     time_ms: int
     author: str
     note: str
-    body: str
-    owner: str
-    autolink: bool  # whether CamelCase is linked
-    attribution: str  # shown below imported pages, "" otherwise
+    body: str | None
     signed: str = ""  # what the author's name rests on (``schema``)
-    rights: PageRights = NO_RIGHTS
     markup: str = WIKKA  # the format of ``body``
     minor: bool = False
-    hidden: frozenset[int] = frozenset()  # numbers of revisions that are not shown
     token: str = ""  # of this revision (``schema``)
     language: str = ""  # of ``body``; "": not chosen (``page_languages``)
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Revision):
+    """The newest revision of a page, and what the page has beside it."""
+
+    body: str
+    owner: str = ""
+    autolink: bool = True  # whether CamelCase is linked
+    attribution: str = ""  # shown below imported pages, "" otherwise
+    rights: PageRights = NO_RIGHTS
+    hidden: frozenset[int] = frozenset()  # numbers of revisions that are not shown
 
     @property
     def version(self) -> int:
@@ -59,21 +66,20 @@ class StoredPage:
     head: Head
 
 
-@dataclass(frozen=True, slots=True)
-class Revision:
-    """A stored revision; ``body`` is None where only the list was requested."""
+class Writing(TypedDict, total=False):
+    """What a save may say beside the text.  None changes nothing; a new page links CamelCase and has no owner."""
 
-    name: str
-    number: int
-    time_ms: int
-    author: str
+    author: Required[str]
     note: str
-    body: str | None
-    signed: str = ""
-    markup: str = WIKKA
-    minor: bool = False
-    token: str = ""
-    language: str = ""
+    autolink: bool | None
+    attribution: str | None
+    owner: str | None
+    signed: str  # what ``author`` rests on (``schema``)
+    markup: str | None  # the format of the text
+    minor: bool
+    language: str | None
+    source: str | None  # the text as it came by an import
+    origin: bytes  # of an import
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,23 +178,29 @@ def without_rights(cells: Cells) -> Cells:
 def page_of(head: Head, cells: Cells) -> Page:
     rights = page_rights(cells, cells.get(schema.OWNER, b""))
     return Page(
-        name=text_in(cells, schema.NAME),
-        number=head.number,
-        time_ms=time_of(cells),
-        author=text_in(cells, schema.USER),
-        note=text_in(cells, schema.NOTE),
+        **_revision_fields(head, cells, schema.USER, schema.NOTE),
         body=text_in(cells, schema.BODY),
         owner=rights.owner,
-        autolink=cells.get(schema.AUTOLINK) != _NO,
+        autolink=autolink_of(cells),
         attribution=text_in(cells, schema.ATTRIBUTION),
-        signed=text_in(cells, schema.SIGNED),
         rights=rights,
-        markup=markup_of(cells),
-        minor=is_minor(cells),
         hidden=hidden_in(cells) if schema.HIDDEN in cells else _NONE,
-        token=head.token.decode(errors="replace"),
-        language=language_of(cells),
     )
+
+
+def _revision_fields(head: Head, cells: Cells, author: bytes, note: bytes) -> dict[str, Any]:
+    return {
+        "name": text_in(cells, schema.NAME),
+        "number": head.number,
+        "time_ms": time_of(cells),
+        "author": text_in(cells, author),
+        "note": text_in(cells, note),
+        "signed": text_in(cells, schema.SIGNED),
+        "markup": markup_of(cells),
+        "minor": is_minor(cells),
+        "token": head.token.decode(errors="replace"),
+        "language": language_of(cells),
+    }
 
 
 def stored_page_of(row: Cells) -> StoredPage:
@@ -199,21 +211,12 @@ def stored_page_of(row: Cells) -> StoredPage:
 def revision_of(head: Head, cells: Cells) -> Revision:
     body = cells.get(schema.REVISION_BODY)
     return Revision(
-        name=text_in(cells, schema.NAME),
-        number=head.number,
-        time_ms=time_of(cells),
-        author=text_in(cells, schema.REVISION_AUTHOR),
-        note=text_in(cells, schema.REVISION_NOTE),
+        **_revision_fields(head, cells, schema.REVISION_AUTHOR, schema.REVISION_NOTE),
         body=None if body is None else body.decode(errors="replace"),
-        signed=text_in(cells, schema.SIGNED),
-        markup=markup_of(cells),
-        minor=is_minor(cells),
-        token=head.token.decode(errors="replace"),
-        language=language_of(cells),
     )
 
 
-def is_revision(one: Page | Revision, number: int, token: str) -> bool:
+def is_revision(one: Revision, number: int, token: str) -> bool:
     """Whether it is the revision of that number, and of that token if one is given.
 
     A number alone is not enough: another page may have come to the name, and its revisions have the same numbers.
@@ -225,19 +228,8 @@ def page_as_of(page: Page, old: Revision) -> Page | None:
     """Return the page as that revision was; None if its text was not read."""
     if old.body is None:
         return None
-    return replace(
-        page,
-        number=old.number,
-        time_ms=old.time_ms,
-        author=old.author,
-        note=old.note,
-        body=old.body,
-        signed=old.signed,
-        markup=old.markup,
-        minor=old.minor,
-        token=old.token,
-        language=old.language,
-    )
+    of_revision = {one.name: getattr(old, one.name) for one in fields(Revision)}
+    return replace(page, **{**of_revision, "name": page.name})
 
 
 def head_of(cells: Cells) -> Head:

@@ -37,7 +37,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, Unpack
 
 from columnar.client import ClientTls, Connection, Expect, Put, puts
 from columnar.triggers.api import Change, ChangedCell
@@ -61,6 +61,7 @@ from wikka_port.page_rows import (
     Revision,
     RevisionDraft,
     StoredPage,
+    Writing,
     is_stale,
     is_there,
     language_of,
@@ -185,49 +186,24 @@ class Wiki(Listings, Histories):
         name: str,
         body: str,
         *,
-        author: str,
-        note: str = "",
         base: int,
         base_token: str = "",
         time_ms: int | None = None,
-        autolink: bool | None = None,
-        attribution: str | None = None,
-        owner: str | None = None,
-        signed: str = "",
-        markup: str | None = None,
-        minor: bool = False,
-        language: str | None = None,
         allow: Allow | None = None,
         stored: StoredPage | None = None,
+        **given: Unpack[Writing],
     ) -> Saved:
         """Make ``body`` the newest revision.
 
-        ``signed`` says what ``author`` rests on (``schema``); ``base`` is the number of the revision that the
-        edit began from, 0 for a new page, and ``base_token`` its token (``is_revision``).  ``markup`` is the format
-        of the text.  An argument of None changes nothing; a new page links CamelCase and has no owner.
-        ``stored``: the page as it was read a moment ago, else it is read here.
+        ``base`` is the number of the revision that the edit began from, 0 for a new page, and ``base_token`` its token
+        (``is_revision``).  ``stored``: the page as it was read a moment ago, else it is read here.
         Raises Conflict, InvalidName, PageTooBig, and what ``allow`` raises; returns once it is on disk.
         """
         name = normalise(name)
         at = self._clock() if time_ms is None else time_ms
         for _ in range(_SAVES):
             stored = self._page_to_save(name, base, base_token, allow, stored)
-            draft = draft_after(
-                stored.row,
-                stored=stored,
-                name=name,
-                body=body,
-                author=author,
-                note=note,
-                time_ms=at,
-                autolink=autolink,
-                attribution=attribution,
-                owner=owner,
-                signed=signed,
-                markup=markup,
-                minor=minor,
-                language=language,
-            )
+            draft = draft_after(stored.row, name=name, body=body, time_ms=at, stored=stored, **given)
             self.stage([draft])
             try:
                 return self.commit(draft, stored.row, allow=allow)

@@ -158,7 +158,7 @@ class MemoryWiki:
             if not is_revision(current, base, base_token) if current else base:
                 raise Conflict(name, current)
             self._now_ms += 61_000
-            old = current or Page(name, 0, 0, "", "", "", "", True, "")
+            old = current or Page(name, 0, 0, "", "", "")
             page = replace(
                 old,
                 number=base + 1,
