@@ -42,7 +42,7 @@ from typing import Final, Literal, Unpack
 from columnar.client import ClientTls, Connection, Expect, Put, puts
 from columnar.triggers.api import Change, ChangedCell
 from wikka_port import edit_signatures, history, page_languages, schema
-from wikka_port.accounts.rows import Rows, StoreRows
+from wikka_port.accounts.rows import Rows
 from wikka_port.application_indexes import run_indexes
 from wikka_port.editing.kept_drafts import Drafts
 from wikka_port.editing.suggestions import Suggestions
@@ -131,7 +131,7 @@ class Wiki(Listings, Histories):
     ) -> None:
         super().__init__(Store(host, port, pool=pool, tls=tls))
         self.indexes: Indexes = indexes
-        self.rows: Rows = StoreRows(self.store)  # of accounts
+        self.rows = Rows(self.store)  # of accounts
         self.drafts = Drafts(self.rows)
         self.suggestions = Suggestions(self.rows)
         self._clock = clock

@@ -56,9 +56,20 @@ def page_html(
     ``notes``: an action that is not run says so in its place, for an editor; readers see nothing there.
     ``parameters``: those of the page's address, for its actions.
     """
-    existing = site.wiki.existing(document.links) if document.links else frozenset()
     run, note = _runner(site, name, parameters), _note if notes else no_note
-    return render(document, existing=existing, action=run, page_url=page_url, note=note, edit=edit, contents=contents)
+    return render(
+        document,
+        existing=_existing(site, document),
+        action=run,
+        page_url=page_url,
+        note=note,
+        edit=edit,
+        contents=contents,
+    )
+
+
+def _existing(site: Site, document: Document) -> frozenset[str]:
+    return site.wiki.existing(document.links) if document.links else frozenset()
 
 
 def preview_html(site: Site, name: str, text: str, *, autolink: bool, markup: str, whole: bool) -> str:
@@ -69,7 +80,7 @@ def preview_html(site: Site, name: str, text: str, *, autolink: bool, markup: st
     """
     document = parse(text, autolink=autolink, markup=markup)
     try:
-        existing = site.wiki.existing(document.links) if document.links else frozenset()
+        existing = _existing(site, document)
     except StoreUnavailable:
         existing = frozenset(document.links)
     run = _runner(site, name)
@@ -137,8 +148,9 @@ class _runner:  # noqa: N801 - a function with a memory
             document = kept_document(self._site, page)
         else:
             document = parse(text, autolink=page.autolink, markup=page.markup)
-        existing = self._site.wiki.existing(document.links) if document.links else frozenset()
-        return render(document, existing=existing, action=runner, page_url=page_url, contents=False)
+        return render(
+            document, existing=_existing(self._site, document), action=runner, page_url=page_url, contents=False
+        )
 
     def _run(self, action: str, arguments: Mapping[str, str]) -> str:
         if self._clock() > self._until_s:

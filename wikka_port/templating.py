@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -21,6 +21,7 @@ from wikka_port.texts.folding import speak_in
 
 UTC: Final = N_("Times are UTC.")
 ZONE: Final = N_("Times are of the time zone {zone}.")
+_CLOCK: Final = 11  # where the time of day begins, behind the day
 LANGUAGES_KEPT: Final = 8  # whose templates stay compiled: some 3 MB each
 
 
@@ -81,42 +82,30 @@ def _environment(settings: _Settings, texts_url: str, catalogue: Catalogue) -> E
     environment.globals["text_language"] = lru_cache(maxsize=None)(
         lambda code: _text_language(code or settings.language, catalogue)
     )
-    environment.filters["when"] = when
-    environment.filters["clock"] = clock_time
+    environment.filters["when"] = _moment()
+    environment.filters["clock"] = _moment(from_char=_CLOCK)
     environment.filters["asset"] = urls_of.__getitem__
     environment.filters["site_path"] = urls.site_path  # of a constant it is found when a template is compiled
-    environment.filters["zoned"] = zoned
-    environment.filters["zoned_clock"] = zoned_clock
+    environment.filters["zoned"] = _moment(has_zone=True)
+    environment.filters["zoned_clock"] = _moment(from_char=_CLOCK, has_zone=True)
     environment.globals["zone_note"] = pass_context(lambda context: zone_note(context, catalogue))
     return environment
 
 
-@pass_context
-def when(context: Context, time_ms: int) -> Markup:
-    """Return a moment for people, in the visitor's time zone, and for machines."""
-    return Markup('<time datetime="{}">{}</time>').format(iso_time(time_ms), _format_local_time(context, time_ms))
+def _moment(*, from_char: int = 0, has_zone: bool = False) -> Callable[[Context, int], Markup]:
+    """Make a filter: a moment for people, in the visitor's time zone from that character on, and for machines.
 
+    ``has_zone``: for a page that shows one moment and has no ``zone_note``.
+    """
 
-@pass_context
-def clock_time(context: Context, time_ms: int) -> Markup:
-    """Return the time of day alone, where the day stands above."""
-    return Markup('<time datetime="{}">{}</time>').format(iso_time(time_ms), _format_local_time(context, time_ms)[11:])
+    @pass_context
+    def shown(context: Context, time_ms: int) -> Markup:
+        zone = context["visitor"].settings.zone_info
+        text = local_time(time_ms, zone)[from_char:]
+        text = f"{text} {zone_label(time_ms, zone)}" if has_zone else text
+        return Markup('<time datetime="{}">{}</time>').format(iso_time(time_ms), text)
 
-
-@pass_context
-def zoned(context: Context, time_ms: int) -> Markup:
-    """As ``when``, with its zone: for a page that shows one moment and has no ``zone_note``."""
-    return _zoned(context, time_ms, _format_local_time(context, time_ms))
-
-
-@pass_context
-def zoned_clock(context: Context, time_ms: int) -> Markup:
-    return _zoned(context, time_ms, _format_local_time(context, time_ms)[11:])
-
-
-def _zoned(context: Context, time_ms: int, shown: str) -> Markup:
-    label = zone_label(time_ms, context["visitor"].settings.zone_info)
-    return Markup('<time datetime="{}">{} {}</time>').format(iso_time(time_ms), shown, label)
+    return shown
 
 
 def zone_note(context: Context, catalogue: Catalogue) -> Markup:
@@ -124,10 +113,6 @@ def zone_note(context: Context, catalogue: Catalogue) -> Markup:
     zone = context["visitor"].settings.zone
     said = catalogue.gettext(ZONE).format(zone=zone) if zone else catalogue.gettext(UTC)
     return Markup('<span class="zone-note">{}</span>').format(said)
-
-
-def _format_local_time(context: Context, time_ms: int) -> str:
-    return local_time(time_ms, context["visitor"].settings.zone_info)
 
 
 def _text_language(code: str, catalogue: Catalogue) -> Markup:

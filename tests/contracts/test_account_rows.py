@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.memory_rows import MemoryRows
 from tests.support.store_thread import StoreThread
-from wikka_port.accounts.rows import Rows, StoreRows
+from wikka_port.accounts.rows import Rows
 from wikka_port.accounts.tables import SITE, USERS
 from wikka_port.pages import Wiki
 
@@ -29,11 +29,11 @@ def rows(request: pytest.FixtureRequest, wiki: Wiki) -> Iterator[Rows]:
         yield MemoryRows()
         return
     wiki.store._is_columnar = request.param == "columnar"
-    made = StoreRows(wiki.store)
-    yield made
+    made = Rows(wiki.store)
     for table in (USERS, SITE):
         for row, _ in list(made.scan(table)):
             made.delete(table, row)
+    yield made
 
 
 A, B, C, SESSION = b"account:id", b"account:name", b"account:email", b"session:one"

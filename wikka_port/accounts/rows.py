@@ -11,7 +11,6 @@ Knows nothing of accounts.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Protocol
 
 from columnar.client import Connection, Delete, Expect, Put
 from columnar.client.table import Operation
@@ -20,46 +19,14 @@ from wikka_port.store import Store, check_and_put
 Cells = Mapping[bytes, bytes]
 
 
-class Rows(Protocol):
-    """Thread-safe.  Everything may raise StoreUnavailable."""
-
-    def row(self, table: bytes, row: bytes, columns: Sequence[bytes] | None = None) -> Cells:
-        """Cells of a row; ``columns``: these, and all of a bare family."""
-        ...
-
-    def rows(
-        self, table: bytes, rows: Collection[bytes], columns: Sequence[bytes] | None = None
-    ) -> dict[bytes, Cells]: ...
-
-    def scan(
-        self, table: bytes, start: bytes = b"", *, columns: Sequence[bytes] | None = None, limit: int | None = None
-    ) -> Iterator[tuple[bytes, Cells]]: ...
-
-    def put(self, table: bytes, row: bytes, cells: Cells) -> None: ...
-
-    def delete(self, table: bytes, row: bytes, columns: Sequence[bytes] | None = None) -> None:
-        """The columns, whole families by their bare names, or the row."""
-        ...
-
-    def change(
-        self,
-        table: bytes,
-        row: bytes,
-        expected: Mapping[bytes, bytes | None],
-        puts: Cells,
-        deletes: Sequence[bytes] = (),
-    ) -> bool:
-        """See the module.  ``expected``: a value, or None for a cell that is not there."""
-        ...
-
-
-class StoreRows:
-    """The rows of a store."""
+class Rows:
+    """The rows of a store.  Thread-safe.  Everything may raise StoreUnavailable."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     def row(self, table: bytes, row: bytes, columns: Sequence[bytes] | None = None) -> Cells:
+        """Cells of a row; ``columns``: these, and all of a bare family."""
         wanted = None if columns is None else list(columns)
         return self._store.run(lambda c: dict(c.table(table).row(row, columns=wanted)))
 
@@ -85,6 +52,7 @@ class StoreRows:
         self._store.run(lambda c: c.table(table).put(row, cells))
 
     def delete(self, table: bytes, row: bytes, columns: Sequence[bytes] | None = None) -> None:
+        """The columns, whole families by their bare names, or the row."""
         wanted = None if columns is None else list(columns)
         self._store.run(lambda c: c.table(table).delete(row, columns=wanted))
 
@@ -96,6 +64,7 @@ class StoreRows:
         puts: Cells,
         deletes: Sequence[bytes] = (),
     ) -> bool:
+        """See the module.  ``expected``: a value, or None for a cell that is not there."""
         step = _in_one_step if self._store.is_columnar else _in_steps
         return self._store.run(lambda c: step(c, table, row, expected, puts, deletes))
 

@@ -16,13 +16,12 @@ from werkzeug.wrappers import Request, Response
 
 from wikka_port.diffs import Row, rows
 from wikka_port.drafts import FormDraft, draft_of, number_in, token_in
-from wikka_port.handlers.editor_page import KEPT, edit_form, later, unavailable_text
+from wikka_port.handlers.editor_page import edit_form, refused_edit
 from wikka_port.handlers.saving import Unmerged, alike, began_from
 from wikka_port.markup.sections import unified
 from wikka_port.merges import SIDES, Agreed, Choice, Piece, Side, pieces, resolved
 from wikka_port.page_rows import is_revision, page_as_of
 from wikka_port.pages import Page, StoreUnavailable
-from wikka_port.refusals import sentence
 from wikka_port.rights.judging import NotAllowed
 from wikka_port.site import Site
 from wikka_port.texts import N_, _
@@ -71,10 +70,8 @@ def choose(site: Site, request: Request, name: str) -> FormDraft | Response:
     try:
         met = _met(site, name, number_in(request.form, "now"), token_in(request.form, "now_token"))
         began = began_from(site, name, draft)
-    except NotAllowed as not_allowed:
-        return edit_form(site, request, name, draft, status=403, problem=f"{sentence(site, not_allowed)} {_(KEPT)}")
-    except StoreUnavailable as away:
-        return later(edit_form(site, request, name, draft, status=503, problem=unavailable_text(away)), 5)
+    except (NotAllowed, StoreUnavailable) as problem:
+        return refused_edit(site, request, name, draft, problem)
     if met is None or not alike(draft, met) or (began is None) != ("whole" in request.form):
         return draft  # the places that were shown cannot be found again
     found = _pieces_from(began, draft.body, unified(met.body))

@@ -27,8 +27,15 @@ from wikka_port.editing.edit_forms import of_section, opened
 from wikka_port.forms import form_json, is_genuine
 from wikka_port.handlers.conflict import choose, conflict_page
 from wikka_port.handlers.draft import TOO_LARGE
-from wikka_port.handlers.editor_page import KEPT, NOT_SIGNED, STALE, edit_form, later, other_person, unavailable_text
-from wikka_port.handlers.saving import NotSaved, Unmerged, forget_draft, note_network_of, save_edit, settle
+from wikka_port.handlers.editor_page import (
+    NOT_SIGNED,
+    STALE,
+    edit_form,
+    later,
+    other_person,
+    refused_edit,
+)
+from wikka_port.handlers.saving import Unmerged, forget_draft, note_network_of, save_edit, settle
 from wikka_port.limits import TEMPLATES_MAX
 from wikka_port.markup.bounds import is_expensive
 from wikka_port.markup.converting import to_markdown
@@ -131,11 +138,8 @@ def _signed_in(site: Site, request: Request, name: str, draft: FormDraft, *, was
     """Return a form with a sign-in beside the text: both are done, or the text comes back."""
     try:
         entered = enter(site, request)
-    except Refused as refused:
-        values = {"problem": str(refused), "sign_in": request.form.get("user", "")}
-        return edit_form(site, request, name, draft, status=refused.status, **values)
-    except StoreUnavailable as away:
-        return later(edit_form(site, request, name, draft, status=503, problem=unavailable_text(away)), 5)
+    except (Refused, StoreUnavailable) as problem:
+        return refused_edit(site, request, name, draft, problem, sign_in=request.form.get("user", ""))
     return entered.let_in(request, _submit(entered.site, request, name, draft, was_stored=was_stored))
 
 
@@ -152,17 +156,10 @@ def _submit(site: Site, request: Request, name: str, draft: FormDraft, *, was_st
         return later(edit_form(site, request, name, draft, status=429, problem=problem), wait_s)
     try:
         saved = save_edit(site, name, draft, was_stored=was_stored)
-    except NotAllowed as not_allowed:
-        problem = f"{sentence(site, not_allowed)} {_(KEPT)}"
-        return edit_form(site, request, name, draft, status=403, problem=problem)
     except Unmerged as conflict:
         return conflict_page(site, request, name, conflict)
-    except PageTooBig as problem_:
-        return edit_form(site, request, name, draft, status=413, problem=str(problem_))
-    except NotSaved as refused_:
-        return edit_form(site, request, name, draft, status=refused_.status, problem=str(refused_))
-    except StoreUnavailable as away:
-        return later(edit_form(site, request, name, draft, status=503, problem=unavailable_text(away)), 5)
+    except (NotAllowed, PageTooBig, Refused, StoreUnavailable) as problem:
+        return refused_edit(site, request, name, draft, problem)
     forget_draft(site, request, name, draft)
     if saved.saved is not None:
         note_network_of(site, request, name, saved.saved)
@@ -197,7 +194,7 @@ def _previewed(site: Site, request: Request, name: str, draft: FormDraft) -> Res
         page = site.wiki.page(name)
         site.wiki.require(name, Privilege.WRITE)
     except NotAllowed as refused:
-        return edit_form(site, request, name, draft, status=403, problem=f"{sentence(site, refused)} {_(KEPT)}")
+        return refused_edit(site, request, name, draft, refused)
     except StoreUnavailable:
         page = None
     other = _turned(site, request, name, draft)

@@ -7,12 +7,15 @@ from typing import Any, Final
 
 from werkzeug.wrappers import Request, Response
 
+from wikka_port.accounts.signing_in import Refused
 from wikka_port.drafts import FormDraft
 from wikka_port.editing.edit_forms import NOTHING, with_id
 from wikka_port.forms import form_page
 from wikka_port.markup.formats import FORMATS, WIKKA
+from wikka_port.next_revision import PageTooBig
 from wikka_port.page_languages import NAMES
-from wikka_port.refusals import unavailable
+from wikka_port.refusals import sentence, unavailable
+from wikka_port.rights.judging import NotAllowed
 from wikka_port.site import Site
 from wikka_port.store import StoreUnavailable
 from wikka_port.texts import N_, _
@@ -84,3 +87,17 @@ def other_person(site: Site, draft: FormDraft) -> str:
     if draft.signed_as == (site.visitor.name or ""):
         return ""
     return _(SIGNED_IN, name=site.visitor.name) if site.visitor.name else _(SIGNED_OUT)
+
+
+def refused_edit(
+    site: Site, request: Request, name: str, draft: FormDraft, problem: Exception, **values: Any
+) -> Response:
+    """Return the form again with the text as it was typed, and why it is not saved; what is no refusal is raised."""
+    if isinstance(problem, NotAllowed):
+        return edit_form(site, request, name, draft, status=403, problem=f"{sentence(site, problem)} {_(KEPT)}")
+    if isinstance(problem, StoreUnavailable):
+        return later(edit_form(site, request, name, draft, status=503, problem=unavailable_text(problem)), 5)
+    if not isinstance(problem, Refused | PageTooBig):
+        raise problem
+    status = problem.status if isinstance(problem, Refused) else 413
+    return edit_form(site, request, name, draft, status=status, problem=str(problem), **values)

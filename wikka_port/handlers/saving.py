@@ -10,6 +10,7 @@ from werkzeug.wrappers import Request
 
 from wikka_port.accounts.audit import note_network
 from wikka_port.accounts.sign_in_form import client_of
+from wikka_port.accounts.signing_in import Refused
 from wikka_port.drafts import FormDraft, complaint
 from wikka_port.editing.edit_forms import owners_of, whole
 from wikka_port.markup.bounds import REMEDY, over_bounds
@@ -32,14 +33,6 @@ NO_SECTION: Final = N_(
 )
 
 
-class NotSaved(ValueError):
-    """The page cannot be saved so; ``str()`` is a sentence for its author."""
-
-    def __init__(self, status: int, problem: str) -> None:
-        super().__init__(problem)
-        self.status = status
-
-
 @dataclass(frozen=True, slots=True)
 class Outcome:
     saved: Saved | None  # None: the page has this text already, perhaps from a save whose answer was lost
@@ -58,7 +51,7 @@ class Unmerged(Exception):
 def save_edit(site: Site, name: str, draft: FormDraft, *, was_stored: bool) -> Outcome:
     """Save, and put together with what others saved since, if they did so in other places.
 
-    ``was_stored``: the text is an older revision's; it is merged with nothing.  Raises Unmerged, NotSaved, and what
+    ``was_stored``: the text is an older revision's; it is merged with nothing.  Raises Unmerged, Refused, and what
     ``GuardedWiki.save`` raises.
     """
     stored = site.wiki.stored_page(name)
@@ -80,15 +73,15 @@ def save_edit(site: Site, name: str, draft: FormDraft, *, was_stored: bool) -> O
 
 
 def _whole(site: Site, name: str, draft: FormDraft, page: Page | None) -> FormDraft:
-    """Raises NotSaved."""
+    """Raises Refused."""
     if not draft.section:
         return draft
     edit = whole(site, name, draft, page)
     if edit is None:
-        raise NotSaved(409, _(NO_SECTION))
+        raise Refused(_(NO_SECTION), 409)
     refused = complaint(edit, site.config)
     if refused is not None:
-        raise NotSaved(*refused)
+        raise Refused(refused[1], refused[0])
     return edit
 
 
@@ -135,7 +128,7 @@ def _save_whole(site: Site, name: str, draft: FormDraft, stored: StoredPage, *, 
         return None
     refused = name_refusal(site, name) if page is None else ""
     if refused:
-        raise NotSaved(400, refused)
+        raise Refused(refused, 400)
     if not was_stored:
         _check_bounds(page, draft.body, markup)
     return site.wiki.save(
@@ -154,14 +147,14 @@ def _save_whole(site: Site, name: str, draft: FormDraft, stored: StoredPage, *, 
 
 
 def _check_bounds(page: Page | None, body: str, markup: str) -> None:
-    """Raises NotSaved.  A page that is over a bound already may be saved as long as it does not get longer."""
+    """Raises Refused.  A page that is over a bound already may be saved as long as it does not get longer."""
     autolink = page.autolink if page else True
     problem = over_bounds(body, autolink=autolink, markup=markup)
     if problem is None:
         return
     stored = None if page is None else over_bounds(page.body, autolink=autolink, markup=page.markup)
     if page is None or len(body) > len(page.body) or stored is None:
-        raise NotSaved(413, f"{problem} {_(REMEDY)}")
+        raise Refused(f"{problem} {_(REMEDY)}", 413)
 
 
 def forget_draft(site: Site, request: Request, name: str, draft: FormDraft) -> None:

@@ -12,7 +12,7 @@
 Comments are part of their page and editing shows its text: to write or to read comments, one must be allowed to read
 the page, and to post a comment, to read them.
 
-Knows nothing of the store; ``stored`` and ``memory`` bring together the fields of a Guarded.
+Knows nothing of the store; ``stored`` brings together the fields of a Guarded.
 """
 
 from __future__ import annotations

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tests.support.memory_rows import MemoryRows
-from wikka_port.rights.memory import GROUPS_MAX, RIGHTS_AGE_S, Group, GroupMemory, RulesMemory
 from wikka_port.rights.rules import RULES_ROW, Privilege, rule_column
-from wikka_port.rights.stored import StoredRights
+from wikka_port.rights.stored import GROUPS_MAX, RIGHTS_AGE_S, Group, GroupMemory, RulesMemory, StoredRights
 from wikka_port.schema import PAGES
 
 
