@@ -12,6 +12,7 @@ from typing import Final
 
 from wikka_port.page_rows import Cells
 
+ROWS_TOGETHER: Final = 200
 CELLS_TOGETHER: Final = 20_000
 Stamped = Mapping[bytes, tuple[bytes, int]]  # column -> value, timestamp
 
@@ -66,14 +67,14 @@ def cell_differences(table: bytes, row: bytes, expected: Cells, stored: Stamped,
             yield Difference(Kind.STALE, table, row, column, None, value, stamp)
 
 
-def groups_of(rows: Iterable[tuple[bytes, Stamped]], size: int = 200) -> Iterator[dict[bytes, Stamped]]:
-    """In the order given, up to ``size`` rows and about CELLS_TOGETHER cells in a group."""
+def groups_of(rows: Iterable[tuple[bytes, Stamped]]) -> Iterator[dict[bytes, Stamped]]:
+    """In the order given, up to ROWS_TOGETHER rows and about CELLS_TOGETHER cells in a group."""
     group: dict[bytes, Stamped] = {}
     cells_together = 0
     for row, cells in rows:
         group[row] = cells
         cells_together += len(cells)
-        if len(group) >= size or cells_together >= CELLS_TOGETHER:
+        if len(group) >= ROWS_TOGETHER or cells_together >= CELLS_TOGETHER:
             yield group
             group, cells_together = {}, 0
     if group:

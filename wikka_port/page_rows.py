@@ -67,7 +67,7 @@ class StoredPage:
 
 
 class Writing(TypedDict, total=False):
-    """What a save may say beside the text.  None changes nothing; a new page links CamelCase and has no owner."""
+    """Fields of a save beside the text.  None changes nothing; a new page links CamelCase and has no owner."""
 
     author: Required[str]
     note: str

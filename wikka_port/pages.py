@@ -89,7 +89,6 @@ __all__ = [
 ]
 
 Indexes = Literal["triggers", "application"]
-_EXISTENCE: Final = (schema.VERSIONCOUNT, schema.HIDDEN)
 _SAVES: Final = 4  # attempts, where only the rights of the page changed meanwhile
 
 Allow = Callable[[PageRights, bool], None]  # raises for a page of these rights, which is there or not

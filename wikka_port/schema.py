@@ -297,14 +297,6 @@ def page_key_of_change_row(row: bytes) -> bytes | None:
 # --- links -------------------------------------------------------------------------------------
 
 
-def from_column(source: str) -> bytes:
-    return FROM + page_key(source)
-
-
-def to_column(target: str) -> bytes:
-    return TO + page_key(target)
-
-
 def import_row(origin: str) -> bytes:
     return hashlib.sha1(origin.encode(), usedforsecurity=False).hexdigest().encode()
 

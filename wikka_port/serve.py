@@ -81,10 +81,9 @@ def serve_in_process(
     listening: socket.socket,
     ready: Callable[[], object] = lambda: None,
     may_continue: Callable[[], bool] = lambda: True,
-    stop_event: threading.Event | None = None,
     buckets: EditBuckets | None = None,
 ) -> None:
-    """Serve in this process until a signal (in the main thread) or ``stop_event``."""
+    """Serve in this process until a signal (in the main thread), or until ``may_continue`` says no."""
     wiki = Wiki(
         config.store_host,
         config.store_port,
@@ -98,7 +97,7 @@ def serve_in_process(
         signal.signal(signal.SIGTERM, lambda *_: worker.stop())
     ready()
     start_resuming(wiki)
-    worker.run(lambda: may_continue() and not (stop_event is not None and stop_event.is_set()))
+    worker.run(may_continue)
     wiki.store.close()
 
 

@@ -99,13 +99,13 @@ def _moment(*, from_char: int = 0, has_zone: bool = False) -> Callable[[Context,
     """
 
     @pass_context
-    def shown(context: Context, time_ms: int) -> Markup:
+    def moment(context: Context, time_ms: int) -> Markup:
         zone = context["visitor"].settings.zone_info
         text = local_time(time_ms, zone)[from_char:]
         text = f"{text} {zone_label(time_ms, zone)}" if has_zone else text
         return Markup('<time datetime="{}">{}</time>').format(iso_time(time_ms), text)
 
-    return shown
+    return moment
 
 
 def zone_note(context: Context, catalogue: Catalogue) -> Markup:

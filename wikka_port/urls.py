@@ -30,24 +30,11 @@ PAGE_HANDLERS: Final = frozenset({
     "acls", "claim", "clone", "delete", "hide", "rename", "undelete", "draft", "grabcode", "html", "print", "showcode",
     "suggestion",
 })  # fmt: skip
-SITE_HANDLERS: Final = (
-    frozenset(
-        {
-            "recentchanges",
-            "recentchanges.xml",
-            "pageindex",
-            "wantedpages",
-            "orphanedpages",
-            "search",
-            "suggest",
-            "newpage",
-        }
-    )
-    | frozenset({"administration", "deleted", "massdelete", "massrevert", "moves"})
-    | frozenset(
-        {"login", "logout", "register", "reset", "confirm", "settings", "sessions", "account", "preview", "actions"}
-    )
-)
+SITE_HANDLERS: Final = frozenset({
+    "recentchanges", "recentchanges.xml", "pageindex", "wantedpages", "orphanedpages", "search", "suggest", "newpage",
+    "administration", "deleted", "massdelete", "massrevert", "moves", "login", "logout", "register", "reset", "confirm",
+    "settings", "sessions", "account", "preview", "actions",
+})  # fmt: skip
 RESERVED: Final = frozenset({"health", "robots.txt", "favicon.ico"})
 SITE_PREFIX: Final = "/-/"
 STATIC_PREFIX: Final = "/-/static/"

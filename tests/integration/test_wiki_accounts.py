@@ -170,7 +170,8 @@ def test_a_session_that_was_ended_is_not_brought_back_by_being_seen(
     change = type(wiki.rows).change
 
     def end_first(self: Any, *given: Any, **options: Any) -> bool:
-        sessions.end_all(ada.row)
+        for one in sessions.of(ada.row):
+            sessions.end(ada.row, one.column)
         return change(self, *given, **options)
 
     with monkeypatch.context() as patched:

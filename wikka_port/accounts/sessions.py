@@ -177,9 +177,6 @@ class Sessions:
         if column.startswith(SESSION) and len(column) > len(SESSION):
             self._rows.delete(USERS, row, [column])
 
-    def end_all(self, row: bytes) -> None:
-        self._rows.delete(USERS, row, [SESSION.rstrip(b":")])
-
 
 def visitor_of(account: Account, network_hash: str, session: bytes = b"") -> Visitor:
     return Visitor(

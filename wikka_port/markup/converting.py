@@ -186,12 +186,12 @@ class _Writer:
             self._lines[-1] += "\\"
         self._lines.append(words.rstrip())
 
-    def _fence(self, code: CodeBlock, indent: str = "") -> list[str]:
+    def _fence(self, code: CodeBlock) -> list[str]:
         if code.start is not None:
             self.lost[_("numbers of lines in code")] = None
         if code.filename:
             self.lost[_("names of files above code")] = None
-        return [indent + line if line else "" for line in markdown_writing.fence(code)]
+        return markdown_writing.fence(code)
 
     def _item(self, item: Item, rest: list[Token]) -> None:
         self._end_text()

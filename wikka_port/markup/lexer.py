@@ -77,7 +77,6 @@ _MAIL_REST: Final = re.compile(r"[\w.+\-]{1,64}+@[A-Za-z0-9\-]{1,63}+(?:\.[A-Za-
 _WORD_BEFORE: Final = re.compile(r"(?<!\w)[A-Za-z][A-Za-z0-9]{0,19}\Z")
 _UNFIT: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
 _LINE_MARKS: Final = frozenset("~\t -=|")
-_LONGEST_SCHEME: Final = 6
 
 
 def tokens(text: str, *, autolink: bool = True) -> list[Token]:

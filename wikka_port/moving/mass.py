@@ -20,7 +20,6 @@ from typing import Final, Protocol
 from wikka_port.limits import JOB_PAGES_MAX, MAX_REVERTED_REVISIONS
 from wikka_port.markup.links import redirect_target
 from wikka_port.moving.jobs import LINKS, MASS_DELETE, REVERT, SUBPAGES, UNDO, Act, Item, Job, Jobs
-from wikka_port.moving.mover import By
 from wikka_port.moving.refusals import NotMoved
 from wikka_port.moving.rewriting import rewritten
 from wikka_port.names import InvalidName
@@ -250,7 +249,3 @@ def _pages_now(wiki: Wiki, job: Job, name: str) -> list[Page]:
         if now and then and (name == now or name.startswith(f"{now}/")):
             names.append(then + name[len(now) :])
     return [page for one in names if (page := wiki.page(one)) is not None]
-
-
-def by_of(job: Job) -> By:
-    return By(job.by, job.signed, job.reason)

@@ -136,10 +136,6 @@ class GuardedMoves:
         """Whether one of the first DELETED_LOOKS deleted pages of ``name`` may be brought back; one scan."""
         return any(map(self.may_undelete, deleted(self.rows, name, limit=DELETED_PAGES_SCANNED)))
 
-    def deleted_at(self, row: bytes) -> Deleted | None:
-        one = one_deleted(self.rows, row)
-        return one if one is not None and self.may_undelete(one) else None
-
     def may_undelete(self, one: Deleted) -> bool:
         return bool(self._decide(one.name, one.rights, True, Privilege.DELETE))
 

@@ -19,7 +19,6 @@ def test_the_bytes_of_each_key() -> None:
     assert schema.revision_row(KEY, Head(3, TOKEN)) == KEY + b"9999999996:" + TOKEN
     assert schema.change_row(KEY, 1_267_458_429_000, 3) == b"38732541570999" + KEY + b"9999999996"
     assert schema.name_row("Ēka") == b"eka\x00" + "Ēka".encode()
-    assert schema.from_column("Home Page") == b"from:" + KEY
     assert Head(3, TOKEN).pack() == b"3:" + TOKEN
 
 
