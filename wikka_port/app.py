@@ -28,7 +28,7 @@ from wikka_port.refusals import forbidden, unavailable
 from wikka_port.rights.guarded import GuardedWiki
 from wikka_port.rights.judging import NotAllowed
 from wikka_port.security import HEADERS
-from wikka_port.site import Site, make_site
+from wikka_port.site import Site, make_site, unindexed
 from wikka_port.slow_lane import RETRY_S, TooManyExpensiveRequests, run_in_slow_lane
 from wikka_port.texts import N_, _, speak
 from wikka_port.urls import Route, route
@@ -185,10 +185,7 @@ def _titles(wiki: GuardedWiki) -> Response:
             # "start" is in the answer itself
             names = wiki.names(start=names[-1], limit=_TITLES_STEP)[1:] if len(names) >= _TITLES_STEP - 1 else []
 
-    response = Response(lines(), content_type="text/plain; charset=utf-8")
-    response.headers["Cache-Control"] = "no-store"
-    response.headers["X-Robots-Tag"] = "noindex"
-    return response
+    return unindexed(lines(), "text/plain", cache="no-store")
 
 
 def _reserved(site: Site, name: str) -> Response:
@@ -197,7 +194,5 @@ def _reserved(site: Site, name: str) -> Response:
     if name == "robots.txt":
         return Response(_ROBOTS, content_type="text/plain; charset=utf-8")
     up = site.wiki.is_up()
-    response = Response("ok\n" if up else "the store is away\n", status=200 if up else 503, mimetype="text/plain")
-    response.headers["Cache-Control"] = "no-store"
-    response.headers["X-Robots-Tag"] = "noindex"
-    return response
+    text, status = ("ok\n", 200) if up else ("the store is away\n", 503)
+    return unindexed(text, "text/plain", status=status, cache="no-store")

@@ -24,7 +24,7 @@ from wikka_port.limits import REASON_CHARS_MAX
 from wikka_port.moving.refusals import NotMoved
 from wikka_port.names import InvalidName
 from wikka_port.security import is_visitor, new_visitor
-from wikka_port.site import Site
+from wikka_port.site import Site, unindexed
 from wikka_port.texts import N_, _
 
 STALE_FORM = N_("This form could not be checked: it was open for very long, or cookies are off. Please send it again.")
@@ -69,9 +69,8 @@ def form_json(site: Site, request: Request, values: Mapping[str, Any], *, status
     """``values`` for a script of ours; ``fresh``: with a ``token`` for its form, and whom that form is ``as``."""
     browser = _browser(site, request)
     given = {"token": site.tokens.issue(browser, site.visitor.session), "as": site.visitor.name or ""} if fresh else {}
-    response = Response(json.dumps({**values, **given}), status=status, mimetype="application/json")
-    response.headers["X-Robots-Tag"] = "noindex"
-    return _for(request, browser, response) if fresh else _not_kept(response)
+    response = unindexed(json.dumps({**values, **given}), "application/json", status=status, cache="no-store")
+    return _for(request, browser, response) if fresh else response
 
 
 def _browser(site: Site, request: Request) -> str:
@@ -82,10 +81,6 @@ def _browser(site: Site, request: Request) -> str:
 def _for(request: Request, browser: str, response: Response) -> Response:
     if browser != cookies.cookie(request, cookies.BROWSER):
         cookies.set_cookie(response, request, cookies.BROWSER, browser)
-    return _not_kept(response)
-
-
-def _not_kept(response: Response) -> Response:
     response.headers["Cache-Control"] = "no-store"
     return response
 

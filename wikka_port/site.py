@@ -7,7 +7,7 @@ copy that knows its visitor (``for_visitor``).
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -138,6 +138,17 @@ def redirect(path: str, status: int = 303) -> Response:
     return response
 
 
+def unindexed(
+    content: str | bytes | Iterable[str], mimetype: str, *, status: int = 200, cache: str = "no-cache"
+) -> Response:
+    """Return an answer that is no page of the wiki and that no search engine keeps."""
+    charset = "" if mimetype == "application/json" else "; charset=utf-8"
+    response = Response(content, status=status, content_type=mimetype + charset)
+    response.headers["X-Robots-Tag"] = "noindex"
+    response.headers["Cache-Control"] = cache
+    return response
+
+
 def conditional(request: Request, response: Response) -> Response:
     """304 where the browser has this very answer already."""
     tag = hashlib.blake2b(response.get_data(), digest_size=10).hexdigest()
@@ -159,7 +170,4 @@ def feed_answer(
     url = base + (with_query(path, {"format": "rss"}) if is_rss else path)
     body = (rss if is_rss else atom)(title, url, base + home_path, entries)
     kind = "rss" if is_rss else "atom"
-    response = Response(body, content_type=f"application/{kind}+xml; charset=utf-8")
-    response.headers["X-Robots-Tag"] = "noindex"
-    response.headers["Cache-Control"] = "no-cache"
-    return conditional(request, response)
+    return conditional(request, unindexed(body, f"application/{kind}+xml"))

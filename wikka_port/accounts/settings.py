@@ -13,7 +13,7 @@ A cell that is absent, or has what an older or newer wiki wrote and this one doe
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import Final
 from zoneinfo import ZoneInfo, available_timezones
@@ -68,15 +68,8 @@ def settings_in(cells: Mapping[bytes, bytes]) -> Settings:
 
 
 def settings_cells(settings: Settings) -> dict[bytes, bytes]:
-    values = {
-        "zone": settings.zone,
-        "theme": settings.theme,
-        "language": settings.language,
-        "changes": str(settings.changes),
-        "revisions": str(settings.revisions),
-        "dblclick": "1" if settings.dblclick else "",
-    }
-    return {SETTINGS + key.encode(): value.encode() for key, value in values.items()}
+    values = {**asdict(settings), "dblclick": "1" if settings.dblclick else ""}
+    return {SETTINGS + key.encode(): str(value).encode() for key, value in values.items()}
 
 
 @lru_cache(maxsize=1)

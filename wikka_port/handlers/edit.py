@@ -50,7 +50,7 @@ from wikka_port.rendering import preview_html
 from wikka_port.rights.judging import NotAllowed
 from wikka_port.rights.rules import Privilege
 from wikka_port.schema import folded
-from wikka_port.site import Site, number, redirect
+from wikka_port.site import Site, number, redirect, unindexed
 from wikka_port.slow_lane import run_in_slow_lane
 from wikka_port.texts import N_, _, _w
 from wikka_port.urls import page_path, page_url
@@ -245,10 +245,7 @@ def _preview_answer(site: Site, request: Request, name: str, draft: FormDraft) -
     markup = draft.written or draft.markup or (page.markup if page else site.config.markup)
     autolink = page.autolink if page else True
     html = preview_html(site, name, draft.body, autolink=autolink, markup=markup, whole=not draft.section)
-    response = Response(html, mimetype="text/html")
-    response.headers["Cache-Control"] = "no-store"
-    response.headers["X-Robots-Tag"] = "noindex"
-    return response
+    return unindexed(html, "text/html", cache="no-store")
 
 
 def handle_clone(site: Site, request: Request, name: str) -> Response:

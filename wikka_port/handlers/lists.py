@@ -17,7 +17,7 @@ from wikka_port.names import InvalidName, normalise
 from wikka_port.schema import folded
 from wikka_port.search.query import QUERY_CHARS, parse
 from wikka_port.search.searching import COUNTED, PER_PAGE
-from wikka_port.site import Site, feed_answer, number, redirect
+from wikka_port.site import Site, feed_answer, number, redirect, unindexed
 from wikka_port.texts import _w
 from wikka_port.urls import page_path, page_url, site_path
 
@@ -147,18 +147,12 @@ def handle_suggest(site: Site, request: Request, name: str) -> Response:
     shown = [{"name": one, "path": page_url(one)} for one in names]
     for page, text, place in headings:
         shown.append({"name": text, "path": f"{page_url(page)}#{quote(place)}", "page": page})
-    response = Response(json.dumps(shown), mimetype="application/json")
-    response.headers["Cache-Control"] = "no-store"
-    response.headers["X-Robots-Tag"] = "noindex"
-    return response
+    return unindexed(json.dumps(shown), "application/json", cache="no-store")
 
 
 def handle_actions(site: Site, request: Request, name: str) -> Response:
     """The actions that this wiki runs, as JSON, for the editor's script (``docs/wiki-editor.md``)."""
-    response = Response(_ACTIONS, mimetype="application/json")
-    response.headers["Cache-Control"] = "private, max-age=3600"
-    response.headers["X-Robots-Tag"] = "noindex"
-    return response
+    return unindexed(_ACTIONS, "application/json", cache="private, max-age=3600")
 
 
 def handle_administration(site: Site, request: Request, _name: str) -> Response:

@@ -15,7 +15,7 @@ from wikka_port.page_rows import page_as_of
 from wikka_port.pages import Page, Revision
 from wikka_port.refusals import missing_page, no_revision
 from wikka_port.rendering import page_document, page_html
-from wikka_port.site import Site, conditional, number, redirect
+from wikka_port.site import Site, conditional, number, redirect, unindexed
 from wikka_port.urls import page_url, with_query
 
 OF_ACTIONS: Final = frozenset({"year", "month", "letter", "phrase"})  # parameters that actions in a page read
@@ -113,10 +113,7 @@ def handle_html(site: Site, request: Request, name: str) -> Response:
     found = _rendered(site, request, name, contents=True)
     if found is None:
         return missing_page(site, name)
-    response = Response(found["content"], mimetype="text/html")
-    response.headers["X-Robots-Tag"] = "noindex"
-    response.headers["Cache-Control"] = "no-cache"
-    return conditional(request, response)
+    return conditional(request, unindexed(found["content"], "text/html"))
 
 
 def handle_print(site: Site, request: Request, name: str) -> Response:

@@ -13,7 +13,7 @@ from wikka_port.markup.formats import tokens
 from wikka_port.markup.tokens import CodeBlock
 from wikka_port.pages import Page
 from wikka_port.refusals import missing_page, no_revision
-from wikka_port.site import Site, conditional, number
+from wikka_port.site import Site, conditional, number, unindexed
 from wikka_port.slow_lane import run_in_slow_lane
 from wikka_port.texts import _, _n
 from wikka_port.urls import page_url
@@ -35,9 +35,7 @@ def handle_raw(site: Site, request: Request, name: str) -> Response:
         text, status = f"{said}\n", 404
     else:
         text, status = found.body or "", 200
-    response = Response(text, status=status, content_type="text/plain; charset=utf-8")
-    response.headers["X-Robots-Tag"] = "noindex"
-    response.headers["Cache-Control"] = "no-cache"
+    response = unindexed(text, "text/plain", status=status)
     return conditional(request, response) if status == 200 else response
 
 
@@ -76,9 +74,7 @@ def _code_blocks(request: Request, page: Page) -> list[CodeBlock]:
 
 def _file(block: CodeBlock) -> Response:
     text = block.body.strip("\n").rstrip() + "\n"
-    response = Response(text, content_type="text/plain; charset=utf-8")
+    response = unindexed(text, "text/plain")
     file_name = _NOT_IN_FILE_NAME.sub("-", block.filename).strip("-.") or "code.txt"
     response.headers["Content-Disposition"] = f'attachment; filename="{file_name[:100]}"'
-    response.headers["X-Robots-Tag"] = "noindex"
-    response.headers["Cache-Control"] = "no-cache"
     return response
