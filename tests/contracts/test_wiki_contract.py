@@ -19,7 +19,7 @@ from tests.support.memory_wiki import MemoryWiki
 from tests.support.store_thread import StoreThread
 from wikka_port import schema
 from wikka_port.consistency import check
-from wikka_port.page_rows import Cells, Draft
+from wikka_port.page_rows import Cells, RevisionDraft
 from wikka_port.pages import Allow, Conflict, Indexes, Saved, Wiki
 
 
@@ -32,7 +32,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterProcess
 class SettledWiki(Wiki):
     """Its triggers have delivered a save when it returns."""
 
-    def commit(self, draft: Draft, before: Cells, *, allow: Allow | None = None) -> Saved:
+    def commit(self, draft: RevisionDraft, before: Cells, *, allow: Allow | None = None) -> Saved:
         saved = super().commit(draft, before, allow=allow)
         assert self.settle(saved.sequence, 30)
         return saved
