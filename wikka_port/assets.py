@@ -22,6 +22,7 @@ _PLURAL: Final = "const wikkaPlural = (n) => Number(n !== 1);"
 _RULE: Final = re.compile(
     r"[n0-9 ()?:<>=!&|%]+"
 )  # the language of Plural-Forms is C's, of which scripts have this much
+_TYPES: Final = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8", "svg": "image/svg+xml"}
 
 
 def name_of(code: str) -> str:
@@ -41,9 +42,6 @@ def script_of(source: str, catalogue: Catalogue) -> str:
     said = json.dumps(sorted(catalogue.of_scripts.items()), ensure_ascii=False).replace("\u2028", " ")
     made = source.replace(_SAID, f"const wikkaSaid = new Map({said});")
     return made.replace(_PLURAL, f"const wikkaPlural = (n) => Number({catalogue.plural});")
-
-
-_TYPES: Final = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8", "svg": "image/svg+xml"}
 
 
 @dataclass(frozen=True, slots=True)

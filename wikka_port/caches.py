@@ -14,6 +14,8 @@ from wikka_port.texts import spoken
 T = TypeVar("T")
 
 QUICK_S: Final = 0.1  # what is found in that time is not kept for the time it took
+_SLOT_CHARS: Final = 200  # what a piece costs beside its text: the object, the tuple, the name
+_Key = tuple[str, int, bool, str, str]
 
 
 class TtlCache(Generic[T]):
@@ -52,10 +54,6 @@ class TtlCache(Generic[T]):
                 age_s = max(self._age_s, self._times * took_s if took_s >= QUICK_S else 0.0)
                 kept = self._kept = (now, age_s, of, found)
             return kept[3]
-
-
-_SLOT_CHARS: Final = 200  # what a piece costs beside its text: the object, the tuple, the name
-_Key = tuple[str, int, bool, str, str]
 
 
 def size_chars(document: Document) -> int:

@@ -13,6 +13,8 @@ from wikka_port.listings import RecentChange
 from wikka_port.local_time import local_time
 from wikka_port.rights.guarded import GuardedWiki
 
+T = TypeVar("T")
+
 
 def some_changes(
     wiki: GuardedWiki, wanted: Callable[[RecentChange], bool], *, before: str = "", limit: int
@@ -37,9 +39,6 @@ def changes(wiki: GuardedWiki, *, minor: bool, before: str = "", limit: int) -> 
     if minor:
         return wiki.changes(before=before, limit=limit)
     return some_changes(wiki, lambda change: not change.minor, before=before, limit=limit)
-
-
-T = TypeVar("T")
 
 
 class Timed(Protocol):

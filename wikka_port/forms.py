@@ -28,6 +28,7 @@ from wikka_port.site import Site, unindexed
 from wikka_port.texts import N_, _
 
 STALE_FORM = N_("This form could not be checked: it was open for very long, or cookies are off. Please send it again.")
+_OURS: Final = frozenset({"same-origin", "none"})
 
 
 def answer_form(
@@ -101,9 +102,6 @@ def _own_origins(site: Site, request: Request) -> frozenset[str]:
         return frozenset()
     here = f"{request.scheme}://{request.host}".lower()
     return frozenset({here, origin_of(public)} if public else {here})
-
-
-_OURS: Final = frozenset({"same-origin", "none"})
 
 
 def is_foreign(fetch_site: str, origin: str, own: Collection[str]) -> bool:

@@ -26,6 +26,7 @@ from wikka_port.page_rows import Cells, autolink_of, is_there, markup_of, time_o
 from wikka_port.store import rows_in_steps
 
 _CACHE_KB: Final = 16_384
+_SOURCES_PER_CALL: Final = 50  # rows of ``to`` may be wide
 
 
 class LinkCell(NamedTuple):
@@ -69,9 +70,6 @@ class LinkSpool:
 
     def by_source(self) -> Iterator[LinkCell]:
         return map(LinkCell._make, self._database.execute("SELECT * FROM cells ORDER BY source, target, tab"))
-
-
-_SOURCES_PER_CALL: Final = 50  # rows of ``to`` may be wide
 
 
 class LinkCheck:

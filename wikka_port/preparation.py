@@ -34,6 +34,10 @@ from wikka_port.schema import TableSpec
 
 OLDER_WAIT_MS: Final = 10_000
 TABLES: Final = (*schema.TABLES, *ACCOUNT_TABLES, *DRAFT_TABLES, *SUGGESTION_TABLES, *MOVE_TABLES)
+_STEPS: Final = tuple(b"%02x" % number for number in range(256))  # beginnings of keys
+_CALL: Final = rb"\{\{\s*[iI][nN][cC][lL][uU][dD][eE]\s"
+_FILTER: Final = b"SingleColumnValueFilter('body', 'latest', =, 'regexstring:%s', true, true)" % _CALL
+_CONTENT: Final = (b"meta", b"body", b"user", b"note")
 
 
 def prepare(connection: Connection, *, with_triggers: bool) -> list[str]:
@@ -106,12 +110,6 @@ def add_missing_families(connection: Connection, tables: Iterable[TableSpec]) ->
             raise FamiliesMissing(table.name, sorted(missing))
         if missing:
             connection.admin.alter_table(table.name, add=missing)
-
-
-_STEPS: Final = tuple(b"%02x" % number for number in range(256))  # beginnings of keys
-_CALL: Final = rb"\{\{\s*[iI][nN][cC][lL][uU][dD][eE]\s"
-_FILTER: Final = b"SingleColumnValueFilter('body', 'latest', =, 'regexstring:%s', true, true)" % _CALL
-_CONTENT: Final = (b"meta", b"body", b"user", b"note")
 
 
 def list_includes(connection: Connection) -> int:

@@ -31,6 +31,10 @@ _NOT_PREPARED: Final = N_(
     'This wiki is not prepared for its new version yet: somebody who runs it has to call "wikka prepare" once.'
 )
 _SIGN_IN: Final = N_("Perhaps you may when you are signed in.")
+GROUP: Final = N_(
+    "No new page can have this name: lists of rights mean a group by it, and its text would say who is in it. "
+    "An administrator can make the page."
+)
 
 
 def sentence(site: Site, refused: NotAllowed) -> str:
@@ -67,12 +71,6 @@ def missing_page(site: Site, name: str) -> Response:
 def no_revision(site: Site, name: str) -> Response:
     message = _("The page has no revision of that number or time.")
     return site.html("error.html", status=404, title=_("No such revision"), message=message, back=page_url(name))
-
-
-GROUP: Final = N_(
-    "No new page can have this name: lists of rights mean a group by it, and its text would say who is in it. "
-    "An administrator can make the page."
-)
 
 
 def name_refusal(site: Site, name: str, *, leaving: str = "") -> str:

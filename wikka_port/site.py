@@ -29,6 +29,8 @@ from wikka_port.texts.catalogue import Catalogue, Languages
 from wikka_port.urls import with_query
 from wikka_port.visitors import NOBODY, NetworkHashes, Visitor
 
+T = TypeVar("T")
+
 
 @dataclass(frozen=True, slots=True)
 class EditingLimits:
@@ -43,9 +45,6 @@ def make_editing_limits(buckets: EditBuckets, clock: Callable[[], float]) -> Edi
         RateLimiter(limits.NEW_DRAFTS_PER_MINUTE, limits.NEW_DRAFT_BURST, buckets, clock, "new draft "),
         RateLimiter(limits.PREVIEWS_PER_MINUTE, limits.PREVIEW_BURST, buckets, clock, "preview "),
     )
-
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,17 @@ from wikka_port.security import RateLimiter
 from wikka_port.texts.catalogue import ENGLISH, Catalogue, Languages
 from wikka_port.visitors import Visitor
 
+# Attempts of one network to sign in, to register, to have a mail sent.  A class behind one address comes at once.
+NETWORK_PER_MINUTE: Final = 12
+NETWORK_BURST: Final = 30
+# Attempts at one account, from wherever: a person is not kept out by a few, and 1,440 guesses a day find no password.
+ACCOUNT_PER_MINUTE: Final = 1
+ACCOUNT_BURST: Final = 50
+# Mails to one account or address.
+MAIL_PER_MINUTE: Final = 1 / 20
+MAIL_BURST: Final = 3
+_EVERYWHERE: Final = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - compared, not bound
+
 
 @dataclass(frozen=True, slots=True)
 class SignOn:
@@ -65,18 +76,6 @@ class SignOn:
         account = self.directory.make(name, status="pending" if self.policy == "approval" else "active")
         self.audit.note("register", user=name, note="by the proxy's sign-on")
         return account
-
-
-# Attempts of one network to sign in, to register, to have a mail sent.  A class behind one address comes at once.
-NETWORK_PER_MINUTE: Final = 12
-NETWORK_BURST: Final = 30
-# Attempts at one account, from wherever: a person is not kept out by a few, and 1,440 guesses a day find no password.
-ACCOUNT_PER_MINUTE: Final = 1
-ACCOUNT_BURST: Final = 50
-# Mails to one account or address.
-MAIL_PER_MINUTE: Final = 1 / 20
-MAIL_BURST: Final = 3
-_EVERYWHERE: Final = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - compared, not bound
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,11 @@ from wikka_port.texts import N_
 from wikka_port.texts.catalogue import Catalogue
 from wikka_port.urls import site_path
 
+log = logging.getLogger(__name__)
+WAITING_MAX: Final = 200  # mails of one process
+TIMEOUT_S: Final = 20.0
+BEGINS_S: Final = 2.0  # after it was posted; much longer than any answer, and nothing beside the transport of a mail
+
 
 @dataclass(frozen=True, slots=True)
 class Letters:
@@ -110,13 +115,6 @@ If it was not you, tell an administrator at once."""),
         said = self.language_of(account.settings.language)
         body = said.gettext(text).format(name=account.name, address=address)
         return f"{self.site_name}: {said.gettext(subject)}", f"{body}\n\n-- \n{self.site_name}, {self.base}/\n"
-
-
-log = logging.getLogger(__name__)
-
-WAITING_MAX: Final = 200  # mails of one process
-TIMEOUT_S: Final = 20.0
-BEGINS_S: Final = 2.0  # after it was posted; much longer than any answer, and nothing beside the transport of a mail
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from columnar.client.table import Operation
 from wikka_port.store import Store, check_and_put
 
 Cells = Mapping[bytes, bytes]
+_STEP = 200
 
 
 class Rows:
@@ -67,9 +68,6 @@ class Rows:
         """See the module.  ``expected``: a value, or None for a cell that is not there."""
         step = _in_one_step if self._store.is_columnar else _in_steps
         return self._store.run(lambda c: step(c, table, row, expected, puts, deletes))
-
-
-_STEP = 200
 
 
 def _scanned(

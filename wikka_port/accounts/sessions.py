@@ -51,6 +51,9 @@ _SYSTEMS: Final = (
     ("Linux", "Linux"),
 )
 
+SESSIONS_MAX: Final = 50  # of an account; a new one replaces the one that was idle longest
+_ACCOUNT_COLUMNS: Final = (tables.NAME, tables.STATUS, tables.ADMIN, b"settings")
+
 
 @dataclass(frozen=True, slots=True)
 class Session:
@@ -115,10 +118,6 @@ def unpack_session(value: bytes) -> Session | None:
     if len(parts) != 4 or not (parts[0].isdigit() and parts[1].isdigit()):
         return None
     return Session(int(parts[0]), int(parts[1]), parts[2], parts[3])
-
-
-SESSIONS_MAX: Final = 50  # of an account; a new one replaces the one that was idle longest
-_ACCOUNT_COLUMNS: Final = (tables.NAME, tables.STATUS, tables.ADMIN, b"settings")
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,16 @@ TIME_COST: Final = 2
 MEMORY_KIB: Final = 19_456
 PARALLELISM: Final = 1
 HASHES_AT_ONCE: Final = 4  # in all processes of a wiki: 76 MiB
+WRONG: Final = N_("The name or the password is not right.")
+WRONG_PASSWORD: Final = N_("The password is not right.")
+NOT_ACTIVE: Final = {
+    "signed-up": N_("Please confirm your mail address first: follow the link that was sent to you."),
+    "invited": N_("This account has no password yet: follow the link that you were given."),
+    "pending": N_("This account waits for an administrator's approval."),
+    "suspended": N_("This account is suspended. Please ask an administrator."),
+    "banned": N_("This account is banned."),
+    "deleted": WRONG,
+}
 
 
 class Passwords:
@@ -67,18 +77,6 @@ class Passwords:
             if not self._nobodys:
                 self._nobodys = self._hasher.hash(secrets.token_hex(16))
             return self._nobodys
-
-
-WRONG: Final = N_("The name or the password is not right.")
-WRONG_PASSWORD: Final = N_("The password is not right.")
-NOT_ACTIVE: Final = {
-    "signed-up": N_("Please confirm your mail address first: follow the link that was sent to you."),
-    "invited": N_("This account has no password yet: follow the link that you were given."),
-    "pending": N_("This account waits for an administrator's approval."),
-    "suspended": N_("This account is suspended. Please ask an administrator."),
-    "banned": N_("This account is banned."),
-    "deleted": WRONG,
-}
 
 
 class Refused(Exception):

@@ -55,6 +55,12 @@ from wikka_port.slow_lane import run_in_slow_lane
 from wikka_port.texts import N_, _, _w
 from wikka_port.urls import page_path, page_url
 
+BY_HAND = N_(
+    "Markdown is not converted to Wikka markup: the text is as it was. Change it by hand and look at the preview."
+)
+OF_THE_PAGE = N_("The format is that of a whole page. Open the editor of the page, not of a section, to change it.")
+_TEMPLATES: Final = "Template/"
+
 
 def handle_edit(site: Site, request: Request, name: str) -> Response:
     if request.method == "POST":
@@ -266,12 +272,6 @@ def handle_new_page(site: Site, request: Request, name: str) -> Response:
     return redirect(path, status=302)
 
 
-BY_HAND = N_(
-    "Markdown is not converted to Wikka markup: the text is as it was. Change it by hand and look at the preview."
-)
-OF_THE_PAGE = N_("The format is that of a whole page. Open the editor of the page, not of a section, to change it.")
-
-
 @dataclass(frozen=True, slots=True)
 class Turned:
     """A text whose format was changed; not saved."""
@@ -296,9 +296,6 @@ def turned(draft: FormDraft, *, autolink: bool) -> Turned | None:
         return Turned(replace(draft, written=draft.markup), [], (), _(BY_HAND))
     text, lost = to_markdown(draft.body, autolink=autolink)
     return Turned(replace(draft, body=text, written=MARKDOWN), rows(draft.body, text), lost, "")
-
-
-_TEMPLATES: Final = "Template/"
 
 
 def _is_template(name: str) -> bool:

@@ -66,6 +66,9 @@ from wikka_port.texts import N_, _, figure
 
 RIGHTS_AGE_S: Final = 0.9  # the rest of the second is for the request
 GROUPS_MAX: Final = 500  # kept at once; the longest unused goes first
+_RIGHTS: Final = (FAMILY, OWNER)
+_TOKEN_BYTES: Final = 8
+_ATTEMPTS: Final = 5  # where the page is saved at the same moment
 
 
 class RulesMemory:
@@ -139,11 +142,6 @@ class GroupMemory:
                 self._cached.move_to_end(name)
             while len(self._cached) > GROUPS_MAX:
                 self._cached.popitem(last=False)
-
-
-_RIGHTS: Final = (FAMILY, OWNER)
-_TOKEN_BYTES: Final = 8
-_ATTEMPTS: Final = 5  # where the page is saved at the same moment
 
 
 class RightsChanged(Exception):

@@ -22,6 +22,8 @@ from wikka_port.texts.folding import FILTER
 
 _CALLS: Final = {"_": 1, "_w": 1, "N_": 1, "_n": 2}  # by name, how many arguments are texts
 _SCRIPT_CALL: Final = re.compile(r'(?<![\w.$])_(n?)\(\s*("(?:[^"\\]|\\.)*")(?:\s*,\s*("(?:[^"\\]|\\.)*"))?')
+_PLACE: Final = re.compile(r"%\((\w+)\)s|\{(\w+)[^{}]*\}")
+_LINE_CHARS: Final = 120
 
 
 class Text(NamedTuple):
@@ -84,10 +86,6 @@ def _of_script(path: str, content: str) -> Iterator[Text]:
         line = content.count("\n", 0, call.start()) + 1
         many = ast.literal_eval(call.group(3)) if call.group(1) and call.group(3) else ""
         yield Text(ast.literal_eval(call.group(2)), many, f"{path}:{line}")
-
-
-_PLACE: Final = re.compile(r"%\((\w+)\)s|\{(\w+)[^{}]*\}")
-_LINE_CHARS: Final = 120
 
 
 def up_to_date(old: polib.POFile | None, texts: Iterable[Text], code: str) -> polib.POFile:
