@@ -20,6 +20,7 @@ from typing import Final, Protocol
 from wikka_port.limits import JOB_PAGES_MAX, MAX_REVERTED_REVISIONS
 from wikka_port.markup.links import redirect_target
 from wikka_port.moving.jobs import LINKS, MASS_DELETE, REVERT, SUBPAGES, UNDO, Act, Item, Job, Jobs
+from wikka_port.moving.journal import Move
 from wikka_port.moving.refusals import NotMoved
 from wikka_port.moving.rewriting import rewritten
 from wikka_port.names import InvalidName
@@ -44,15 +45,11 @@ class Hands(Protocol):
         """``language``: "" for the page's."""
         ...
 
-    def move(self, name: str, new: str, *, redirect: bool, reason: str) -> bytes:
-        """Return the key of the page's history."""
-        ...
+    def rename(self, name: str, new: str, *, redirect: bool, reason: str) -> Move: ...
 
     def restore_name(self, name: str, old: str, history: bytes) -> None: ...
 
-    def delete_page(self, name: str, reason: str) -> bytes:
-        """Return the row in ``deleted``."""
-        ...
+    def delete(self, name: str, reason: str) -> Move: ...
 
     def undelete_page(self, name: str, row: bytes) -> None: ...
 
@@ -117,7 +114,7 @@ def _lead(wiki: Wiki, old: str, new: str, name: str, hands: Hands) -> Item:
 
 def _rename(job: Job, name: str, hands: Hands) -> Item:
     new = job.target + name[len(job.source) :]
-    return Item(name, place=hands.move(name, new, redirect=job.redirect, reason=job.reason))
+    return Item(name, place=hands.rename(name, new, redirect=job.redirect, reason=job.reason).history)
 
 
 def _saved_item(name: str, saved: Saved) -> Item:
@@ -125,7 +122,7 @@ def _saved_item(name: str, saved: Saved) -> Item:
 
 
 def _delete_page(name: str, reason: str, hands: Hands) -> Item:
-    return Item(name, place=hands.delete_page(name, reason))
+    return Item(name, place=hands.delete(name, reason).row)
 
 
 # --- a mass revert -----------------------------------------------------------------------------

@@ -161,9 +161,6 @@ class GuardedMoves:
             allow=allow,
         )
 
-    def move(self, name: str, new: str, *, redirect: bool, reason: str) -> bytes:
-        return self.rename(name, new, redirect=redirect, reason=reason).history
-
     def restore_name(self, name: str, old: str, history: bytes) -> None:
         """Give the page ``name`` its ``old`` name again; the redirect that it left there goes, if it was not edited.
 
@@ -190,9 +187,6 @@ class GuardedMoves:
                 name, _("{name} is a page of its own by now. Delete it first, or choose another name.", name=name)
             )
         self.wiki.mover.delete(name, self._by(_w("Renamed back")), allow=self._allow(normalise(name), Privilege.RENAME))
-
-    def delete_page(self, name: str, reason: str) -> bytes:
-        return self.delete(name, reason).row
 
     def undelete_page(self, name: str, row: bytes) -> None:
         """Raises NotAllowed, NotMoved."""
