@@ -144,7 +144,7 @@ def test_an_arrival_that_another_has_finished_is_a_success(kind: str, act: str, 
     clock = Clock()
     opened(store.port, "application", clock).prepare()
     looking = opened(store.port, kind, clock)
-    for number in range(1, CALLS):
+    for number in spread("calls of a move whose arrival another does", range(1, CALLS), one_in=3, of=f"{kind} {act}"):
         name = f"{kind} arrived {act} {number}"
         move = begun(looking, name, act)
         first = opened(store.port, kind, clock)
