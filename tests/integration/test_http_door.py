@@ -169,7 +169,7 @@ def test_a_length_that_lies(store: StoreThread, caplog: pytest.LogCaptureFixture
 
 
 def test_what_is_half_sent_is_counted_and_forgotten(store: StoreThread) -> None:
-    wire = store._store.ports.wire  # the server's own account
+    wire = store.store.ports.wire  # the server's own account
     before = wire.input_bytes
     with connected(store) as sock:
         sock.sendall(b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 200000\r\n\r\n" + bytes(100_000))

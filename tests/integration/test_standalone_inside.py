@@ -189,7 +189,7 @@ def test_a_store_stops_while_its_catalogue_cannot_be_mended(tmp_path: Path, monk
         (Catalogue, "raise_epoch"),
         (Leading, "start"),
         (TriggerManager, "load"),
-        (ServerPorts, "open"),
+        (ServerPorts, "listen"),
     ],
 )
 def test_a_start_that_fails_leaves_no_store_open(

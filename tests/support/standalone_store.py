@@ -20,6 +20,7 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
 PROGRAM = [sys.executable, "-m", "columnar", "standalone"]
 WAIT_S = 30.0  # generous: the machine may be busy
 LOOK_S = 0.01
+Dump = dict[bytes, list[tuple[bytes, dict[bytes, tuple[bytes, int]]]]]  # of each table: rows with cells
 
 
 class StoreProcess:
@@ -121,10 +122,14 @@ class StoreProcess:
     def connection(self) -> Connection:
         return Connection("127.0.0.1", self.port, timeout=20_000)
 
-    def dump(self, *tables: bytes) -> dict[bytes, list[tuple[bytes, dict[bytes, tuple[bytes, int]]]]]:
+    def dump(self, *tables: bytes) -> Dump:
         """All cells of the tables with their timestamps."""
-        connection = self.connection()
-        try:
-            return {name: list(connection.table(name).scan(include_timestamp=True)) for name in tables}
-        finally:
-            connection.close()
+        return dump_of(self.connection(), *tables)
+
+
+def dump_of(connection: Connection, *tables: bytes) -> Dump:
+    """All cells of the tables with their timestamps; closes the connection."""
+    try:
+        return {name: list(connection.table(name).scan(include_timestamp=True)) for name in tables}
+    finally:
+        connection.close()
