@@ -32,7 +32,7 @@ from columnar.model.schema import Family, Table
 from columnar.operations.region_rows import rows_of
 from columnar.regions.life.opening import opened, opened_again
 from columnar.regions.region import Region
-from columnar.regions.replace.region_copy import forget_log_at
+from columnar.regions.replace.region_copier import forget_log_at
 from columnar.roles.meta_region import MetaRegion
 from columnar.storage.data_folder import ALL_FOLDERS_SINCE, META, OF_ONE_PROCESS, REGIONS, RESTORE_ADVICE, VIEWS_SINCE
 from columnar.storage.process_stores import ProcessStores

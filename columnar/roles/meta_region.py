@@ -24,7 +24,7 @@ from columnar.model.mutation import RowMutation
 from columnar.operations.region_rows import rows_of
 from columnar.regions.life.retry import retry_until_ready
 from columnar.regions.region import Region
-from columnar.regions.replace.region_copy import copy_open_region
+from columnar.regions.replace.region_copier import copy_open_region
 from columnar.runtime.faults import FAULTS, surviving
 
 _log = logging.getLogger(__name__)

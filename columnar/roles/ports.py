@@ -11,15 +11,15 @@ import os
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from columnar.cluster.row_forms import THRIFT1, THRIFT2
 from columnar.config import StandaloneConfig
-from columnar.errors import HostError
+from columnar.errors import ForwardToMaster, HostError
+from columnar.master.staging import Staging
 from columnar.model.region_info import RegionInfo
 from columnar.operations.slow_log import SlowLog
 from columnar.operations.table_operations import TableOperations
-from columnar.roles.remote_master import MasterParts, list_master_methods
 from columnar.roles.serving import Serving
 from columnar.thrift.admin_methods import AdminMethods, RegionMethods
 from columnar.thrift.extension import ExtensionMethods, Facts
@@ -353,3 +353,44 @@ def _thrift2_definition() -> Any:
     from columnar.wire.idl2 import SERVICE2
 
     return SERVICE2
+
+
+# ``leading.Leading``, or ``RemoteMaster``: changes, alterations, region_changes, triggers, views, snapshots and cluster
+# are the master's own objects, or stand for them; cluster None: there is no other server.
+MasterParts: TypeAlias = Any
+
+
+class _Part:
+    def __init__(self, **attributes: Any) -> None:
+        """``attributes``: the attributes of the part that this server has itself."""
+        self.__dict__.update(attributes)
+
+    def __getattr__(self, name: str) -> Any:
+        raise ForwardToMaster(name)
+
+
+class RemoteMaster:
+    """The master's parts as the handlers of a server that is not the master know them: calls for them go to the master.
+
+        methods of the master      each raises ``ForwardToMaster`` at once (``list_master_methods``)
+        reads of the catalogue     as a standalone's; once they reach the catalogue they raise it, too
+
+    The client's message is then forwarded unchanged, and nothing was done on this server.
+    """
+
+    def __init__(self, staging: str) -> None:
+        """``staging``: the folder, which all servers share: files that a command brings go to the owners of regions."""
+        self.changes = self.alterations = self.region_changes = self.triggers = self.views = self.cluster = _Part()
+        self.snapshots = _Part(staging=Staging(staging))
+
+
+def list_master_methods(master: MasterParts, service: int) -> frozenset[str]:
+    """The methods that the master alone answers, where it is another process; ``service``: THRIFT1 or THRIFT2."""
+    if not isinstance(master, RemoteMaster):
+        return frozenset()
+    from columnar.cluster.method_routing import (  # a standalone needs not the table of all methods
+        METHOD_ROUTES,
+        MethodRoute,
+    )
+
+    return frozenset(name for name, route in METHOD_ROUTES[service].items() if route is MethodRoute.MASTER)

@@ -15,7 +15,7 @@ from columnar.errors import RetryLater
 from columnar.model import region_messages as messages
 from columnar.model.region_messages import Message, Peer
 from columnar.regions.replace.region_changes import ChangingRegions
-from columnar.regions.replace.region_copy import copy_region
+from columnar.regions.replace.region_copier import copy_region
 from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable
 from columnar.triggers.trigger_manager import TriggerManager

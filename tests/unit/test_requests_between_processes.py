@@ -56,7 +56,7 @@ TO_OWNER: Final[Mapping[str, frozenset[str]]] = {
 }
 WITHIN: Final[Mapping[str, frozenset[str]]] = {  # asked of an object of the same process
     "roles/region_owner": frozenset({"ReleaseDeliveries"}),
-    "roles/server_measures": frozenset({"TriggerStatuses"}),
+    "roles/regionserver": frozenset({"TriggerStatuses"}),
 }
 
 

@@ -13,7 +13,7 @@ from columnar.backup.region_builder import SortedFiles
 from columnar.model.schema import Family, make_table
 from columnar.regions.life.region_state import Event
 from columnar.regions.region import Region, spaces_of
-from columnar.regions.replace import region_copy
+from columnar.regions.replace import region_copier
 from columnar.regions.write.ingestion import INGESTING
 from columnar.storage.ownership import LogPart, Ownership
 from columnar.storage.rocks import RocksEngine
@@ -37,14 +37,14 @@ def test_a_closed_region_that_a_log_has_more_of_is_opened_to_be_copied(
         house.server.evict(house.region())
         behind = (LogPart("dead", 1),) if is_behind else ()
         house.server.hosting.ownership_at = lambda region, epoch: Ownership(region, epoch, behind)
-        await region_copy.copy_region(house.server, info, "copies/r")
+        await region_copier.copy_region(house.server, info, "copies/r")
         folder = house.server.folder_of(info)
         await house.close()
         assert linked == ([] if is_behind else [folder])
         assert [region.info for region in opened] == ([info] if is_behind else [])
 
-    monkeypatch.setattr(region_copy, "link_closed", lambda folder, _path: linked.append(folder))
-    monkeypatch.setattr(region_copy, "copy_open_region", noted)
+    monkeypatch.setattr(region_copier, "link_closed", lambda folder, _path: linked.append(folder))
+    monkeypatch.setattr(region_copier, "copy_open_region", noted)
     asyncio.run(main())
 
 
@@ -69,7 +69,7 @@ def test_files_of_a_store_that_a_thread_still_closes_are_not_linked(monkeypatch:
 
         region.store.close = slowly  # type: ignore[method-assign]
         hosting.report_event(region, Event.FSYNC_FAILED)
-        copying = asyncio.ensure_future(region_copy.copy_region(house.server, region.info, "copies/r"))
+        copying = asyncio.ensure_future(region_copier.copy_region(house.server, region.info, "copies/r"))
         while not closing.is_set():  # noqa: ASYNC110 - a thread tells
             await asyncio.sleep(0.001)
         assert not copying.done()
@@ -79,8 +79,8 @@ def test_files_of_a_store_that_a_thread_still_closes_are_not_linked(monkeypatch:
         assert seen == ["opened True"]
         await house.close()
 
-    monkeypatch.setattr(region_copy, "link_closed", lambda _folder, _path: seen.append("linked"))
-    monkeypatch.setattr(region_copy, "copy_open_region", noted)
+    monkeypatch.setattr(region_copier, "link_closed", lambda _folder, _path: seen.append("linked"))
+    monkeypatch.setattr(region_copier, "copy_open_region", noted)
     asyncio.run(main())
 
 
@@ -102,8 +102,8 @@ def test_an_ingestion_that_was_cut_off_is_undone_in_a_copy_of_a_region_that_nobo
         region.store.ingest({"f:a": files.paths()["f:a"]})
         await house.server.close_regions([region.info])  # as after a crash: the mark stands
         copy = str(tmp_path / "copy")
-        await region_copy.copy_region(house.server, region.info, copy)
-        region_copy.forget_log_at(RocksEngine(), copy, table)
+        await region_copier.copy_region(house.server, region.info, copy)
+        region_copier.forget_log_at(RocksEngine(), copy, table)
         store = RocksEngine().open(copy, spaces_of(table))
         assert [key[:1] for key, _ in store.scan("f:a", b"", None)] == [b"z"]
         store.close()
