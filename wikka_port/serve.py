@@ -11,6 +11,7 @@ that a fallen worker had not accepted waits for its successor.  A worker whose p
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import secrets
@@ -231,4 +232,5 @@ class _Parent:
             signal.signal(signal.SIGALRM, lambda *_: self._stop(signal.SIGKILL))
             signal.alarm(int(DRAIN_S) + 5)  # a worker that hangs does not keep us
         for process in list(self._workers):
-            os.kill(process, how)
+            with contextlib.suppress(ProcessLookupError):  # it has ended, and ``_watch`` was about to forget it
+                os.kill(process, how)

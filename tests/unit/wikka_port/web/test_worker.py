@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,8 +15,9 @@ import pytest
 
 from tests.support.wiki_server import running_wiki
 from wikka_port.config import WikiConfig
+from wikka_port.edit_buckets import EditBuckets
 from wikka_port.secret_file import secret_from
-from wikka_port.serve import PortTaken, listen
+from wikka_port.serve import PortTaken, _Parent, listen
 from wikka_port.slow_lane import TooManyExpensiveRequests, run_in_slow_lane
 from wikka_port.wsgi_worker import BACKLOG, Worker, make_worker
 
@@ -264,3 +268,16 @@ def test_the_secret_is_made_once_and_read_again(tmp_path: Any) -> None:
     path.write_bytes(b"short")
     with pytest.raises(OSError, match="no file of a secret"):
         secret_from(path)
+
+
+def test_a_stop_passes_over_a_worker_that_has_just_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A manager of services signals all processes at once: a worker may be reaped when the parent signals it."""
+    monkeypatch.setattr(signal, "alarm", lambda seconds: 0)
+    monkeypatch.setattr(signal, "signal", lambda number, handler: None)
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as running:
+        parent = _Parent(WikiConfig(), [], lambda address: None, EditBuckets.opened(1))
+        parent._workers.update({ended.pid: 0, running.pid: 1})
+        parent._stop(signal.SIGTERM)
+        assert running.wait(10) == -signal.SIGTERM
