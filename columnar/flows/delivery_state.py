@@ -150,6 +150,7 @@ class DeliveryState:
         self._parked: list[tuple[float, bytes]] = []  # heap: when the pause ends
         self._in_flight: set[Sequence] = set()
         self.last_error = ""
+        self._failures = 0  # of the follower, in a row
         self.kept = b""  # of the cursor that it was restored from: for the follower's kind
 
     # --- events ------------------------------------------------------------------------------------
@@ -202,6 +203,19 @@ class DeliveryState:
         self._in_flight.discard(sequence)
         heapq.heappush(self._parked, (now_s + pause_s(change.attempts), change.row))
         return False
+
+    def fail_follower(self, error: str) -> float:
+        """The follower cannot read its region, or write: no change is to blame.  Return the pause until it retries.
+
+        Pauses grow as those of a change, until ``end_failures``.
+        """
+        self._failures += 1
+        self.last_error = error
+        return pause_s(self._failures)
+
+    def end_failures(self) -> None:
+        """The follower works again."""
+        self._failures = 0
 
     def note_error(self, error: str) -> None:
         """The follower's status says what it met; no change is to blame."""

@@ -31,7 +31,6 @@ from columnar.flows.follower import Kind, Subscription, begin_after, undelivered
 from columnar.flows.follower_name import FollowerName
 from columnar.flows.followers import Followers
 from columnar.flows.kinds import Kinds
-from columnar.flows.local_flow_status import flow_status_of
 from columnar.flows.log_upkeep import LogUpkeep
 from columnar.flows.region_followers import RegionFollowers
 from columnar.flows.region_openings import RegionOpenings
@@ -205,3 +204,30 @@ class Hub:
         except ColumnarError as error:
             _log.info("%s keeps its place in region %s until it opens: %s", name, region.info.encoded, error.text)
         self.upkeep.save(region)  # the log is shorter now, or ends
+
+
+def flow_status_of(
+    flow: Flow, state: str, dead: int, followers: Followers, figures: Figures, now_s: float
+) -> FlowStatus:
+    """``dead``: letters of it, as far as they are known here."""
+    name = FollowerName(flow.kind, flow.name)
+    local, done = followers.of(name), figures.of(name, now_s)
+    errors = [*(one.state.last_error for one in local), *(one.why for one in followers.missing(name).values())]
+    return FlowStatus(
+        kind=flow.kind,
+        name=flow.name,
+        reads=tuple(map(str, flow.reads)),
+        writes=tuple(map(str, flow.writes)),
+        seen=tuple(map(str, flow.seen)),
+        state=state,
+        lag_changes=sum(one.lag_changes for one in local),
+        lag_seconds=max((one.lag_seconds for one in local), default=0.0),
+        rate_per_s=done.rate_per_s(now_s),
+        delivered=done.delivered,
+        failed=done.failed,
+        parked=sum(one.state.parked_count for one in local),
+        dead=dead,
+        runs=done.runs.numbers,
+        idle_s=done.idle_s(now_s),
+        error=next(filter(None, errors), ""),
+    )

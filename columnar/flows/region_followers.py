@@ -145,7 +145,7 @@ class RegionFollowers(ChangeListener):
     def _step_failed(self, follower: Follower, fault: BaseException) -> float:
         """Report the fault; return the pause until the follower retries.  Its region's other followers continue."""
         FAULTS.met(LOOP, fault)
-        follower.state.last_error = ProgramFault(fault).wire_message
+        follower.state.note_error(ProgramFault(fault).wire_message)
         return STEP_AGAIN_S
 
     def _step_again(self, follower: Follower) -> None:

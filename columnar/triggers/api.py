@@ -53,13 +53,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Literal, NoReturn
 
 from columnar.client import Connection
 from columnar.limits import LONGEST_LATER_S
 from columnar.model.effect import Barrier, Checkpoint, Contribute, Delete, Effect, Put, Tally
+from columnar.model.extract import Cell, EachColumn, EachPiece, Extractor, extractor_of
+from columnar.model.number_cells import Unreadable
 from columnar.triggers.declared import on
-from columnar.triggers.differences import added
 from columnar.triggers.lookup_client import Looked
 
 __all__ = [
@@ -181,3 +183,35 @@ NO_BEFORE = UnrequestedCells("change.before is not kept for this trigger: @on(..
 NO_AFTER = UnrequestedCells("change.after is kept for triggers of @on alone, which columnar trigger sync registers")
 # (change) or (change, client), of a batch (changes) or (changes, client); None, or an iterator of effects
 TriggerFunction = Callable[..., Any]
+
+
+Image = Mapping[bytes, bytes]
+
+
+def added(of: bytes | str, split: bytes | str, row: bytes, old: Image, new: Image) -> tuple[bytes, ...]:
+    """Keys that ``new`` has and ``old`` has not, ascending.  IllegalArgument: ``of`` is no key."""
+    extractor = _extractor(of, split.encode() if isinstance(split, str) else split)
+    return tuple(sorted(_keys(extractor, row, new) - _keys(extractor, row, old)))
+
+
+@lru_cache(maxsize=256)
+def _extractor(of: bytes | str, split: bytes) -> Extractor:
+    column = of if isinstance(of, bytes) else b""
+    if not column:
+        extractor = extractor_of(str(of))
+        if not split:
+            return extractor
+        if not isinstance(extractor, Cell):
+            raise ValueError(f"only a column is split, not {of!r}")
+        column = extractor.column
+    family, _, qualifier = column.partition(b":")
+    if split:
+        return EachPiece(column, split)
+    return Cell(column) if qualifier else EachColumn(family)
+
+
+def _keys(extractor: Extractor, row: bytes, image: Image) -> set[bytes]:
+    try:
+        return set(extractor.parts(row, image))
+    except Unreadable:
+        return set()

@@ -15,7 +15,7 @@ import logging
 import time
 from asyncio import Future
 from collections.abc import Callable, Coroutine
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from columnar.errors import ColumnarError, DamagedData, ProgramFault
 from columnar.flows.backpressure import LONGEST_DELAY_S
@@ -24,6 +24,7 @@ from columnar.flows.follower import Follower
 from columnar.flows.follower_name import trigger
 from columnar.model.read import Projection, ReadSpec
 from columnar.model.trigger_registration import Registration
+from columnar.model.trigger_scope import Scope
 from columnar.regions.life.retry import retry_until_ready
 from columnar.regions.log.change_record import ChangeRecord, Entry, Kind, Sequence
 from columnar.regions.read.region_reads import get_whole_row
@@ -32,7 +33,6 @@ from columnar.regions.region import Region
 from columnar.regions.write.images import images_of
 from columnar.runtime.faults import FAULTS
 from columnar.storage.layout import range_start
-from columnar.triggers.change_images import ChangeImages, change_images_of
 from columnar.triggers.dead_letters import DeadLetter
 from columnar.triggers.delivery_source import DeliverySource
 from columnar.triggers.frames import BATCH_BYTES, CHANGE_BYTES, HOPS, IS_BACKFILL, size_of
@@ -353,3 +353,35 @@ def _qualifier(entry: Entry) -> bytes | None:
 
 def _column(family: bytes, qualifier: bytes, kind: int) -> bytes:
     return family if kind == 3 else family + b":" + qualifier
+
+
+class ChangeImages(NamedTuple):
+    """A row before and after a change, with the cells that its trigger requested.
+
+    Exact if the change's record has the images (``regions.write.images``).  A record has none if it was written before
+    the trigger requested them, or if it stands for no change (a row that a trigger begins with, a dead letter that is
+    retried as its row is now): then the row after the change is the row as it is now, and the row before it is what the
+    record has, mostly nothing.
+    """
+
+    before: dict[bytes, bytes]
+    after: dict[bytes, bytes]
+    is_exact: bool
+
+
+def change_images_of(region: Region, record: ChangeRecord, scope: Scope) -> ChangeImages:
+    recorded = images_of(record, scope.images)
+    if recorded is not None:
+        return ChangeImages(recorded.before, recorded.after, is_exact=True)
+    families = [
+        (family, None if qualifiers is None else tuple(sorted(qualifiers)))
+        for family, qualifiers in sorted(scope.images.items())
+        if family in region.views
+    ]
+    cells = get_whole_row(region, record.row, ReadSpec(Projection(tuple(families))))
+    before = {entry.family + b":" + entry.qualifier: entry.value for entry in record.before}
+    return ChangeImages(
+        {column: value for column, value in before.items() if scope.has_image_of(column)},
+        {column: value for column, value, _ in cells},
+        is_exact=False,
+    )

@@ -81,7 +81,6 @@ class DeliverySource:
         self.is_dropped = False  # its region is closed, or its trigger removed
         self.is_region_paused = False  # its region is being replaced
         self.is_unreadable = False  # until its region is read again
-        self.failed_reads = 0  # of the region, since a change was delivered
         self.wakes_s = NEVER  # when it is planned to have something to deliver
         self.batch_timer = (
             BatchTimer(registration.batch, registration.within_ms / 1_000) if registration.batch else None
@@ -144,7 +143,7 @@ class DeliverySource:
 
     def note_delivered(self, deliveries: list[Delivery]) -> None:
         self.acquit(deliveries)
-        self.failed_reads = 0
+        self.state.end_failures()
         for delivery in deliveries:
             self.state.done(delivery.sequence)
 
@@ -158,12 +157,10 @@ class DeliverySource:
         self.suspects.discard(sequence)
         self.state.given_up(sequence)
 
-    def fail_read(self, error: str) -> int:
-        """The region cannot be read now; return how often in a row."""
-        self.failed_reads += 1
+    def fail_read(self, error: str) -> float:
+        """The region cannot be read now; return the pause until it is read again."""
         self.is_unreadable = True
-        self.state.note_error(error)
-        return self.failed_reads
+        return self.state.fail_follower(error)
 
     def pause_region(self) -> None:
         self.is_region_paused = True

@@ -27,7 +27,7 @@ import logging
 from typing import Final, cast
 
 from columnar.errors import ColumnarError, TooManyHops
-from columnar.flows.delivery_state import Delivery, pause_s
+from columnar.flows.delivery_state import Delivery
 from columnar.flows.figures import Figures
 from columnar.flows.follower_name import trigger
 from columnar.triggers.delivery_source import NEVER, DeliverySource, IntakePauses
@@ -84,7 +84,7 @@ class DispatcherState:
 
     def fail_read(self, source: DeliverySource, error: str, now_s: float) -> float:
         """The source's region cannot be read now: it is read again after a growing pause.  Return that pause."""
-        pause = pause_s(source.fail_read(error))
+        pause = source.fail_read(error)
         source.plan_wake(now_s + pause)
         self.timers.plan(now_s + pause, source)
         return pause

@@ -19,12 +19,16 @@ import importlib
 import io
 import os
 import signal
+import site
 import socket
 import sys
+import sysconfig
 import threading
 import traceback
+from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Final, TextIO, cast
 
 from columnar.client import Connection
@@ -32,7 +36,6 @@ from columnar.model.effect import Effect
 from columnar.runtime.log_lines import complain
 from columnar.triggers.forked import ForkedCopies
 from columnar.triggers.frames import Frames, pack
-from columnar.triggers.fresh_source import forget
 from columnar.triggers.obstacles import NotLoaded
 from columnar.triggers.slices import OUTPUT, WHAT, Call, Function, Run, function_of, work_of
 from columnar.triggers.threads import Hand, Threads
@@ -278,3 +281,29 @@ def end_group(status: int) -> None:
 
 if __name__ == "__main__":
     main()
+
+
+_INSTALLED: Final = tuple({*sysconfig.get_paths().values(), *site.getsitepackages(), site.getusersitepackages()})
+
+
+# Source that an author changed is taken up without a start of the process: modules are forgotten, so that the next call
+# imports them again; calls that run keep those they have.  Forgotten are the modules of the packages that triggers may
+# name, and every other module that came after the worker's start from a ``.py`` file outside of installed packages.
+# All other modules stay as they are: they may hold what cannot be made twice.
+def forgotten(loaded: Mapping[str, ModuleType], at_start: Iterable[str], allowed: Iterable[str]) -> list[str]:
+    """(pure) Names of the modules to forget."""
+    kept, packages = frozenset(at_start), frozenset(name.partition(".")[0] for name in allowed)
+    return [name for name, module in loaded.items() if name not in kept and _is_an_authors(name, module, packages)]
+
+
+def _is_an_authors(name: str, module: ModuleType, packages: frozenset[str]) -> bool:
+    if name.partition(".")[0] in packages:
+        return True
+    path = getattr(module, "__file__", None) or ""
+    return path.endswith(".py") and not path.startswith(_INSTALLED)
+
+
+def forget(at_start: Iterable[str], allowed: Iterable[str]) -> None:
+    for name in forgotten(dict(sys.modules), at_start, allowed):
+        sys.modules.pop(name, None)
+    importlib.invalidate_caches()

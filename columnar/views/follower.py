@@ -23,7 +23,7 @@ from typing import ClassVar, Final
 
 from columnar.errors import ColumnarError, DamagedData, ProgramFault
 from columnar.flows.applier import Applier, Job
-from columnar.flows.delivery_state import DeliveryState, pause_s
+from columnar.flows.delivery_state import DeliveryState
 from columnar.flows.figures import Figures
 from columnar.flows.follower import Follower
 from columnar.flows.follower_name import FollowerName
@@ -83,7 +83,6 @@ class ViewFollower(Follower):
         )
         self._is_there = True
         self._steps = GovernedStep(services.governor, LOOP, self._work)
-        self._failures = 0  # in a row
         self._retry = PlannedStep(LOOP, lambda: services.step_follower(self))  # no change is taken before it
         self._jobs: set[Job] = set()
         self._batch = ShareBatch(self._table)
@@ -272,7 +271,7 @@ class ViewFollower(Follower):
         """A batch has ended: there is room for more."""
         self._after_work()
         if error is None:
-            self._failures = 0
+            self.state.end_failures()
             self._services.step_follower(self)
         else:
             self._failed(error)
@@ -296,10 +295,8 @@ class ViewFollower(Follower):
 
     def _failed(self, error: ColumnarError) -> None:
         """The region or its log cannot be read now, or the view cannot be written: again after a growing pause."""
-        self._failures += 1
-        after_s = pause_s(self._failures)
-        self._retry.after(after_s)  # first: it retries even if the rest fails
-        self.state.last_error = error.wire_message
+        after_s = self.state.fail_follower(error.wire_message)
+        self._retry.after(after_s)  # before the rest, which may fail: it retries even then
         self._spoiled += self._taken
         self._taken, self._batch = [], ShareBatch(self._table)
         self._put_off_spoiled(error)

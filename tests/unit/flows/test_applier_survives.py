@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from columnar.errors import NoSuchColumnFamily, ProgramFault
-from columnar.flows import applier, governor, write_line
+from columnar.flows import applier, governor
 from tests.support.injected_faults import DRAWN, Calls, survived
 from tests.unit.flows.test_applier import Bench, put
 
@@ -55,5 +55,5 @@ def test_the_applier_survives_an_exception_at_each_of_its_calls(
     monkeypatch: pytest.MonkeyPatch, expected_faults: Callable[[], dict[str, int]]
 ) -> None:
     monkeypatch.setattr(applier, "STEP_OPERATIONS", 4)
-    assert survived(jobs_of_all_kinds, applier, governor, write_line) > 50
+    assert survived(jobs_of_all_kinds, applier, governor) > 50
     assert expected_faults()[applier.LOOP] > DRAWN // 2

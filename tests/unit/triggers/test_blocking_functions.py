@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from columnar.triggers.blocking_functions import LONGEST_S, TRIAL_S, BlockingFunctions
+from columnar.triggers.threads import LONGEST_S, TRIAL_S, BlockingFunctions
 
 
 def test_a_function_runs_in_the_leader_until_it_holds_it_up() -> None:

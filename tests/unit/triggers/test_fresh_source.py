@@ -7,7 +7,7 @@ import types
 
 import click
 
-from columnar.triggers.fresh_source import forgotten
+from columnar.triggers.worker import forgotten
 
 
 def module(path: str | None) -> types.ModuleType:

@@ -9,12 +9,11 @@ from typing import Any
 import pytest
 
 from columnar.errors import ColumnarError, DamagedData, HostError
-from columnar.flows import region_followers
+from columnar.flows import delivery_state, region_followers
 from columnar.flows.at_hand import AT_HAND_BYTES
 from columnar.flows.backpressure import LogBounds
 from columnar.model.mutation import Put
 from columnar.regions.log.change_log import ChangeLog
-from columnar.triggers import dispatcher_state
 from columnar.triggers.consumer import Consumer
 from columnar.triggers.delivery_source import NEVER
 from tests.unit.triggers.test_dispatcher import Bench, on_bench
@@ -76,7 +75,7 @@ async def test_a_consumer_that_goes_while_it_rests_takes_its_timer_with_it(bench
 async def test_nothing_is_read_for_a_consumer_that_went_while_it_rested(bench: Bench) -> None:
     """Its time comes when the trigger is gone, and when another of its name is there."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(dispatcher_state, "pause_s", lambda _failures: 0.01)
+        patch.setattr(delivery_state, "pause_s", lambda _failures: 0.01)
         for again in (False, True):
             await bench.add("t")
             break_log(bench, "read", 1, HostError("the disk is full"))
