@@ -11,6 +11,7 @@ from thriftpy2.thrift import TClient
 from werkzeug.test import Client
 
 from tests.support.store_thread import StoreThread
+from tests.support.wiki_client import WikiClient
 from wikka_port.accounts.directory import Directory
 from wikka_port.accounts.sessions import Sessions
 from wikka_port.app import make_application
@@ -33,24 +34,29 @@ def wiki(tmp_path: Path) -> Iterator[Wiki]:
         made.store.close()
 
 
-def calls_of(web: Client, path: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Of the second view: the first one reads the rules of the site, which are kept for a moment."""
-    calls: list[str] = []
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The methods that are called, in order."""
+    made: list[str] = []
     request = TClient._req
 
     def counted(self: Any, api: str, *given: Any, **named: Any) -> Any:
-        calls.append(api)
+        made.append(api)
         return request(self, api, *given, **named)
 
     monkeypatch.setattr(TClient, "_req", counted)
+    return made
+
+
+def calls_of(web: Client, path: str, calls: list[str]) -> list[str]:
+    """Of the second view: the first one reads the rules of the site, which are kept for a moment."""
     for _ in range(2):
         calls.clear()
         assert web.get(path).status_code == 200
-    monkeypatch.undo()
     return calls
 
 
-def test_a_view_calls_the_store_as_often_as_it_always_did(wiki: Wiki, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_view_calls_the_store_as_often_as_it_always_did(wiki: Wiki, calls: list[str]) -> None:
     application = make_application(wiki, WikiConfig(secret=b"s" * 32), clock=lambda: 1_000_000.0)
     web, person = Client(application), Client(application)
     account = Directory(wiki.rows, lambda: 1_000_000_000).make("Ada", status="active")
@@ -58,5 +64,16 @@ def test_a_view_calls_the_store_as_often_as_it_always_did(wiki: Wiki, monkeypatc
     assert cookie is not None
     person.set_cookie("wikka_session", cookie)
     for path, expected in (("/Plain", PLAIN), ("/Linking", LINKING)):
-        assert len(calls_of(web, path, monkeypatch)) == expected, path
-        assert len(calls_of(person, path, monkeypatch)) == expected + ACCOUNT, path
+        assert len(calls_of(web, path, calls)) == expected, path
+        assert len(calls_of(person, path, calls)) == expected + ACCOUNT, path
+
+
+def test_a_save_of_the_editor_reads_its_page_once(wiki: Wiki, calls: list[str]) -> None:
+    """Of a page that is there and of a new one: one call reads it, the next ones stage and commit."""
+    web = WikiClient(wiki)
+    web.save("/Plain", "The first save of a process asks what store it is.")
+    for path in ("/Plain", "/New"):
+        form = {**web.form(f"{path}/edit"), "body": f"Text of {path}."}
+        calls.clear()
+        assert web.post(f"{path}/edit", form).status_code == 303, path
+        assert calls[1:3] == ["columnarLoadRows", "columnarCheckAndMutate"], (path, calls)
