@@ -48,7 +48,7 @@ class ServerRpcHandlers:
         self._rates = rates
         self._addresses: dict[Incarnation, tuple[str, int]] = {}
         # Called after each change of the routes of these tables, and of the regions of them that are owned here.
-        self.on_routes: Callable[[Iterable[str]], None] = _nothing
+        self.on_routes: Callable[[Iterable[str]], None] = lambda _tables: None
         self.answers: Answers = {
             **owner.answers,
             owners.OpenRegion: self._open,
@@ -155,7 +155,3 @@ class ServerRpcHandlers:
 
     async def _take_addresses(self, message: owners.Addresses) -> None:
         self._addresses = {one.server: (one.host, one.port) for one in message.servers}
-
-
-def _nothing(_tables: Iterable[str]) -> None:
-    pass

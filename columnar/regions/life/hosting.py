@@ -78,14 +78,6 @@ class HostingEvents(Protocol):
         """Note that a region cannot be written; requests may not open it soon."""
 
 
-def _noted_by_nobody(_region_id: int) -> None:
-    pass
-
-
-def _settled_for_nobody(_info: RegionInfo, _failure: Exception | None) -> None:
-    pass
-
-
 class Hosting:
     def __init__(
         self,
@@ -101,9 +93,10 @@ class Hosting:
         self.engine = engine
         self.folders = folders
         self.serving: OrderedDict[int, Region] = OrderedDict()
-        self.on_opening: Callable[[int], None] = _noted_by_nobody  # a region's store is opened from now on ...
-        self.on_ended: Callable[[int], None] = _noted_by_nobody  # ... and has been, or could not be
-        self.on_settled: Callable[[RegionInfo, Exception | None], None] = _settled_for_nobody  # an opening has ended
+        self.on_opening: Callable[[int], None] = lambda _region_id: None  # a region's store is opened from now on ...
+        self.on_ended: Callable[[int], None] = lambda _region_id: None  # ... and has been, or could not be
+        # Called when an opening has ended.
+        self.on_settled: Callable[[RegionInfo, Exception | None], None] = lambda _info, _failure: None
         self.ownership_at: Callable[[str, int], Ownership] = Ownership  # of a region, encoded, at an epoch
         self._committer = committer
         self._clock = clock

@@ -70,29 +70,19 @@ REPORT_AGAIN_S: Final = 10.0
 FIRST_EPOCH: Final = 1  # of the regions that a split or a merge makes
 
 
-def _nobody(_report: CannotOpen) -> None:
-    pass
-
-
-def _ignore_blocked(_region: RegionInfo) -> None:
-    pass
-
-
 class RegionAssigner:
     def __init__(self, local_server: Incarnation, server: RegionServer, logs: Logs) -> None:
         self._state = server.hosting.state
-        self.on_cannot_open: Callable[[CannotOpen], None] = _nobody
-        self.on_blocked: Callable[[RegionInfo], None] = (
-            _ignore_blocked  # its split or merge was called off, says the master
-        )
+        self.on_cannot_open: Callable[[CannotOpen], None] = lambda _report: None
+        # Called with a region that a split or merge blocks: the change was called off, says the master.
+        self.on_blocked: Callable[[RegionInfo], None] = lambda _region: None
         self._server = server
         self._hosting = server.hosting
         self._logs = logs
         self._infos: dict[int, RegionInfo] = {}  # of every assigned region, by id
         self._ids: dict[str, int] = {}  # the same by encoded name
-        self._pending_requests: dict[
-            tuple[type[Any], int, int], list[asyncio.Future[Any]]
-        ] = {}  # by kind, region and epoch
+        # By kind, region and epoch.
+        self._pending_requests: dict[tuple[type[Any], int, int], list[asyncio.Future[Any]]] = {}
         self._lacking = LackingLogs(local_server, logs)
         self._to_open: list[tuple[bool, int, int]] = []  # a heap: those that may be served last, by order and region id
         self._order = itertools.count()
@@ -165,9 +155,11 @@ class RegionAssigner:
                     self._logs.server_log.brought_in(self._infos[one.region].encoded)
                     self._open_soon(one.region)
                 case RaiseEpoch():
-                    self._raise_epoch(one.region, one.epoch)
+                    region = self._hosting.find_region(one.region)
+                    if region is not None and region.is_open:
+                        region.store.own(region.info.encoded, one.epoch)
                 case Leave():
-                    self._leave_soon(one.region, one.epoch)
+                    self._work.spawn(self._leave(self._infos[one.region], one.epoch))
                 case ReportOpened():
                     self._answer(OpenRegion, one.region, one.epoch, None)
                 case ReportClosed():
@@ -191,11 +183,6 @@ class RegionAssigner:
     def _refused(self, refusal: Refuse) -> str:
         info = self._infos[refusal.region]
         return f"region {info.encoded} is refused at epoch {refusal.epoch}: {refusal.why.value}"
-
-    def _raise_epoch(self, region_id: int, epoch: int) -> None:
-        region = self._hosting.find_region(region_id)
-        if region is not None and region.is_open:
-            region.store.own(region.info.encoded, epoch)
 
     # --- opening -------------------------------------------------------------------------------------
 
@@ -311,9 +298,6 @@ class RegionAssigner:
             self.on_cannot_open(CannotOpen(self._infos[region_id], epoch, why, is_damaged))
 
     # --- closing -------------------------------------------------------------------------------------
-
-    def _leave_soon(self, region_id: int, epoch: int) -> None:
-        self._work.spawn(self._leave(self._infos[region_id], epoch))
 
     async def _leave(self, info: RegionInfo, epoch: int) -> None:
         """Close the region and report it.  A fault delays the report: no other server may open the region before."""

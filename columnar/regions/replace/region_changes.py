@@ -36,10 +36,6 @@ from columnar.storage.layout import END_OF_ROW, range_start, split_cell_key
 TRIES: Final = 5  # to make the new ones within a pause; between two of them requests are served
 
 
-def _nothing(_step: str) -> None:
-    pass
-
-
 @contextmanager
 def _closed_as_not_serving(info: RegionInfo) -> Iterator[None]:
     """Raise NotServingRegion if the store is closed during the work, for example by a disable of the table."""
@@ -47,10 +43,6 @@ def _closed_as_not_serving(info: RegionInfo) -> Iterator[None]:
         yield
     except StoreClosed as closed:
         raise NotServingRegion(f"region {info.encoded} was closed meanwhile; try again") from closed
-
-
-def _nobody(_change: RegionChange) -> None:
-    pass
 
 
 class ChangingRegions:
@@ -65,8 +57,8 @@ class ChangingRegions:
         self._region_bytes = region_bytes
         self._in_progress: dict[RegionChange, Replacement] = {}
         self._unsure: dict[RegionChange, Replacement] = {}  # until ``settle``
-        self.at: Callable[[str], None] = _nothing  # called when a step is over: tests die there
-        self.on_committed: Callable[[RegionChange], None] = _nobody  # before its successors are opened
+        self.at: Callable[[str], None] = lambda _step: None  # called when a step is over: tests die there
+        self.on_committed: Callable[[RegionChange], None] = lambda _change: None  # before its successors are opened
 
     async def middle(self, info: RegionInfo) -> bytes | None:
         region = await self._server.opened(self._served(info.table), info)
