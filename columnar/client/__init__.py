@@ -8,13 +8,19 @@ attributes and split points, alter, truncate, regions, namespaces), ``Connection
 a plain HBase.
 """
 
-from columnar.client.admin import Admin, FamilyDescription, RegionStatus, TableDescription
+from columnar.client.admin import (
+    Admin,
+    FamilyDescription,
+    RegionAdmin,
+    RegionStatus,
+    TableDescription,
+    hex_splits,
+    uniform_splits,
+)
 from columnar.client.cluster import ClusterAdmin
 from columnar.client.connection import Connection, ConnectionPool
 from columnar.client.errors import AlreadyExists, IllegalArgument, IOError, NotColumnar, NotYet
-from columnar.client.regions import RegionAdmin
 from columnar.client.snapshots import Snapshot, Snapshots
-from columnar.client.splits import hex_splits, uniform_splits
 from columnar.client.table import (
     Append,
     CheckResult,
@@ -32,10 +38,10 @@ from columnar.client.triggers import Triggers
 from columnar.client.view_cells import Group, Member
 from columnar.client.view_reader import ViewReader
 from columnar.client.views import Views
+from columnar.model.flow_status import ListedTrigger as TriggerStatus
+from columnar.model.flow_status import ViewStatus
 from columnar.model.trigger_registration import Registration
-from columnar.model.trigger_status import ListedTrigger as TriggerStatus
 from columnar.model.view_definition import Source, View
-from columnar.model.view_status import ViewStatus
 from columnar.wire.dead_letter import DeadLetter
 
 __all__ = [

@@ -11,8 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from columnar.client.errors import wrong_arguments
+from columnar.model import region_info
 from columnar.model.inert_attributes import attribute_name
 from columnar.wire.idl import columnar
 
@@ -261,3 +263,38 @@ def _read_texts(found: Mapping[Any, Any]) -> dict[str, str]:
 
 def _options(name: Name, given: Attributes) -> Any:
     return columnar.FamilyOptions(name=_bytes(name), attributes=_texts(given))
+
+
+def hex_splits(ranges: int) -> list[bytes]:
+    """Split keys that begin with lower-case hexadecimal digits, as an MD5 does: ``10000000``, ``20000000``, ..."""
+    with wrong_arguments():
+        return region_info.hex_splits(ranges)
+
+
+def uniform_splits(ranges: int) -> list[bytes]:
+    """Split keys whose first bytes take all values equally often: a hash as it is, a random number."""
+    with wrong_arguments():
+        return region_info.uniform_splits(ranges)
+
+
+class _Caller(Protocol):
+    def call(self, method: str, *args: Any) -> Any: ...
+
+
+class RegionAdmin:
+    """The part of an administration that is about regions; ``connection`` is a ``columnar.client.Connection``."""
+
+    def __init__(self, connection: _Caller) -> None:
+        self._connection = connection
+
+    def split(self, table_or_region: bytes, row: bytes = b"") -> list[bytes]:
+        """Split a region at ``row``, or in the middle of its bytes; return the names of the two, which serve by then.
+
+        A region is named by its full or its encoded name.  For a table it is the region that contains ``row``, or
+        without one the largest.
+        """
+        return [bytes(name) for name in self._connection.call("columnarSplit", table_or_region, row)]
+
+    def merge(self, region: bytes, other: bytes) -> bytes:
+        """Merge two neighbours, in any order; return the name of the new region, which serves by then."""
+        return bytes(self._connection.call("columnarMerge", region, other))

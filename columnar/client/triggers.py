@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from columnar.model.flow_status import ListedTrigger
 from columnar.model.record_codec import unpack_records
 from columnar.model.trigger_registration import Registration, to_json
-from columnar.model.trigger_status import ListedTrigger
 from columnar.wire.dead_letter import DeadLetter
 
 if TYPE_CHECKING:

@@ -7,10 +7,9 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
 from columnar.client.errors import WrongArgument, wrong_arguments
+from columnar.model.flow_status import CheckReport, ViewStatus
 from columnar.model.record_codec import unpack_records
-from columnar.model.view_check import CheckReport
 from columnar.model.view_definition import View, checked, to_json
-from columnar.model.view_status import ViewStatus
 
 if TYPE_CHECKING:
     from columnar.client.connection import Connection

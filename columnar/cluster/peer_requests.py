@@ -15,14 +15,12 @@ from dataclasses import dataclass
 
 from columnar.cluster.row_forms import Block, Figures, Place, RegionState, ReplyForm
 from columnar.limits import ROWS_BYTES
-from columnar.model.flow_status import FlowStatus
+from columnar.model.flow_status import FlowStatus, TriggerStatus, ViewStatus
 from columnar.model.mutation import RowWrite
 from columnar.model.read import ReadSpec, ScanSpec
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import Message
 from columnar.model.row_ranges import RowRange
-from columnar.model.trigger_status import TriggerStatus
-from columnar.model.view_status import ViewStatus
 
 # --- rows --------------------------------------------------------------------------------------------
 

@@ -29,7 +29,7 @@ from columnar.cluster.refusals import PeerFault
 from columnar.cluster.routes import Routes
 from columnar.cluster.value_codec import BadValue
 from columnar.errors import ColumnarError, NotServingRegion, OutcomeUnknown
-from columnar.model import unanswered
+from columnar.model.flow_status import silent_entry
 from columnar.model.owner import Incarnation
 from columnar.model.region_messages import Message
 from columnar.model.route import Route
@@ -268,10 +268,10 @@ class Unanswered:
 
     @property
     def by_name(self) -> str:
-        return unanswered.entry(self.server.name, self.why)
+        return silent_entry(self.server.name, self.why)
 
     def __str__(self) -> str:
-        return unanswered.entry(str(self.server), self.why)
+        return silent_entry(str(self.server), self.why)
 
 
 async def gather_status(

@@ -30,8 +30,8 @@ from columnar.errors import (
 from columnar.master.catalogue import BUILT_IN_NAMESPACES, Catalogue, TableEntry
 from columnar.master.schema_changes import SchemaChanges, check_not_kept, ranges_from
 from columnar.model import region_messages as messages
-from columnar.model.alteration import TableChange, altered, expiry_changes
-from columnar.model.namespace_configuration import checked_configuration
+from columnar.model.attributes import TableChange, altered, expiry_changes
+from columnar.model.inert_attributes import checked_configuration
 from columnar.model.region_messages import Peer
 from columnar.model.schema import Table, checked_namespace, namespace_of, table_name_text
 

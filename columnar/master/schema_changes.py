@@ -34,7 +34,7 @@ from columnar.master.catalogue import Catalogue, TableEntry
 from columnar.master.trigger_changes import TriggerChanges
 from columnar.model import region_messages as messages
 from columnar.model.derivations import ViewSet
-from columnar.model.namespace_configuration import MOST_REGIONS, MOST_TABLES, bound
+from columnar.model.inert_attributes import MOST_REGIONS, MOST_TABLES, bound
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import Peer
 from columnar.model.schema import (

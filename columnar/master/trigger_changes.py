@@ -19,10 +19,9 @@ from columnar.master.catalogue import Catalogue
 from columnar.master.derivation_changes import DerivationChanges
 from columnar.model import region_messages as messages
 from columnar.model.derivations import BEGINNING, Trigger, Triggers, check_bounded
-from columnar.model.flow_graph import Flow, Graph, place_of
+from columnar.model.flow_graph import Flow, Graph, check_no_cycle, flow_of, place_of, with_places
 from columnar.model.region_messages import Peer
 from columnar.model.schema import Table
-from columnar.model.trigger_flow import check_no_cycle, flow_of, with_places
 from columnar.model.trigger_registration import MOST_PROCESSES, Registration, checked
 from columnar.model.trigger_sync import Plan, plan_of
 from columnar.model.view_generations import base_of

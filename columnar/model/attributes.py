@@ -10,10 +10,10 @@ Knows nothing of the effect of an attribute: docs/administration.md describes it
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from columnar.errors import IllegalArgument
+from columnar.errors import IllegalArgument, NoSuchColumnFamily
 from columnar.model.inert_attributes import FAMILY_INERT, attribute_name, check_count, is_inert, kept
 from columnar.model.schema import (
     BLOOM_FILTERS,
@@ -21,9 +21,11 @@ from columnar.model.schema import (
     DURABILITIES,
     FOR_EVER,
     Family,
+    Table,
     check_attribute_name,
     checked_attributes,
     checked_family,
+    checked_table,
 )
 from columnar.model.written_amounts import bytes_written, seconds_written
 
@@ -154,3 +156,60 @@ def merged_attributes(held: Mapping[str, str], given: Mapping[str, str]) -> dict
     changed = checked_attributes({name: text for name, text in given.items() if text})
     touched = {attribute_name(name) for name in given}
     return {name: text for name, text in held.items() if name not in touched} | changed
+
+
+# --- changes of a table ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class TableChange:
+    """An atomic change: families that are added, changed and dropped, and attributes of the table."""
+
+    add: tuple[Family, ...] = ()
+    change: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # family -> attribute -> text, "": default
+    drop: frozenset[str] = frozenset()
+    attributes: Mapping[str, str] = field(default_factory=dict)  # "": no longer set
+
+
+def altered(table: Table, change: TableChange) -> Table:
+    """The table after the change.  IllegalArgument, NoSuchColumnFamily: what cannot be."""
+    held = {family.name: family for family in table.families}
+    for name in (*change.drop, *change.change):
+        if name not in held:
+            raise NoSuchColumnFamily(name.encode("latin-1"), table.name)
+    both = sorted(change.drop & change.change.keys())
+    if both:
+        raise IllegalArgument(f"family {both[0]} is to be changed and dropped at once")
+    for name, given in change.change.items():
+        held[name] = with_attributes(held[name], given)
+    for name in change.drop:
+        del held[name]
+    number = table.number_to_give
+    for family in change.add:
+        if family.name in held:
+            raise IllegalArgument(f"table {table.name} has a column family {family.name} already")
+        held[family.name] = replace(checked_family(family), number=number, added=True)
+        number += 1
+    if not held:
+        raise IllegalArgument(f"table {table.name} would be left without a column family; drop the table instead")
+    families = tuple(sorted(held.values(), key=lambda family: family.bytes_name))
+    next_number = number if change.drop or change.add else table.next_number
+    return checked_table(
+        replace(
+            table,
+            families=families,
+            attributes=merged_attributes(table.attributes, change.attributes),
+            next_number=next_number,
+        )
+    )
+
+
+def expiry_changes(before: Table, after: Table) -> list[str]:
+    """Return the families of both in which cells may expire or reappear by the change, without a trigger's notice."""
+    held = {family.name: family for family in before.families}
+    return [
+        family.name
+        for family in after.families
+        if family.name in held
+        and (family.ttl_s, family.min_versions) != (held[family.name].ttl_s, held[family.name].min_versions)
+    ]

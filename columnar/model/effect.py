@@ -54,7 +54,21 @@ class Parted(Effect):
         return self if part == self[-1] else tuple.__new__(type(self), (*self[:-1], part))
 
 
-class Put(Effect):
+class _OfRow(Effect):
+    __slots__ = ()
+
+    @property
+    def table(self) -> bytes:
+        table: bytes = self[1]
+        return table
+
+    @property
+    def row(self) -> bytes:
+        row: bytes = self[2]
+        return row
+
+
+class Put(_OfRow):
     """Write the cells, stamped with the change's own timestamp."""
 
     __slots__ = ()
@@ -70,16 +84,6 @@ class Put(Effect):
         return tuple.__new__(cls, (PUT, _table(table), _row(row), held))
 
     @property
-    def table(self) -> bytes:
-        table: bytes = self[1]
-        return table
-
-    @property
-    def row(self) -> bytes:
-        row: bytes = self[2]
-        return row
-
-    @property
     def cells(self) -> Mapping[bytes, bytes]:
         cells: Mapping[bytes, bytes] = self[3]
         return cells
@@ -89,7 +93,7 @@ class Put(Effect):
         return len(self[2]) + sum(map(len, self[3])) + sum(map(len, self[3].values()))
 
 
-class Delete(Effect):
+class Delete(_OfRow):
     """Remove the cells at or below the change's own timestamp; the whole row where no columns are named."""
 
     __slots__ = ()
@@ -105,16 +109,6 @@ class Delete(Effect):
             if type(column) is not bytes:
                 raise TypeError(f"columns of a Delete are bytes, not {column!r}"[:200])
         return tuple.__new__(cls, (DELETE, _table(table), _row(row), held))
-
-    @property
-    def table(self) -> bytes:
-        table: bytes = self[1]
-        return table
-
-    @property
-    def row(self) -> bytes:
-        row: bytes = self[2]
-        return row
 
     @property
     def columns(self) -> list[bytes] | None:

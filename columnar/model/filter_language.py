@@ -28,7 +28,7 @@ from columnar.limits import FILTER_BYTES, FILTER_DEPTH
 from columnar.model import cell_filters as cells
 from columnar.model import row_filters as rows
 from columnar.model.comparators import Comparator, ComparatorProblem, Operator, comparator
-from columnar.model.filter_lists import AndList, OrList, SkipFilter, WhileMatchFilter
+from columnar.model.filter_lists import AndList, FilterList, OrList, SkipFilter, WhileMatchFilter
 from columnar.model.filters import Filter
 
 Kind = Literal["bytes", "int", "long", "bool", "operator", "comparator"]
@@ -303,3 +303,41 @@ def _near(name: bytes) -> str:
 
     near = get_close_matches(name.decode("latin-1").lower()[:64], known, n=3, cutoff=0.5)
     return f"; did you mean {' or '.join(known[one] for one in near)}?" if near else ""
+
+
+# --- filters that remember ---------------------------------------------------------------------------
+
+
+_BY_ROW: Final = frozenset(
+    {
+        rows.RowFilter,
+        rows.FirstKeyOnlyFilter,
+        rows.ColumnPaginationFilter,
+        cells.KeyOnlyFilter,
+        cells.FamilyFilter,
+        cells.QualifierFilter,
+        cells.ValueFilter,
+        cells.ColumnPrefixFilter,
+        cells.MultipleColumnPrefixFilter,
+        cells.ColumnRangeFilter,
+        cells.TimestampsFilter,
+        cells.ColumnValueFilter,
+        cells.SingleColumnValueFilter,
+        cells.SingleColumnValueExcludeFilter,
+        cells.DependentColumnFilter,
+    }
+)
+_ENDING: Final = frozenset({rows.PrefixFilter, rows.InclusiveStopFilter})  # what they remember is that the scan ends
+
+
+def remembers(flt: Filter) -> bool:
+    """Whether the answer for a row depends on earlier rows, after which the scan went on."""
+    if isinstance(flt, AndList):  # ends as soon as one of its filters does
+        return any(remembers(one) for one in flt.filters)
+    return type(flt) not in _ENDING and not _is_by_row(flt)
+
+
+def _is_by_row(flt: Filter) -> bool:
+    if isinstance(flt, FilterList):
+        return all(_is_by_row(one) for one in flt.filters)
+    return _is_by_row(flt.inner) if isinstance(flt, SkipFilter) else type(flt) in _BY_ROW

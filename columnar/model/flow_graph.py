@@ -16,11 +16,12 @@ Knows nothing of where definitions are kept and of how writes are seen.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
-from columnar.errors import IllegalArgument
+from columnar.errors import IllegalArgument, TriggerError
+from columnar.model.trigger_registration import Registration
 
 _INDENT: Final = 4
 
@@ -217,3 +218,68 @@ def _measured(measure: Measure | None) -> str:
         return ""
     lag = f"lag {measure.lag:,}" + (f" ({measure.lag_s:.1f} s)" if measure.lag else "")
     return f"   {measure.rate_per_s:,.1f}/s  {lag}" + (f"  {measure.note}" if measure.note else "")
+
+
+# --- triggers as flows -------------------------------------------------------------------------------
+
+
+_TRIGGER: Final = "trigger"
+HOPS: Final = 16  # flows that a change of a client may lead through: effects of the change after it are not written
+
+
+def flow_of(registration: Registration, seen: Iterable[Place] = ()) -> Flow:
+    """``seen``: places that its effects went to, declared or not."""
+    reads = tuple(Place(registration.table, family) for family in registration.families)
+    writes = tuple(map(place_of, registration.writes))
+    return Flow(
+        _TRIGGER, registration.name, reads, writes, tuple(place for place in seen if not _covers(writes, place))
+    )
+
+
+def _covers(writes: Iterable[Place], place: Place) -> bool:
+    return any(one.table == place.table and one.family in ("", place.family) for one in writes)
+
+
+def with_places(registration: Registration, tables: Collection[str]) -> Registration:
+    """With its writes as they are kept, ``table/family``, as the name of a table may hold a colon (its namespace).
+
+    It may be given as ``table:family`` too.  IllegalArgument: a table that there is not.
+    """
+    places = sorted({str(_place(text, tables)) for text in registration.writes})
+    return replace(registration, writes=tuple(places))
+
+
+def _place(text: str, tables: Collection[str]) -> Place:
+    if text in tables:
+        return Place(text)
+    table, colon, family = text.rpartition(":")
+    place = Place(table, family) if colon and family and table in tables else place_of(text)
+    if place.table not in tables:
+        raise IllegalArgument(f"trigger writes '{text}': there is no table {place.table}; create it first")
+    return place
+
+
+def check_no_cycle(registration: Registration, graph: Graph) -> None:
+    """Raise IllegalArgument with the path if the trigger would run for its own changes, through other flows."""
+    cycle = None if registration.allow_cycle else graph.cycle_through(flow_of(registration))
+    if cycle is not None:
+        raise IllegalArgument(
+            f"trigger {registration.name} would follow its own changes: {cycle}; --allow-cycle adds it nevertheless, "
+            f"and ends each such chain after {HOPS} changes"
+        )
+
+
+def check_seen(registration: Registration, place: Place, flows: Iterable[Flow]) -> None:
+    """Raise TriggerError with the path if an effect into the undeclared place leads back to the trigger.
+
+    ``flows``: called only if that is possible.
+    """
+    declared = flow_of(registration, (place,))
+    if not declared.seen or registration.allow_cycle:
+        return
+    cycle = Graph(flows).cycle_through(Flow(_TRIGGER, registration.name, declared.reads, declared.seen))
+    if cycle is not None:
+        raise TriggerError(
+            f"trigger {registration.name} would run for its own changes: {cycle}; write elsewhere, or let it go round "
+            f"at most {HOPS} times: columnar trigger add ... --allow-cycle with its other settings as they are"
+        )

@@ -1,4 +1,8 @@
-"""(pure) The status of flows: of a server's own regions, and merged over all servers.
+"""(pure) The status of flows, triggers and views: of a server's own regions, and merged over all servers.
+
+Servers send each other FlowStatus, TriggerStatus and the first fields of ViewStatus, up to ``last_error``.  A gateway
+adds what it knows itself for its client: ListedTrigger, and the other fields of ViewStatus; to clients these records
+travel whole (``record_codec``), and flows as JSON.
 
 Knows nothing of requests, followers and pages.
 """
@@ -7,11 +11,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Final
+from dataclasses import asdict, dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from columnar.errors import DamagedData
 from columnar.model.flow_graph import Flow, Graph, Measure, place_of
 from columnar.model.histogram import BOUNDS_S, Histogram
+from columnar.model.trigger_registration import DEFAULT_ATTEMPTS, DEFAULT_TIMEOUT_MS, Registration, settings_of
+from columnar.model.view_generations import base_of
+
+S = TypeVar("S", "FlowStatus", "TriggerStatus", "ViewStatus")
 
 RUNNING: Final = "running"
 NEVER_S: Final = -1.0
@@ -61,33 +70,46 @@ class FlowStatus:
         return float("inf")
 
 
-def merged(looks: Iterable[FlowStatus]) -> list[FlowStatus]:
-    """Merge them into one for each flow, by kind and name.  Numbers are summed, but for ages."""
-    found: dict[tuple[str, str], FlowStatus] = {}
-    for look in looks:
-        held = found.get((look.kind, look.name))
-        found[look.kind, look.name] = look if held is None else _both(held, look)
-    return [found[name] for name in sorted(found)]
+# --- several servers ---------------------------------------------------------------------------------
+
+_SUMMED: Final = (
+    "lag_changes", "rate_per_s", "delivered", "failed", "parked", "dead", "parked_rows", "dead_letters",
+    "rejected_rows", "built_rows",
+)  # fmt: skip
 
 
-def _both(one: FlowStatus, other: FlowStatus) -> FlowStatus:
-    idle = [look.idle_s for look in (one, other) if look.idle_s != NEVER_S]
-    runs = tuple(a + b for a, b in zip(one.runs, other.runs, strict=True)) if one.runs and other.runs else ()
-    return replace(
-        one,
-        seen=tuple(sorted({*one.seen, *other.seen})),
-        state=one.state if one.state != RUNNING else other.state,
-        lag_changes=one.lag_changes + other.lag_changes,
-        lag_seconds=max(one.lag_seconds, other.lag_seconds),
-        rate_per_s=one.rate_per_s + other.rate_per_s,
-        delivered=one.delivered + other.delivered,
-        failed=one.failed + other.failed,
-        parked=one.parked + other.parked,
-        dead=one.dead + other.dead,
-        runs=runs or one.runs or other.runs,
-        idle_s=min(idle, default=NEVER_S),
-        error=one.error or other.error,
-    )
+def merged(statuses: Iterable[S]) -> list[S]:
+    """Merge the status of several servers into one for each derivation, in the order in which these come first.
+
+    Numbers are summed, but for ages.  A state other than running is the derivation's state.
+    """
+    found: dict[tuple[str, str], S] = {}
+    for status in statuses:
+        key = getattr(status, "kind", ""), getattr(status, "table", "") or status.name
+        held = found.get(key)
+        found[key] = status if held is None else _both(held, status)
+    return list(found.values())
+
+
+def _both(one: S, other: S) -> S:
+    names = {field.name for field in fields(one)}
+    both: dict[str, Any] = {name: getattr(one, name) + getattr(other, name) for name in names.intersection(_SUMMED)}
+    both["state"] = one.state if one.state != RUNNING else other.state
+    both["lag_seconds"] = max(one.lag_seconds, other.lag_seconds)
+    for name in names.intersection(("error", "last_error")):
+        both[name] = getattr(one, name) or getattr(other, name)
+    if isinstance(one, FlowStatus):
+        idle = [status.idle_s for status in (one, other) if status.idle_s != NEVER_S]
+        runs = tuple(a + b for a, b in zip(one.runs, other.runs, strict=True)) if one.runs and other.runs else ()
+        both["runs"] = runs or one.runs or other.runs
+        both["idle_s"] = min(idle, default=NEVER_S)
+        both["seen"] = tuple(sorted({*one.seen, *other.seen}))
+    return replace(one, **both)
+
+
+def merged_flows(statuses: Iterable[FlowStatus]) -> list[FlowStatus]:
+    """Merge the status of several servers into one for each flow, by kind and name."""
+    return sorted(merged(statuses), key=lambda one: (one.kind, one.name))
 
 
 def graph_of(looks: Iterable[FlowStatus]) -> Graph:
@@ -121,3 +143,145 @@ def from_json(text: str) -> tuple[list[FlowStatus], list[str]]:
 
 
 assert len(Histogram().numbers) == len(BOUNDS_S) + 2
+
+
+# --- triggers ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class TriggerStatus:
+    name: str
+    table_name: str
+    function: str
+    state: str = RUNNING  # running, paused, blocked or unreadable
+    lag_changes: int = 0
+    lag_seconds: float = 0.0  # of the oldest change
+    parked_rows: int = 0
+    dead_letters: int = 0
+    last_error: str = ""
+    rate_per_s: float = 0.0  # deliveries, in the last minute
+    share: int = 0  # of the workers' time, beside the shares of others; 0: it cannot be read
+    process: str = ""  # label of its worker process; empty: the common one
+    settings: str = ""  # of pace (``trigger_registration.settings_of``)
+    allows_cycle: bool = False  # it may follow its own changes
+
+
+@dataclass(frozen=True, slots=True)
+class ListedTrigger(TriggerStatus):
+    """The status as a gateway gives it to its client."""
+
+    registration: Registration | None = None  # None: it cannot be read
+    silent_servers: tuple[str, ...] = ()  # of several servers: those whose part is not in the numbers, with the cause
+
+    @property
+    def table(self) -> bytes:
+        return self.table_name.encode()
+
+    @property
+    def families(self) -> tuple[bytes, ...]:
+        return () if self.registration is None else tuple(sorted(self.registration.family_bytes))
+
+    @property
+    def attempts(self) -> int:
+        return DEFAULT_ATTEMPTS if self.registration is None else self.registration.attempts
+
+    @property
+    def timeout_ms(self) -> int:
+        return DEFAULT_TIMEOUT_MS if self.registration is None else self.registration.timeout_ms
+
+
+def listed(status: TriggerStatus, registration: Registration | None, silent_servers: Iterable[str]) -> ListedTrigger:
+    known = {one.name: getattr(status, one.name) for one in fields(TriggerStatus)}
+    return ListedTrigger(**known, registration=registration, silent_servers=tuple(silent_servers))
+
+
+def status_of(registration: Registration) -> TriggerStatus:
+    """Return the status of a trigger that has nothing to deliver."""
+    return TriggerStatus(
+        registration.name,
+        registration.table,
+        registration.function,
+        share=registration.share,
+        process=registration.process,
+        settings=settings_of(registration),
+        allows_cycle=registration.allow_cycle,
+    )
+
+
+# --- views -------------------------------------------------------------------------------------------
+
+
+if TYPE_CHECKING:  # a store without views needs none of it
+    from columnar.model.view_definition import View
+
+
+@dataclass(frozen=True, slots=True)
+class ViewStatus:
+    table: str  # of its generation
+    lag_changes: int = 0
+    lag_seconds: float = 0.0  # of the oldest change
+    rejected_rows: int = 0  # of the sources, which cannot be read as the definition says: they are in no group
+    built_rows: int = 0  # that were there before the view and have been backfilled
+    last_error: str = ""
+    definition_json: bytes = b""
+    state: str = ""  # adding, building, live (built) or unreadable
+    generation: int = 1  # 1 at first; the next one with each rebuild
+    role: str = "live"  # which generation it is: live, next (not swapped in) or kept (for a rollback)
+    silent_servers: tuple[str, ...] = ()  # of several servers: those whose part is not in the numbers
+
+    @property
+    def name(self) -> str:
+        """The view's, of all generations."""
+        return base_of(self.table)
+
+    @property
+    def definition(self) -> View | None:
+        """None: of a newer version, or none."""
+        from columnar.model.view_definition import from_json
+
+        try:
+            return from_json(self.definition_json)
+        except DamagedData:
+            return None
+
+
+# --- checks ------------------------------------------------------------------------------------------
+
+
+MOST_FINDINGS: Final = 100  # findings of a report; more are counted
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    kind: str  # row or group
+    table: str  # of the row
+    row: bytes
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class CheckReport:
+    view: str
+    source_rows: int
+    rejected: int  # of them, which cannot be read as the view says: they are in no group
+    groups: int
+    members: int
+    findings: tuple[Finding, ...]  # the first SHOWN
+    wrong: int  # all of them
+    unsure: int  # rows that changed whenever they were looked at: nothing is said of them
+    repaired: int
+
+
+# --- silent servers ----------------------------------------------------------------------------------
+
+
+def silent_entry(server: str, why: str) -> str:
+    """Return ``s2.7``, or ``s2.7 (its link has ended)`` with the cause; ``why``: empty if nothing came in time."""
+    return f"{server} ({' '.join(why.split())})" if why else server
+
+
+def silent_remark(found: str) -> str:
+    """A sentence about an entry, for people."""
+    server, _, why = found.partition(" (")
+    said = f"did not answer ({why.removesuffix(')')})" if why else "did not answer in time"
+    return f"{server} {said}: its part is not in the numbers"

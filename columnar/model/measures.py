@@ -37,3 +37,12 @@ def single(name: str, kind: str, about: str, value: float) -> Family:
 def by_label(name: str, kind: str, about: str, label: str, values: Iterable[tuple[str, float]]) -> Family:
     """A counter or a gauge with one label."""
     return Family(name, kind, about, (label,), tuple(((key,), (float(value),)) for key, value in values))
+
+
+@dataclass(frozen=True, slots=True)
+class SlowRequest:
+    at_ms: int  # when it was answered, of the Unix epoch
+    took_ms: int
+    method: str
+    about: str  # table, region, row, sizes, peer: as in the log
+    server: str = ""  # that answered it; empty in a process that is alone

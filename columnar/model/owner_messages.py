@@ -15,11 +15,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from columnar.model.measures import Family
+from columnar.model.measures import Family, SlowRequest
 from columnar.model.owner import Incarnation, Owner
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import Message
-from columnar.model.slow_request import SlowRequest
 
 Segments: TypeAlias = tuple[tuple[str, int], ...]  # names and lengths of a log that is sealed
 

@@ -56,10 +56,10 @@ class Registration:
     where: tuple[str, ...] = ()  # conditions on the row after the change (``condition_text``), all of which hold
     look: tuple[tuple[str, str, str], ...] = ()  # name, table and extractor of a row that comes along
     images: bool = False  # changes carry ``after``, and ``before`` whole: of columns, where and look
-    writes: tuple[str, ...] = ()  # tables, or table/family, that the function says it writes (``model.trigger_flow``)
+    writes: tuple[str, ...] = ()  # tables, or table/family, that the function says it writes (``model.flow_graph``)
     of_module: str = ""  # whose sync made it (``columnar trigger sync``); empty: made by hand
     allow_expiry: bool = False  # cells that it follows may expire, of which it is not notified
-    allow_cycle: bool = False  # it may follow its own changes, through other flows, up to ``model.trigger_flow.HOPS``
+    allow_cycle: bool = False  # it may follow its own changes, through other flows, up to ``model.flow_graph.HOPS``
 
     @property
     def module(self) -> str:

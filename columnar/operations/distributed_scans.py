@@ -17,7 +17,7 @@ from columnar.cluster.row_forms import Place
 from columnar.cluster.scatter_gather import Owners, Search
 from columnar.limits import SHORT_FILTER_BYTES, STEP_BYTES, STEP_S
 from columnar.model.bounded_search import LARGE_BYTES
-from columnar.model.filter_memory import remembers
+from columnar.model.filter_language import remembers
 from columnar.model.owner import Incarnation
 from columnar.model.read import ScanSpec
 from columnar.operations.scanners import Scanner

@@ -17,7 +17,7 @@ from typing import Final
 
 from columnar.errors import ScannerNotFound, abbreviate, printable
 from columnar.limits import SLOW_REQUESTS_KEPT
-from columnar.model.slow_request import SlowRequest
+from columnar.model.measures import SlowRequest
 from columnar.operations.descriptions import Descriptions
 from columnar.operations.scanner_table import ScannerTable
 from columnar.operations.scanners import Scanner

@@ -15,15 +15,12 @@ from columnar.master.instructions import Plan
 from columnar.master.placement import Current, Desired
 from columnar.master.plan_draft import Chance
 from columnar.master.planner import plan
-from columnar.model import flow_status
-from columnar.model.flow_status import FlowStatus
+from columnar.model.flow_status import FlowStatus, TriggerStatus, merged, merged_flows
 from columnar.model.histogram import Histogram
-from columnar.model.measures import Family
+from columnar.model.measures import Family, SlowRequest
 from columnar.model.owner import Incarnation
 from columnar.model.owner_messages import Measures, SlowRequests
 from columnar.model.region_messages import Message
-from columnar.model.slow_request import SlowRequest
-from columnar.model.trigger_status import TriggerStatus, merged
 from columnar.roles.cluster_host import ClusterHost, Servers
 from columnar.webui.server import LoopRunner
 from columnar.webui.status import NotAnswering
@@ -70,7 +67,7 @@ class ClusterStatusGatherer:
 
     def flows(self) -> tuple[list[FlowStatus], list[str]]:
         found, silent = self._gather(FlowStatuses())
-        statuses = flow_status.merged(status for statuses in found.values() for status in statuses)
+        statuses = merged_flows(status for statuses in found.values() for status in statuses)
         return statuses, [one.by_name for one in silent]
 
     def _gather(self, message: Message[R]) -> tuple[dict[Incarnation, R], list[Unanswered]]:

@@ -46,7 +46,8 @@ from columnar.coordination.processes import Beat
 from columnar.coordination.socket_folder import ListeningPath, make_private
 from columnar.errors import HostError
 from columnar.flows.follower_name import TRIGGER
-from columnar.model.measures import COUNTER, GAUGE, Family, by_label, single
+from columnar.model.flow_status import TriggerStatus, ViewStatus
+from columnar.model.measures import COUNTER, GAUGE, Family, SlowRequest, by_label, single
 from columnar.model.owner import Incarnation
 from columnar.model.owner_messages import (
     CannotOpen,
@@ -59,9 +60,6 @@ from columnar.model.owner_messages import (
 )
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import Message
-from columnar.model.slow_request import SlowRequest
-from columnar.model.trigger_status import TriggerStatus
-from columnar.model.view_status import ViewStatus
 from columnar.operations.distributed_calls import connect
 from columnar.operations.operation_peer_handlers import OperationPeerHandlers
 from columnar.regions.life.region_assigner import RegionAssigner

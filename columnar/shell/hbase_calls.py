@@ -11,7 +11,7 @@ from typing import Final
 
 from columnar.model.attributes import FAMILY_ATTRIBUTES
 from columnar.model.inert_attributes import FAMILY_INERT, TABLE_INERT, attribute_name, is_setting, name_from_hbase
-from columnar.model.presplit import decimal_splits
+from columnar.model.region_info import decimal_splits
 from columnar.model.schema import ATTRIBUTES
 from columnar.shell.hbase_grammar import Call, NotUnderstood, Value
 from columnar.shell.lines import quoted

@@ -9,8 +9,8 @@ from typing import Any, Final
 import click
 
 from columnar.client import ClusterAdmin, RegionStatus
+from columnar.client.admin import RegionAdmin
 from columnar.client.cluster import RegionLocation
-from columnar.client.regions import RegionAdmin
 from columnar.shell.cluster import region_json
 from columnar.shell.completion import completing, table_argument
 from columnar.shell.connecting import Server, with_server

@@ -16,7 +16,7 @@ from typing import Any, Final, TextIO, TypeVar
 
 import click
 
-from columnar.model import unanswered
+from columnar.model.flow_status import silent_remark
 from columnar.shell.session import in_script
 from columnar.shell.text import is_text, readable
 from columnar.shell.values import Form, number_of
@@ -224,7 +224,7 @@ def time_text(timestamp_ms: int) -> str:
 def remark_on_silent(servers: Iterable[str]) -> None:
     """Beside figures of several servers, on stderr."""
     for server in servers:
-        click.echo(unanswered.remark(server), err=True)
+        click.echo(silent_remark(server), err=True)
 
 
 def as_plain(value: Any, leaving_out: Sequence[str] = ()) -> dict[str, object]:

@@ -13,7 +13,7 @@ from columnar.client.errors import NotColumnar
 from columnar.errors import IllegalArgument
 from columnar.model.attributes import with_attributes
 from columnar.model.key_parts import after_prefix
-from columnar.model.presplit import MOST_RANGES, hex_splits, uniform_splits
+from columnar.model.region_info import MOST_RANGES, hex_splits, uniform_splits
 from columnar.model.schema import Family
 from columnar.shell.completion import complete_column, completing, table_argument
 from columnar.shell.connecting import Misused, Refused, Server, require_confirmation, with_server

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from columnar.errors import IllegalArgument
-from columnar.model.trigger_flow import with_places
+from columnar.model.flow_graph import with_places
 from columnar.model.trigger_registration import Registration
 from columnar.model.trigger_sync import Plan, no_more_declared, plan_of
 from columnar.shell.connecting import Misused, Refused, Server, require_confirmation, with_server

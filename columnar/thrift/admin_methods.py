@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from columnar.cluster.row_forms import RegionState
 from columnar.errors import CallerError, IllegalArgument
-from columnar.model.alteration import TableChange
-from columnar.model.attributes import OWN_COMPRESSION, attributes_of, with_attributes
+from columnar.model.attributes import OWN_COMPRESSION, TableChange, attributes_of, with_attributes
 from columnar.model.inert_attributes import attribute_name
 from columnar.model.schema import FOR_EVER, Family, checked_family_name
 from columnar.operations.row_deletes import delete_rows

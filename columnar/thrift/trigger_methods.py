@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from columnar.errors import IllegalArgument, TriggerError
 from columnar.model import flow_status
+from columnar.model.flow_status import listed
 from columnar.model.record_codec import pack_records
 from columnar.model.trigger_registration import requested
-from columnar.model.trigger_status import listed
 from columnar.regions.log.change_record import KIND_WORDS, ChangeRecord, Entry, Kind
 from columnar.triggers.dead_letter_store import LETTERS_PER_CALL
 from columnar.triggers.dead_letters import DeadLetter

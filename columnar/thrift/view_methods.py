@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from columnar.cluster.scatter_gather import Owners
 from columnar.errors import ClientGone, IllegalArgument, ViewError
 from columnar.flows.applier import Applier
+from columnar.model.flow_status import CheckReport, ViewStatus, merged
 from columnar.model.record_codec import pack_records
-from columnar.model.view_check import CheckReport
 from columnar.model.view_definition import from_json
 from columnar.model.view_generations import role_of
-from columnar.model.view_status import ViewStatus, merged
 from columnar.views.check_owners import CheckOwners
 from columnar.views.checking import ViewCheck
 from columnar.views.local_views import LocalViews
@@ -68,7 +67,7 @@ class ViewMethods(ViewChangeMethods):
     async def columnarViews(self, _ctx: Any) -> bytes:
         others = self._others()
         elsewhere, silent = await others() if others is not None else ([], [])
-        statuses = merged([*self._local_views.view_statuses(), *elsewhere])
+        statuses = {one.table: one for one in merged([*self._local_views.view_statuses(), *elsewhere])}
         views = self._local_views.views
         return pack_records(
             [

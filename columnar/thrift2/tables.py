@@ -22,8 +22,7 @@ from collections.abc import Awaitable, Collection
 from typing import TYPE_CHECKING
 
 from columnar.errors import InvalidFamilyOperation
-from columnar.model.alteration import TableChange
-from columnar.model.attributes import whole
+from columnar.model.attributes import TableChange, whole
 from columnar.model.schema import Family, checked_family_name
 
 if TYPE_CHECKING:  # a server of a cluster has no master within

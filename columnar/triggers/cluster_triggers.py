@@ -9,8 +9,8 @@ Owned by the loop.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
-from typing import Final
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Final, TypeVar
 
 from columnar.cluster.link_errors import LinkBroke
 from columnar.cluster.peer_requests import FlowStatuses, LogAgain, TriggerStatuses, Waited, WaitForDelivery
@@ -22,13 +22,14 @@ from columnar.cluster.scatter_gather import (
     gather_status,
     request_owner,
 )
-from columnar.model import flow_status
-from columnar.model.flow_status import FlowStatus
+from columnar.model.flow_status import FlowStatus, TriggerStatus, merged, merged_flows
 from columnar.model.owner import Incarnation
 from columnar.model.region_info import RegionInfo
-from columnar.model.trigger_status import TriggerStatus, merged
+from columnar.model.region_messages import Message
 from columnar.regions.log.change_record import ChangeRecord, pack
 from columnar.triggers.trigger_peer_handlers import TriggerPeerHandlers
+
+S = TypeVar("S")
 
 PAUSE_S: Final = 0.1  # before the next request to owners that could not answer, if the routes do not change
 
@@ -44,24 +45,25 @@ class ClusterTriggers:
 
     async def trigger_statuses(self) -> tuple[list[TriggerStatus], list[str]]:
         """Return one status for each trigger, and the servers that were silent for STATUS_TIMEOUT_S."""
-        remote = [server for server in self._servers() if server != self._owners.local_server]
-        (found, silent), local = await asyncio.gather(
-            gather_status(remote, self._owners, TriggerStatuses(), STATUS_TIMEOUT_S),
-            self._local_handlers.trigger_statuses(TriggerStatuses()),
+        statuses, silent = await self._gather_status(
+            TriggerStatuses(), self._local_handlers.trigger_statuses(TriggerStatuses())
         )
-        return merged([*local, *(status for statuses in found.values() for status in statuses)]), [
-            str(one) for one in silent
-        ]
+        return merged(statuses), silent
 
     async def flow_statuses(self) -> tuple[list[FlowStatus], list[str]]:
         """Return one status for each flow, and the servers that were silent for STATUS_TIMEOUT_S."""
+        statuses, silent = await self._gather_status(FlowStatuses(), self._local_handlers.flow_statuses(FlowStatuses()))
+        return merged_flows(statuses), silent
+
+    async def _gather_status(
+        self, message: Message[tuple[S, ...]], local_answer: Awaitable[tuple[S, ...]]
+    ) -> tuple[list[S], list[str]]:
+        """Return the statuses of all servers, the local ones first, and the silent servers."""
         remote = [server for server in self._servers() if server != self._owners.local_server]
         (found, silent), local = await asyncio.gather(
-            gather_status(remote, self._owners, FlowStatuses(), STATUS_TIMEOUT_S),
-            self._local_handlers.flow_statuses(FlowStatuses()),
+            gather_status(remote, self._owners, message, STATUS_TIMEOUT_S), local_answer
         )
-        statuses = flow_status.merged([*local, *(status for statuses in found.values() for status in statuses)])
-        return statuses, [str(one) for one in silent]
+        return [*local, *(status for statuses in found.values() for status in statuses)], [str(one) for one in silent]
 
     # --- waits ---------------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 An effect into a place that closes a cycle is refused unless the cycle was allowed: the trigger would run for its own
 changes, through others, for ever.  Places are known by the effects of this server's triggers; a cycle whose parts run
-on several servers may not be seen here, and ends by ``model.trigger_flow.HOPS``.
+on several servers may not be seen here, and ends by ``model.flow_graph.HOPS``.
 
 Invariants:
     I1. A place is checked when its trigger first writes there, and again after each change of registrations.
@@ -19,9 +19,8 @@ from typing import Final
 from columnar.errors import TooManyHops
 from columnar.flows.effects import Write
 from columnar.model.derivations import Triggers
-from columnar.model.flow_graph import Flow, Place
+from columnar.model.flow_graph import HOPS, Flow, Place, check_seen
 from columnar.model.mutation import Contribute
-from columnar.model.trigger_flow import HOPS, check_seen
 
 SEEN_PLACES: Final = 64
 _Target = tuple[bytes, bytes]  # table, family; empty: all of them

@@ -18,9 +18,9 @@ from columnar.errors import printable
 from columnar.flows.effect_contributions import ChangeContributions, Giver
 from columnar.flows.effects import writes_of
 from columnar.model.effect import BARRIER, CHECKPOINT, CONTRIBUTE, DELETE, PUT, TALLY, Effect
+from columnar.model.flow_graph import check_seen
 from columnar.model.key_parts import joined
 from columnar.model.mutation import Contribute
-from columnar.model.trigger_flow import check_seen
 from columnar.model.trigger_registration import Registration
 from columnar.triggers.api import NO_BEFORE, NO_ROW, Change, ChangedCell, Later
 from columnar.triggers.contribution_buffer import BUFFERED, buffer_contribution_pairs, buffer_contributions

@@ -22,11 +22,10 @@ from columnar.flows.follower_name import TRIGGER, trigger
 from columnar.flows.governor import Governor
 from columnar.flows.hub import Hub
 from columnar.model.derivations import Replay, Trigger, Triggers
-from columnar.model.flow_graph import Flow
+from columnar.model.flow_graph import Flow, flow_of
+from columnar.model.flow_status import TriggerStatus, status_of
 from columnar.model.region_messages import NOWHERE
-from columnar.model.trigger_flow import flow_of
 from columnar.model.trigger_registration import Registration
-from columnar.model.trigger_status import TriggerStatus, status_of
 from columnar.operations.table_operations import TableOperations
 from columnar.regions.region import Region
 from columnar.regions.server import RegionServer

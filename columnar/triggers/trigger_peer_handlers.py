@@ -13,9 +13,8 @@ from typing import Any
 from columnar.cluster.peer_requests import FlowStatuses, LogAgain, TriggerStatuses, Waited, WaitForDelivery
 from columnar.errors import RegionNotLocal
 from columnar.flows.follower_name import TRIGGER, of_key
-from columnar.model.flow_status import FlowStatus
+from columnar.model.flow_status import FlowStatus, TriggerStatus
 from columnar.model.region_info import RegionInfo
-from columnar.model.trigger_status import TriggerStatus
 from columnar.regions.log.change_record import ChangeRecord, unpack
 from columnar.regions.server import RegionServer
 from columnar.triggers.trigger_manager import TriggerManager

@@ -17,7 +17,7 @@ Invariants:
     I2. Shares of consecutive changes have the same result as the shares of the last image alone.
     I3. A row that cannot be read contributes to no group.
 
-Knows nothing of sequences, totals and disks; other modules make row operations of each ``Share``.
+Knows nothing of totals and disks.
 """
 
 from __future__ import annotations
@@ -31,8 +31,9 @@ from columnar.limits import CELL_BYTES, MIB
 from columnar.model.column_text import bytes_of, column_of, family_of
 from columnar.model.condition_text import RowCondition, column_tested, condition_of
 from columnar.model.extract import Extractor, Image, extractor_of, keys_of
+from columnar.model.mutation import Contribute
 from columnar.model.number_cells import Number, Order, Unreadable, number_of, order_of
-from columnar.model.view_definition import LEFT, RIGHT, TOTALS, Source, View, total_columns
+from columnar.model.view_definition import LEFT, MEMBERS, ORDERED, RIGHT, TOTALS, Source, View, total_columns
 
 CARRIED_BYTES: Final = CELL_BYTES - MIB  # a member is one cell, of this and of names, amounts and its order
 ROW_BYTES: Final = 64 * MIB  # that a row carries into all its groups together: each change of the row writes them
@@ -234,3 +235,11 @@ def difference(rules: Rules, row: bytes, before: Image, after: Image) -> Differe
 
 def _group(share: Share) -> bytes:
     return share.group
+
+
+def operation_of(rules: Rules, share: Share, sequence: tuple[int, int, int]) -> Contribute:
+    """Return the operation that says the share as of the sequence."""
+    order_family = ORDERED if rules.order is not None else b""
+    return Contribute(
+        MEMBERS, share.member, sequence, share.amounts, rules.totals, order_family, share.order, share.carry
+    )

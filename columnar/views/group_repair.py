@@ -21,8 +21,7 @@ from columnar.model.view_definition import MEMBERS, ORDERED, TOTALS
 from columnar.regions.read.family_view import visible_value
 from columnar.regions.region import Region
 from columnar.storage.layout import cell_key, row_end, row_prefix, split_cell_key
-from columnar.views.group_check import GroupCheck, ordered_cell
-from columnar.views.walks import check_one, inspect_member
+from columnar.views.walks import GroupCheck, check_one, inspect_member, ordered_cell
 
 STEP_CELLS: Final = 200
 

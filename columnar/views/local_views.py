@@ -17,7 +17,7 @@ from columnar.flows.governor import Governor
 from columnar.flows.hub import Hub
 from columnar.model.derivations import VIEW, ViewSet
 from columnar.model.flow_graph import Flow
-from columnar.model.view_status import ViewStatus
+from columnar.model.flow_status import ViewStatus
 from columnar.regions.server import RegionServer
 
 if TYPE_CHECKING:

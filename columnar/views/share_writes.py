@@ -11,26 +11,12 @@ from typing import Final
 
 from columnar.flows.effects import OPERATION_BYTES, WRITE_BYTES, Write
 from columnar.model.mutation import Contribute, RowMutation
-from columnar.model.view_definition import MEMBERS, ORDERED
 from columnar.regions.log.change_record import Sequence
-from columnar.views.contributions import Rules, Share
+from columnar.views.contributions import Rules, Share, operation_of
 
 BATCH_RECORDS: Final = 1_024  # the more there are, the more of them share a group's totals
 BATCH_BYTES: Final = 1024 * 1024  # of one batch, except for the shares of one row
 ROW_SHARES: Final = 64  # of one mutation: some 0.5 ms of the loop, which nothing interrupts
-
-
-def operation_of(rules: Rules, share: Share, sequence: Sequence) -> Contribute:
-    return Contribute(
-        MEMBERS,
-        share.member,
-        (sequence.origin, sequence.epoch, sequence.n),
-        share.amounts,
-        rules.totals,
-        ORDERED if rules.order is not None else b"",
-        share.order,
-        share.carry,
-    )
 
 
 class ShareBatch:
@@ -51,7 +37,7 @@ class ShareBatch:
         if operations is None:
             operations = self._by_group[share.group] = []
             self.size_bytes += len(share.group) + WRITE_BYTES
-        operations.append(operation_of(rules, share, sequence))
+        operations.append(operation_of(rules, share, (sequence.origin, sequence.epoch, sequence.n)))
         self.size_bytes += len(share.member) + len(share.order or b"") + OPERATION_BYTES
         for column, value in share.carry:
             self.size_bytes += 2 * (len(column) + len(value))

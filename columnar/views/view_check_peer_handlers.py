@@ -8,10 +8,11 @@ Owned by the loop.
 
 from __future__ import annotations
 
+import asyncio
 from asyncio import Future, shield
 from collections.abc import Awaitable, Callable, Iterator
 from functools import lru_cache
-from time import monotonic
+from time import monotonic, perf_counter
 from typing import Any, Final, TypeVar
 
 from columnar.cluster.view_check_requests import (
@@ -29,7 +30,7 @@ from columnar.cluster.view_check_requests import (
     SourcePart,
 )
 from columnar.errors import RegionNotLocal, ViewError
-from columnar.flows.governor import Governor
+from columnar.flows.governor import STEP_S, Governor
 from columnar.model.mutation import RowMutation
 from columnar.model.view_definition import from_json
 from columnar.operations.access import TableAccess
@@ -39,11 +40,9 @@ from columnar.regions.log.change_record import ChangeRecord
 from columnar.regions.read.row_reader import fetch_row
 from columnar.regions.region import Region
 from columnar.regions.server import RegionServer
-from columnar.views.contributions import Rules, rules_of
+from columnar.views.contributions import Rules, operation_of, rules_of
 from columnar.views.digests import check_buckets
-from columnar.views.entries import Entries
 from columnar.views.group_repair import removed, repair_group_in_steps
-from columnar.views.stepping import in_steps
 from columnar.views.walks import (
     GroupsWalk,
     MembersWalk,
@@ -186,14 +185,14 @@ class ViewCheckPeerHandlers:
         region = await self._region(rules.table, message.row)
         if region is None:
             return Said(is_not_local=True)
-        source, entries = SourceRows(rules), Entries(rules)
+        source = SourceRows(rules)
         record = ChangeRecord(message.row, region.now_ms, (), (), NOBODY)
         logged = region.log_records([record], {})  # nothing else runs until the row is read
         sequence, spec = region.log.written_to, source.spec(region)
         raw_row = fetch_row(region.store, region.views, message.row, spec.projection)
         given = source.given(region, message.row, raw_row, spec)
         at = (sequence.origin, sequence.epoch, sequence.n)
-        writes = tuple(RowMutation(one.group, (entries.contribution(one, at),)) for one in given.shares.values())
+        writes = tuple(RowMutation(one.group, (operation_of(rules, one, at),)) for one in given.shares.values())
         await _shielded(logged)
         return Said(at, writes)
 
@@ -250,3 +249,25 @@ def _rules_in(definition: bytes) -> tuple[Rules, ...]:
 async def _shielded(durable: Future[None]) -> None:
     """Wait without cancelling ``durable``, for which other tasks wait, too."""
     await shield(durable)
+
+
+async def in_steps(governor: Governor, work: Iterator[None]) -> None:
+    """Return when ``work`` is at its end; raise what it raises.  A caller that is cancelled ends it."""
+    ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def step() -> bool:
+        if ended.done():  # cancelled
+            return False
+        ends_s = perf_counter() + STEP_S
+        try:
+            for _ in work:
+                if perf_counter() >= ends_s:
+                    return True
+        except Exception as error:  # noqa: BLE001 - raised again in the caller's task
+            ended.set_exception(error)
+            return False
+        ended.set_result(None)
+        return False
+
+    governor.soon(step)
+    await ended

@@ -19,8 +19,8 @@ from columnar.flows.follower_name import FollowerName
 from columnar.flows.governor import Governor
 from columnar.flows.hub import Hub
 from columnar.model.derivations import VIEW, KeptView, ViewSet
+from columnar.model.flow_status import ViewStatus
 from columnar.model.view_definition import from_json
-from columnar.model.view_status import ViewStatus
 from columnar.regions.region import Region
 from columnar.regions.write.images import union
 from columnar.views.contributions import Rules, rules_of

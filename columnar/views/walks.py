@@ -3,7 +3,7 @@
 A walk over some buckets skips everything else without unpacking it: a row or a member is in a bucket by
 its name alone.
 
-Each function is a generator that yields wherever it may be interrupted (``stepping``), every STRIDE cells or so.  It
+Each function is a generator that yields wherever it may be interrupted, every STRIDE cells or so.  It
 reads a source row, or a group, as of one moment: the iterators over totals, members and order are made together, before
 any write can come between.
 
@@ -22,17 +22,102 @@ from typing import Final
 
 from columnar.cluster.view_check_requests import EntriesSnapshot, Entry
 from columnar.errors import DamagedData
-from columnar.model.contribution import given_bytes, unpack
-from columnar.model.read import Projection, ReadSpec
+from columnar.model.contribution import (
+    Member,
+    given_bytes,
+    order_qualifier,
+    pack_carried,
+    packed_given,
+    unpack,
+    wrapped,
+)
+from columnar.model.read import ReadSpec
 from columnar.model.view_definition import MEMBERS, ORDERED, TOTALS
 from columnar.regions.read.family_view import FamilyView, visible_value
 from columnar.regions.read.row_reader import RawRow, RowCursor, fetch_row, visible_cells
 from columnar.regions.region import Region
 from columnar.storage.layout import END_OF_ROW, cell_key, escape, range_start, row_end, split_cell_key, unescape
-from columnar.views.contributions import Given, Rules, contributions
+from columnar.views.backfill import read_spec
+from columnar.views.contributions import Given, Rules, Share, contributions
 from columnar.views.digests import PART_BUCKETS, Digest, bucket_of, entry_hash, is_in
-from columnar.views.entries import Entries
-from columnar.views.group_check import GroupCheck
+
+# --- a group within itself ---------------------------------------------------------------------------
+
+
+class GroupCheck:
+    """The totals and ordered cells of a group against its members, as of one moment.
+
+    Each total is the sum of what the members give to it, and no cell where that is 0.  The ordered cells are those of
+    the members that stand in the order, with what these carry; they come in another order than the members, so both
+    are added up to a number of this process: it takes memory for neither.
+    """
+
+    __slots__ = ("_orders", "_stored", "_sums", "is_readable", "members")
+
+    def __init__(self) -> None:
+        self.members = 0  # that stand
+        self.is_readable = True
+        self._stored: dict[bytes, bytes] = {}
+        self._sums: dict[bytes, int] = {}
+        self._orders = 0
+
+    def total(self, qualifier: bytes, value: bytes) -> None:
+        self._stored[TOTALS + b":" + qualifier] = value
+
+    def member(self, source: bytes, data: bytes) -> bool:
+        """Return whether somebody says that it stands; a member that cannot be read does, and adds nothing."""
+        try:
+            member = unpack(data)
+        except DamagedData:
+            self.is_readable = False
+            return True
+        if member.is_gone:
+            return False
+        self.members += 1
+        for total, amount in member.amounts:
+            self._sums[total] = self._sums.get(total, 0) + amount
+        cell = ordered_cell(source, member)
+        if cell is not None:
+            self._orders += hash(cell)
+        return True
+
+    def ordered(self, qualifier: bytes, value: bytes) -> None:
+        self._orders -= hash((qualifier, value))
+
+    def wrong(self) -> str:
+        """The faults as words; empty: none."""
+        found = []
+        if not self.is_readable:
+            found.append("members")
+        if self._stored != self.right_totals():
+            found.append("totals")
+        if self._orders:
+            found.append("order")
+        return " ".join(found)
+
+    def right_totals(self) -> dict[bytes, bytes]:
+        """Return each total that is a cell, by its column."""
+        sums = {total: wrapped(amount) for total, amount in self._sums.items()}
+        return {total: amount.to_bytes(8, "big", signed=True) for total, amount in sums.items() if amount}
+
+    def differences(self) -> dict[bytes, int]:
+        """The amounts to be added to stored totals that are wrong; a total that is no number is 0."""
+        found = {}
+        for total in self._stored.keys() | self._sums.keys():
+            value = self._stored.get(total, b"")
+            stored = int.from_bytes(value, "big", signed=True) if len(value) == 8 else 0
+            difference = wrapped(self._sums.get(total, 0) - stored)
+            if difference or self._stored.get(total) != self.right_totals().get(total):
+                found[total] = difference
+        return found
+
+
+def ordered_cell(source: bytes, member: Member) -> tuple[bytes, bytes] | None:
+    """Qualifier and value of the member's cell in the order; None: it stands in none."""
+    if member.ordered != ORDERED:
+        return None
+    return order_qualifier(member.order, source), pack_carried(member.carried)
+
 
 CURSOR_ROWS: Final = 256  # of a source, or of members, read by one cursor: it is open for some milliseconds
 STRIDE: Final = 16  # cells, at some microseconds each, between two places where a walk may be interrupted
@@ -50,16 +135,10 @@ class SourceRows:
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
-        self._entries = Entries(rules)
+        self._names = [family + b":" + qualifier for family, qualifier in rules.totals]
 
     def spec(self, region: Region) -> ReadSpec:
-        images = sorted(self._rules.images.items())
-        families = [
-            (family, None if columns is None else tuple(sorted(columns)))
-            for family, columns in images
-            if family in region.views
-        ]
-        return ReadSpec(Projection(tuple(families)))
+        return read_spec(region, self._rules.images)
 
     def member_of(self, row: bytes) -> bytes:
         return self._rules.side + row
@@ -70,9 +149,16 @@ class SourceRows:
 
     def entries(self, given: Given) -> tuple[Entry, ...]:
         return tuple(
-            (share.group, share.member, entry_hash(share.group, share.member, self._entries.given(share)))
+            (share.group, share.member, entry_hash(share.group, share.member, self._given(share)))
             for share in given.shares.values()
         )
+
+    def _given(self, share: Share) -> bytes:
+        """Return the bytes of the share as a member has them, after its head; the sequence is no part of them."""
+        assert share.amounts is not None, "what is withdrawn gives nothing"
+        amounts = tuple(sorted(zip(self._names, map(wrapped, share.amounts), strict=True)))
+        ordered = ORDERED if self._rules.order is not None and share.order is not None else b""
+        return packed_given(amounts, ordered, share.order or b"", share.carry)
 
     def inspect_row(self, region: Region, row: bytes) -> EntriesSnapshot:
         """The row as it is now."""

@@ -30,10 +30,8 @@ from werkzeug.wrappers import Request, Response
 from columnar.errors import ColumnarError, TableNotFound, abbreviate, printable
 from columnar.model.cell import checked_row
 from columnar.model.cluster_status_records import OPEN, UNKNOWN_MS, RegionStatus, RowStatus, busy_remark
-from columnar.model.flow_status import FlowStatus
-from columnar.model.measures import Family
-from columnar.model.slow_request import SlowRequest
-from columnar.model.trigger_status import TriggerStatus
+from columnar.model.flow_status import FlowStatus, TriggerStatus
+from columnar.model.measures import Family, SlowRequest
 from columnar.webui.cluster_status import PageStatus
 from columnar.webui.families import of_cluster
 from columnar.webui.flow_page import FlowPage

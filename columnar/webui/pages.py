@@ -28,7 +28,7 @@ from waitress.parser import HTTPRequestParser, ParsingError
 from werkzeug.wrappers import Request, Response
 
 from columnar.errors import abbreviate
-from columnar.model import unanswered
+from columnar.model.flow_status import silent_remark
 from columnar.runtime.faults import FAULTS
 from columnar.webui.host import memory_bytes, sizes_of
 from columnar.webui.metrics import CONTENT_TYPE, exposition, registry_of
@@ -293,7 +293,7 @@ def environment() -> Environment:
             "duration": duration_text,
             "clock": clock_text,
             "number": lambda n: f"{n:,}",
-            "unanswered": unanswered.remark,
+            "unanswered": silent_remark,
         }
     )
     made.filters["key"] = unbroken

@@ -16,8 +16,7 @@ from typing import Final
 from werkzeug.wrappers import Request, Response
 
 from columnar.model.histogram import BOUNDS_S
-from columnar.model.measures import Family
-from columnar.model.slow_request import SlowRequest
+from columnar.model.measures import Family, SlowRequest
 from columnar.webui.cluster_status import PageStatus
 
 MAX_LISTED_SLOW: Final = 100

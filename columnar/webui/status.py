@@ -30,10 +30,8 @@ if TYPE_CHECKING:  # 0.15 MB that a process needs for pages of servers alone
         TableStatus,
         TransitionStatus,
     )
-    from columnar.model.flow_status import FlowStatus
-    from columnar.model.slow_request import SlowRequest
-    from columnar.model.trigger_status import TriggerStatus
-    from columnar.model.view_status import ViewStatus
+    from columnar.model.flow_status import FlowStatus, TriggerStatus, ViewStatus
+    from columnar.model.measures import SlowRequest
 
 LOOP_TIMEOUT_S: Final = 2.0  # a loop that does not answer within it is ill: /health says 503
 

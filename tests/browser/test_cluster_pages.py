@@ -9,10 +9,8 @@ from typing import Any, TypeVar
 import pytest
 import waitress
 
-from columnar.model.flow_status import FlowStatus
-from columnar.model.measures import Family
-from columnar.model.slow_request import SlowRequest
-from columnar.model.trigger_status import TriggerStatus
+from columnar.model.flow_status import FlowStatus, TriggerStatus
+from columnar.model.measures import Family, SlowRequest
 from columnar.webui.cluster_pages import cluster_pages
 from columnar.webui.cluster_status import PageStatus
 from columnar.webui.flow_page import RIGHT

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from columnar.client.regions import RegionAdmin
+from columnar.client.admin import RegionAdmin
 from columnar.errors import DamagedData, HostError
 from columnar.model.region_info import RegionInfo
 from columnar.roles import serving

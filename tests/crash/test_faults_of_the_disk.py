@@ -18,7 +18,7 @@ import pytest
 from thriftpy2.transport import TTransportException
 
 from columnar.client import Connection
-from columnar.client.regions import RegionAdmin
+from columnar.client.admin import RegionAdmin
 from tests.support import trigger_functions
 from tests.support.audit import seen
 from tests.support.failing_disk import (

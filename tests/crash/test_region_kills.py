@@ -16,7 +16,7 @@ from pathlib import Path
 from thriftpy2.thrift import TException
 
 from columnar.client import Connection, Increment, Put
-from columnar.client.regions import RegionAdmin
+from columnar.client.admin import RegionAdmin
 from tests.support import trigger_functions
 from tests.support.region_load import holes
 from tests.support.store_process import StoreProcess

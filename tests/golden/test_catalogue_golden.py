@@ -12,7 +12,7 @@ import pytest
 
 from columnar.errors import FolderInUse, HostError
 from columnar.master.catalogue import Catalogue
-from columnar.model.alteration import TableChange, altered
+from columnar.model.attributes import TableChange, altered
 from columnar.model.mutation import Delete, Put, RowMutation
 from columnar.model.schema import Family, make_table
 from columnar.model.trigger_registration import Registration

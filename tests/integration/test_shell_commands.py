@@ -17,9 +17,9 @@ from click.testing import CliRunner
 
 from columnar.cli import main
 from columnar.client import Connection
+from columnar.model.flow_status import listed, status_of
 from columnar.model.record_codec import pack_records
 from columnar.model.trigger_registration import Registration, requested
-from columnar.model.trigger_status import listed, status_of
 from columnar.wire.dead_letter import DeadLetter
 from tests.support.shell import Shell, store_at
 

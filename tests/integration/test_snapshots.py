@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from columnar.client import Connection
+from columnar.client.admin import RegionAdmin
 from columnar.client.errors import AlreadyExists, IllegalArgument, IOError
-from columnar.client.regions import RegionAdmin
 from columnar.master import view_generations
 from columnar.model.view_definition import Source, View
 from tests.support import trigger_functions

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from columnar.client import Connection
+from columnar.client.admin import RegionAdmin
 from columnar.client.errors import IOError
-from columnar.client.regions import RegionAdmin
 from columnar.errors import DamagedData
 from columnar.master.catalogue import Catalogue
 from columnar.roles import meta_region, standalone

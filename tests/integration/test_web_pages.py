@@ -21,7 +21,7 @@ from columnar.client import Connection
 from columnar.client.errors import IOError
 from columnar.config import StandaloneConfig
 from columnar.errors import HostError
-from columnar.model.trigger_status import TriggerStatus
+from columnar.model.flow_status import TriggerStatus
 from columnar.roles.standalone import Standalone
 from columnar.runtime import log_lines
 from columnar.webui import server as web_server

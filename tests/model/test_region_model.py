@@ -19,7 +19,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from columnar.errors import CallerError, NoSuchColumnFamily, NotALong, OutcomeUnknown
-from columnar.model.alteration import TableChange, altered
+from columnar.model.attributes import TableChange, altered
 from columnar.model.mutation import (
     Append,
     CompareOp,

@@ -2,8 +2,8 @@
 
 Rows are put and deleted at timestamps of the clients' own while a view is built; regions split and merge; the server is
 closed and opened again, sometimes with cursors that were saved before the last changes, as after a kill.  At the end
-the view's table holds the members, totals and order that ``views.recompute`` makes of the sources' rows, and as many
-rows count as unreadable.
+the view's table holds the members, totals and order that ``tests.support.recompute`` makes of the sources' rows, and
+as many rows count as unreadable.
 
 ``python -m tests.model.test_view_store_model --seeds 100000 --jobs 2`` runs more of them, and makes the history of a
 seed that fails shorter.
@@ -21,16 +21,16 @@ from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Family
 from columnar.model.view_definition import MEMBERS, ORDERED, TOTALS, View, checked
 from columnar.storage.memory import MemoryEngine
-from columnar.views import piece_reader
+from columnar.views import backfill
 from columnar.views.contributions import rules_of
 from columnar.views.progress import Pass
-from columnar.views.recompute import recomputed
 from columnar.views.view_manager import follower_name
 from tests.model.test_views_model import ROWS, VALUES, Side
 from tests.support.changing_house import CatalogueRows
 from tests.support.deep import seeds
 from tests.support.held_engine import FakeClock
 from tests.support.many_seeds import Left, Tell, main, runs, step_seed, untold
+from tests.support.recompute import recomputed
 from tests.support.seeds import seed
 from tests.support.view_contents import differences
 from tests.support.view_house import ViewHouse
@@ -58,7 +58,7 @@ class Run:
         self.rules = rules_of(self.view)
         self.saved: dict[int, bytes] = {}  # cursors by region, of some time ago
         self.seen: Counter[str] = Counter()
-        piece_reader.STEP_ROWS, piece_reader.PIECE_ROWS = rng.choice(((1, 1), (1, 2), (2, 3), (16, 512)))  # type: ignore[misc]
+        backfill.STEP_ROWS, backfill.PIECE_ROWS = rng.choice(((1, 1), (1, 2), (2, 3), (16, 512)))  # type: ignore[misc]
 
     async def play(self) -> None:
         self.house = ViewHouse(MemoryEngine(), "regions", CatalogueRows(), FakeClock(), self.number)
@@ -183,13 +183,13 @@ class Run:
 
 
 def play(number: int, left_out: Left = frozenset(), tell: Tell = untold) -> Counter[str]:
-    held = piece_reader.STEP_ROWS, piece_reader.PIECE_ROWS
+    held = backfill.STEP_ROWS, backfill.PIECE_ROWS
     try:
         run = Run(number, left_out, tell)
         asyncio.run(run.play())
         return run.seen
     finally:
-        piece_reader.STEP_ROWS, piece_reader.PIECE_ROWS = held  # type: ignore[misc]
+        backfill.STEP_ROWS, backfill.PIECE_ROWS = held  # type: ignore[misc]
 
 
 def test_random_views_in_a_store() -> None:

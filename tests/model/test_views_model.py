@@ -20,9 +20,9 @@ from zlib import crc32
 
 from columnar.model.view_definition import Source, View, bound, checked, from_json, to_json
 from columnar.views.contributions import difference, rules_of
-from columnar.views.recompute import Group, applied, images_of, recomputed
 from tests.support.deep import seeds
 from tests.support.many_seeds import Left, Tell, main, runs, step_seed, untold
+from tests.support.recompute import Group, applied, images_of, recomputed
 from tests.support.seeds import seed
 
 SEED = seed(20261124)

@@ -32,9 +32,9 @@ from rich.table import Table
 from thriftpy2.thrift import TException
 
 from columnar.client import Connection
+from columnar.client.admin import RegionAdmin
 from columnar.client.cluster import ClusterAdmin
 from columnar.client.errors import IllegalArgument, IOError
-from columnar.client.regions import RegionAdmin
 from tests.support.cluster_process import ClusterProcess
 
 TABLE: Final = "pauses"

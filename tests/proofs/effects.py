@@ -37,10 +37,10 @@ from thriftpy2.thrift import TException
 from columnar.client import Connection, Source, View
 from columnar.model.flow_status import from_json
 from columnar.views.contributions import rules_of
-from columnar.views.recompute import recomputed
 from tests.proofs import effecting
 from tests.proofs.effecting import DO, EVEN, FED, GROUP, GROUPS, NUMBER, REFUSED, TRIGGERS, WORDS
 from tests.support.cluster_process import ClusterProcess
+from tests.support.recompute import recomputed
 from tests.support.standalone_store import ROOT
 from tests.support.view_contents import differences
 

@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Final
 
 from columnar.client import ClusterAdmin, Connection
-from columnar.client.regions import RegionAdmin
+from columnar.client.admin import RegionAdmin
 from tests.proofs.asking import Lost, Refused
 from tests.proofs.cluster_asking import client_of
 from tests.proofs.killed_cluster import KilledCluster

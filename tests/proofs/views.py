@@ -3,7 +3,7 @@
 A round has a definition of its own, of one table or a join of two.  Writers put and delete at timestamps of their own
 that go back, some cells hold what the view cannot read, and regions of the tables and of the view split and merge.  The
 view is added meanwhile.  The store is killed some times in a round; with several servers most kills hit one of them.
-At the end the view's table holds what ``views.recompute`` makes of the tables' rows, as many rows count as
+At the end the view's table holds what ``tests.support.recompute`` makes of the tables' rows, as many rows count as
 unreadable, and ``view check`` finds nothing.
 
 The seed repeats definitions and choices, not the moments of the kills.
@@ -30,9 +30,9 @@ from thriftpy2.thrift import TException
 from columnar.client import Connection, Delete, Put, RegionAdmin
 from columnar.model.view_definition import View, checked
 from columnar.views.contributions import rules_of
-from columnar.views.recompute import recomputed
 from tests.model.test_views_model import VALUES, Side
 from tests.support.cluster_process import ClusterProcess
+from tests.support.recompute import recomputed
 from tests.support.view_contents import differences
 
 FAMILIES: Final = {b"f": {}, b"g": {"max_versions": 3}, b"h": {}}

@@ -11,11 +11,11 @@ from columnar.errors import ColumnarError, DamagedData
 from columnar.flows.applier import Applier
 from columnar.flows.governor import Governor
 from columnar.model.contribution import Member, pack_carried, unpack
+from columnar.model.flow_status import CheckReport
 from columnar.model.mutation import Operation, RowMutation
 from columnar.model.read import ReadSpec, projection
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Family, Table, make_table
-from columnar.model.view_check import CheckReport
 from columnar.model.view_definition import MEMBERS, ORDERED, TOTALS, View, to_json
 from columnar.operations.scanner_table import ScannerTable
 from columnar.operations.table_operations import TableOperations
@@ -31,12 +31,11 @@ from columnar.storage.layout import split_cell_key
 from columnar.storage.memory import MemoryEngine
 from columnar.views.check_owners import CheckOwners
 from columnar.views.checking import ViewCheck
-from columnar.views.contributions import Rules, Share, difference, rules_of
-from columnar.views.entries import Entries
-from columnar.views.recompute import Group, order_qualifier, recomputed
+from columnar.views.contributions import Rules, Share, difference, operation_of, rules_of
 from columnar.views.view_check_peer_handlers import ViewCheckPeerHandlers
 from tests.support.held_engine import FakeClock
 from tests.support.openings import region_at_once
+from tests.support.recompute import Group, order_qualifier, recomputed
 
 Change = tuple[Rules, Share, tuple[int, int, int]]
 
@@ -93,7 +92,7 @@ class CheckedHouse:
     def drain(self, most: int | None = None) -> None:
         for _ in range(len(self.pending) if most is None else min(most, len(self.pending))):
             rules, share, sequence = change = self.pending.popleft()
-            said = Entries(rules).contribution(share, sequence)
+            said = operation_of(rules, share, sequence)
             try:
                 self.damage(share.group, said)
             except ColumnarError:  # a member or total that cannot be read: tried again, as a follower does

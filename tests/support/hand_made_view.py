@@ -9,7 +9,7 @@ from columnar.client.view_reader import ViewReader
 from columnar.model.contribution import Member, order_qualifier, pack, pack_carried
 from columnar.model.view_definition import MEMBERS, ORDERED, View
 from columnar.views.contributions import Rules, Share, rules_of
-from columnar.views.recompute import recomputed
+from tests.support.recompute import recomputed
 
 Rows = Mapping[bytes, Mapping[bytes, bytes]]
 GUARD = Member((1, 1, 1), 0, True, ())

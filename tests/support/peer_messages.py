@@ -8,8 +8,8 @@ from columnar.cluster import peer_requests, row_forms, view_check_requests
 from columnar.model import owner_messages as owners
 from columnar.model import region_messages as regions
 from columnar.model.derivations import KeptView, Numbers, Reads, Replay, Trigger, Triggers, ViewSet
-from columnar.model.flow_status import FlowStatus
-from columnar.model.measures import by_label
+from columnar.model.flow_status import FlowStatus, TriggerStatus, ViewStatus
+from columnar.model.measures import SlowRequest, by_label
 from columnar.model.mutation import Append, Contribute, Delete, Durability, Increment, Put, RowMutation, RowPuts
 from columnar.model.owner import Incarnation, Owner, OwnershipPeriod
 from columnar.model.read import Projection, ReadSpec, ScanSpec
@@ -18,10 +18,7 @@ from columnar.model.region_messages import Message
 from columnar.model.route import ChangeRoutes, ReplaceRoutes, Route, RoutesVersion
 from columnar.model.row_ranges import RowRange
 from columnar.model.schema import Family, make_table
-from columnar.model.slow_request import SlowRequest
 from columnar.model.trigger_registration import Registration
-from columnar.model.trigger_status import TriggerStatus
-from columnar.model.view_status import ViewStatus
 
 TABLE = make_table("ns:t", [Family("a", max_versions=3), Family("b\xff", ttl_s=9)], {"DURABILITY": "ASYNC_WAL"})
 LOW, HIGH = RegionInfo("ns:t", 5, b"", b"m\x00"), RegionInfo("ns:t", 6, b"m\x00", b"")

@@ -15,8 +15,8 @@ from itertools import pairwise
 from typing import Any
 
 from columnar.client import Connection, Delete, Increment, Put
+from columnar.client.admin import RegionAdmin
 from columnar.client.errors import IllegalArgument, IOError, hbase_class
-from columnar.client.regions import RegionAdmin
 
 SOURCE = b"source"
 BASE_ROWS = 256  # of the source table, written before and never deleted: every scan finds them

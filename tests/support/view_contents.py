@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from columnar.model import contribution
 from columnar.model.view_definition import MEMBERS, ORDERED, TOTALS
 from columnar.views.contributions import Rules, Share
-from columnar.views.recompute import Recomputed
+from tests.support.recompute import Recomputed
 
 Cells = Mapping[bytes, bytes]  # column -> value
 

@@ -51,8 +51,9 @@ TO_OWNER: Final[Mapping[str, frozenset[str]]] = {
     "operations/distributed_writes": frozenset({"Apply", "Ingest"}),
     "roles/regionserver": frozenset({"OwnFigures", "ViewStatuses"}),
     "triggers/cluster_triggers": frozenset({"FlowStatuses", "LogAgain", "TriggerStatuses", "WaitForDelivery"}),
-    "views/row_inspector": frozenset({"ReadGroupMembers", "ReadSourceRows"}),
-    "views/checking": frozenset({"GroupsPart", "RepairGroup", "SayAgain", "SourcePart"}),
+    "views/checking": frozenset(
+        {"GroupsPart", "ReadGroupMembers", "ReadSourceRows", "RepairGroup", "SayAgain", "SourcePart"}
+    ),
 }
 WITHIN: Final[Mapping[str, frozenset[str]]] = {  # asked of an object of the same process
     "roles/region_owner": frozenset({"ReleaseDeliveries"}),

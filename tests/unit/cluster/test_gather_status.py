@@ -10,7 +10,7 @@ from columnar.cluster.peer_requests import FlowStatuses
 from columnar.cluster.refusals import PeerFault
 from columnar.cluster.scatter_gather import gather_status
 from columnar.errors import TableNotEnabled
-from columnar.model import unanswered
+from columnar.model.flow_status import silent_entry, silent_remark
 from columnar.model.owner import Incarnation
 
 SERVERS = [Incarnation(f"s{n}", n) for n in range(1, 7)]
@@ -42,10 +42,10 @@ def test_a_refusal_is_told_from_silence() -> None:
         "s5.5 (its link has ended)",
         "s6.6 (t is disabled.)",
     ]
-    assert [unanswered.remark(one.by_name) for one in lacking[:2]] == [
+    assert [silent_remark(one.by_name) for one in lacking[:2]] == [
         "s2 did not answer in time: its part is not in the numbers",
         "s3 did not answer (FlowStatuses is not answered here): its part is not in the numbers",
     ]
-    assert unanswered.remark(unanswered.entry("s1", "a (b)\nc")) == (
+    assert silent_remark(silent_entry("s1", "a (b)\nc")) == (
         "s1 did not answer (a (b) c): its part is not in the numbers"
     )

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from columnar.model import filter_memory
+from columnar.model import filter_language
 from columnar.model.cell import Cell
-from columnar.model.filter_language import FILTERS, parse
-from columnar.model.filter_memory import remembers
+from columnar.model.filter_language import FILTERS, parse, remembers
 from columnar.model.filters import Filter, apply
 from columnar.model.row_filters import ColumnCountGetFilter, PageFilter
 
-# A filter of a new class is in ``filter_memory._BY_ROW``, or here: its answer for a row depends on earlier rows.
+# A filter of a new class is in ``filter_language._BY_ROW``, or here: its answer for a row depends on earlier rows.
 REMEMBERING = {PageFilter, ColumnCountGetFilter}
 EXAMPLES = {
     "KeyOnlyFilter": ["()", "(true)"],
@@ -50,9 +49,9 @@ def filters(name: str) -> list[Filter]:
 def test_every_filter_is_known() -> None:
     assert {name.decode() for name in FILTERS} == EXAMPLES.keys()
     classes = {type(one) for name in EXAMPLES for one in filters(name)}
-    known = filter_memory._BY_ROW | filter_memory._ENDING | REMEMBERING
+    known = filter_language._BY_ROW | filter_language._ENDING | REMEMBERING
     assert classes - known == set(), "neither by row nor remembering: see filter_memory"
-    assert not (filter_memory._BY_ROW | filter_memory._ENDING) & REMEMBERING
+    assert not (filter_language._BY_ROW | filter_language._ENDING) & REMEMBERING
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

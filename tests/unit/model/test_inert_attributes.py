@@ -9,8 +9,13 @@ import pytest
 from columnar.errors import IllegalArgument
 from columnar.limits import INERT_ATTRIBUTES, INERT_TEXT_BYTES
 from columnar.model.attributes import attributes_of, merged_attributes, whole, with_attributes
-from columnar.model.inert_attributes import FAMILY_INERT, TABLE_INERT, name_from_hbase, name_in_hbase
-from columnar.model.namespace_configuration import checked_configuration
+from columnar.model.inert_attributes import (
+    FAMILY_INERT,
+    TABLE_INERT,
+    checked_configuration,
+    name_from_hbase,
+    name_in_hbase,
+)
 from columnar.model.schema import Family, checked_attributes, from_json, make_table, to_json
 from columnar.model.written_amounts import bytes_written, seconds_written
 from columnar.shell.text import attribute_of

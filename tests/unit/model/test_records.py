@@ -10,14 +10,11 @@ import pytest
 from columnar.cluster import message_codec
 from columnar.cluster.peer_requests import FlowStatuses, TriggerStatuses, ViewStatuses
 from columnar.errors import DamagedData, IllegalArgument
-from columnar.model.flow_status import FlowStatus
+from columnar.model.flow_status import CheckReport, Finding, FlowStatus, ViewStatus, listed, status_of
 from columnar.model.flow_status import from_json as flows_of
 from columnar.model.flow_status import to_json as json_of_flows
 from columnar.model.record_codec import pack_records, unpack_records
 from columnar.model.trigger_registration import Registration, from_json, requested, to_json
-from columnar.model.trigger_status import listed, status_of
-from columnar.model.view_check import CheckReport, Finding
-from columnar.model.view_status import ViewStatus
 from columnar.wire.dead_letter import DeadLetter, LetterChange, LoggedCell
 
 FULL = Registration(

@@ -8,9 +8,16 @@ from dataclasses import replace
 import pytest
 
 from columnar.errors import DamagedData, IllegalArgument, NoSuchColumnFamily
-from columnar.model.alteration import TableChange, altered, expiry_changes
-from columnar.model.attributes import FAMILY_ATTRIBUTES, attributes_of, merged_attributes, with_attributes
-from columnar.model.presplit import hex_splits, uniform_splits
+from columnar.model.attributes import (
+    FAMILY_ATTRIBUTES,
+    TableChange,
+    altered,
+    attributes_of,
+    expiry_changes,
+    merged_attributes,
+    with_attributes,
+)
+from columnar.model.region_info import hex_splits, uniform_splits
 from columnar.model.schema import Family, checked_attributes, from_json, make_table, to_json
 
 EVERY = {

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from columnar.errors import NoSuchColumnFamily, NotServingRegion, TableReadOnly
-from columnar.model.alteration import TableChange, altered
+from columnar.model.attributes import TableChange, altered
 from columnar.model.mutation import Delete, Durability, Put, RowMutation
 from columnar.model.schema import Family, Table, make_table
 from columnar.regions.life.region_state import State

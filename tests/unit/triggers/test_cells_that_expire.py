@@ -10,7 +10,7 @@ import pytest
 from columnar.errors import IllegalArgument, NotAllowed
 from columnar.master.alterations import Alterations
 from columnar.master.schema_changes import SchemaChanges
-from columnar.model.alteration import TableChange
+from columnar.model.attributes import TableChange
 from columnar.model.mutation import Put
 from columnar.model.schema import Family
 from columnar.storage.region_folders import RegionFolders

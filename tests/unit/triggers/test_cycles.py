@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from columnar.errors import IllegalArgument
-from columnar.model.trigger_flow import HOPS
+from columnar.model.flow_graph import HOPS
 from tests.unit.triggers.test_dispatcher import Bench, on_bench
 from tests.unit.triggers.test_effects_of_calls import did, put
 

@@ -11,10 +11,10 @@ import pytest
 from columnar.cluster.link_errors import LinkBroke, NotSent
 from columnar.cluster.peer_requests import LogAgain, TriggerStatuses, Waited, WaitForDelivery
 from columnar.errors import TableNotEnabled
+from columnar.model.flow_status import TriggerStatus, merged
 from columnar.model.owner import Incarnation
 from columnar.model.region_info import RegionInfo
 from columnar.model.route import Route
-from columnar.model.trigger_status import TriggerStatus, merged
 from columnar.regions.log.change_record import ChangeRecord
 from columnar.triggers import cluster_triggers
 from columnar.triggers.cluster_triggers import ClusterTriggers

@@ -8,7 +8,7 @@ from typing import Any
 from columnar.model.number_cells import order_of
 from columnar.model.view_definition import Source, View, bound
 from columnar.views.contributions import Rules, Share, contributions, difference, rules_of, spread_part
-from columnar.views.recompute import recomputed
+from tests.support.recompute import recomputed
 
 DESC = order_of("m:score desc")
 

@@ -23,7 +23,7 @@ from columnar.errors import (
 from columnar.master.catalogue import Catalogue
 from columnar.master.view_changes import Declaring, ViewChanges
 from columnar.model import region_messages as messages
-from columnar.model.alteration import TableChange
+from columnar.model.attributes import TableChange
 from columnar.model.mutation import Put, RowMutation
 from columnar.model.schema import Family
 from columnar.model.view_definition import Source, View, to_json

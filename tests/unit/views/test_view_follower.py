@@ -14,7 +14,7 @@ from columnar.flows.effects import Write
 from columnar.model import region_messages as messages
 from columnar.model.mutation import Delete, Put, RowMutation
 from columnar.model.view_definition import Source, View
-from columnar.views import local_views, piece_reader, share_writes
+from columnar.views import backfill, local_views, share_writes
 from columnar.views.follower import MAX_IN_FLIGHT, ROOM_S, ViewFollower
 from columnar.views.share_writes import BATCH_RECORDS
 from columnar.views.view_manager import follower_name
@@ -181,8 +181,8 @@ async def test_a_build_goes_on_where_it_was(house: ViewHouse) -> None:
     for n in range(30):
         await house.put_cells("t", b"%02d" % n, a=b"x", n=b"1")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(piece_reader, "STEP_ROWS", 4)
-        patch.setattr(piece_reader, "PIECE_ROWS", 8)
+        patch.setattr(backfill, "STEP_ROWS", 4)
+        patch.setattr(backfill, "PIECE_ROWS", 8)
         await house.add(by_a())
         (follower,) = house.keeper.hub.followers.of(follower_name("by_a"))
         while follower.progress.done == b"":  # type: ignore[attr-defined]  # noqa: ASYNC110 - nobody tells

@@ -9,7 +9,7 @@ import pytest
 from columnar.flows import applier, delivery_state, governor, region_followers
 from columnar.regions import region
 from columnar.storage.memory import MemoryEngine
-from columnar.views import backfill, follower, piece_reader
+from columnar.views import backfill, follower
 from tests.support.changing_house import CatalogueRows
 from tests.support.held_engine import FakeClock
 from tests.support.injected_faults import DRAWN, Calls, survived
@@ -20,8 +20,8 @@ ROWS = 6
 
 @pytest.fixture(autouse=True)
 def _small_and_quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(piece_reader, "PIECE_ROWS", 2)
-    monkeypatch.setattr(piece_reader, "STEP_ROWS", 2)
+    monkeypatch.setattr(backfill, "PIECE_ROWS", 2)
+    monkeypatch.setattr(backfill, "STEP_ROWS", 2)
     monkeypatch.setattr(delivery_state, "FIRST_PAUSE_S", 0.001)
     monkeypatch.setattr(region_followers, "STEP_AGAIN_S", 0.001)
     monkeypatch.setattr(backfill, "AGAIN_S", 0.001)

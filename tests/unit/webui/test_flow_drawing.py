@@ -7,7 +7,7 @@ import json
 import pytest
 
 from columnar.model import flow_status
-from columnar.model.flow_status import FlowStatus, merged
+from columnar.model.flow_status import FlowStatus, merged_flows
 from columnar.webui.flow_page import FLOWS_DRAWN, ROW, drawing_of, fitted
 
 THERE = FlowStatus("trigger", "there", ("a/f",), ("b",), rate_per_s=2.0, runs=(0.0, 3.0) + (0.0,) * 15 + (1.0,))
@@ -42,7 +42,7 @@ def test_a_drawing_is_bounded() -> None:
 
 
 def test_looks_of_servers_are_one_and_travel_as_json() -> None:
-    (one,) = merged(
+    (one,) = merged_flows(
         [THERE, FlowStatus("trigger", "there", ("a/f",), ("b",), ("c/f",), "paused", 1, 2.0, 1.0, idle_s=4.0)]
     )
     assert (one.state, one.rate_per_s, one.seen, one.idle_s, one.runs) == ("paused", 3.0, ("c/f",), 4.0, THERE.runs)

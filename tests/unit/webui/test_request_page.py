@@ -7,8 +7,7 @@ from typing import Any
 from werkzeug.wrappers import Request, Response
 
 from columnar.model.histogram import BOUNDS_S
-from columnar.model.measures import COUNTER, HISTOGRAM, Family
-from columnar.model.slow_request import SlowRequest
+from columnar.model.measures import COUNTER, HISTOGRAM, Family, SlowRequest
 from columnar.webui.request_page import RequestPage, method_figures
 
 

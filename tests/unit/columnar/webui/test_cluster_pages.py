@@ -14,12 +14,10 @@ from werkzeug.test import Client
 
 from columnar.master.instructions import DrainServer, MoveRegion, UnassignRegion
 from columnar.model.cluster_status_records import RegionStatus
-from columnar.model.flow_status import FlowStatus
+from columnar.model.flow_status import FlowStatus, TriggerStatus
 from columnar.model.histogram import Histogram
-from columnar.model.measures import COUNTER, GAUGE, HISTOGRAM, Family, by_label, single
+from columnar.model.measures import COUNTER, GAUGE, HISTOGRAM, Family, SlowRequest, by_label, single
 from columnar.model.region_info import RegionInfo
-from columnar.model.slow_request import SlowRequest
-from columnar.model.trigger_status import TriggerStatus
 from columnar.webui.cluster_pages import COLOURS, cluster_pages, legend_of, strip_of
 from columnar.webui.cluster_status import PageStatus
 from columnar.webui.pages import REGIONS_PER_PAGE

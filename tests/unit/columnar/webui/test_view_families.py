@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any, cast
 
-from columnar.model.view_status import ViewStatus, merged
+from columnar.model.flow_status import ViewStatus, merged
 from columnar.webui.families import of_views
 
 
@@ -19,7 +19,7 @@ def test_looks_of_servers_are_added_up_and_shown() -> None:
         ViewStatus("v", 4, 0.5, 2, 20, "why"),
         ViewStatus("w", 0, 0.0, 0, 1, ""),
     ]
-    found = merged(looks)
+    found = {one.table: one for one in merged(looks)}
     assert found["v"] == ViewStatus("v", 7, 1.5, 3, 30, "why")
     families = {
         one.name: dict(one.samples) for one in of_views(cast(Any, SimpleNamespace(views=tuple(found.values()))))
