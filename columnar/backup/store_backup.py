@@ -26,6 +26,7 @@ import json
 import os
 import re
 import shutil
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -68,15 +69,6 @@ class Backup:
     @property
     def size_bytes(self) -> int:
         return sum(file.bytes for file in self.files)
-
-
-@dataclass(slots=True)
-class Saving:
-    """The outcome of one run."""
-
-    copied_files: int = 0
-    copied_bytes: int = 0
-    reused_files: int = 0
 
 
 class BackupFolder:
@@ -125,13 +117,13 @@ class BackupFolder:
 
     def save(
         self, copy: str, data: str, tables: Iterable[str], taken_ms: int, progress: Callable[[int], None]
-    ) -> tuple[Backup, Saving]:
+    ) -> tuple[Backup, Counter[str]]:
         """Save ``regions`` as they are in ``copy``; the rest comes from the data folder ``data``.
 
         Raises DamagedData if a region of the copy lost synced data.
         """
         known = {(file.path, file.bytes, file.mtime_ns): file for file in self._last_files()}
-        done = Saving()
+        done = Counter[str]()
         files = [
             self._saved(os.path.join(data, name), name, known, done, progress) for name in ("FORMAT", "cluster-id")
         ]
@@ -158,20 +150,20 @@ class BackupFolder:
         source: str,
         place: str,
         known: dict[tuple[str, int, int], SavedFile],
-        done: Saving,
+        done: Counter[str],
         progress: Callable[[int], None],
     ) -> SavedFile:
         facts = os.stat(source)
         checksum = known.get((place, facts.st_size, facts.st_mtime_ns)) if place.endswith(TABLE_FILE) else None
         if checksum is not None and os.path.exists(self._stored(checksum.sha256)):
-            done.reused_files += 1
+            done["reused_files"] += 1
             progress(facts.st_size)
             return checksum
         half = os.path.join(self._files, "half")
         sha256, size = _copy_checked(source, half, progress)
         os.replace(half, self._stored(sha256))
-        done.copied_files += 1
-        done.copied_bytes += size
+        done["copied_files"] += 1
+        done["copied_bytes"] += size
         return SavedFile(place, size, sha256, facts.st_mtime_ns)
 
     # --- checking ----------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import Final
 
 
 class Severity(IntEnum):
@@ -24,23 +25,14 @@ class Finding:
         return f"{self.severity.name.lower()}\t{self.place}\t{self.text}{advice}"
 
 
-@dataclass(slots=True)
-class CheckTotals:
-    """Totals of what was checked."""
-
-    tables: int = 0
-    regions: int = 0
-    cells: int = 0
-    older_versions: int = 0
-    log_records: int = 0
-    cursors: int = 0
-    snapshots: int = 0
-    value_bytes: int = 0
+TOTALS: Final = (
+    "tables", "regions", "cells", "older_versions", "log_records", "cursors", "snapshots", "value_bytes",
+)  # fmt: skip
 
 
 @dataclass(slots=True)
 class Report:
-    totals: CheckTotals = field(default_factory=CheckTotals)
+    totals: dict[str, int] = field(default_factory=lambda: dict.fromkeys(TOTALS, 0))  # of what was checked
     findings: list[Finding] = field(default_factory=list)
 
     def add(self, severity: Severity, place: str, text: str, advice: str = "") -> None:

@@ -101,10 +101,10 @@ class RegionCheck:
     # --- cells -------------------------------------------------------------------------------------
 
     def _family(self, view: FamilyView) -> None:
-        looked = self._report.totals
+        totals = self._report.totals
         for key, raw in self._store.scan(view.space, b"", None):
-            looked.cells += 1
-            looked.value_bytes += len(raw)
+            totals["cells"] += 1
+            totals["value_bytes"] += len(raw)
             row, qualifier = split_cell_key(key)
             if cell_key(row, qualifier) != key or END_OF_ROW not in key or not row:
                 self._say("a key that is none of ours", f"{abbreviate(key)} in {view.space}")
@@ -119,11 +119,11 @@ class RegionCheck:
     def _versions(self) -> None:
         """Newest and older versions stand in one order, but a look-up for each cell is simpler, and these are few."""
         by_number = {view.number: view for view in self._views.values()}
-        looked = self._report.totals
+        totals = self._report.totals
         column, newest = b"", None
         for key, raw in self._store.scan(VERSIONS_SPACE, b"", None):
-            looked.older_versions += 1
-            looked.value_bytes += len(raw)
+            totals["older_versions"] += 1
+            totals["value_bytes"] += len(raw)
             view = by_number.get(int.from_bytes(key[:2], "big"))
             if view is None or view.max_versions == 1:
                 continue  # of a family that is no more or keeps one version now: the next sweep takes it
@@ -145,7 +145,7 @@ class RegionCheck:
     def _log(self) -> None:
         last: _LastPuts = OrderedDict()
         for key, raw in self._store.scan(LOG_SPACE, b"", None):
-            self._report.totals.log_records += 1
+            self._report.totals["log_records"] += 1
             try:
                 sequence, record = unpack_key(key), unpack_record(raw)
             except (DamagedData, ValueError, struct.error) as error:
@@ -186,7 +186,7 @@ class RegionCheck:
     def _cursors(self) -> None:
         self._read(META_SPACE)
         for name, state in cursors_in(self._store).items():
-            self._report.totals.cursors += 1
+            self._report.totals["cursors"] += 1
             try:
                 unpack_cursor(state)
             except ColumnarError as error:

@@ -70,7 +70,7 @@ class StoreCheck:
             self._ranges(self.catalogue)
             for name in sorted(self.catalogue.tables):
                 entry = self.catalogue.tables[name]
-                self.report.totals.tables += 1
+                self.report.totals["tables"] += 1
                 for info in entry.regions:
                     self._region(entry.schema, info)
         return self.report
@@ -129,8 +129,8 @@ class StoreCheck:
             if not table.is_system:  # most stores have no triggers and no dead letters
                 self.report.add(Severity.NOTE, place, "nothing was ever read from it or written to it")
             return
-        self.report.totals.regions += 1
-        before = self.report.totals.value_bytes
+        self.report.totals["regions"] += 1
+        before = self.report.totals["value_bytes"]
         try:
             if begun(path) and not self._engine.exists(path):
                 self.report.add(Severity.NOTE, place, "was being made when its process died: nothing was written to it")
@@ -147,7 +147,7 @@ class StoreCheck:
                 self.damaged.append(Damaged(table.name, info, True))
         finally:
             store.close()
-        self._progress(self.report.totals.value_bytes - before)
+        self._progress(self.report.totals["value_bytes"] - before)
 
     def _without_folder(self, table: Table, info: RegionInfo, place: str) -> None:
         if self._has_all_folders:  # else the next start makes it
@@ -185,7 +185,7 @@ def check_snapshots(data: str, report: Report) -> None:
         if not os.path.exists(path):
             report.add(Severity.WARNING, place, "half taken or half removed: it goes at the next start")
             continue
-        report.totals.snapshots += 1
+        report.totals["snapshots"] += 1
         try:
             with open(path, "rb") as manifest_file:
                 manifest = snapshot_manifest.from_json(manifest_file.read(), path)

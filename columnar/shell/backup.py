@@ -47,8 +47,8 @@ def backup(server: Server, folder: str, keep: int | None) -> None:
             "tables": len(saved.tables),
             "files": len(saved.files),
             "bytes": saved.size_bytes,
-            "copied_files": done.copied_files,
-            "copied_bytes": done.copied_bytes,
+            "copied_files": done["copied_files"],
+            "copied_bytes": done["copied_bytes"],
             "removed_backups": gone,
             "seconds": round(time.monotonic() - began, 1),
         }

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 
 import click
 
@@ -216,7 +215,7 @@ def _data_of(staged: str) -> str:
 
 
 def _print_report(output: Output, report: Report) -> None:
-    looked = asdict(report.totals)
+    looked: dict[str, object] = dict(report.totals)
     if output.as_json:
         listed = [
             {
@@ -230,7 +229,7 @@ def _print_report(output: Output, report: Report) -> None:
         output.json({"looked_at": looked, "findings": listed, "errors": report.errors})
         return
     if output.is_terminal:
-        looked["value_bytes"] = bytes_text(report.totals.value_bytes)
+        looked["value_bytes"] = bytes_text(report.totals["value_bytes"])
     output.facts({**looked, "errors": report.errors})
     for finding in report.findings:
         click.echo(finding.line())
