@@ -120,7 +120,7 @@ class BulkLoad:
         path = os.path.join(self._staged.path, f"{prefix}store")
         store = self._engine.open(path, spaces_of(self._schema), options_of_spaces(self._schema))
         try:
-            store.ingest(self._files.paths())
+            store.files.ingest(self._files.paths())
             yield from cells_of(store, views_of(self._schema), 0)
         finally:
             store.close()

@@ -126,7 +126,7 @@ def build_region(engine: Engine, path: str, table: Table, cells: Iterable[Export
     files.finish()
     store = engine.open(path, spaces_of(table), options_of_spaces(table))
     try:
-        store.ingest(files.paths())
+        store.files.ingest(files.paths())
         batch = store.batch()
         batch.put(META_SPACE, FUTURE, files.highest_timestamp.to_bytes(8, "big"))
         batch.put(META_SPACE, CLOCK_MARK, clock_ms.to_bytes(8, "big"))

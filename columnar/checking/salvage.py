@@ -131,7 +131,7 @@ def _copy_space(engine: Engine, damaged: Store, store: Store, space: str, folder
         count, size = count + 1, size + len(found[0]) + len(found[1])
     if file is not None:
         file.finish()
-        store.ingest({space: paths})
+        store.files.ingest({space: paths})
     return count
 
 

@@ -406,7 +406,7 @@ class Region:
     async def flush(self) -> None:
         """Write the memtable to files in a thread; requests are served meanwhile."""
         self.store.settle()
-        await self.aside(self.store.flush)
+        await self.aside(self.store.files.flush)
 
     async def aside(self, work: Callable[[], None]) -> None:
         """Run a flush or a compaction of the store in a thread; the region is not closed meanwhile."""

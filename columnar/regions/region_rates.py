@@ -59,7 +59,7 @@ class RateMeter:
         self._counted[region_id] = region, counts
         shares, due = self._due
         if region_id not in self._sizes or counts[1] != earlier[1] or region_id % shares == due:
-            self._sizes[region_id] = region.store.size_bytes()
+            self._sizes[region_id] = region.store.files.size_bytes()
         size = self._sizes[region_id]
         limit = 0 if region.table.is_system else region.table.max_filesize or self._region_bytes
         reads, writes, deliveries = ((now - then) / elapsed_s for now, then in zip(counts, earlier, strict=True))

@@ -42,7 +42,7 @@ class RegionUpkeep:
     async def compact(self, region: Region) -> None:
         """Compact the region's files; requests are served meanwhile.  RegionTooBusy while it is split or merged."""
         self._refuse_replaced(region)
-        await region.aside(region.store.compact)
+        await region.aside(region.store.files.compact)
 
     async def major_compact(self, region: Region) -> None:
         """Sweep the region and have the engine rewrite all its files; requests are served meanwhile."""
@@ -50,7 +50,7 @@ class RegionUpkeep:
         with region.kept_up():
             await _sweep(region)
             await sweep_region_guards(region, await self._guards_before(region, {}))
-            await region.aside(partial(region.store.compact, everything=True))
+            await region.aside(partial(region.store.files.compact, everything=True))
 
     def _refuse_replaced(self, region: Region) -> None:
         if self._server.hosting.state_of(region) is State.REPLACING:

@@ -264,7 +264,7 @@ class RegionServer:
             region = self._open[region_id]
             if not self._may_evict(region) or not self._is_idle(region):
                 continue
-            if region.store.is_clean or len(self._evicted) >= FLUSHED_AT_ONCE:
+            if region.store.files.is_clean or len(self._evicted) >= FLUSHED_AT_ONCE:
                 self.evict(region)
             else:
                 is_idle = partial(self._is_idle, region)  # a change may be logged while it is flushed

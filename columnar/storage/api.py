@@ -92,11 +92,11 @@ class Store(Protocol):
     def scan(self, space: str, start: bytes, stop: bytes | None) -> Iterator[tuple[bytes, bytes]]:
         """Yield pairs ascending over ``start <= key < stop``; None: to the end.  S3."""
 
-    def range(self, space: str, start: bytes, stop: bytes) -> list[tuple[bytes, bytes]]:
-        """Return the pairs of ``scan`` as a list: for few pairs, at two thirds of the cost."""
-
     def range_within(self, space: str, start: bytes, stop: bytes, cost: int) -> list[tuple[bytes, bytes]] | None:
-        """As ``range``, or None above ``cost``: the sum over the pairs of PAIR_COST and the value's bytes."""
+        """Return the pairs of ``scan`` as a list: for few pairs, at two thirds of the cost.
+
+        None above ``cost``: the sum over the pairs of PAIR_COST and the value's bytes.
+        """
 
     def scan_reverse(self, space: str, start: bytes, below: bytes | None) -> Iterator[tuple[bytes, bytes]]:
         """Yield pairs descending over ``start <= key < below``; None: from the end.  S3."""
@@ -141,6 +141,15 @@ class Store(Protocol):
         Compaction rewrites present files by them (``compact(everything=True)``: all files).
         """
 
+    @property
+    def files(self) -> StoreFiles: ...
+
+    def close(self) -> None: ...
+
+
+class StoreFiles(Protocol):
+    """The files of an open store: how memory becomes files, how files are merged, copied and taken in."""
+
     def flush(self) -> None:
         """Write the memtables to files.  StoreClosed: the store was closed meanwhile."""
 
@@ -161,14 +170,12 @@ class Store(Protocol):
     def size_bytes(self) -> int:
         """Return the approximate bytes on disk and in memory; cheap."""
 
-    def files(self) -> list[FileSpan]:
+    def spans(self) -> list[FileSpan]:
         """Return the files of all spaces; cheap.  Pairs that are only in memory are in none."""
 
     @property
     def is_clean(self) -> bool:
         """Whether every write is in files, so that closing the store writes nothing; 10 us."""
-
-    def close(self) -> None: ...
 
 
 class SortedFile(Protocol):

@@ -97,52 +97,49 @@ class MemoryStore:
         *,
         reads_only: bool = False,
     ) -> None:
-        self._engine = engine
         self._options = dict(options)
         self._path = path
         self._reads_only = reads_only
         self._disk: _Disk | None = disk
+        self.files = MemoryFiles(self, engine)
 
-    def _open_disk(self) -> _Disk:
+    def open_disk(self) -> _Disk:
         if self._disk is None:
             raise StoreClosed(f"the store {self._path} is closed")
         return self._disk
 
     @property
     def spaces(self) -> frozenset[str]:
-        return frozenset(self._open_disk().spaces)
+        return frozenset(self.open_disk().spaces)
 
     def batch(self, rows: int = 1) -> MemoryBatch:
         return MemoryBatch()
 
     def get(self, space: str, key: bytes) -> bytes | None:
-        return self._open_disk().spaces[space].values.get(key)
+        return self.open_disk().spaces[space].values.get(key)
 
     def multi_get(self, space: str, keys: Sequence[bytes]) -> list[bytes | None]:
-        values = self._open_disk().spaces[space].values
+        values = self.open_disk().spaces[space].values
         return [values.get(key) for key in keys]
 
     def scan(self, space: str, start: bytes, stop: bytes | None) -> Iterator[tuple[bytes, bytes]]:
-        space_data = self._open_disk().spaces[space]
+        space_data = self.open_disk().spaces[space]
         last = len(space_data.keys) if stop is None else bisect_left(space_data.keys, stop)
         first = bisect_left(space_data.keys, start)
         return ((space_data.keys[i], space_data.values[space_data.keys[i]]) for i in range(first, last))
-
-    def range(self, space: str, start: bytes, stop: bytes) -> list[tuple[bytes, bytes]]:
-        return list(self.scan(space, start, stop))
 
     def range_within(self, space: str, start: bytes, stop: bytes, cost: int) -> list[tuple[bytes, bytes]] | None:
         return within(self.scan(space, start, stop), cost)
 
     def scan_reverse(self, space: str, start: bytes, below: bytes | None) -> Iterator[tuple[bytes, bytes]]:
-        space_data = self._open_disk().spaces[space]
+        space_data = self.open_disk().spaces[space]
         last = len(space_data.keys) if below is None else bisect_left(space_data.keys, below)
         first = bisect_left(space_data.keys, start)
         return ((space_data.keys[i], space_data.values[space_data.keys[i]]) for i in range(last - 1, first - 1, -1))
 
     def write(self, batch: Batch) -> None:
         assert isinstance(batch, MemoryBatch), "a batch belongs to the store that made it"
-        disk = self._open_disk()
+        disk = self.open_disk()
         if self._reads_only:
             raise HostError(f"the store {self._path} is open for reading")
         batch.apply(disk.spaces)
@@ -152,10 +149,10 @@ class MemoryStore:
         self.write(batch)
 
     def settle(self) -> None:
-        self._open_disk()
+        self.open_disk()
 
     def sync(self) -> None:
-        disk = self._open_disk()
+        disk = self.open_disk()
         done, disk.unsynced = disk.unsynced, []
         disk.synced = dict(disk.spaces)
         del done
@@ -167,14 +164,14 @@ class MemoryStore:
         return None
 
     def add_space(self, name: str, options: SpaceOptions = DEFAULT_OPTIONS) -> None:
-        disk = self._open_disk()
+        disk = self.open_disk()
         if name not in disk.spaces:
             self._options[name] = options
         disk.spaces.setdefault(name, _Space())
         disk.synced.setdefault(name, _Space())
 
     def drop_space(self, name: str) -> None:
-        disk = self._open_disk()
+        disk = self.open_disk()
         disk.spaces.pop(name, None)
         disk.synced.pop(name, None)
         self._options.pop(name, None)
@@ -183,48 +180,55 @@ class MemoryStore:
         return self._options.get(name, DEFAULT_OPTIONS)
 
     def set_options(self, name: str, options: SpaceOptions) -> bool:
-        self._open_disk()
+        self.open_disk()
         self._options[name] = options
         return True  # it neither compresses, filters nor caches
-
-    def flush(self) -> None:
-        self._open_disk()
-
-    def compact(self, *, everything: bool = False) -> None:
-        self._open_disk()
-
-    def compact_span(self, space: str, start: bytes, stop: bytes | None) -> None:
-        self._open_disk()
-
-    def checkpoint(self, path: str) -> None:
-        spaces = dict(self._open_disk().spaces)
-        self._engine.disks[path] = _Disk(spaces=spaces, synced=dict(spaces))
-
-    def ingest(self, files: Mapping[str, Sequence[str]]) -> None:
-        batch = self.batch()
-        for space, paths in files.items():
-            for path in paths:
-                for key, value in self._engine.files.pop(path):
-                    batch.put(space, key, value)
-        self.write(batch)
-        self.sync()
-
-    def size_bytes(self) -> int:
-        return sum(
-            len(key) + len(value) for space in self._open_disk().spaces.values() for key, value in space.values.items()
-        )
-
-    def files(self) -> list[FileSpan]:
-        return []
-
-    @property
-    def is_clean(self) -> bool:
-        return True
 
     def close(self) -> None:
         if self._disk is not None:
             self._disk.open = self._disk.open and self._reads_only
             self._disk = None
+
+
+class MemoryFiles:
+    """``StoreFiles`` of a store that has none."""
+
+    def __init__(self, store: MemoryStore, engine: MemoryEngine) -> None:
+        self._store = store
+        self._engine = engine
+
+    def flush(self) -> None:
+        self._store.open_disk()
+
+    def compact(self, *, everything: bool = False) -> None:
+        self._store.open_disk()
+
+    def compact_span(self, space: str, start: bytes, stop: bytes | None) -> None:
+        self._store.open_disk()
+
+    def checkpoint(self, path: str) -> None:
+        spaces = dict(self._store.open_disk().spaces)
+        self._engine.disks[path] = _Disk(spaces=spaces, synced=dict(spaces))
+
+    def ingest(self, files: Mapping[str, Sequence[str]]) -> None:
+        batch = self._store.batch()
+        for space, paths in files.items():
+            for path in paths:
+                for key, value in self._engine.files.pop(path):
+                    batch.put(space, key, value)
+        self._store.write(batch)
+        self._store.sync()
+
+    def size_bytes(self) -> int:
+        spaces = self._store.open_disk().spaces.values()
+        return sum(len(key) + len(value) for space in spaces for key, value in space.values.items())
+
+    def spans(self) -> list[FileSpan]:
+        return []
+
+    @property
+    def is_clean(self) -> bool:
+        return True
 
 
 class MemorySortedFile:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from columnar.errors import ColumnarError
-from columnar.storage.api import DEFAULT_OPTIONS, Batch, Engine, FileSpan, SpaceOptions, Store
+from columnar.storage.api import DEFAULT_OPTIONS, Batch, Engine, FileSpan, SpaceOptions, Store, StoreFiles
 from columnar.storage.capture import Capture
 from columnar.storage.file_copies import files_of, remove_tree
 from columnar.storage.folders import sync_logs
@@ -49,6 +49,7 @@ class ReadOnlyStore:
         self._store = store
         self._links = links
         self._cause = cause
+        self.files = ReadOnlyFiles(store.files, self._refuse)
         self._is_opening = True
 
     def refuse_writes(self) -> None:
@@ -70,9 +71,6 @@ class ReadOnlyStore:
 
     def scan(self, space: str, start: bytes, stop: bytes | None) -> Iterator[tuple[bytes, bytes]]:
         return self._store.scan(space, start, stop)
-
-    def range(self, space: str, start: bytes, stop: bytes) -> list[tuple[bytes, bytes]]:
-        return self._store.range(space, start, stop)
 
     def range_within(self, space: str, start: bytes, stop: bytes, cost: int) -> list[tuple[bytes, bytes]] | None:
         return self._store.range_within(space, start, stop, cost)
@@ -110,6 +108,22 @@ class ReadOnlyStore:
     def set_options(self, name: str, options: SpaceOptions) -> bool:
         return True
 
+    def close(self) -> None:
+        self._store.close()
+        remove_tree(self._links, missing_ok=True)
+
+    def _refuse(self) -> None:
+        if not self._is_opening:
+            raise self._cause
+
+
+class ReadOnlyFiles:
+    """``StoreFiles`` of a ``ReadOnlyStore``."""
+
+    def __init__(self, files: StoreFiles, refuse: Callable[[], None]) -> None:
+        self._files = files
+        self._refuse = refuse
+
     def flush(self) -> None:
         self._refuse()
 
@@ -126,19 +140,11 @@ class ReadOnlyStore:
         self._refuse()
 
     def size_bytes(self) -> int:
-        return self._store.size_bytes()
+        return self._files.size_bytes()
 
-    def files(self) -> list[FileSpan]:
-        return self._store.files()
+    def spans(self) -> list[FileSpan]:
+        return self._files.spans()
 
     @property
     def is_clean(self) -> bool:
         return True
-
-    def close(self) -> None:
-        self._store.close()
-        remove_tree(self._links, missing_ok=True)
-
-    def _refuse(self) -> None:
-        if not self._is_opening:
-            raise self._cause

@@ -190,7 +190,7 @@ def _write_batch(store: Store, batch: Batch) -> None:
     try:
         store.write(batch)
     except StoreBusy:
-        store.flush()
+        store.files.flush()
         store.write(batch)
 
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from shlex import quote
-from typing import Final
+from typing import Final, TypeVar
 
 import rocksdict
 
 from columnar.errors import ColumnarError, DamagedData, DiskFails, HostError
 from columnar.storage.api import StoreBusy, StoreClosed
 from columnar.storage.data_folder import REGIONS, STAGING
+
+T = TypeVar("T")
 
 _FAILS: Final = "Input/output error"
 # What the system said, as it stands in the engine's text; what is the matter; what to do about it.
@@ -70,6 +73,16 @@ def translated(error: Exception, path: str) -> ColumnarError:
     if "Corruption" in text or "No such file" in text:
         return DamagedData(f"{path}: {text}; {repair_advice(path)}")
     return HostError(f"{path}: {text}")
+
+
+def engine_call(call: Callable[[], T], path: str) -> T:
+    """Return the result of a call of the engine, whose errors become ours."""
+    try:
+        return call()
+    except StoreClosed:
+        raise
+    except Exception as error:  # rocksdict raises bare exceptions
+        raise translated(error, path) from error
 
 
 def refused(error: OSError, what: str) -> HostError:

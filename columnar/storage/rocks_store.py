@@ -9,39 +9,32 @@ Known habits of rocksdict 0.3.29, each with our workaround:
       (else a scan ends at arbitrary freed bytes);
     * ``set_iterate_lower_bound`` is silently ignored: ``scan_reverse`` tests the bound itself;
     * ``write`` keeps the interpreter lock: callers keep batches under ``limits.BATCH_BYTES``;
-    * a handle cannot be closed while a thread flushes or compacts it ("Already borrowed"): ``close``
-      cancels the engine's work and waits for the thread, ``drop_space`` leaves the rest to the next opening.
+    * a handle cannot be closed while a thread flushes or compacts it: ``rocks_files``.
 """
 
 from __future__ import annotations
 
-import logging
 import operator
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from functools import partial
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import rocksdict
 
 from columnar.errors import ColumnarError
-from columnar.storage.api import DEFAULT_OPTIONS, PAIR_COST, Batch, FileSpan, SpaceOptions, StoreBusy, StoreClosed
+from columnar.storage.api import DEFAULT_OPTIONS, PAIR_COST, Batch, SpaceOptions, StoreBusy, StoreClosed
 from columnar.storage.capture import Capture
-from columnar.storage.open_spaces import OpenSpaces
-from columnar.storage.overlay import NO_BOUND, overlaid, within
+from columnar.storage.overlay import overlaid, within
 from columnar.storage.ownership import COMPLETE, META_SPACE, pack_complete
-from columnar.storage.rocks_batch import LARGE_ROWS, LargeBatch, RocksBatch
-from columnar.storage.rocks_closing import ClosedDatabase, close_each, stands_in_files
-from columnar.storage.rocks_errors import translated
+from columnar.storage.rocks_batch import LARGE_ROWS, LargeBatch, RocksBatch, WriteBuffer, add_mark, fill
+from columnar.storage.rocks_errors import engine_call, translated
+from columnar.storage.rocks_files import ClosedDatabase, RocksFiles
 from columnar.storage.rocks_opening import SyncedBound
 from columnar.storage.rocks_options import changed_options
 from columnar.storage.server_log import MARK_SPACE
 
 if TYPE_CHECKING:
     from columnar.storage.rocks import RocksEngine
-
-_log = logging.getLogger(__name__)
 
 DROPPED: Final = b"dropped"  # a key of MARK_SPACE that is never there
 GATHERED_BYTES: Final = 256 * 1024  # of writes buffered for one engine write: some 1 ms of the interpreter lock
@@ -63,10 +56,6 @@ class RocksStore:
         self._path = path
         self._engine = engine
         self._options = dict(options)
-        self._at_work = threading.Condition()  # guards the next two
-        self._workers = 0  # threads in ``flush`` or ``compact``
-        self._closing = False
-        self._dropping: dict[str, Any] = {}  # spaces that a thread worked on when they were dropped
         self._db: Any = database
         self._bound = bound
         self._dicts: dict[str, Any] = OpenSpaces(path)
@@ -75,14 +64,13 @@ class RocksStore:
             self._attach(name)
         self._write_options = rocksdict.WriteOptions()
         self._write_options.no_slowdown = True  # a stall would freeze every thread (design D3d)
-        self._gathered: Any = None  # the engine's batch with what ``gather`` buffered
-        self._gathered_from: list[RocksBatch] = []  # what it is made of
-        self._gathered_bytes = 0
+        self._buffer = WriteBuffer(self._handles)
+        self._fresh = self._buffer.fresh
         self._failed: ColumnarError | None = None  # of a write or a sync: the store must be reopened
-        self._fresh: dict[tuple[str, bytes], bytes | None] = {}  # the same as reads want it; None: deleted
         self._capture: Capture | None = None
         self._region = ""  # that it is owned for; none: it has no part in the server's log
         self._epoch = 0
+        self.files = RocksFiles(path, database, self._dicts, bound, self._buffer, self._settle_files)
 
     def _attach(self, name: str) -> None:
         self._dicts[name] = self._db.get_column_family(name)
@@ -136,9 +124,6 @@ class RocksStore:
         iterator.seek(pair[0] + b"\x00" if pair is not None else start)
         self._check_status(iterator)
 
-    def range(self, space: str, start: bytes, stop: bytes) -> list[tuple[bytes, bytes]]:
-        return self.range_within(space, start, stop, NO_BOUND) or []
-
     def range_within(self, space: str, start: bytes, stop: bytes, cost: int) -> list[tuple[bytes, bytes]] | None:
         if self._fresh and self._unwritten_in_range(space, start, stop):
             return within(self.scan(space, start, stop), cost)
@@ -177,11 +162,7 @@ class RocksStore:
         try:
             self._hand_over()
         except StoreBusy:
-            return {
-                key: value
-                for (name, key), value in self._fresh.items()
-                if name == space and start <= key and (stop is None or key < stop)
-            }
+            return self._buffer.pairs_within(space, start, stop)
         return {}
 
     def _down_to(self, family: Any, items: Any, start: bytes, below: bytes | None) -> Iterator[tuple[bytes, bytes]]:
@@ -208,16 +189,16 @@ class RocksStore:
         if isinstance(batch, LargeBatch):
             if capture is not None:
                 capture.missed()
-                self._mark(batch.raw, capture)
+                add_mark(batch.raw, capture, self._handles)
             self._write_raw(batch.raw)
             if capture is not None:
                 capture.batch_written()
             return
         assert isinstance(batch, RocksBatch), "a batch belongs to this engine"
         raw = rocksdict.WriteBatch(raw_mode=True)
-        self._add(raw, batch)
+        fill(raw, batch, self._handles)
         if capture is not None:
-            self._mark(raw, capture)
+            add_mark(raw, capture, self._handles)
         self._write_raw(raw)
         if capture is not None:
             capture.note(batch.operations, batch.size_bytes())
@@ -228,18 +209,11 @@ class RocksStore:
         if not isinstance(batch, RocksBatch) or batch.has_ranges or batch.size_bytes() > GATHERED_BYTES:
             self.write(batch)
             return
-        if self._gathered_bytes > GATHERED_BYTES:
+        if self._buffer.size_bytes > GATHERED_BYTES:
             self._hand_over()
-        if self._gathered is None:
-            self._gathered = rocksdict.WriteBatch(raw_mode=True)
-        self._add(self._gathered, batch)
-        self._gathered_from.append(batch)
-        self._gathered_bytes += batch.size_bytes()
+        self._buffer.add(batch)
         if self._capture is not None:
             self._capture.note(batch.operations, batch.size_bytes())
-        fresh = self._fresh
-        for space, key, value, _ in batch.operations:
-            fresh[space, key] = value
 
     def settle(self) -> None:
         if self._failed is not None:
@@ -248,46 +222,24 @@ class RocksStore:
 
     def _hand_over(self) -> None:
         """Write the buffered batches to RocksDB.  Keeps them if the engine is busy."""
-        if self._gathered is not None:
-            capture = self._capture
+        buffer, capture = self._buffer, self._capture
+        if buffer.raw is not None:
             if capture is not None:
-                self._mark(self._gathered, capture)
+                add_mark(buffer.raw, capture, self._handles)
             try:
-                self._write_raw(self._gathered)
-            except StoreBusy:  # a try uses the engine's batch up, and its mark with it
-                self._gathered = rocksdict.WriteBatch(raw_mode=True)
-                for batch in self._gathered_from:
-                    self._add(self._gathered, batch)
+                self._write_raw(buffer.raw)
+            except StoreBusy:
+                buffer.fill_again()
                 raise
             if capture is not None:
                 capture.batch_written()
-            self._drop_gathered()
+            buffer.clear()
 
-    def _drop_gathered(self) -> None:
-        self._gathered = None
-        self._gathered_from.clear()
-        self._gathered_bytes = 0
-        self._fresh.clear()
-
-    def _mark(self, raw: Any, capture: Capture) -> None:
-        handle = self._handles[MARK_SPACE]
-        key, floor = capture.mark()
-        keys, span = capture.outdated()
-        for old in keys:
-            raw.delete(old, handle)
-        if span is not None:
-            raw.delete_range(span[0], span[1], handle)
-        raw.put(key, floor, handle)
-
-    def _add(self, raw: Any, batch: RocksBatch) -> None:
-        handles = self._handles
-        for space, key, value, stop in batch.operations:
-            if value is not None:
-                raw.put(key, value, handles[space])
-            elif stop is None:
-                raw.delete(key, handles[space])
-            else:
-                raw.delete_range(key, stop, handles[space])
+    def _settle_files(self, syncs: bool) -> None:
+        """As ``RocksFiles`` wants it."""
+        self._hand_over()
+        if syncs:
+            self._sync_own_log()
 
     def _write_raw(self, raw: Any) -> None:
         if self._failed is not None:
@@ -297,13 +249,9 @@ class RocksStore:
         except Exception as error:  # rocksdict raises bare exceptions
             failure = translated(error, self._path)
             if not isinstance(failure, (StoreBusy, StoreClosed)):
-                self._fail(failure)
+                self._failed = failure  # any part of it may be on disk: all later writes are refused
+                self._buffer.clear()
             raise failure from error
-
-    def _fail(self, failure: ColumnarError) -> None:
-        """Refuse all later writes after a failed one, of which any part may be on disk; buffered batches are lost."""
-        self._failed = failure
-        self._drop_gathered()
 
     def sync(self) -> None:
         if self._failed is not None:
@@ -331,7 +279,7 @@ class RocksStore:
             capture = Capture(self._region, self._epoch, era, stamp)
             # Marks of other logs, which a copy has, are removed; ``complete`` replaces marks of a closed owner's log.
             raw = rocksdict.WriteBatch(raw_mode=True)
-            self._mark(raw, capture)
+            add_mark(raw, capture, self._handles)
             if (meta := self._handles.get(META_SPACE)) is not None:
                 raw.put(COMPLETE, pack_complete(self._epoch, self._region), meta)
             self._write_raw(raw)
@@ -345,10 +293,11 @@ class RocksStore:
             self.sync()
 
     def add_space(self, name: str, options: SpaceOptions = DEFAULT_OPTIONS) -> None:
-        if name in self._dropping:
+        if self.files.is_dropping(name):
             raise StoreBusy(f"the space {name} is still being dropped; try again")
         if name not in self._handles:
-            self._call(lambda: self._db.create_column_family(name, self._engine.space_options(options)))
+            made = self._engine.space_options(options)
+            engine_call(lambda: self._db.create_column_family(name, made), self._path)
             self._options[name] = options
             self._attach(name)
             self._bound.raise_manifest()
@@ -362,11 +311,9 @@ class RocksStore:
         del self._handles[name]
         self._options.pop(name, None)
         family = self._dicts.pop(name)
-        with self._at_work:
-            if self._workers:
-                self._dropping[name] = family
-                return
-        self._call(lambda: self._db.drop_column_family(name))
+        if self.files.keeps_space(name, family):
+            return
+        engine_call(lambda: self._db.drop_column_family(name), self._path)
         self._bound.raise_manifest()
         self._number_after_drop()
         try:
@@ -390,106 +337,30 @@ class RocksStore:
         had = self.options_of(name)
         changes = changed_options(had, options)
         if changes:
-            self._call(lambda: self._dicts[name].set_options(changes))
+            family = self._dicts[name]
+            engine_call(lambda: family.set_options(changes), self._path)
         self._options[name] = options
         return had.cache == options.cache
-
-    def _call(self, what: Callable[[], Any]) -> Any:
-        try:
-            return what()
-        except StoreClosed:
-            raise
-        except Exception as error:  # rocksdict raises bare exceptions
-            raise translated(error, self._path) from error
-
-    @contextmanager
-    def _working(self) -> Iterator[list[tuple[str, Any]]]:
-        """Yield the present spaces to a thread; they are not closed meanwhile."""
-        with self._at_work:
-            if not self._dicts:
-                raise StoreClosed(f"the store {self._path} is closed")
-            self._workers += 1
-            spaces = list(self._dicts.items())
-        try:
-            yield spaces
-        except Exception as error:  # rocksdict raises bare exceptions
-            if self._closing:
-                raise StoreClosed(f"the store {self._path} was closed meanwhile") from error
-            raise translated(error, self._path) from error
-        finally:
-            with self._at_work:
-                self._workers -= 1
-                self._at_work.notify_all()
-
-    def flush(self) -> None:
-        with self._working() as spaces:
-            for name, family in spaces:
-                if name not in self._dropping:
-                    family.flush(True)
-            self._bound.raise_manifest()
-
-    def compact(self, *, everything: bool = False) -> None:
-        options = rocksdict.CompactOptions()
-        if everything:
-            options.set_bottommost_level_compaction(rocksdict.BottommostLevelCompaction.force())
-        with self._working() as spaces:
-            for name, family in spaces:
-                if name not in self._dropping and not self._closing:
-                    family.compact_range(None, None, options)
-            self._bound.raise_manifest()
-
-    def compact_span(self, space: str, start: bytes, stop: bytes | None) -> None:
-        with self._working() as spaces:
-            family = dict(spaces).get(space)
-            if family is not None and space not in self._dropping and not self._closing:
-                family.compact_range(start or None, stop)
-            self._bound.raise_manifest()
-
-    def checkpoint(self, path: str) -> None:
-        self._hand_over()
-        self.flush()  # a full memtable would block the interpreter lock for tens of milliseconds
-        self._call(partial(rocksdict.Checkpoint(self._db).create_checkpoint, path))
-
-    def ingest(self, files: Mapping[str, Sequence[str]]) -> None:
-        self._hand_over()
-        self._sync_own_log()
-        options = rocksdict.IngestExternalFileOptions()
-        options.set_move_files(True)
-        for space, paths in files.items():
-            with self._bound.pause_bound():
-                self._call(partial(self._dicts[space].ingest_external_file, list(paths), options))
-            self._bound.raise_manifest()
-
-    def size_bytes(self) -> int:
-        total = 0
-        for family in self._dicts.values():
-            total += family.property_int_value("rocksdb.live-sst-files-size") or 0
-            total += family.property_int_value("rocksdb.cur-size-all-mem-tables") or 0
-        return total
-
-    def files(self) -> list[FileSpan]:
-        return [FileSpan(file["start_key"], file["end_key"], file["size"]) for file in self._db.live_files()]
-
-    @property
-    def is_clean(self) -> bool:
-        return self._gathered is None and stands_in_files(self._dicts.values())
 
     def close(self) -> None:
         """Never fails: what was synced is on disk, and of the rest a disk that fails now keeps what it can."""
         if not self._dicts:
             return
         self._engine.closes(self._capture, self._sync_own_log)
-        dicts, self._dicts = self._dicts, OpenSpaces(self._path)
+        families, self._dicts = self._dicts, OpenSpaces(self._path)
         self._handles.clear()  # in place: a batch that is still referenced shares them
-        with self._at_work:
-            self._closing = cancelled = self._workers > 0
-            if cancelled:
-                with suppress(Exception):  # it says so again below
-                    self._db.flush_wal(True)  # the memtables stay in the log: no flush is possible any more
-                self._db.cancel_all_background(False)
-                self._at_work.wait_for(lambda: self._workers == 0)
-        if cancelled or self._failed is not None or self._dropping or not stands_in_files(dicts.values()):
-            close_each([*dicts.values(), *self._dropping.values(), self._db], self._path, was_cancelled=cancelled)
-        dicts.clear()
+        self.files.close_spaces(is_damaged=self._failed is not None)
+        families.clear()
         self._db = ClosedDatabase()
         self._bound.close()
+
+
+class OpenSpaces(dict[str, Any]):
+    """The engine's object for each space; empty once the store is closed."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__()
+        self._path = path
+
+    def __missing__(self, name: str) -> Any:
+        raise StoreClosed(f"the store {self._path} is closed, or has no space {name}")

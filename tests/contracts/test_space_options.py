@@ -22,7 +22,7 @@ def test_options_change_no_answer(engine: Engine, path: str, options: SpaceOptio
     store = engine.open(path, SPACES, {"a": options})
     assert (store.options_of("a"), store.options_of("b")) == (options, DEFAULT_OPTIONS)
     pairs = filled(store, "a")
-    store.flush()
+    store.files.flush()
     assert contents(store, "a") == pairs
     assert store.get("a", b"none") is None
     store.close()
@@ -37,7 +37,7 @@ def test_options_change_while_the_space_is_open(engine: Engine, path: str) -> No
     for options in EVERY_OPTION:
         store.set_options("a", options)
         assert store.options_of("a") == options
-        store.compact(everything=True)
+        store.files.compact(everything=True)
         assert contents(store, "a") == pairs
     store.close()
 
@@ -64,7 +64,7 @@ def compression_of(path: str) -> set[str]:
 def test_rocksdb_compresses_as_it_was_told(path: str, compression: str) -> None:
     store = RocksEngine().open(path, SPACES, {"a": SpaceOptions(compression)})  # type: ignore[arg-type]
     pairs = filled(store, "a")
-    store.flush()
+    store.files.flush()
     size = sum(file.stat().st_size for file in Path(path).glob("*.sst"))
     assert compression_of(path) == {compression}
     assert (size > sum(map(len, pairs.values()))) == (compression == "none")
@@ -74,10 +74,10 @@ def test_rocksdb_compresses_as_it_was_told(path: str, compression: str) -> None:
 def test_rocksdb_compresses_as_it_is_told_while_open(path: str) -> None:
     store = RocksEngine().open(path, SPACES, {"a": SpaceOptions("none")})
     filled(store, "a")
-    store.flush()
+    store.files.flush()
     assert store.set_options("a", SpaceOptions("zstd", False, 65_536))
     assert not store.set_options("a", SpaceOptions("zstd", False, 65_536, "reserved"))
-    store.compact(everything=True)
+    store.files.compact(everything=True)
     assert compression_of(path) == {"zstd"}
     options = max(Path(path).glob("OPTIONS-*")).read_text().split('[TableOptions/BlockBasedTable "a"]')[1]
     assert "block_size=65536" in options.split("[CFOptions")[0]
@@ -100,7 +100,7 @@ def test_rocksdb_caches_as_it_was_told(path: str) -> None:
         assert store.set_options(name, SpaceOptions("zstd", False, 4_096, cache))  # type: ignore[arg-type]
     assert capacities() == expected
     pairs = filled(store, "a")
-    store.flush()
+    store.files.flush()
     assert contents(store, "a") == pairs
     assert engine._caches.reserved.get_usage() > sum(map(len, pairs.values()))
     store.close()

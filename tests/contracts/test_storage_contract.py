@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from columnar.errors import DamagedData, HostError
 from columnar.storage.api import PAIR_COST, Engine, Store, StoreClosed
+from columnar.storage.overlay import NO_BOUND
 from columnar.storage.rocks import RocksEngine
 from tests.support.store_contents import SPACES, contents, gather, put
 
@@ -99,7 +100,7 @@ def test_spaces_come_and_go(store: Store) -> None:
 
 def test_a_checkpoint_is_a_copy_of_that_moment(engine: Engine, store: Store, tmp_path: Path) -> None:
     put(store, "a", k="then")
-    store.checkpoint(str(tmp_path / "copy"))
+    store.files.checkpoint(str(tmp_path / "copy"))
     put(store, "a", k="now")
     copy = engine.open(str(tmp_path / "copy"), SPACES)
     assert contents(copy, "a") == {b"k": b"then"}
@@ -181,7 +182,7 @@ def test_any_batches_equal_a_dictionary(
     for space, expected in model.items():
         assert contents(store, space) == expected
         inside = sorted((k, v) for k, v in expected.items() if low <= k < high)
-        assert list(store.scan(space, low, high)) == store.range(space, low, high) == inside
+        assert list(store.scan(space, low, high)) == store.range_within(space, low, high, NO_BOUND) == inside
         assert list(store.scan_reverse(space, low, high)) == inside[::-1]
         cost = sum(PAIR_COST + len(value) for _, value in inside)
         assert store.range_within(space, low, high, cost) == inside
@@ -233,7 +234,7 @@ def test_a_closed_store_says_so(store: Store, rows: int) -> None:
         lambda: store.get("a", b"k"),
         lambda: store.multi_get("a", [b"k"]),
         lambda: list(store.scan("a", b"", None)),
-        lambda: store.range("a", b"", b"z"),
+        lambda: store.range_within("a", b"", b"z", NO_BOUND),
         lambda: list(store.scan_reverse("a", b"", None)),
         lambda: store.write(batch),
         store.sync,
@@ -271,7 +272,7 @@ def test_damaged_files_are_told_apart(tmp_path: Path) -> None:
     for n in range(2_000):
         batch.put("a", b"%05d" % n, b"%d" % (n * 7919) * 20)
     store.write(batch)
-    store.flush()
+    store.files.flush()
     store.close()
     for file in path.glob("*.sst"):
         data = bytearray(file.read_bytes())
@@ -283,7 +284,7 @@ def test_damaged_files_are_told_apart(tmp_path: Path) -> None:
         lambda: reopened.multi_get("a", [b"00001"]),
         lambda: list(reopened.scan("a", b"", None)),
         lambda: list(reopened.scan("a", b"", b"99")),
-        lambda: reopened.range("a", b"", b"99"),
+        lambda: reopened.range_within("a", b"", b"99", NO_BOUND),
         lambda: list(reopened.scan_reverse("a", b"", None)),
     ):
         with pytest.raises(DamagedData):
@@ -354,13 +355,13 @@ def test_a_store_is_closed_and_its_spaces_dropped_while_a_thread_compacts(path: 
         for _ in range(4_000):
             batch.put("a", os.urandom(16), os.urandom(500))
         store.write(batch)
-        store.flush()
+        store.files.flush()
     ended: list[BaseException | None] = []
 
     def compact() -> None:
         try:
             for _ in range(50):
-                store.compact(everything=True)
+                store.files.compact(everything=True)
             ended.append(None)
         except StoreClosed as error:
             ended.append(error)
@@ -392,7 +393,7 @@ def test_ingested_files_are_as_if_written_last(engine: Engine, store: Store, pat
     second = sorted_file(engine, tmp_path / "2.sst", (b"x", b"1"), (b"y", b"2"))
     other = sorted_file(engine, tmp_path / "3.sst", (b"k", b"b"))
     before = store.scan("a", b"", None)
-    store.ingest({"a": [first, second], "b": [other]})
+    store.files.ingest({"a": [first, second], "b": [other]})
     assert len(list(before)) == 5
     expected = {b"a": b"1", b"k": b"new", b"m": b"new", b"n": b"gathered", b"x": b"1", b"y": b"2", b"z": b"1"}
     assert contents(store, "a") == expected

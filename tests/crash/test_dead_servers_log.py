@@ -95,7 +95,7 @@ class Server:
     async def begin(self) -> None:
         """From here on its rounds are shared; the region's own log is in files, and may be lost."""
         await self.put(b"first", b"v")
-        self.store.flush()
+        self.store.files.flush()
 
     async def put(self, key: bytes, value: bytes) -> None:
         batch = self.store.batch()
@@ -296,7 +296,7 @@ def test_complete_of_a_parent_says_nothing_of_its_daughter(tmp_path: Path) -> No
     cut = cut_after(tmp_path / "data", 8, (b"k", b"v"))
     cut.seal("s1.1")
     parent = cut.opened(9, ("s1.1", 8))
-    parent.checkpoint(str(cut.root / "regions" / "daughter"))
+    parent.files.checkpoint(str(cut.root / "regions" / "daughter"))
     parent.close()
     daughter = cut.opened(1, region="daughter")
     assert complete_in(daughter.get(META_SPACE, COMPLETE), "daughter") == 0

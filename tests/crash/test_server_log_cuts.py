@@ -121,9 +121,9 @@ class Server:
         """What happens to a store's files beside writing."""
         store, chance = self.stores[name], self.rng.random()
         if chance < 0.4:
-            store.flush()
+            store.files.flush()
         elif chance < 0.6:
-            store.compact(everything=True)
+            store.files.compact(everything=True)
         elif chance < 0.8:
             self.split(name)
         elif self.committer.is_idle(store):
@@ -135,7 +135,7 @@ class Server:
         """A copy under a name of its own, as a daughter begins: with its parent's mark."""
         self.made += 1
         twin = f"r{self.made}"
-        self.stores[name].checkpoint(str(self.regions / twin))
+        self.stores[name].files.checkpoint(str(self.regions / twin))
         self.open(twin)
         self.states[twin] = [dict(self.states[name][-1])]
 
@@ -145,7 +145,7 @@ class Server:
         file = self.engine.sorted_file(path)
         file.put(KEYS[0], b"ingested")
         file.finish()
-        self.stores[name].ingest({"a": [path]})
+        self.stores[name].files.ingest({"a": [path]})
         for state in self.states[name]:  # it lasts, whatever a cut takes back of what was written before
             state["a", KEYS[0]] = b"ingested"
 

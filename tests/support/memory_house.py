@@ -30,8 +30,9 @@ class CleanedStore(HeldStore):
     def __init__(self, store: Any, gate: Any, engine: MemoryHeld, path: str) -> None:
         super().__init__(store, gate)
         self._engine, self._path = engine, path
+        store.files.compact_span = self.reclaim_span
 
-    def compact_span(self, *_: Any) -> None:
+    def reclaim_span(self, *_: Any) -> None:
         self._engine.cleaned.add(self._path)
         assert self._engine.may_clean.wait(PATIENCE_S), "the test never let it"
 

@@ -339,7 +339,7 @@ class Hosting:
             self.report_event(region, Event.LEAVES)
             try:
                 await self.quiesce(region)
-                if not region.store.is_clean:
+                if not region.store.files.is_clean:
                     with suppress(ColumnarError):  # closing it finds the same fault
                         await region.flush()
                     await self.quiesce(region)

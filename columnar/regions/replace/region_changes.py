@@ -63,7 +63,7 @@ class ChangingRegions:
     async def middle(self, info: RegionInfo) -> bytes | None:
         region = await self._server.opened(self._served(info.table), info)
         with region.kept_up(), _closed_as_not_serving(info):
-            await region.aside(region.store.flush)  # the engine's size estimates cover files only
+            await region.aside(region.store.files.flush)  # the engine's size estimates cover files only
             return await middle_row(region)
 
     async def begin(self, change: RegionChange) -> None:
@@ -158,7 +158,7 @@ class ChangingRegions:
     def loads(self) -> tuple[RegionLoad, ...]:
         """Return the size and the size bound of each open region.  Costs some 10 us a region."""
         return tuple(
-            RegionLoad(region.info, region.store.size_bytes(), region.table.max_filesize or self._region_bytes)
+            RegionLoad(region.info, region.store.files.size_bytes(), region.table.max_filesize or self._region_bytes)
             for region in self._server.all_open()
             if not region.table.is_system and self._server.hosting.state_of(region) is State.OPEN
         )
@@ -193,7 +193,7 @@ async def middle_row(region: Region) -> bytes | None:
     The first row of the second half; None: the region has fewer than two rows.
     """
     weights: list[Weight] = []
-    if region.store.size_bytes() > WALKED_BYTES:
+    if region.store.files.size_bytes() > WALKED_BYTES:
         weights = _from_files(region)
     found = middle_of(weights, region.info)
     if found is None:
@@ -238,7 +238,7 @@ def _walk_step(region: Region, view: FamilyView, place: bytes, by_row: dict[byte
 
 def _from_files(region: Region) -> list[Weight]:
     found: list[Weight] = []
-    for file in _family_files(region.store.files())[:FILES_SOUGHT_IN]:
+    for file in _family_files(region.store.files.spans())[:FILES_SOUGHT_IN]:
         rows = sorted({row for key in _between(file) for row in _rows_at(region, key)})
         found += [Weight(row, file.size_bytes // len(rows)) for row in rows]
     return found

@@ -69,11 +69,11 @@ class RegionCopier:
         base = self._base
         for source in self._sources:
             source.touched = set()
-        await base.aside(base.store.flush)  # or the checkpoint would block the loop for the flush
+        await base.aside(base.store.files.flush)  # or the checkpoint would block the loop for the flush
         self._check()
         self._log_place[base.info.region_id] = pack_key(base.log.written_to)
         for info in self.fresh:  # both of one moment: no await between them
-            base.store.checkpoint(self._server.folder_of(info))
+            base.store.files.checkpoint(self._server.folder_of(info))
         for info in self.fresh:
             await asyncio.sleep(0)  # an opening takes the loop some 10 ms
             path, hosting = self._server.folder_of(info), self._server.hosting
@@ -239,11 +239,11 @@ async def copy_region(server: RegionServer, info: RegionInfo, path: str) -> None
 
 async def copy_open_region(region: Region, path: str) -> None:
     """Copy an open region's store.  Waits for pending fsyncs, so no write in the copy can be lost by a crash now."""
-    await region.aside(region.store.flush)
+    await region.aside(region.store.files.flush)
     waiting = region.sync_async_writes() or region.barrier_any()
     if waiting is not None:
         await asyncio.wait([waiting])
-    await retry_until_ready(partial(region.store.checkpoint, path))
+    await retry_until_ready(partial(region.store.files.checkpoint, path))
 
 
 def forget_log_at(engine: Engine, path: str, table: Table) -> None:

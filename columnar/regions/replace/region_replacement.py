@@ -219,7 +219,7 @@ class Merging(Replacement):
     """
 
     def make_copier(self) -> RegionCopier:
-        small, base = sorted(self.regions, key=lambda region: region.store.size_bytes())
+        small, base = sorted(self.regions, key=lambda region: region.store.files.size_bytes())
         return RegionCopier(self.server, base, (small,), self.change.fresh, self.check_open)
 
     async def prepare(self) -> None:
@@ -292,4 +292,4 @@ class Splitting(Replacement):
 async def clean_up(region: Region) -> None:
     """Reclaim the space of rows outside the region's range: only files with such rows are rewritten."""
     for span in outside_spans(region.views, region.info):
-        await region.aside(partial(region.store.compact_span, *span))
+        await region.aside(partial(region.store.files.compact_span, *span))

@@ -93,7 +93,7 @@ def _take_in(region: Region, incoming: IncomingRows, coming: Coming) -> bool:
     if coming.is_called_off or not _may_come(region, incoming):
         return False
     try:
-        region.store.ingest(incoming.files)
+        region.store.files.ingest(incoming.files)
     except StoreBusy:
         raise
     except ColumnarError:  # some key spaces may have their files

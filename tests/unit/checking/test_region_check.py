@@ -27,7 +27,7 @@ def test_a_damaged_block_of_any_space_is_an_error(space: str, tmp_path: Path) ->
     for number in range(50):
         batch.put(space, cell_key(b"%03d" % number, b"q"), pack_cell(9, 1, b"value"))
     store.write(batch)
-    store.flush()
+    store.files.flush()
     store.close()
     assert checked(path) == ([], True)
     file = max(path.glob("*.sst"), key=lambda one: one.stat().st_size)

@@ -79,7 +79,7 @@ def test_closed_regions_are_measured_on_disk_and_open_ones_by_their_engine(tmp_p
         first, second = looks.states_of([house.served])
         assert (first.is_open, first.size_bytes, first.writes) == (False, 0, 0)
         assert (second.is_open, second.writes) == (True, 1)
-        assert second.size_bytes == house.region(b"z").store.size_bytes()
+        assert second.size_bytes == house.region(b"z").store.files.size_bytes()
         await house.server.close_table("t")
         first, second = await looks.with_sizes([house.served])
         assert not second.is_open

@@ -164,7 +164,7 @@ def test_a_stop_flushes_regions_side_by_side_in_threads(tmp_path: Path) -> None:
     class Noting(RocksEngine):
         def open(self, path: str, *args: Any) -> RocksStore:
             store = super().open(path, *args)
-            flush = store.flush
+            flush = store.files.flush
 
             def noted() -> None:
                 nonlocal running, most
@@ -178,7 +178,7 @@ def test_a_stop_flushes_regions_side_by_side_in_threads(tmp_path: Path) -> None:
                     running -= 1
                 flushed.append(path)
 
-            store.flush = noted  # type: ignore[method-assign]
+            store.files.flush = noted  # type: ignore[method-assign]
             return store
 
     rows = [b"%02d" % number for number in range(count)]

@@ -20,6 +20,7 @@ from columnar.regions.read.region_reads import get_column
 from columnar.regions.write.ingestion import INGESTING, IncomingRows, ingest
 from columnar.storage.api import Batch, StoreBusy
 from columnar.storage.rocks import RocksEngine
+from columnar.storage.rocks_files import RocksFiles
 from columnar.storage.rocks_store import RocksStore
 from tests.support.region_house import House
 
@@ -186,7 +187,7 @@ def test_an_ingestion_that_was_cut_off_is_undone(tmp_path: Path, spaces: tuple[i
         await region.note(INGESTING, b"\x00\x00\x00\x01bc", 0)
         assert len(rows.files) == 3, "two families, and older versions"
         for space in (sorted(rows.files)[number] for number in spaces):
-            region.store.ingest({space: rows.files[space]})
+            region.store.files.ingest({space: rows.files[space]})
         await house.server.close_regions([region.info])  # as after a crash: the mark stands
         assert house.row(b"b") == house.row(b"c") == []
         assert [value for _, value, _ in house.row(b"aa")] == [b"before"]
@@ -206,15 +207,15 @@ def test_two_ingestions_go_one_after_the_other(tmp_path: Path, monkeypatch: pyte
 
     async def work() -> None:
         house = house_at(tmp_path)
-        region, whole = house.region(b"b"), RocksStore.ingest
+        region, whole = house.region(b"b"), RocksFiles.ingest
         files = [incoming(tmp_path, b"b", b"c"), incoming(tmp_path, b"d", b"e")]
 
-        def looked(self: RocksStore, paths: Any) -> None:
+        def looked(self: RocksFiles, paths: Any) -> None:
             (one,) = [one for one in files if one.files == paths]
             marked.append((region.mark(INGESTING), one.first + one.last))
             whole(self, paths)
 
-        monkeypatch.setattr(RocksStore, "ingest", looked)
+        monkeypatch.setattr(RocksFiles, "ingest", looked)
         assert await asyncio.gather(*(ingest(region, one) for one in files)) == [True, True]
         assert [row for row in (b"b", b"c", b"d", b"e") if house.row(row)] == [b"b", b"c", b"d", b"e"]
         await house.close()
@@ -227,9 +228,9 @@ def test_two_ingestions_go_one_after_the_other(tmp_path: Path, monkeypatch: pyte
 def test_an_ingestion_that_the_engine_refuses_half_way_is_undone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = RocksStore.ingest
+    whole = RocksFiles.ingest
 
-    def half(self: RocksStore, files: Any) -> None:
+    def half(self: RocksFiles, files: Any) -> None:
         first = sorted(files)[0]
         whole(self, {first: files[first]})
         raise HostError("the disk is full")
@@ -237,7 +238,7 @@ def test_an_ingestion_that_the_engine_refuses_half_way_is_undone(
     async def work() -> None:
         house = house_at(tmp_path)
         with monkeypatch.context() as patch:
-            patch.setattr(RocksStore, "ingest", half)
+            patch.setattr(RocksFiles, "ingest", half)
             with pytest.raises(HostError):
                 await ingest(house.region(b"b"), incoming(tmp_path, b"b", b"c"))
         assert house.row(b"b") == []
@@ -257,9 +258,9 @@ def test_an_engine_that_is_behind_leaves_no_mark_that_later_rows_fall_to(
 
     async def work() -> None:
         house = house_at(tmp_path)
-        region, whole = house.region(b"b"), RocksStore.ingest
+        region, whole = house.region(b"b"), RocksFiles.ingest
 
-        def behind(self: RocksStore, files: Any) -> None:
+        def behind(self: RocksFiles, files: Any) -> None:
             tries.append(files)
             if recovers and len(tries) == 3:
                 whole(self, files)
@@ -270,7 +271,7 @@ def test_an_engine_that_is_behind_leaves_no_mark_that_later_rows_fall_to(
             raise StoreBusy("behind with flushing")
 
         with monkeypatch.context() as patch:
-            patch.setattr(RocksStore, "ingest", behind)
+            patch.setattr(RocksFiles, "ingest", behind)
             patch.setattr(RocksStore, "write", no_write)
             if recovers:
                 assert await ingest(region, incoming(tmp_path, b"a", b"c"))

@@ -54,7 +54,7 @@ async def filled(engine: Any, folder: str, rows: dict[bytes, int]) -> Region:
     waiting = region.barrier_any()
     if waiting is not None:
         await waiting
-    region.store.flush()
+    region.store.files.flush()
     return region
 
 
@@ -89,7 +89,7 @@ def test_a_large_region_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         waiting = region.barrier_any()
         assert waiting is not None
         await waiting
-        region.store.flush()
+        region.store.files.flush()
         monkeypatch.setattr(subject, "WALKED_BYTES", 0)
         monkeypatch.setattr(subject, "_walked", None)  # to call it would fail
         middle = await middle_row(region)

@@ -99,7 +99,7 @@ def test_an_ingestion_that_was_cut_off_is_undone_in_a_copy_of_a_region_that_nobo
             files.add(ExportedCell(b"r", family, b"q", 5, None, b"v"))
         files.finish()
         await region.note(INGESTING, b"\x00\x00\x00\x01rr", 5)
-        region.store.ingest({"f:a": files.paths()["f:a"]})
+        region.store.files.ingest({"f:a": files.paths()["f:a"]})
         await house.server.close_regions([region.info])  # as after a crash: the mark stands
         copy = str(tmp_path / "copy")
         await region_copier.copy_region(house.server, region.info, copy)

@@ -69,13 +69,13 @@ def test_sizes_are_measured_of_regions_that_were_written_to_and_a_share_of_the_o
         measured: list[int] = []
         for row in rows:
             region = house.region(row)
-            size_bytes = region.store.size_bytes
+            size_bytes = region.store.files.size_bytes
 
             def noted(one: int = region.info.region_id, size_bytes: Callable[[], int] = size_bytes) -> int:
                 measured.append(one)
                 return size_bytes()
 
-            region.store.size_bytes = noted  # type: ignore[method-assign]
+            region.store.files.size_bytes = noted  # type: ignore[method-assign]
         meter.take(ids)
         assert sorted(measured) == ids, "each at its first look"
         measured.clear()

@@ -91,7 +91,7 @@ class Flushing(RocksEngine):
 
     def open(self, path: str, *args: Any) -> RocksStore:
         store = super().open(path, *args)
-        flush = store.flush
+        flush = store.files.flush
 
         def noted() -> None:
             assert threading.get_ident() != self._loops_thread, "the loop waits for the disk"
@@ -99,7 +99,7 @@ class Flushing(RocksEngine):
             flush()
             self.flushed.append(path)
 
-        store.flush = noted  # type: ignore[method-assign]
+        store.files.flush = noted  # type: ignore[method-assign]
         return store
 
 

@@ -21,7 +21,7 @@ def path(tmp_path: Path) -> Iterator[str]:
     """A store with a pair in a table file and one in its log, held open as a failed one may be."""
     store = RocksEngine().open(str(tmp_path / "store"), frozenset({"a"}))
     put(store, b"1", b"in a file")
-    store.flush()
+    store.files.flush()
     put(store, b"2", b"in the log")
     store.sync()
     yield str(tmp_path / "store")
@@ -49,7 +49,8 @@ def test_all_is_read_and_nothing_written(path: str) -> None:
     with pytest.raises(HostError) as refused:
         put(store, b"3", b"")
     assert refused.value is CAUSE
-    for step in (store.flush, store.compact, lambda: store.gather(store.batch()), lambda: store.drop_space("a")):
+    files = store.files
+    for step in (files.flush, files.compact, lambda: store.gather(store.batch()), lambda: store.drop_space("a")):
         with pytest.raises(HostError):
             step()
     store.close()

@@ -79,7 +79,7 @@ def test_what_was_gathered_outlasts_an_engine_that_is_behind(tmp_path: Path) -> 
         assert capture is not None
         gathered(b"1")
         store.settle()
-        store.flush()
+        store.files.flush()
         capture.take()
         stalls_at(1)  # one file is there
         for key in (b"2", b"3"):

@@ -59,7 +59,7 @@ def test_a_store_that_stands_in_its_files_closes_without_a_flush(tmp_path: Path,
             batch = store.batch()
             batch.delete_range("b", b"", b"x")
             store.write(batch)
-        store.flush()
+        store.files.flush()
     closed = counted(store)
     store.close()
     assert closed == []
@@ -97,7 +97,7 @@ def test_a_closed_store_says_so_to_whoever_calls_it(tmp_path: Path, is_clean: bo
         batch.put("a", b"k", b"v")
     store.close()
     store.close()
-    for call in (lambda: store.get("a", b"k"), store.sync, store.flush, lambda: store.write(batch)):
+    for call in (lambda: store.get("a", b"k"), store.sync, store.files.flush, lambda: store.write(batch)):
         with pytest.raises(ColumnarError) as found:
             call()
         assert isinstance(found.value, StoreClosed)

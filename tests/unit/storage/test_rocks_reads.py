@@ -36,8 +36,8 @@ def test_a_filter_is_not_read_whole_for_each_get(tmp_path: Path, cache: str) -> 
         for n in range(first, first + 5_000):
             batch.put("a", key(n), b"")
         store.write(batch)
-    store.flush()
-    store.compact(everything=True)
+    store.files.flush()
+    store.files.compact(everything=True)
     absent = [key(KEYS + n) for n in range(10)]
     assert [store.get("a", one) for one in absent] == [None] * len(absent)
     before = bytes_read()

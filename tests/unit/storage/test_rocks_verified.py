@@ -67,7 +67,7 @@ def flushed(engine: RocksEngine, tmp_path: Path) -> Path:
     for number in range(5):
         put(store, "a", b"%d" % number)
     store.sync()
-    store.flush()
+    store.files.flush()
     store.close()
     return tmp_path / "r"
 
@@ -224,7 +224,7 @@ def _ingested(store: RocksStore, engine: RocksEngine, tmp_path: Path) -> None:
         file = engine.sorted_file(str(path))
         file.put(b"0", b"%d" % number)
         file.finish()
-        store.ingest({"a": [str(path)]})
+        store.files.ingest({"a": [str(path)]})
 
 
 def _dropped(store: RocksStore, engine: RocksEngine, tmp_path: Path) -> None:
@@ -238,15 +238,15 @@ def _dropped(store: RocksStore, engine: RocksEngine, tmp_path: Path) -> None:
 
 def _merged(store: RocksStore, engine: RocksEngine, tmp_path: Path) -> None:
     _ingested(store, engine, tmp_path)
-    store.compact(everything=True)
+    store.files.compact(everything=True)
 
 
 def _emptied(store: RocksStore, engine: RocksEngine, tmp_path: Path) -> None:
     batch = store.batch()
     batch.delete_range("a", b"", b"\xff")
     store.write(batch)
-    store.flush()
-    store.compact(everything=True)
+    store.files.flush()
+    store.files.compact(everything=True)
 
 
 def _emptied_of_nothing(store: RocksStore, engine: RocksEngine, tmp_path: Path) -> None:

@@ -247,7 +247,7 @@ def test_a_disk_that_refuses_the_log_costs_no_write(
         assert sorted(syncs) == sorted(["r0", "r1", "r2"] * 5), "each was synced by itself"
         assert "the disk is full" in caplog.text
         for store in server.stores:
-            store.flush()
+            store.files.flush()
         refusing(False)
         await server.put_all(b"third")
         assert server.logged(0)[-1] == b"third"

@@ -33,10 +33,10 @@ def test_after_a_power_cut_every_region_gets_what_only_the_log_has(tmp_path: Pat
         server = LoggedStores(root)
         assert server.segments == [], "what an earlier run left is brought in at the start"
         for number in range(3):
-            server.stores[number].flush()  # what stands in files is not in a log
+            server.stores[number].files.flush()  # what stands in files is not in a log
         await server.put_all(b"noted from now on")
         for store in server.stores:
-            store.flush()
+            store.files.flush()
         for value in (b"1", b"2"):
             await server.put_all(key, value)
         return server.cut()
@@ -113,7 +113,7 @@ def test_what_was_synced_is_never_replayed_though_its_marks_are_gone(
             await server.put_all(b"first of the new one")
         await server.put_all(b"other", b"there")
         for store in server.stores:
-            store.flush()
+            store.files.flush()
         await server.put_all(b"last")
         return server.cut()
 
@@ -138,7 +138,7 @@ def test_what_is_taken_in_later_is_not_overwritten_by_the_log(tmp_path: Path, al
         file = server.engine.sorted_file(str(tmp_path / "in.sst"))
         file.put(b"k", b"ingested")
         file.finish()
-        store.ingest({"a": [str(tmp_path / "in.sst")]})
+        store.files.ingest({"a": [str(tmp_path / "in.sst")]})
         capture = store._capture
         assert capture is not None
         assert capture.synced == capture.last, "else the log would bring the older one back"
@@ -152,7 +152,7 @@ def test_a_batch_that_is_missing_between_is_damage(tmp_path: Path, always_shared
         server = LoggedStores(tmp_path)
         await server.put_all(b"first")
         for store in server.stores:
-            store.flush()
+            store.files.flush()
         for number in range(3):
             await server.put_all(b"k%d" % number)
         return server.cut()
@@ -174,7 +174,7 @@ def test_a_region_that_cannot_be_opened_keeps_its_part_of_the_log(
         server = LoggedStores(tmp_path)
         await server.put_all(b"first")
         for store in server.stores:
-            store.flush()
+            store.files.flush()
         await server.put_all(b"second")
         return server.cut()
 
@@ -294,7 +294,7 @@ def test_a_run_that_appended_nothing_gives_its_number_to_no_other(
         server = LoggedStores(root)
         await server.put_all(b"all")
         for store in server.stores:
-            store.flush()
+            store.files.flush()
         await server.put_all(b"acknowledged")
         return server.cut()
 
@@ -320,7 +320,7 @@ def test_an_engine_s_log_may_lose_all_while_the_next_one_is_there(
         server = LoggedStores(root)
         store = server.stores[0]
         await server.put_all(b"first")
-        store.flush()
+        store.files.flush()
         await server.put_to_flush()
         await server.put_all(b"k", b"acknowledged")
         target = server.copied()
@@ -354,7 +354,7 @@ def test_marks_of_a_twin_of_the_folder_rule_nothing(tmp_path: Path, always_share
         server.stores.append(server.open("r9"))
         await server.put_all(b"first")
         for store in server.stores:
-            store.flush()
+            store.files.flush()
         await server.put_all(b"acknowledged")
         return server.cut()
 
@@ -382,7 +382,7 @@ def test_a_store_too_busy_for_its_first_mark_goes_by_itself(
         wrote, refusals = store._write_raw, [1, 2]
 
         def busy(raw: object) -> None:
-            if refusals and raw is not store._gathered:
+            if refusals and raw is not store._buffer.raw:
                 refusals.pop()
                 raise StoreBusy("behind with flushing")
             wrote(raw)
@@ -415,7 +415,7 @@ def test_a_store_that_closed_without_its_fsync_gets_what_this_run_wrote(
             batch.put("a", b"k", b"%d" % number)
             store.gather(batch)
             await stores.committer.durable(store)
-            store.flush()
+            store.files.flush()
         capture = store._capture
         assert capture is not None
         assert capture.epoch == 3
