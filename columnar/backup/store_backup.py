@@ -37,9 +37,8 @@ from columnar import clock
 from columnar.backup.region_reader import read_rows
 from columnar.errors import CallerError, DamagedData, HostError
 from columnar.storage.data_folder import META, REGIONS
-from columnar.storage.durable_files import rename_durably, sync_folder, write_durably
+from columnar.storage.durable_files import make_lasting, make_private, rename_durably, sync_folder, write_durably
 from columnar.storage.file_copies import TABLE_FILE, files_of
-from columnar.storage.folders import make_lasting, make_private
 from columnar.storage.rocks import RocksEngine
 from columnar.storage.rocks_opening import begin_opening
 from columnar.storage.server_folders import STANDALONE, make_spent

@@ -53,8 +53,7 @@ from columnar.model import schema
 from columnar.model.schema import Table
 from columnar.regions.read.family_view import views_of
 from columnar.storage.api import Engine
-from columnar.storage.durable_files import HALF, sync_file, sync_folder, write_durably
-from columnar.storage.folders import make_private
+from columnar.storage.durable_files import HALF, make_private, sync_file, sync_folder, write_durably
 
 _MODULUS: Final = 1 << 256
 _ROW: Final = Struct(">H")

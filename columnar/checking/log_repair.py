@@ -25,8 +25,7 @@ from columnar.storage import server_folders
 from columnar.storage.api import Engine
 from columnar.storage.data_folder import LOST_AND_FOUND, REGIONS, SERVER_LOG
 from columnar.storage.dead_logs import DeadLog, DeadLogs
-from columnar.storage.durable_files import sync_folder
-from columnar.storage.folders import make_lasting
+from columnar.storage.durable_files import make_lasting, sync_folder
 from columnar.storage.log_salvage import SalvagedLog, salvaged
 from columnar.storage.ownership import LogPart, Ownership
 from columnar.storage.recovery import recover

@@ -26,7 +26,7 @@ from columnar.storage.api import Engine, SortedFile, Store
 from columnar.storage.durable_files import write_durably
 from columnar.storage.file_copies import link_folder
 from columnar.storage.layout import split_cell_key
-from columnar.storage.rocks_beginning import CURRENT
+from columnar.storage.rocks_opening import CURRENT
 from columnar.storage.synced_bound import SYNCED
 
 LIST: Final = "MANIFEST-"  # and a number: the engine's list of files

@@ -30,8 +30,8 @@ from columnar.storage.data_folder import META, REGIONS, SERVERS, SNAPSHOTS
 from columnar.storage.dead_logs import remedy_of
 from columnar.storage.file_copies import check_file
 from columnar.storage.region_folders import RegionFolders, entries_of
-from columnar.storage.rocks_beginning import begun
 from columnar.storage.rocks_errors import refused
+from columnar.storage.rocks_opening import begun
 from columnar.storage.server_folders import have_logs, log_of
 
 Progress = Callable[[int], None]  # bytes of values since the last call

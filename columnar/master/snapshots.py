@@ -48,7 +48,7 @@ from columnar.model import region_messages as messages
 from columnar.model.region_messages import Peer
 from columnar.model.schema import Table, checked_table_name, namespace_of, table_name_text
 from columnar.storage.data_folder import META, REGIONS, SNAPSHOTS, STAGING
-from columnar.storage.durable_files import rename_durably, sync_file, sync_folder, write_durably
+from columnar.storage.durable_files import make_lasting_within, rename_durably, sync_file, sync_folder, write_durably
 from columnar.storage.file_copies import (
     check_file,
     checksum,
@@ -56,7 +56,6 @@ from columnar.storage.file_copies import (
     link_folder,
     remove_tree,
 )
-from columnar.storage.folders import make_lasting_within
 from columnar.storage.region_folders import RegionFolders
 from columnar.storage.rocks_errors import refused
 

@@ -17,7 +17,7 @@ from columnar.regions.region import Region
 from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable
 from columnar.storage.api import StoreClosed
-from columnar.storage.folders import size_of
+from columnar.storage.durable_files import size_of
 
 
 class Others(Protocol):

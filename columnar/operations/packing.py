@@ -9,11 +9,10 @@ from columnar.cluster.row_forms import PROTOCOL_BYTES, THRIFT1, THRIFT2, Block, 
 from columnar.regions.read.found_rows import FoundRows
 from columnar.regions.read.row_reader import Cells
 from columnar.storage.stored_cells import PackedRows
-from columnar.wire import row_pieces
+from columnar.wire import codec_results
 from columnar.wire.codec_replies import compact_packed_row, packed_row
-from columnar.wire.codec_results import compact_packed_result, packed_result
+from columnar.wire.codec_results import RowPieces, compact_packed_result, packed_result
 from columnar.wire.detect import Protocol
-from columnar.wire.row_pieces import RowPieces
 
 PackRow = Callable[[bytes, Cells], bytes]
 
@@ -50,10 +49,10 @@ def pieces_of(form: ReplyForm) -> RowPieces:
     """For one row that comes in pieces."""
     is_binary = form.protocol == _BINARY
     if form.service == THRIFT2:
-        return RowPieces(row_pieces.RESULT if is_binary else row_pieces.COMPACT_RESULT)
+        return RowPieces(codec_results.RESULT if is_binary else codec_results.COMPACT_RESULT)
     if form.in_order:
-        return RowPieces(row_pieces.SORTED if is_binary else row_pieces.COMPACT_SORTED)
-    return RowPieces(row_pieces.MAP if is_binary else row_pieces.COMPACT_MAP)
+        return RowPieces(codec_results.SORTED if is_binary else codec_results.COMPACT_SORTED)
+    return RowPieces(codec_results.MAP if is_binary else codec_results.COMPACT_MAP)
 
 
 def blocks_of(found: FoundRows, form: ReplyForm) -> tuple[Block, ...]:

@@ -1,4 +1,11 @@
-"""The open scanners of a server: by their ids, each under an idle lease."""
+"""The open scanners of a server: by their ids, each under an idle lease.
+
+    id := 0:1 slot:10 number:21                    an i32 that is never negative
+
+Any server finds from an id which incarnation opened the scanner.  A slot is the incarnation's number modulo SLOTS.  A
+standalone has slot 0.  An id of an incarnation that is dead has a slot that no living server has, so its caller gets
+"unknown scanner" and never reads another's scanner.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +14,8 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Final
 
-from columnar.cluster.scanner_ids import id_of
 from columnar.errors import ScannerNotFound, TooManyScanners
 from columnar.limits import (
     CONNECTION_SCANNERS,
@@ -17,7 +24,28 @@ from columnar.limits import (
     SCANNER_LEASE_S,
     SCANNERS_BYTES,
 )
+from columnar.model.owner import Incarnation
 from columnar.operations.scanners import Scanner, nobody
+
+NUMBER_BITS: Final = 21
+NUMBERS: Final = 1 << NUMBER_BITS
+SLOTS: Final = 1 << 10
+assert NUMBERS * SLOTS == 1 << 31, "an i32 of Thrift that is not negative"
+
+
+def slot_of_server(server: Incarnation) -> int:
+    """Two living servers have one slot only if SLOTS incarnations or a multiple began between their starts."""
+    return server.number % SLOTS
+
+
+def id_of(slot: int, number: int) -> int:
+    """Return the id; ``number`` counts the scanners of a server, and restarts after NUMBERS."""
+    return slot << NUMBER_BITS | number % NUMBERS
+
+
+def slot_of(scanner: int) -> int | None:
+    """The slot of the server that gave the id; None: it is no server's id."""
+    return scanner >> NUMBER_BITS if 0 <= scanner < SLOTS * NUMBERS else None
 
 
 @dataclass(slots=True)

@@ -29,8 +29,8 @@ from columnar.master.view_changes import Declaring, ViewChanges
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import Backfilled, Message, Peer
 from columnar.model.schema import Family, Table
-from columnar.operations.region_rows import rows_of
 from columnar.regions.life.opening import opened, opened_again
+from columnar.regions.read.region_reads import rows_of
 from columnar.regions.region import Region
 from columnar.regions.replace.region_copier import forget_log_at
 from columnar.roles.meta_region import MetaRegion

@@ -21,8 +21,8 @@ from typing import Final
 from columnar.errors import ColumnarError, DamagedData, HostError, ProgramFault
 from columnar.master.catalogue import Rows
 from columnar.model.mutation import RowMutation
-from columnar.operations.region_rows import rows_of
 from columnar.regions.life.retry import retry_until_ready
+from columnar.regions.read.region_reads import rows_of
 from columnar.regions.region import Region
 from columnar.regions.replace.region_copier import copy_open_region
 from columnar.runtime.faults import FAULTS, surviving

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from columnar.thrift.cluster_methods import ClusterMethods
     from columnar.thrift.single_server import SingleServer
     from columnar.thrift.view_methods import RemoteViewStatuses
-    from columnar.wire.private_socket import PrivateSocket
+    from columnar.wire.sockets import PrivateSocket
     from columnar.wire.tls_protocol import Tls
 
 ALONE: Final = "standalone"  # the server of a store that is one process
@@ -253,7 +253,7 @@ class ServerPorts:
         """Open a private socket for trigger workers, which have no certificate; their calls are background work."""
         if self.tls is None and not self.config.trigger_modules:
             return None
-        from columnar.wire.private_socket import PrivateSocket
+        from columnar.wire.sockets import PrivateSocket
 
         try:
             self._private = PrivateSocket.opened()

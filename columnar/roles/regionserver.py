@@ -39,7 +39,6 @@ from columnar.cluster.refusals import Moved, Unknown, refuse_not_local
 from columnar.cluster.request_forwarder import RequestForwarder
 from columnar.cluster.routes import Routes
 from columnar.cluster.row_forms import THRIFT2, Figures
-from columnar.cluster.scanner_ids import slot_of, slot_of_server
 from columnar.cluster.scatter_gather import RoutedOwners, gather_status
 from columnar.config import RegionServerConfig, StandaloneConfig
 from columnar.coordination.processes import Beat
@@ -62,6 +61,7 @@ from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import Message
 from columnar.operations.distributed_calls import connect
 from columnar.operations.operation_peer_handlers import OperationPeerHandlers
+from columnar.operations.scanner_table import slot_of, slot_of_server
 from columnar.regions.life.region_assigner import RegionAssigner
 from columnar.regions.region_rates import RateMeter
 from columnar.roles.ports import RemoteMaster, ServerPorts, read_tls
@@ -70,8 +70,8 @@ from columnar.roles.server_rpc_handlers import ServerRpcHandlers
 from columnar.roles.serving import Serving
 from columnar.runtime.background import Background
 from columnar.storage.data_folder import STAGING
+from columnar.storage.process_stores import ServerStores
 from columnar.storage.rocks import RocksEngine
-from columnar.storage.server_stores import ServerStores
 from columnar.triggers.cluster_triggers import ClusterTriggers
 from columnar.triggers.trigger_peer_handlers import TriggerPeerHandlers
 from columnar.webui import families

@@ -13,12 +13,12 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
 from columnar.cluster.routes import Routes
-from columnar.cluster.scanner_ids import slot_of_server
 from columnar.model import owner_messages as owners
 from columnar.model import region_messages as regions
 from columnar.model.owner import Incarnation
 from columnar.model.region_info import RegionInfo
 from columnar.model.route import ChangeRoutes, ReplaceRoutes, RoutesVersion
+from columnar.operations.scanner_table import slot_of_server
 from columnar.regions.life.region_assigner import RegionAssigner
 from columnar.regions.region_rates import RateMeter
 from columnar.regions.tables import Tables

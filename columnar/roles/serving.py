@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from columnar.master.region_changes import RegionChanges
     from columnar.model.region_messages import Peer
     from columnar.views.view_check_peer_handlers import ViewCheckPeerHandlers
-    from columnar.wire.private_socket import PrivateSocket
+    from columnar.wire.sockets import PrivateSocket
 
 _log = logging.getLogger(__name__)
 

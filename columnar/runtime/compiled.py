@@ -89,13 +89,12 @@ HOT: Final = (
     "columnar.cluster.routes",
     "columnar.storage.capture",
     "columnar.storage.commit",
-    "columnar.storage.commit_line",
+    "columnar.storage.shared_rounds",
     "columnar.storage.layout",
     "columnar.storage.overlay",
     "columnar.storage.rocks_batch",
     "columnar.storage.rocks_store",
     "columnar.storage.server_log",
-    "columnar.storage.shared_rounds",
     "columnar.storage.stored_cells",
     "columnar.thrift.reads",
     "columnar.thrift.scans",
@@ -135,7 +134,6 @@ HOT: Final = (
     "columnar.wire.sent_puts",
     "columnar.wire.server",
     "columnar.wire.service",
-    "columnar.wire.waiting",
     "columnar.wire.walker",
 )
 # Imports of the hot modules: the compiler writes the value of a constant into the modules that use it.

@@ -29,9 +29,8 @@ from columnar.errors import ColumnarError, OutcomeUnknown, ProgramFault
 from columnar.runtime.faults import FAULTS, UNEXPECTED
 from columnar.runtime.immediate_future import ImmediateFuture
 from columnar.storage.api import Store, StoreBusy
-from columnar.storage.commit_line import ITERATIONS_BETWEEN_SYNCS, Line
 from columnar.storage.server_log_files import ServerLog
-from columnar.storage.shared_rounds import SharedRounds
+from columnar.storage.shared_rounds import ITERATIONS_BETWEEN_SYNCS, Line, SharedRounds
 
 SYNC_THREADS: Final = 16  # stores synced by themselves at once: with 4 a fifth fewer puts over 64 regions
 # Few writers leave the loop idle, so its iterations end before the writers write again.  Two halves of the writers

@@ -17,8 +17,8 @@ from typing import Final
 from columnar.errors import ColumnarError
 from columnar.storage.api import DEFAULT_OPTIONS, Batch, Engine, FileSpan, SpaceOptions, Store, StoreFiles
 from columnar.storage.capture import Capture
+from columnar.storage.durable_files import sync_logs
 from columnar.storage.file_copies import files_of, remove_tree
-from columnar.storage.folders import sync_logs
 
 ENGINES_OWN: Final = "rocksdict-config.json"
 IN_MEMORY: Final = "/dev/shm"  # noqa: S108 - mkdtemp makes our own folder in it; elsewhere in the system's

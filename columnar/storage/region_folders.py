@@ -15,10 +15,9 @@ from typing import Final
 
 from columnar.errors import DamagedData, HostError
 from columnar.storage.api import Engine
-from columnar.storage.data_folder import META, RESTORE_ADVICE
+from columnar.storage.data_folder import META, RESTORE_ADVICE, was_opened
 from columnar.storage.durable_files import HALF, sync_folder_if_any
 from columnar.storage.file_copies import HALF_CHECKPOINT
-from columnar.storage.opened_folders import is_noted
 
 _ENDS: Final = (".deleted", HALF, HALF_CHECKPOINT)
 
@@ -65,7 +64,7 @@ class RegionFolders:
         path, entries = self.path(META), os.listdir(self.root)
         regions = len(entries) - (META in entries)
         is_lost = META not in entries or self._engine.is_untouched(path) or self._engine.is_emptied(path)
-        if is_lost and (regions or is_noted(path)):
+        if is_lost and (regions or was_opened(path)):
             how = "is empty" if META in entries else "is missing"
             raise DamagedData(f"{path}, the catalogue of the {regions} regions beside it, {how}; {RESTORE_ADVICE}")
         return path

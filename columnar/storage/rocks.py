@@ -16,19 +16,17 @@ import rocksdict
 
 from columnar.errors import ColumnarError, DamagedData, HostError
 from columnar.limits import MIB
-from columnar.storage import opened_folders
 from columnar.storage.api import DEFAULT_OPTIONS, SpaceOptions, Store
 from columnar.storage.capture import Capture
+from columnar.storage.data_folder import forget_opened, note_opened, was_opened
 from columnar.storage.dead_logs import DeadLogs
-from columnar.storage.durable_files import HALF, sync_folder_if_any
+from columnar.storage.durable_files import HALF, make_all_lasting, make_lasting, sync_folder_if_any
 from columnar.storage.file_copies import HALF_CHECKPOINT, remove_tree
-from columnar.storage.folders import make_all_lasting, make_lasting
 from columnar.storage.ownership import META_SPACE, Ownership
 from columnar.storage.recovery import bring_in, has_unreplayed_writes, make_prefix
-from columnar.storage.rocks_beginning import remove_begun
 from columnar.storage.rocks_errors import emptied, refused, translated
 from columnar.storage.rocks_files import RocksSortedFile
-from columnar.storage.rocks_opening import begin_opening, end_opening
+from columnar.storage.rocks_opening import begin_opening, end_opening, remove_begun
 from columnar.storage.rocks_options import Caches, space_options
 from columnar.storage.rocks_store import RocksStore
 from columnar.storage.server_log_files import ServerLog
@@ -137,7 +135,7 @@ class RocksEngine:
             except ColumnarError:
                 store.close()
                 raise
-        opened_folders.note(path)
+        note_opened(path)
         return store
 
     def _make_owned(self, store: RocksStore, ownership: Ownership) -> None:
@@ -186,7 +184,7 @@ class RocksEngine:
         try:
             make_all_lasting(paths)
             for path in paths:
-                opened_folders.forget(path)
+                forget_opened(path)
         except OSError as error:
             raise refused(error, f"cannot make the folder {error.filename or paths[0]}") from error
 
@@ -200,10 +198,10 @@ class RocksEngine:
         return True
 
     def is_untouched(self, path: str) -> bool:
-        return _is_empty(path) and not opened_folders.is_noted(path)
+        return _is_empty(path) and not was_opened(path)
 
     def is_emptied(self, path: str) -> bool:
-        return _is_empty(path) and opened_folders.is_noted(path)
+        return _is_empty(path) and was_opened(path)
 
     def exists(self, path: str) -> bool:
         return os.path.exists(os.path.join(path, "CURRENT"))
@@ -219,7 +217,7 @@ class RocksEngine:
             if os.path.exists(path):
                 os.rename(path, doomed)
                 remove_tree(doomed)
-            opened_folders.forget(path)
+            forget_opened(path)
             sync_folder_if_any(os.path.dirname(path))  # else a power cut restores it when no row names it any more
         except OSError as error:
             raise refused(error, f"cannot remove the folder {path}") from error

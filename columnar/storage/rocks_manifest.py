@@ -1,6 +1,18 @@
-"""(pure) Reader of RocksDB's list of files (``MANIFEST-N``): the tables and logs that a store must have.
+"""(pure) Reader of RocksDB's logs, and of its list of files (``MANIFEST-N``): tables and logs that a store must have.
 
-Its records are edits, one after the other (``VersionEdit`` of RocksDB 9.8): fields of a number each.
+Records of a region's log (``N.log``) and of the list of files:
+
+    file    := block*                                    32 KiB each, the last one may be shorter; little-endian
+    block   := piece* filler                             fewer than 7 bytes are left: filler
+    piece   := crc:u32 length:u16 type:u8 data           type 1: a whole record; 2, 3, 4: its first, middle, last piece
+    crc     := masked CRC-32C of type and data
+    batch   := sequence:u64 count:u32 operation*         a record of a log
+
+RocksDB ends a file silently at a piece that the file's end cuts off, and reads over pieces of zeros: it cannot know
+how long the file was.  ``Records`` stops at the first byte that is not believed, and says so.
+
+The records of the list of files are edits (``VersionEdit`` of RocksDB 9.8), one after the other: fields of a number
+each.
 
     edit   := (tag:varint value)*
     1 comparator  2 log number of a family  3 next file  4 last sequence  6 deleted table  9 -
@@ -16,17 +28,87 @@ These facts follow from RocksDB's order of steps; ``rocks_verified`` relies on t
       higher one that a flush notes is the number of an existing log;
     * a flush, an ingestion and a merge sync their tables, then their edit, and then remove the files that they replace.
 
-Knows nothing of files and of the rest of the folder.
+Knows nothing of files, of fsyncs and of the rest of the folder.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from struct import Struct
 from typing import Final
 
 from columnar.errors import DamagedData
-from columnar.storage.rocks_records import Records
+
+BLOCK_BYTES: Final = 32 * 1024
+_PIECE: Final = Struct("<IHB")  # crc, length, type
+_BATCH: Final = Struct("<QI")  # sequence, count
+HEADER_BYTES: Final = _PIECE.size
+BATCH_BYTES: Final = _BATCH.size
+assert HEADER_BYTES == 7, "on disk: RocksDB's"
+assert BATCH_BYTES == 12, "on disk: RocksDB's"
+_WHOLE: Final = 1
+_FIRST: Final = 2
+_LAST: Final = 4
+_MASK: Final = 0xA282EAD8
+
+
+class Records:
+    """Iterate once; then ``end`` is the end of the whole part, and ``fault`` describes what follows it."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self.end = 0  # after the last whole record
+        self.fault = ""  # why the next one is not believed; empty: the file ends there
+
+    def __iter__(self) -> Iterator[bytes]:
+        from google_crc32c import value as crc32c  # half a megabyte that a store without regions needs not
+
+        data, size, at = self._data, len(self._data), 0
+        unpack_piece = _PIECE.unpack_from
+        begun: list[bytes] | None = None  # pieces of a record that is not whole yet
+        while at < size:
+            start = at + HEADER_BYTES
+            block_end = at - at % BLOCK_BYTES + BLOCK_BYTES
+            if start > block_end:
+                at = block_end
+                continue
+            if start > size:
+                self.fault = "short"
+                return
+            crc, length, kind = unpack_piece(data, at)
+            at = start + length
+            if at > size or at > block_end:
+                self.fault = "length" if at > block_end else "short"
+                return
+            typed = data[start - 1 : at]
+            found = crc32c(typed)
+            if (((found >> 15) | (found << 17)) + _MASK) & 0xFFFFFFFF != crc:
+                self.fault = "zeros" if crc == length == kind == 0 else "checksum"
+                return
+            piece = typed[1:]
+            if kind != _WHOLE or begun is not None:
+                if kind > _LAST:
+                    self.end = at
+                    continue  # a piece of a later format, about the encoding of other records
+                if (kind in (_WHOLE, _FIRST)) != (begun is None):
+                    self.fault = "order"
+                    return
+                begun = [*(begun or ()), piece]
+                if kind != _LAST:
+                    continue
+                piece, begun = b"".join(begun), None
+            self.end = at
+            yield piece
+        if begun is not None:
+            self.fault = "short"
+
+
+def batch_head(record: bytes) -> tuple[int, int]:
+    """Sequence of the first operation, and how many there are."""
+    found: tuple[int, int] = _BATCH.unpack_from(record)
+    return found
+
 
 _MAY_BE_PASSED_OVER: Final = 8192
 _NUMBERS: Final = {2: "log", 3: "next", 4: "sequence", 9: "", 10: "oldest", 200: "family", 203: "", 300: ""}

@@ -1,4 +1,11 @@
-"""The steps around RocksDB's opening of a store: the folder is verified before (``rocks_verified``), its bound kept."""
+"""The steps around RocksDB's opening of a store: the folder is verified before (``rocks_verified``), its bound kept.
+
+A store takes no write before ``CURRENT``, the list of files that it names (``MANIFEST-N``), and both names are on disk.
+So a folder in which one of the two is missing contains either
+    * the remains of a store that was being made at a power cut, without data: the engine would not create a store
+      beside them, so they are removed;
+    * or a store that lost the file: the engine would create a new one, and remove the table files unknown to it.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +16,10 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from columnar.errors import DamagedData
+from columnar.storage.file_copies import LOG_FILE, TABLE_FILE
 from columnar.storage.rocks_errors import refused, repair_advice
 from columnar.storage.rocks_verified import Verified, verified
-from columnar.storage.synced_bound import BoundFile
+from columnar.storage.synced_bound import BoundFile, read_bound
 
 _log = logging.getLogger(__name__)
 
@@ -119,3 +127,40 @@ class SyncedBound:
         if self._file is not None:
             self._file.close()
             self._file = None
+
+
+CURRENT: Final = "CURRENT"
+
+
+def remove_begun(path: str) -> None:
+    """Empty the folder if the store's head is missing.  DamagedData: there is data in it; OSError."""
+    for entry in begun(path):
+        os.unlink(entry.path)
+
+
+def begun(path: str) -> list[os.DirEntry[str]]:
+    """Return the files, without data, of a store whose head is missing; none if the head is there.
+
+    DamagedData: there is data in them; OSError.
+    """
+    missing = _missing(path)
+    if missing is None:
+        return []
+    with os.scandir(path) as found:
+        files = [entry for entry in found if entry.is_file()]
+    bound = read_bound(path)
+    if bound is not None and bound.certain:
+        raise DamagedData(f"{path}: the file {missing} is missing, and something was written; {repair_advice(path)}")
+    for entry in files:
+        if entry.name.endswith(TABLE_FILE) or (entry.name.endswith(LOG_FILE) and entry.stat().st_size):
+            raise DamagedData(f"{path}: the file {missing} is missing, and others are there; {repair_advice(path)}")
+    return files
+
+
+def _missing(path: str) -> str | None:
+    try:
+        with open(os.path.join(path, CURRENT), encoding="ascii", errors="replace") as file:
+            name = file.read(100).strip()
+    except FileNotFoundError:
+        return CURRENT
+    return None if name and os.path.exists(os.path.join(path, name)) else name or CURRENT

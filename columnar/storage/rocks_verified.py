@@ -33,8 +33,7 @@ from typing import Final
 from columnar.errors import DamagedData
 from columnar.storage.file_copies import LOG_FILE, TABLE_FILE
 from columnar.storage.rocks_errors import repair_advice
-from columnar.storage.rocks_manifest import Manifest, read_manifest
-from columnar.storage.rocks_records import BATCH_BYTES, Records, batch_head
+from columnar.storage.rocks_manifest import BATCH_BYTES, Manifest, Records, batch_head, read_manifest
 from columnar.storage.synced_bound import Bound, manifest_of, read_bound
 
 _NUMBERED: Final = re.compile(r"(\d+)(\.\w+)")

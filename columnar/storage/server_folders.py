@@ -43,8 +43,7 @@ from columnar.storage.dead_logs import (
     segment_name,
     segment_number,
 )
-from columnar.storage.durable_files import sync_file, sync_folder, sync_folder_if_any, write_durably
-from columnar.storage.folders import make_all_lasting
+from columnar.storage.durable_files import make_all_lasting, sync_file, sync_folder, sync_folder_if_any, write_durably
 from columnar.storage.rocks_errors import refused
 from columnar.storage.segment_bounds import SegmentBounds
 from columnar.storage.synced_bound import SYNCED

@@ -34,8 +34,7 @@ from columnar.storage.dead_logs import (
     segment_name,
     segment_number,
 )
-from columnar.storage.durable_files import sync_folder_if_any, write_durably
-from columnar.storage.folders import make_lasting_within
+from columnar.storage.durable_files import make_lasting_within, sync_folder_if_any, write_durably
 from columnar.storage.ownership import THIS_RUN, LogPart
 from columnar.storage.rocks_errors import refused
 from columnar.storage.segment_bounds import SegmentBounds

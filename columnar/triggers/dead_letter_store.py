@@ -16,10 +16,9 @@ from columnar.errors import ColumnarError, DamagedData, RegionNotLocal, TriggerE
 from columnar.model.read import ReadSpec, projection
 from columnar.model.trigger_registration import Registration
 from columnar.operations.access import TableAccess
-from columnar.operations.region_rows import rows_of
 from columnar.regions.life.retry import retry_until_ready
 from columnar.regions.log.change_record import ChangeRecord
-from columnar.regions.read.region_reads import fetch
+from columnar.regions.read.region_reads import fetch, rows_of
 from columnar.regions.read.row_reader import latest_timestamp
 from columnar.regions.region import Region
 from columnar.regions.server import RegionServer

@@ -41,7 +41,7 @@ from columnar.triggers.system_tables import SystemTables
 from columnar.triggers.worker_process import MakeLink, WorkerProcess
 
 if TYPE_CHECKING:
-    from columnar.wire.private_socket import PrivateSocket
+    from columnar.wire.sockets import PrivateSocket
 
 _log = logging.getLogger(__name__)
 

@@ -26,7 +26,7 @@ from columnar.triggers.frames import FULL_FRAME_BYTES, Frames, pack
 from columnar.triggers.worker_state import WorkerSlot
 
 if TYPE_CHECKING:
-    from columnar.wire.private_socket import PrivateSocket
+    from columnar.wire.sockets import PrivateSocket
 
 _log = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 
 from columnar.model.measures import GAUGE, Family, single
-from columnar.storage.folders import size_of
+from columnar.storage.durable_files import size_of
 from columnar.webui.status import TableLine
 
 

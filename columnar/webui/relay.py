@@ -17,7 +17,7 @@ import socket
 from collections.abc import Callable
 from typing import Any, Final, cast
 
-from columnar.wire.private_socket import PrivateSocket
+from columnar.wire.sockets import PrivateSocket
 from columnar.wire.tls_protocol import Tls
 
 VISITORS: Final = 100

@@ -242,7 +242,7 @@ def served_at(
 
 def _front(bound: socket.socket, tls: Tls) -> TlsFront:
     from columnar.webui.relay import TlsFront  # most stores have no use for it
-    from columnar.wire.private_socket import PrivateSocket
+    from columnar.wire.sockets import PrivateSocket
 
     return TlsFront(bound, tls, PrivateSocket.opened())
 

@@ -31,9 +31,8 @@ from columnar.wire.codec_replies import RowList
 from columnar.wire.detect import Protocol
 from columnar.wire.framing import Hangup, Refusal, RequestStream, Whole, YieldLoop
 from columnar.wire.large_calls import Aside, LargeCaller
-from columnar.wire.service import CallContext, ForwardedReply, Later, Raw
+from columnar.wire.service import Awaited, CallContext, ForwardedReply, Later, Raw, Waiting
 from columnar.wire.sockets import has_ended, name_of_peer, tune
-from columnar.wire.waiting import Awaited, Waiting
 
 if TYPE_CHECKING:
     from columnar.wire.server import WireServer

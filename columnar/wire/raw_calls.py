@@ -23,8 +23,7 @@ from columnar.wire.detect import Speech
 from columnar.wire.framing import INLINE_BYTES, Hangup, Refusal, Whole, decode_message
 from columnar.wire.large_calls import Aside, LargeCaller
 from columnar.wire.server import WireServer
-from columnar.wire.service import CallContext, ForwardedReply, Later
-from columnar.wire.waiting import Awaited, Waiter
+from columnar.wire.service import Awaited, CallContext, ForwardedReply, Later, Waiter
 
 _BINARY: Final = Speech(framed=False, protocol=detect.Protocol.BINARY)
 _COMPACT: Final = Speech(framed=False, protocol=detect.Protocol.COMPACT)

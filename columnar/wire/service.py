@@ -1,4 +1,4 @@
-"""(pure) The interfaces of the services and metrics that the wire calls; no code.
+"""The interfaces of the services and metrics that the wire calls, and the calls whose answers are pending.
 
 The services implement ``Service``, the metrics ``Observer``; ``connection`` calls both on the
 loop's thread.
@@ -6,13 +6,17 @@ loop's thread.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from columnar.runtime.loop_budget import IsDisconnected, never_disconnected
 from columnar.wire import detect
 from columnar.wire.codec import Request
+
+if TYPE_CHECKING:
+    from columnar.wire.connection import Connection
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,3 +162,39 @@ class Observer(Protocol):
 class NoObserver:
     def request_done(self, method: str, seconds: float, error: str | None, bytes_in: int, bytes_out: int) -> None:
         pass
+
+
+Awaited = asyncio.Future[Any] | ForwardedReply  # what a pending reply waits for
+
+
+class Waiter:
+    """A call whose answer waits for a future, perhaps together with other calls."""
+
+    __slots__ = ()
+
+    @property
+    def is_background(self) -> bool:
+        """Whether a trigger's worker sent the call."""
+        return False
+
+    def resume(self, done: Awaited) -> None:
+        raise NotImplementedError
+
+
+class Waiting(Waiter):
+    """A request of a connection whose reply is pending."""
+
+    __slots__ = ("connection", "later", "request", "started")
+
+    def __init__(self, connection: Connection, request: Request, started: float, later: Later | None) -> None:
+        self.connection = connection
+        self.request = request
+        self.started = started
+        self.later = later
+
+    @property
+    def is_background(self) -> bool:
+        return self.connection.counts == 0
+
+    def resume(self, done: Awaited) -> None:
+        self.connection.resume(self.request, done, self.started, self.later)

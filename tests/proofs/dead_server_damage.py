@@ -34,7 +34,7 @@ from click.testing import CliRunner
 from columnar.cli import main as columnar
 from columnar.client import ClusterAdmin, Connection
 from columnar.client.errors import IOError
-from columnar.storage.rocks_records import Records, batch_head
+from columnar.storage.rocks_manifest import Records, batch_head
 from columnar.storage.server_folders import LOGGED
 from columnar.storage.synced_bound import read_bound
 from tests.crash.damage import HOW, damaged

@@ -20,7 +20,6 @@ from columnar.cluster import refusals
 from columnar.cluster.link_errors import NotSent
 from columnar.cluster.message_codec import answer_from_plain, answer_to_plain, from_plain, to_plain
 from columnar.cluster.routes import Routes
-from columnar.cluster.scanner_ids import slot_of_server
 from columnar.cluster.scatter_gather import RoutedOwners
 from columnar.errors import ColumnarError, RegionUnavailable
 from columnar.model.owner import Incarnation, OwnershipPeriod
@@ -32,7 +31,7 @@ from columnar.operations.access import retried
 from columnar.operations.distributed_calls import connect
 from columnar.operations.operation_peer_handlers import OperationPeerHandlers
 from columnar.operations.row_deletes import delete_rows
-from columnar.operations.scanner_table import ScannerTable
+from columnar.operations.scanner_table import ScannerTable, slot_of_server
 from columnar.operations.table_operations import TableOperations
 from columnar.regions.replace.region_changes import ChangingRegions
 from columnar.regions.server import RegionServer

@@ -42,7 +42,7 @@ def test_an_error_is_not_kept_back_by_warnings() -> None:
     rate = ClientLineRate(Clock())
     for _ in range(1_000):
         rate.filter(record("columnar.wire.connection"))
-    assert rate.filter(record("columnar.wire.error_replies", logging.ERROR))
+    assert rate.filter(record("columnar.wire.server", logging.ERROR))
 
 
 def test_lines_of_the_store_itself_have_no_bound() -> None:

@@ -35,7 +35,7 @@ class OwnLog(Protocol):
 
 
 class Logs(Protocol):
-    """``storage.server_stores.ServerStores``."""
+    """``storage.process_stores.ServerStores``."""
 
     @property
     def server_log(self) -> OwnLog: ...

@@ -8,14 +8,16 @@ Cost: a seek for each requested family of the row; for one column with one versi
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import islice
 
 from columnar.limits import STEP_BYTES, STEP_CELLS
-from columnar.model.read import ReadSpec
+from columnar.model.read import ReadSpec, projection
 from columnar.regions.read.row_reader import (
     STEP_COST,
     Cells,
     RawRow,
+    RowCursor,
     RowIsWide,
     WireCell,
     column_versions,
@@ -23,9 +25,10 @@ from columnar.regions.read.row_reader import (
     newest_seen,
     read_column,
     visible_cells,
+    wire_cells,
 )
 from columnar.regions.region import Region
-from columnar.storage.layout import cell_key, row_end, row_prefix, split_cell_key, unescape
+from columnar.storage.layout import cell_key, range_start, row_end, row_prefix, split_cell_key, unescape
 from columnar.storage.overlay import NO_BOUND
 
 
@@ -91,3 +94,15 @@ def get_slice(
             if len(found) >= limit or size_bytes > STEP_BYTES:
                 break
     return found
+
+
+def rows_of(region: Region, start: bytes = b"") -> Iterator[tuple[bytes, Cells]]:
+    """(row, cells) from ``start``, rows without a visible cell left out.  Not across a write to the region."""
+    spec = ReadSpec(projection(region.table, ()))
+    low = range_start(start) if start else b""
+    cursor = RowCursor.over(region.store, region.views, spec.projection, low, None, reverse=False)
+    while (found := cursor.next_row()) is not None:
+        row, raw = found
+        cells = wire_cells(region.store, row, raw, spec, region.now_ms)
+        if cells:
+            yield row, cells

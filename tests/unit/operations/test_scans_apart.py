@@ -9,10 +9,10 @@ import pytest
 
 from columnar.cluster import peer_requests, row_forms
 from columnar.cluster.link_errors import LinkBroke
-from columnar.cluster.scanner_ids import slot_of, slot_of_server
 from columnar.model.read import ReadSpec, ScanSpec, projection
 from columnar.operations import distributed_calls
 from columnar.operations.row_deletes import Deleted
+from columnar.operations.scanner_table import slot_of, slot_of_server
 from columnar.wire.idl import hbase
 from columnar.wire.idl2 import hbase2
 from tests.support.calls_apart import CTX, ROWS, TABLE, a_while, in_cluster, names, put

@@ -19,9 +19,9 @@ from columnar.errors import (
 )
 from columnar.model.schema import Family, make_table
 from columnar.operations.access import retried
-from columnar.operations.region_rows import rows_of
 from columnar.regions.life import retry
 from columnar.regions.life.region_state import Event
+from columnar.regions.read.region_reads import rows_of
 from columnar.regions.region import Region
 from columnar.wire.service import Later
 from tests.support.region_house import House

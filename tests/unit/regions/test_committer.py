@@ -10,7 +10,7 @@ import pytest
 
 from columnar.errors import OutcomeUnknown
 from columnar.runtime.immediate_future import ImmediateFuture
-from columnar.storage import commit, commit_line
+from columnar.storage import commit, shared_rounds
 from columnar.storage.commit import FEW, Committer
 from columnar.storage.memory import MemoryEngine
 from tests.support.held_engine import HeldEngine
@@ -19,7 +19,7 @@ from tests.support.held_engine import HeldEngine
 @pytest.fixture(autouse=True)
 def a_loop_that_hears_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """However busy this machine is: what a late loop does differently is test_committer_late's."""
-    monkeypatch.setattr(commit_line, "BUSY_S", math.inf)
+    monkeypatch.setattr(shared_rounds, "BUSY_S", math.inf)
 
 
 def test_writers_of_one_turn_share_one_fsync() -> None:

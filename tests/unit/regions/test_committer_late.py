@@ -13,7 +13,7 @@ import pytest
 
 from columnar.errors import OutcomeUnknown
 from columnar.runtime.immediate_future import ImmediateFuture
-from columnar.storage import commit, commit_line
+from columnar.storage import commit, shared_rounds
 from columnar.storage.api import Store, StoreBusy
 from columnar.storage.commit import Committer
 from columnar.storage.memory import MemoryEngine
@@ -81,7 +81,7 @@ async def late(
 
 
 def run(monkeypatch: pytest.MonkeyPatch, check: Callable[..., Any], busy_s: float = -1.0, **how: Any) -> None:
-    monkeypatch.setattr(commit_line, "BUSY_S", busy_s)
+    monkeypatch.setattr(shared_rounds, "BUSY_S", busy_s)
 
     async def main() -> None:
         async with late(monkeypatch, **how) as (house, first, second):
@@ -268,7 +268,7 @@ def test_one_that_fails_after_an_early_begin_breaks_the_store_once(monkeypatch: 
 
 def test_an_end_whose_thread_is_interrupted_comes_before_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
     """The loop sees that it is over, begins the next one, and is told of the end of that first."""
-    monkeypatch.setattr(commit_line, "BUSY_S", -1.0)
+    monkeypatch.setattr(shared_rounds, "BUSY_S", -1.0)
 
     async def main() -> None:
         loop, engine, is_over = asyncio.get_running_loop(), HeldEngine(MemoryEngine()), threading.Event()

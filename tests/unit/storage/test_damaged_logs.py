@@ -17,12 +17,12 @@ from columnar.storage import dead_logs
 from columnar.storage.dead_logs import DeadLog, measure, sealed_at
 from columnar.storage.log_salvage import salvaged
 from columnar.storage.ownership import Ownership
+from columnar.storage.process_stores import ServerStores
 from columnar.storage.recovery import lacking
 from columnar.storage.rocks import RocksEngine
 from columnar.storage.server_folders import LOGGED, Seal, dead_log, log_of, make_spent, note_log, sync_extent
 from columnar.storage.server_log import Written
 from columnar.storage.server_log_files import ServerLog, begin_run
-from columnar.storage.server_stores import ServerStores
 
 SERVER = "s1.5"
 HEAD = 50  # bytes before the first frame of a segment; those of its run are random, and may be any two letters

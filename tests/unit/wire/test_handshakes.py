@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 
-from columnar.wire.handshakes import SLICE_S, Handshakes
+from columnar.wire.tls_protocol import SLICE_S, Handshakes
 
 
 class Fake:

@@ -16,8 +16,7 @@ from columnar.wire.codec import Request
 from columnar.wire.codec_replies import RowList
 from columnar.wire.connection import LARGE_BYTES, Connection
 from columnar.wire.server import RESUMED_AT_ONCE, WireServer
-from columnar.wire.service import Later
-from columnar.wire.waiting import Waiting
+from columnar.wire.service import Later, Waiting
 
 
 class NothingToServe:

@@ -8,8 +8,8 @@ import pytest
 
 from columnar.storage.layout import pack_cell
 from columnar.storage.stored_cells import VALUE_AT, StoredCells
-from columnar.wire import row_pieces
-from columnar.wire.row_pieces import Form, RowPieces
+from columnar.wire import codec_results
+from columnar.wire.codec_results import Form, RowPieces
 from tests.support.seeds import seed
 
 FORMS = ["MAP", "SORTED", "COMPACT_MAP", "COMPACT_SORTED", "RESULT", "COMPACT_RESULT"]
@@ -25,7 +25,7 @@ def stored(cells: list[tuple[bytes, bytes, int]]) -> StoredCells:
 @pytest.mark.parametrize("number", range(6))
 def test_pieces_are_the_whole(name: str, number: int) -> None:
     rng = Random(seed(31) + number)
-    form: Form = getattr(row_pieces, name)
+    form: Form = getattr(codec_results, name)
     count = rng.choice([1, 3, 14, 15, 16, 127, 128, 400])
     cells = [(b"f:%06d" % n, b"v" * rng.choice([0, 1, 127, 128, 1_100]), rng.randint(0, 2**60)) for n in range(count)]
     row = b"r" * rng.choice([1, 127, 300])
