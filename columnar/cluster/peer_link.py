@@ -263,7 +263,7 @@ class PeerLink:
             self._transport.writelines(parts)
         for queued in written:
             assert queued.call is not None, "chosen for it"
-            self._report(queued.call.written)
+            _notify(queued.call.written)
 
     # --- asyncio.Protocol ----------------------------------------------------------------------------
 
@@ -352,16 +352,9 @@ class PeerLink:
             else:
                 call.answered(frame)
         except (BadFrame, BadValue):
-            self._report(call.link_broke)  # whatever the peer did is unreadable
+            _notify(call.link_broke)  # whatever the peer did is unreadable
             raise
         except Exception:  # noqa: BLE001 - one caller's fault must not affect other callers
-            _log.exception("the caller of a peer failed")
-
-    def _report(self, event: Callable[[], None]) -> None:
-        """Notify a caller; its fault must not keep other callers from being notified."""
-        try:
-            event()
-        except Exception:  # noqa: BLE001 - as in ``_take_answer``
             _log.exception("the caller of a peer failed")
 
     # --- the end -------------------------------------------------------------------------------------
@@ -379,7 +372,7 @@ class PeerLink:
         for queued in calls.values():
             call = queued.call
             assert call is not None, "it was not taken back"
-            self._report(call.not_sent if queued.waits else call.link_broke)
+            _notify(call.not_sent if queued.waits else call.link_broke)
         self._on_ended(self)
 
     def check(self) -> None:
@@ -387,6 +380,14 @@ class PeerLink:
         assert waiting == [queued for queued in self._calls.values() if queued.waits], "P1, P2"
         assert self.queued_bytes == sum(queued.size_bytes for queued in self._queue), "P3"
         assert self.state is not State.ENDED or not (self._calls or self._queue), "P1"
+
+
+def _notify(event: Callable[[], None]) -> None:
+    """Notify a caller; its fault must not keep other callers from being notified."""
+    try:
+        event()
+    except Exception:  # noqa: BLE001 - as in ``_take_answer``
+        _log.exception("the caller of a peer failed")
 
 
 __all__ = ["Answerer", "Call", "FrameTooLong", "LinkBroke", "NotSent", "PeerLink", "Refused", "State"]

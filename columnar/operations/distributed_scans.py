@@ -84,7 +84,7 @@ async def scan_remotely(
 
 def _scan_request(scanner: Scanner, request_parts: _Asking, found: FoundRows, count: int) -> Scan:
     assert scanner.place is not None, "there is a next step"
-    max_rows, limit = count - found.count, scanner.rows_wanted
+    max_rows, limit = count - found.count, scanner.rows_left
     max_cells = min(REQUEST_CELLS, max_rows * scanner.spec.batch) if scanner.spec.batch else REQUEST_CELLS
     return Scan(
         scanner.table.decode(),

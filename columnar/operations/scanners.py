@@ -77,12 +77,12 @@ class Scanner:
         self._ranges = ranges = _ranges_of(row_filter)
         if row_filter is not None and row_filter.is_row_range and ranges is not None and ranges.is_exact:
             row_filter = None  # the row ranges do all its work
-        self._filter = row_filter
+        self.filter = row_filter
         self._plain_family = None if row_filter is not None else _plain_family(spec)
-        self._range: RowRange | None = None  # of ``_ranges``, the one that the next step reads
-        self._needs_values = row_filter is None or row_filter.needs_values
+        self.rows_ahead: RowRange | None = None  # of ``_ranges``, that the next steps read; None: all that are left
+        self.needs_values = row_filter is None or row_filter.needs_values  # or lets some pass
         self._rest: tuple[bytes, Cells, int] | None = None  # a row that batchSize has cut: its cells, and how many went
-        self._rows_left = spec.limit or -1
+        self.rows_left = spec.limit or -1  # until the scan's limit; -1: all
         self._barriers: set[asyncio.Future[None]] = set()
         self.cells_read = 0
         self.cells_read_before = 0  # of the current call, or the last one
@@ -182,7 +182,7 @@ class Scanner:
 
     def read_for_filter(self, *, needs_values: bool) -> None:
         """Have ``steps_owned`` return all that a gateway's filter sees: rows without visible cells, older versions."""
-        self._wants_versions, self._needs_values = True, needs_values
+        self._wants_versions, self.needs_values = True, needs_values
         self._plain_family = None
 
     def read_only(self, rows: RowRange) -> None:
@@ -226,13 +226,13 @@ class Scanner:
         """The next row, which costs more than a step, over several; errors as of ``read_wide``."""
         spec, before = self.spec.read, found.size_bytes
         sink: Packed | Listed | Filtered
-        if self._filter is not None and not self._wants_versions:
-            sink = Filtered(row, self._filter, spec.max_versions)
+        if self.filter is not None and not self._wants_versions:
+            sink = Filtered(row, self.filter, spec.max_versions)
         elif self.form is not None and not self.spec.batch:
             sink = Packed(row, self.form)
         else:
             sink = Listed(row)
-        all_versions = self._wants_versions or self._filter is not None
+        all_versions = self._wants_versions or self.filter is not None
         barrier = await read_wide(
             self._access,
             self.table,
@@ -253,12 +253,12 @@ class Scanner:
             if packed is not None:
                 self.take_packed(found, packed)
         elif isinstance(sink, Listed):
-            self._hand_out_some(found, row, sink.cells)
+            self._hand_out(found, row, sink.cells)
         else:
             kept, ended = sink.result()
             if ended:
                 self.place = None
-            self._hand_out_some(found, row, kept)
+            self._hand_out(found, row, kept)
 
     def _begin_at(self, place: Place) -> None:
         self.place = place
@@ -266,7 +266,7 @@ class Scanner:
     def _step(self, found: FoundRows, count: int, max_bytes: int | None = None) -> bool:
         """Add rows until the step's budget is used up; True: the call is done."""
         cells_left, bytes_left = STEP_CELLS, STEP_BYTES if max_bytes is None else max_bytes
-        ends = perf_counter() + STEP_S if self._filter is not None else 0.0  # the cost of a filter is unknown
+        ends = perf_counter() + STEP_S if self.filter is not None else 0.0  # the cost of a filter is unknown
         seek = SEEK_CELLS if self._ranges is not None else 0  # a filter may have thousands of ranges without a row
         while found.count < count and found.size_bytes < REPLY_BYTES:
             if self._rest is not None:
@@ -297,7 +297,7 @@ class Scanner:
                 try:
                     fetched = cursor.next_row()
                     if fetched is None:
-                        self.place = self._next_region(region)
+                        self.place = place_after_region(self.spec, region.info, self.rows_ahead)
                         break
                     bytes_left -= self._read_row(region, now_ms, found, *fetched)
                 except RowIsWide as wide:
@@ -326,7 +326,7 @@ class Scanner:
     ) -> int:
         """Take rows of one region up to a bound and move past them.  Returns the number of cells walked."""
         before = found.count
-        limit = count if self._rows_left < 0 else min(count, before + self._rows_left)
+        limit = count if self.rows_left < 0 else min(count, before + self.rows_left)
         bounds = limit, max_cells, max_bytes
         step = PlainStep(region.store, view, self.spec.read, region.now_ms, found, bounds)
         step.take(region.store.scan(view.space, low, high))
@@ -336,10 +336,10 @@ class Scanner:
         if step.last_row is not None:
             self.place = Place(step.last_row, True)
         elif step.wide_row is None:
-            self.place = self._next_region(region)
-        if self._rows_left > 0:
-            self._rows_left -= found.count - before
-            if self._rows_left == 0:
+            self.place = place_after_region(self.spec, region.info, self.rows_ahead)
+        if self.rows_left > 0:
+            self.rows_left -= found.count - before
+            if self.rows_left == 0:
                 self.place = None
         return step.cells_walked
 
@@ -347,12 +347,12 @@ class Scanner:
         """Take one row and move past it; returns the number of stored bytes read."""
         read, next_place = self.spec.read, None if self._only_row else Place(row, True)
         store = region.store
-        if self._filter is None and not self._wants_versions:
+        if self.filter is None and not self._wants_versions:
             cells = visible_cells(store, row, raw_row, read, now_ms, STEP_CELLS)
             self.place = next_place
-            self._hand_out_some(found, row, cells)
+            self._hand_out(found, row, cells)
         else:
-            seen_by_filter = filter_cells if self._needs_values else valueless_cells
+            seen_by_filter = filter_cells if self.needs_values else valueless_cells
             seen = seen_by_filter(store, row, raw_row, read, now_ms, self._most)
             self.place = next_place
             if self._wants_versions:
@@ -363,44 +363,21 @@ class Scanner:
         return sum(len(raw) for _, group in raw_row for _, raw in group)
 
     def _filter_row(self, found: FoundRows, row: bytes, seen: list[Cell]) -> None:
-        assert self._filter is not None, "looked at by the caller"
+        assert self.filter is not None, "looked at by the caller"
         try:
-            kept, ended = apply_filter(self._filter, row, seen, self.spec.read.max_versions)
+            kept, ended = apply_filter(self.filter, row, seen, self.spec.read.max_versions)
         except PatternTimeout as timeout:
-            raise FilterTooExpensive(row, self._filter.text, str(timeout)) from None
+            raise FilterTooExpensive(row, self.filter.text, str(timeout)) from None
         if ended:
             self.place = None
-        self._hand_out_some(found, row, [(cell.column, cell.value, cell.timestamp) for cell in kept])
-
-    def _hand_out_some(self, found: FoundRows, row: bytes, cells: Cells) -> None:
-        if cells:
-            self._hand_out(found, row, cells)
+        self._hand_out(found, row, [(cell.column, cell.value, cell.timestamp) for cell in kept])
 
     # --- rows of other servers -----------------------------------------------------------------------
 
     @property
-    def filter(self) -> Filter | None:
-        return self._filter
-
-    @property
-    def needs_values(self) -> bool:
-        """Whether the scanner's filter reads values or lets some pass."""
-        return self._needs_values
-
-    @property
-    def rows_ahead(self) -> RowRange | None:
-        """The rows of the next steps; the scan then continues at ``place_after_rows``.  None: all that are left."""
-        return self._range
-
-    @property
     def place_after_rows(self) -> Place | None:
         """The place past ``rows_ahead``; None: the table's end."""
-        return place_after_range(self.spec, self._range)
-
-    @property
-    def rows_wanted(self) -> int:
-        """The number of rows left until the scan's limit; -1: all."""
-        return self._rows_left
+        return place_after_range(self.spec, self.rows_ahead)
 
     def region_ahead(self) -> RegionInfo:
         """Return the region of the next step; the scan must not be at its end."""
@@ -410,15 +387,15 @@ class Scanner:
     def take_packed(self, found: FoundRows, rows: PackedRows) -> None:
         """Take packed rows, if the gateway neither filters nor cuts them; the caller sets the place first."""
         found.add_packed(rows)
-        if self._rows_left > 0:
-            self._rows_left -= rows.row_count
-            if self._rows_left == 0:
+        if self.rows_left > 0:
+            self.rows_left -= rows.row_count
+            if self.rows_left == 0:
                 self.place = None
 
     def filtering(self, row: bytes) -> Filtered:
         """Return the scanner's filter for the next row."""
-        assert self._filter is not None, "looked at by the caller"
-        return Filtered(row, self._filter, self.spec.read.max_versions)
+        assert self.filter is not None, "looked at by the caller"
+        return Filtered(row, self.filter, self.spec.read.max_versions)
 
     def take_row(self, found: FoundRows, count: int, row: bytes, cells: list[WireCell], *, ends: bool) -> bool:
         """Take the next row, as the filter let it pass; ``ends``: the filter wants no more rows.
@@ -426,7 +403,7 @@ class Scanner:
         False: the call has ``count`` rows, or the scan is at its end, and no further row is to be taken.
         """
         self.place = None if self._only_row or ends else Place(row, True)
-        self._hand_out_some(found, row, cells)
+        self._hand_out(found, row, cells)
         cells_left = STEP_CELLS
         while self._rest is not None and found.count < count and cells_left > 0:
             self._hand_out(found, *self._rest)
@@ -434,7 +411,9 @@ class Scanner:
         return self._rest is None and self.place is not None and found.count < count
 
     def _hand_out(self, found: FoundRows, row: bytes, cells: Cells, at: int = 0) -> None:
-        """Add the row's cells from number ``at`` on, or as many of them as a batch has.  O(cells added)."""
+        """Add the row's cells, if there are any, from number ``at`` on, or as many as a batch has.  O(cells added)."""
+        if not cells:
+            return
         batch = self.spec.batch
         if batch and len(cells) - at > batch:
             several = cells if isinstance(cells, list) else list(cells)
@@ -445,15 +424,15 @@ class Scanner:
             if at:
                 assert isinstance(cells, list), "a row that was cut"
                 cells = cells[at:]
-            self._rows_left -= 1
-            if self._rows_left == 0:
+            self.rows_left -= 1
+            if self.rows_left == 0:
                 self.place = None
         found.add(row, cells)
 
     def _enter_range(self, ranges: RowRanges) -> bool:
         """Move the place to the next rows that the filter may let pass.  False: there are none; the scan is over."""
         assert self.place is not None, "looked at by the caller"
-        self._range, self.place = entered(self.spec, self.place, ranges)
+        self.rows_ahead, self.place = entered(self.spec, self.place, ranges)
         return self.place is not None
 
     def _seek(self, place: Place) -> tuple[Region, bytes, bytes | None]:
@@ -462,7 +441,7 @@ class Scanner:
         check_families(served, self.spec.read)  # the table may have been recreated since the opening
         info = self._region_at(served, place)
         region = self._access.open_region(served, info)
-        return region, *key_bounds(self.spec, place, info, self._range)
+        return region, *key_bounds(self.spec, place, info, self.rows_ahead)
 
     def _region_at(self, served: ServedTable, place: Place) -> RegionInfo:
         row = place.row
@@ -475,9 +454,6 @@ class Scanner:
         cost = STEP_COST if self._most == STEP_CELLS else self._most * PAIR_COST
         projection = spec.read.projection
         return RowCursor.over(region.store, region.views, projection, low, high, reverse=spec.reversed, cost=cost)
-
-    def _next_region(self, region: Region) -> Place | None:
-        return place_after_region(self.spec, region.info, self._range)
 
 
 def _ranges_of(row_filter: Filter | None) -> RowRanges | None:

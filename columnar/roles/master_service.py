@@ -127,10 +127,8 @@ class MasterService:
         return ThriftService(
             self._operations.scanners,
             self._slow_log,
-            TableMethods2(
-                descriptions, leading.changes, leading.alterations, self._address, self._folder.cluster_id, started_ms
-            ),
-            AlterationMethods2(descriptions, leading.alterations),
+            TableMethods2(descriptions, leading.alterations, self._address, self._folder.cluster_id, started_ms),
+            AlterationMethods2(descriptions, leading.changes, leading.alterations),
             definition=thrift2.DEFINITION,
             to_wire=to_wire,
         )

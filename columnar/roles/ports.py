@@ -276,7 +276,7 @@ class ServerPorts:
 
     def has_waiting(self) -> bool:
         """Return whether requests wait for disks, but for those of trigger workers."""
-        return any(wire.has_waiting for wire in self.wires.values())
+        return any(wire.pending.has_waiting for wire in self.wires.values())
 
     @property
     def port(self) -> int:

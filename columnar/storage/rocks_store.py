@@ -113,16 +113,8 @@ class RocksStore:
             options.set_iterate_upper_bound(stop)
         fresh = self._unwritten_in_range(space, start, stop)
         # The iterator is made now and not in the generator: it sees the present state (S3).
-        items = self._to_end(family, family.items(from_key=start, read_opt=options), start, options)
+        items = _to_end(family, family.items(from_key=start, read_opt=options), start, options, self._path)
         return overlaid(items, sorted(fresh.items()), operator.lt) if fresh else items
-
-    def _to_end(self, family: Any, items: Any, start: bytes, options: Any) -> Iterator[tuple[bytes, bytes]]:
-        pair = None
-        for pair in items:
-            yield pair
-        iterator = family.iter(read_opt=options)
-        iterator.seek(pair[0] + b"\x00" if pair is not None else start)
-        self._check_status(iterator)
 
     def range_within(self, space: str, start: bytes, stop: bytes, cost: int) -> list[tuple[bytes, bytes]] | None:
         if self._fresh and self._unwritten_in_range(space, start, stop):
@@ -139,19 +131,13 @@ class RocksStore:
             pairs.append((key, value))
             cost -= PAIR_COST + len(value)
             iterator.next()
-        self._check_status(iterator)
+        _check_status(iterator, self._path)
         return pairs
-
-    def _check_status(self, iterator: Any) -> None:
-        try:
-            iterator.status()
-        except Exception as error:  # rocksdict raises bare exceptions
-            raise translated(error, self._path) from error
 
     def scan_reverse(self, space: str, start: bytes, below: bytes | None) -> Iterator[tuple[bytes, bytes]]:
         fresh = self._unwritten_in_range(space, start, below)
         family = self._dicts[space]
-        items = self._down_to(family, family.items(backwards=True, from_key=below), start, below)
+        items = _down_to(family, family.items(backwards=True, from_key=below), start, below, self._path)
         return overlaid(items, sorted(fresh.items(), reverse=True), operator.gt) if fresh else items
 
     def _unwritten_in_range(self, space: str, start: bytes, stop: bytes | None) -> dict[bytes, bytes | None]:
@@ -164,24 +150,6 @@ class RocksStore:
         except StoreBusy:
             return self._buffer.pairs_within(space, start, stop)
         return {}
-
-    def _down_to(self, family: Any, items: Any, start: bytes, below: bytes | None) -> Iterator[tuple[bytes, bytes]]:
-        pair = None
-        for pair in items:
-            if pair[0] < start:
-                return
-            if pair[0] != below:  # from_key is inclusive, ``below`` is not
-                yield pair
-        iterator = family.iter()
-        if pair is not None:
-            iterator.seek_for_prev(pair[0])
-            if iterator.valid():
-                iterator.prev()
-        elif below is not None:
-            iterator.seek_for_prev(below)
-        else:
-            iterator.seek_to_last()
-        self._check_status(iterator)
 
     def write(self, batch: Batch) -> None:
         self._hand_over()
@@ -315,20 +283,16 @@ class RocksStore:
             return
         engine_call(lambda: self._db.drop_column_family(name), self._path)
         self._bound.raise_manifest()
-        self._number_after_drop()
+        batch = self.batch()  # of one more operation, which stays: the last ones may be dropped with the space
+        batch.delete(MARK_SPACE, DROPPED)
+        with suppress(StoreBusy):  # then the bound says less until the next write (``synced_bound``)
+            self.write(batch)
+            self.sync()
         try:
             family.close()  # in this order it need not write to a file what will be gone
         except Exception as error:  # rocksdict raises bare exceptions
             if "dropped" not in str(error):
                 raise translated(error, self._path) from error
-
-    def _number_after_drop(self) -> None:
-        """Write one more operation, which stays: the last ones may be dropped with the space (``synced_bound``)."""
-        batch = self.batch()
-        batch.delete(MARK_SPACE, DROPPED)
-        with suppress(StoreBusy):  # then the bound says less until the next write
-            self.write(batch)
-            self.sync()
 
     def options_of(self, name: str) -> SpaceOptions:
         return self._options.get(name, DEFAULT_OPTIONS)
@@ -353,6 +317,41 @@ class RocksStore:
         families.clear()
         self._db = ClosedDatabase()
         self._bound.close()
+
+
+def _to_end(family: Any, items: Any, start: bytes, options: Any, path: str) -> Iterator[tuple[bytes, bytes]]:
+    pair = None
+    for pair in items:
+        yield pair
+    iterator = family.iter(read_opt=options)
+    iterator.seek(pair[0] + b"\x00" if pair is not None else start)
+    _check_status(iterator, path)
+
+
+def _down_to(family: Any, items: Any, start: bytes, below: bytes | None, path: str) -> Iterator[tuple[bytes, bytes]]:
+    pair = None
+    for pair in items:
+        if pair[0] < start:
+            return
+        if pair[0] != below:  # from_key is inclusive, ``below`` is not
+            yield pair
+    iterator = family.iter()
+    if pair is not None:
+        iterator.seek_for_prev(pair[0])
+        if iterator.valid():
+            iterator.prev()
+    elif below is not None:
+        iterator.seek_for_prev(below)
+    else:
+        iterator.seek_to_last()
+    _check_status(iterator, path)
+
+
+def _check_status(iterator: Any, path: str) -> None:
+    try:
+        iterator.status()
+    except Exception as error:  # rocksdict raises bare exceptions
+        raise translated(error, path) from error
 
 
 class OpenSpaces(dict[str, Any]):

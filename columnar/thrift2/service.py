@@ -6,20 +6,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from columnar.errors import CallerError, ColumnarError, ScannerNotFound
 from columnar.model.region_info import RegionInfo
 from columnar.operations.slow_log import SlowLog
 from columnar.operations.table_operations import TableOperations
 from columnar.thrift.service import SiblingHint, ThriftService
 from columnar.thrift2.rows import RowMethods2, ScanMethods2
 from columnar.thrift2.tables import AlterationMethods2, TableMethods2
-from columnar.wire.idl2 import SERVICE2
+from columnar.wire.idl2 import SERVICE2, hbase2
+from columnar.wire.service import NO_ERROR
 
 if TYPE_CHECKING:  # a server of a cluster has no master within
     from columnar.master.alterations import Alterations
     from columnar.master.schema_changes import SchemaChanges
-from columnar.errors import CallerError, ColumnarError, ScannerNotFound
-from columnar.wire.idl2 import hbase2
-from columnar.wire.service import NO_ERROR
 
 DEFINITION: Final[Any] = SERVICE2
 
@@ -49,13 +48,12 @@ def make(
         ScanMethods2(operations),
         TableMethods2(
             operations.descriptions,
-            changes,
             alterations,
             facts.address_of,
             facts.cluster_id,
             int(facts.started_s * 1000),
         ),
-        AlterationMethods2(operations.descriptions, alterations),
+        AlterationMethods2(operations.descriptions, changes, alterations),
         definition=DEFINITION,
         to_wire=to_wire,
         other_door=thrift1,

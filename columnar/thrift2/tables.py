@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Collection
 from typing import TYPE_CHECKING, Any, Final
 
-from columnar.errors import IllegalArgument, NamespaceNotFound, abbreviate
+from columnar.errors import IllegalArgument, InvalidFamilyOperation, NamespaceNotFound, abbreviate
+from columnar.model.attributes import TableChange, whole
 from columnar.model.cell import checked_row
 from columnar.model.java_patterns import PatternProblem, PatternTimeout, begin_row, compiled
 from columnar.model.region_info import RegionInfo
+from columnar.model.schema import Family, checked_family_name
 from columnar.operations.descriptions import Descriptions
 from columnar.regions.tables import ServedTable
 from columnar.thrift2 import schema
@@ -18,16 +20,6 @@ from columnar.wire.idl2 import hbase2
 if TYPE_CHECKING:  # a server of a cluster has no master within
     from columnar.master.alterations import Alterations
     from columnar.master.schema_changes import SchemaChanges
-from collections.abc import Awaitable, Collection
-from typing import TYPE_CHECKING
-
-from columnar.errors import InvalidFamilyOperation
-from columnar.model.attributes import TableChange, whole
-from columnar.model.schema import Family, checked_family_name
-
-if TYPE_CHECKING:  # a server of a cluster has no master within
-    from columnar.master.alterations import Alterations
-
 
 _TYPE_TWO: Final = 2  # TThriftServerType.TWO: this is the Thrift 2 service
 _DEFAULT: Final = "default"
@@ -37,7 +29,6 @@ class TableMethods2:
     def __init__(
         self,
         descriptions: Descriptions,
-        changes: SchemaChanges,
         alterations: Alterations,
         address_of: Callable[[RegionInfo], tuple[str, int]],
         cluster_id: str,
@@ -45,26 +36,10 @@ class TableMethods2:
     ) -> None:
         """``address_of`` a region's server is called only by requests: before them the port may not be known."""
         self._descriptions = descriptions
-        self._changes = changes
         self._alterations = alterations
         self._address_of = address_of
         self._cluster_id = cluster_id
         self._started_ms = started_ms
-
-    # --- changes -----------------------------------------------------------------------------------
-
-    def createTable(self, _ctx: Any, descriptor: Any, splits: Any) -> Any:
-        name, families, attributes = schema.table_from_wire(descriptor)
-        return self._changes.create(name, families, attributes, list(splits or ()))
-
-    def deleteTable(self, _ctx: Any, name: Any) -> Any:
-        return self._changes.drop(schema.table_name(name))
-
-    def enableTable(self, _ctx: Any, name: Any) -> Any:
-        return self._changes.enable(schema.table_name(name))
-
-    def disableTable(self, _ctx: Any, name: Any) -> Any:
-        return self._changes.disable(schema.table_name(name))
 
     # --- status ------------------------------------------------------------------------------------
 
@@ -129,27 +104,8 @@ class TableMethods2:
             raise IllegalArgument(f"{timeout}, on the names of tables") from None
 
     def _within(self, name: str | None) -> list[ServedTable]:
-        within = set(self._alterations.tables_of(self._namespace(name).encode()))
+        within = set(self._alterations.tables_of(_known_namespace(self._alterations, name).encode()))
         return [one for one in self._descriptions.all() if one.schema.name in within]
-
-    # --- namespaces --------------------------------------------------------------------------------
-
-    def _namespace(self, name: str | None) -> str:
-        if name not in self._alterations.namespaces():
-            raise NamespaceNotFound(abbreviate(given(name, "namespace").encode()))
-        return name
-
-    def listNamespaces(self, _ctx: Any) -> list[str]:
-        return self._alterations.namespaces()
-
-    def listNamespaceDescriptors(self, _ctx: Any) -> list[Any]:
-        return [self._namespace_descriptor(name) for name in self._alterations.namespaces()]
-
-    def getNamespaceDescriptor(self, _ctx: Any, name: str | None) -> Any:
-        return self._namespace_descriptor(self._namespace(name))
-
-    def _namespace_descriptor(self, name: str) -> Any:
-        return schema.namespace_to_wire(name, self._alterations.configuration_of(name.encode()))
 
     # --- where rows are ----------------------------------------------------------------------------
 
@@ -196,9 +152,23 @@ class TableMethods2:
 
 
 class AlterationMethods2:
-    def __init__(self, descriptions: Descriptions, alterations: Alterations) -> None:
+    def __init__(self, descriptions: Descriptions, changes: SchemaChanges, alterations: Alterations) -> None:
         self._descriptions = descriptions
+        self._changes = changes
         self._alterations = alterations
+
+    def createTable(self, _ctx: Any, descriptor: Any, splits: Any) -> Any:
+        name, families, attributes = schema.table_from_wire(descriptor)
+        return self._changes.create(name, families, attributes, list(splits or ()))
+
+    def deleteTable(self, _ctx: Any, name: Any) -> Any:
+        return self._changes.drop(schema.table_name(name))
+
+    def enableTable(self, _ctx: Any, name: Any) -> Any:
+        return self._changes.enable(schema.table_name(name))
+
+    def disableTable(self, _ctx: Any, name: Any) -> Any:
+        return self._changes.disable(schema.table_name(name))
 
     def truncateTable(self, _ctx: Any, name: Any, preserve_splits: bool | None) -> Awaitable[None]:
         """Truncate the table.  HBase requires it to be disabled first; we do not.  It is enabled then, as in HBase."""
@@ -245,6 +215,18 @@ class AlterationMethods2:
 
     # --- namespaces --------------------------------------------------------------------------------
 
+    def listNamespaces(self, _ctx: Any) -> list[str]:
+        return self._alterations.namespaces()
+
+    def listNamespaceDescriptors(self, _ctx: Any) -> list[Any]:
+        return [self._namespace_descriptor(name) for name in self._alterations.namespaces()]
+
+    def getNamespaceDescriptor(self, _ctx: Any, name: str | None) -> Any:
+        return self._namespace_descriptor(_known_namespace(self._alterations, name))
+
+    def _namespace_descriptor(self, name: str) -> Any:
+        return schema.namespace_to_wire(name, self._alterations.configuration_of(name.encode()))
+
     def createNamespace(self, _ctx: Any, descriptor: Any) -> Awaitable[None]:
         return self._alterations.create_namespace(*schema.namespace_from_wire(descriptor))
 
@@ -255,6 +237,12 @@ class AlterationMethods2:
 
     def deleteNamespace(self, _ctx: Any, name: str | None) -> Awaitable[None]:
         return self._alterations.drop_namespace(given(name, "namespace").encode())
+
+
+def _known_namespace(alterations: Alterations, name: str | None) -> str:
+    if name not in alterations.namespaces():
+        raise NamespaceNotFound(abbreviate(given(name, "namespace").encode()))
+    return name
 
 
 def _check_family_exists(family: str, table: bytes, held: Collection[str]) -> None:

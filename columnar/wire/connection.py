@@ -350,9 +350,9 @@ class Connection:
             request.buffer = b""
         if shared:
             self._is_expensive = perf_counter() - started >= SLICE_S  # waiting for an fsync does not make it expensive
-            self._server.resume_after(future, Waiting(self, request, started, later))
+            self._server.pending.resume_after(future, Waiting(self, request, started, later))
         else:
-            self._server.began(future)
+            self._server.pending.began(future)
             future.add_done_callback(Waiting(self, request, started, later).resume)
         return None
 

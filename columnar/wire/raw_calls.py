@@ -146,9 +146,9 @@ class RawCalls:
         if request.size_bytes > LARGE_BYTES:  # the handler keeps the rows that it still needs
             request.args = [None if isinstance(one, list) else one for one in request.args]
         if shared:
-            server.resume_after(future, pending)
+            server.pending.resume_after(future, pending)
         else:
-            server.began(future)
+            server.pending.began(future)
             future.add_done_callback(pending.resume)
 
     def settle(self, pending: _Pending, future: Awaited) -> None:

@@ -28,15 +28,6 @@ from columnar.runtime.immediate_future import ImmediateFuture
 from columnar.runtime.loop_budget import LoopBudget
 from columnar.wire import idl
 from columnar.wire.browsers import Visitors
-from columnar.wire.codec import ServiceCodec
-from columnar.wire.connection import Connection
-from columnar.wire.definitions import ServiceDefinition
-from columnar.wire.large_calls import LargeCalls
-from columnar.wire.service import Ahead, Handler, NoObserver, Observer, Service, Waiter
-
-if TYPE_CHECKING:  # a port without TLS has no use for one, a standalone none for the other
-    from columnar.wire.leaving import Give, Leaving, Stays
-    from columnar.wire.tls_protocol import Tls, TlsProtocol
 from columnar.wire.codec import (
     CALL,
     INTERNAL_ERROR,
@@ -44,11 +35,19 @@ from columnar.wire.codec import (
     ONEWAY,
     UNKNOWN_METHOD,
     Request,
+    ServiceCodec,
     application_error,
 )
+from columnar.wire.connection import Connection
+from columnar.wire.definitions import ServiceDefinition
 from columnar.wire.detect import Protocol
 from columnar.wire.framing import Refusal
-from columnar.wire.service import NO_ERROR
+from columnar.wire.large_calls import LargeCalls
+from columnar.wire.service import NO_ERROR, Ahead, Handler, NoObserver, Observer, Service, Waiter
+
+if TYPE_CHECKING:  # a port without TLS has no use for one, a standalone none for the other
+    from columnar.wire.leaving import Give, Leaving, Stays
+    from columnar.wire.tls_protocol import Tls, TlsProtocol
 
 log = logging.getLogger("columnar.wire")
 
@@ -110,8 +109,6 @@ _UNSENT_BYTES: Final = attrgetter("unsent_bytes")
 RESUMED_AT_ONCE: Final = 128  # requests that waited for the same fsync, in one loop iteration: 2 ms
 CHECKED_WAITERS: Final = 8  # of the requests that wait for one thing
 
-log = logging.getLogger("columnar.wire")
-
 
 @dataclass(frozen=True, slots=True)
 class WireLimits:
@@ -124,6 +121,62 @@ class WireLimits:
     output_bytes: int = limits.CONNECTION_OUTPUT_BYTES
     server_input_bytes: int = limits.SERVER_INPUT_BYTES
     server_output_bytes: int = limits.SERVER_OUTPUT_BYTES
+
+
+class PendingCalls:
+    """The calls of a server whose answers are not there yet: those that wait for an fsync, and those that run."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[asyncio.Future[Any], list[Waiter]] = {}  # by what they wait for
+        self._calls: set[asyncio.Future[Any]] = set()  # that run by themselves
+
+    def began(self, call: asyncio.Future[Any]) -> None:
+        """Register a call that runs by itself: ``end`` ends it, even after its connection has ended."""
+        if isinstance(call, asyncio.Task):
+            self._calls.add(call)
+            call.add_done_callback(self._calls.discard)
+
+    def resume_after(self, future: asyncio.Future[Any], waiting: Waiter) -> None:
+        """Continue a request once ``future`` is done, together with all requests that wait for the same future.
+
+        A callback of its own for each would cost 2 us more.
+        """
+        waiters = self._waiting.get(future)
+        if waiters is None:
+            waiters = self._waiting[future] = []
+            if isinstance(future, ImmediateFuture):
+                future.add_callback(self._resume_all)
+            else:
+                future.add_done_callback(self._resume_all)
+        waiters.append(waiting)
+
+    @property
+    def has_waiting(self) -> bool:
+        """Whether clients' requests wait for a shared future, mostly an fsync.
+
+        Only the first CHECKED_WAITERS requests of each future are checked.
+        """
+        return any(not one.is_background for waiting in self._waiting.values() for one in waiting[:CHECKED_WAITERS])
+
+    def _resume_all(self, future: asyncio.Future[Any]) -> None:
+        self._resume_some(future, self._waiting.pop(future), 0)
+
+    def _resume_some(self, future: asyncio.Future[Any], waiting: list[Waiter], begin: int) -> None:
+        end = begin + RESUMED_AT_ONCE
+        for one in waiting[begin:end]:
+            try:
+                one.resume(future)
+            except Exception:  # as of ImmediateFuture: one that fails takes no other along
+                log.exception("an answer failed that waited for an fsync")
+        if end < len(waiting):
+            future.get_loop().call_soon(self._resume_some, future, waiting, end)
+
+    async def end(self) -> None:
+        """End the calls that run."""
+        if self._calls:
+            for call in self._calls:
+                call.cancel()
+            await asyncio.wait(self._calls)
 
 
 class WireServer:
@@ -163,8 +216,7 @@ class WireServer:
         self.slow_after_s = service.slow_after_s
         self.ahead: Ahead | None = None  # None: there are no other servers; set once, before the first call
         self._connections: set[Connection] = set()
-        self._waiting: dict[asyncio.Future[Any], list[Waiter]] = {}  # by what they wait for
-        self._calls: set[asyncio.Future[Any]] = set()  # that run by themselves
+        self.pending = PendingCalls()
         self._ids = connection_ids if connection_ids is not None else itertools.count(1)
         self._input_bytes = 0
         self._output_bytes = 0
@@ -279,10 +331,7 @@ class WireServer:
             except TimeoutError:
                 for connection in list(self._connections):
                     connection.abort("the server stops and its time of grace is over")
-        if self._calls:
-            for call in self._calls:
-                call.cancel()
-            await asyncio.wait(self._calls)
+        await self.pending.end()
         for server in (self._server, self._private):
             if server is not None:
                 await server.wait_closed()
@@ -312,47 +361,6 @@ class WireServer:
         if self.leaving is not None:  # it came at the last moment
             asyncio.get_running_loop().call_soon(self.leaving.check_connection, connection)
         return True
-
-    def began(self, call: asyncio.Future[Any]) -> None:
-        """Register a call that runs by itself: ``close`` ends it, even after its connection has ended."""
-        if isinstance(call, asyncio.Task):
-            self._calls.add(call)
-            call.add_done_callback(self._calls.discard)
-
-    def resume_after(self, future: asyncio.Future[Any], waiting: Waiter) -> None:
-        """Continue a request once ``future`` is done, together with all requests that wait for the same future.
-
-        A callback of its own for each would cost 2 us more.
-        """
-        waiters = self._waiting.get(future)
-        if waiters is None:
-            waiters = self._waiting[future] = []
-            if isinstance(future, ImmediateFuture):
-                future.add_callback(self._resume_all)
-            else:
-                future.add_done_callback(self._resume_all)
-        waiters.append(waiting)
-
-    @property
-    def has_waiting(self) -> bool:
-        """Whether clients' requests wait for a shared future, mostly an fsync.
-
-        Only the first CHECKED_WAITERS requests of each future are checked.
-        """
-        return any(not one.is_background for waiting in self._waiting.values() for one in waiting[:CHECKED_WAITERS])
-
-    def _resume_all(self, future: asyncio.Future[Any]) -> None:
-        self._resume_some(future, self._waiting.pop(future), 0)
-
-    def _resume_some(self, future: asyncio.Future[Any], waiting: list[Waiter], begin: int) -> None:
-        end = begin + RESUMED_AT_ONCE
-        for one in waiting[begin:end]:
-            try:
-                one.resume(future)
-            except Exception:  # as of ImmediateFuture: one that fails takes no other along
-                log.exception("an answer failed that waited for an fsync")
-        if end < len(waiting):
-            future.get_loop().call_soon(self._resume_some, future, waiting, end)
 
     def forget(self, connection: Connection) -> bool:
         """Forget a connection that has ended; False if it had never been admitted."""

@@ -55,14 +55,14 @@ def test_only_requests_of_clients_are_waiting_ones(askers: list[int], expected: 
         for number, counts in enumerate(askers):
             connection = cast(Connection, Noting(seen, counts))
             request = Request(None, b"mutateRow", 1, number, [], 1)
-            server.resume_after(synced[number % 2], Waiting(connection, request, 0.0, None))
-        assert server.has_waiting is expected
+            server.pending.resume_after(synced[number % 2], Waiting(connection, request, 0.0, None))
+        assert server.pending.has_waiting is expected
         for one in synced:
             one.set_result(None)
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         assert sorted(seen) == list(range(len(askers)))
-        assert not server.has_waiting, "all went on"
+        assert not server.pending.has_waiting, "all went on"
         await server.close(0.0)
 
     asyncio.run(main())
@@ -80,7 +80,7 @@ def test_every_request_goes_on_some_in_each_turn(prompt: bool) -> None:
         connection = cast(Connection, Noting(seen))
         for number in range(count):
             request = Request(None, b"mutateRow", 1, number, [], 1)
-            server.resume_after(synced, Waiting(connection, request, 0.0, None))
+            server.pending.resume_after(synced, Waiting(connection, request, 0.0, None))
         await asyncio.sleep(0)
         assert seen == [], "nobody goes on before the fsync has ended"
         if prompt:
@@ -112,7 +112,7 @@ def test_an_answer_that_fails_takes_no_other_along(caplog: pytest.LogCaptureFixt
         seen: list[int] = []
         for number, connection in enumerate((Noting(seen), Failing(), Noting(seen))):
             request = Request(None, b"mutateRow", 1, number, [], 1)
-            server.resume_after(synced, Waiting(cast(Connection, connection), request, 0.0, None))
+            server.pending.resume_after(synced, Waiting(cast(Connection, connection), request, 0.0, None))
         synced.complete()
         assert seen == [0, 2]
         await server.close(0.0)
