@@ -6,8 +6,10 @@ another server.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass, is_dataclass
+from typing import Any, Protocol, TypeVar, get_args, get_origin, get_type_hints
+
+R = TypeVar("R")
 
 
 class _Caller(Protocol):
@@ -129,42 +131,21 @@ class ClusterAdmin:
     # --- status ------------------------------------------------------------------------------------
 
     def servers(self) -> ClusterStatus:
-        found = self._connection.call("columnarServers")
-        servers = tuple(_server(one) for one in found.servers)
-        remarks = _texts(found.remarks)
-        return ClusterStatus(
-            servers, found.regions, found.unassigned, found.transitions, found.balancer, found.autoSplit, remarks
-        )
+        return _record(ClusterStatus, self._connection.call("columnarServers"))
 
     def locations(self, table: bytes) -> list[RegionLocation]:
-        return [_location(one) for one in self._connection.call("columnarLocations", table)]
+        return [_record(RegionLocation, one) for one in self._connection.call("columnarLocations", table)]
 
     def locate(self, table: bytes, row: bytes) -> RowLocation:
-        found = self._connection.call("columnarLocate", table, row)
-        server = _server(found.server) if found.server is not None else None
-        decisions = tuple(_decision(one) for one in found.decisions)
-        return RowLocation(_location(found.region), server, _texts(found.remarks), decisions)
+        return _record(RowLocation, self._connection.call("columnarLocate", table, row))
 
     def transitions(self) -> list[Transition]:
         """Return the transitions, the longest first."""
-        return [
-            Transition(
-                _text(one.kind),
-                one.name,
-                _text(one.encodedName),
-                one.table,
-                _text(one.state),
-                _text(one.fromServer),
-                _text(one.toServer),
-                one.stateMs,
-                _text(one.why),
-            )
-            for one in self._connection.call("columnarTransitions")
-        ]
+        return [_record(Transition, one) for one in self._connection.call("columnarTransitions")]
 
     def decisions(self) -> list[Decision]:
         """Return the last 200 decisions, newest first."""
-        return [_decision(one) for one in self._connection.call("columnarDecisions")]
+        return [_record(Decision, one) for one in self._connection.call("columnarDecisions")]
 
     # --- changes: each returns when it is done -----------------------------------------------------
 
@@ -205,70 +186,25 @@ class ClusterAdmin:
         return self._change("columnarFence", server, dry_run)
 
     def _change(self, method: str, *args: Any) -> ClusterChange:
-        found = self._connection.call(method, *args)
-        moves = tuple(
-            RegionMove(
-                one.name, _text(one.encodedName), one.table, _text(one.fromServer), _text(one.toServer), _text(one.why)
-            )
-            for one in found.moves
-        )
-        return ClusterChange(_text(found.text), found.done, moves, _texts(found.remarks), found.regionsLeft)
+        return _record(ClusterChange, self._connection.call(method, *args))
 
 
-def _server(one: Any) -> ServerStatus:
-    return ServerStatus(
-        _text(one.name),
-        _text(one.state),
-        one.incarnation,
-        one.drained,
-        one.stateMs,
-        one.regions,
-        one.load,
-        one.requestsPerSecond,
-        one.moves,
-        _text(one.version),
-        _text(one.address),
-        one.pid,
-        one.connections,
-        _texts(one.notes),
-        _texts(one.lastLines or ()),
-    )
+def _record(kind: type[R], struct: Any) -> R:
+    """Make the record of the struct's fields, whose names are those of the record in the IDL's spelling."""
+    hints = get_type_hints(kind)
+    values = {name: _value(hint, getattr(struct, _idl_name(name))) for name, hint in hints.items()}
+    return kind(**{name: value for name, value in values.items() if value is not None or hints[name] is not int})
 
 
-def _location(one: Any) -> RegionLocation:
-    return RegionLocation(
-        one.name,
-        _text(one.encodedName),
-        one.startKey,
-        one.endKey,
-        one.regionId,
-        one.table,
-        _text(one.server),
-        one.incarnation,
-        _text(one.host),
-        one.port,
-        _text(one.state),
-        one.stateMs,
-        one.epoch,
-        _text(one.comingFrom),
-        _text(one.home),
-        _text(one.why),
-        one.load,
-        one.readsPerSecond,
-        one.writesPerSecond,
-        one.deliveriesPerSecond,
-        one.sizeBytes,
-    )
+def _idl_name(name: str) -> str:
+    first, *more = name.removesuffix("_s").split("_")
+    return first + "".join(map(str.capitalize, more)) + ("Second" if name.endswith("_per_s") else "")
 
 
-def _decision(one: Any) -> Decision:
-    server, why, text = _text(one.server), _text(one.why), _text(one.text)
-    return Decision(one.agoMs, _text(one.kind), _texts(one.regions), server, why, text, one.atMs or 0)
-
-
-def _text(value: Any) -> str:
-    return value.decode() if isinstance(value, bytes) else str(value)
-
-
-def _texts(values: Any) -> tuple[str, ...]:
-    return tuple(map(_text, values))
+def _value(hint: Any, sent: Any) -> Any:
+    if hint is str:
+        return sent.decode() if isinstance(sent, bytes) else str(sent)
+    if get_origin(hint) is tuple:
+        return tuple(_value(get_args(hint)[0], one) for one in sent or ())
+    records = [one for one in (hint, *get_args(hint)) if is_dataclass(one)]
+    return _record(records[0], sent) if records and sent is not None else sent  # type: ignore[arg-type]  # a class

@@ -7,6 +7,7 @@ to its master.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Coroutine, Sequence
 from dataclasses import replace
 from typing import Any, Final, Protocol
@@ -28,6 +29,7 @@ from columnar.model.region_info import RegionInfo
 from columnar.operations.descriptions import Descriptions
 from columnar.wire.idl import columnar
 
+_UPPER: Final = re.compile("[A-Z]")
 LONGEST_WAIT_S: Final = 3_600.0  # of one call for a drain
 
 
@@ -74,14 +76,9 @@ class ClusterMethods:
 
     def columnarServers(self, _ctx: Any) -> Any:
         look = self._cluster.cluster_status()
-        return columnar.ClusterStatus(
-            servers=[_server(one) for one in look.servers],
-            regions=look.regions,
-            unassigned=look.unassigned,
-            transitions=look.transitions,
-            balancer=look.is_balancing,
-            autoSplit=look.is_splitting,
-            remarks=list(look.remarks),
+        servers = [_server(one) for one in look.servers]
+        return _struct(
+            columnar.ClusterStatus, look, servers=servers, balancer=look.is_balancing, autoSplit=look.is_splitting
         )
 
     def columnarLocations(self, _ctx: Any, table: bytes) -> list[Any]:
@@ -104,17 +101,7 @@ class ClusterMethods:
 
     def columnarTransitions(self, _ctx: Any) -> list[Any]:
         return [
-            columnar.RegionTransition(
-                kind=one.kind,
-                name=one.info.name,
-                encodedName=one.info.encoded.encode(),
-                table=one.info.table.encode(),
-                state=one.state,
-                fromServer=one.source,
-                toServer=one.target,
-                stateMs=one.state_ms,
-                why=one.why,
-            )
+            _struct(columnar.RegionTransition, one, **_names(one.info), **_ends(one))
             for one in self._cluster.transitions()
         ]
 
@@ -179,13 +166,8 @@ class ClusterMethods:
 async def _changed(work: Coroutine[Any, Any, Change]) -> Any:
     """Carry the change to its end, even if the caller has disconnected: half a restart is none."""
     change = await asyncio.shield(asyncio.ensure_future(work))
-    return columnar.ClusterChange(
-        text=change.text,
-        done=change.is_done,
-        moves=[_move(one) for one in change.moves],
-        remarks=list(change.remarks),
-        regionsLeft=change.left,
-    )
+    moves = [_struct(columnar.RegionMove, one, **_names(one.info), **_ends(one)) for one in change.moves]
+    return _struct(columnar.ClusterChange, change, moves=moves, done=change.is_done, regionsLeft=change.left)
 
 
 def _named(server: str) -> str:
@@ -194,71 +176,38 @@ def _named(server: str) -> str:
     return server
 
 
-def _server(look: ServerStatus) -> Any:
-    return columnar.ServerStatus(
-        name=look.name,
-        state=look.state,
-        incarnation=look.incarnation,
-        drained=look.is_drained,
-        stateMs=look.state_ms,
-        regions=look.regions,
-        load=look.load,
-        requestsPerSecond=look.requests_per_s,
-        moves=look.moves,
-        version=look.version,
-        address=look.address,
-        pid=look.pid,
-        connections=look.connections,
-        notes=list(look.notes),
-        lastLines=list(look.last_lines),
+def _server(status: ServerStatus) -> Any:
+    return _struct(columnar.ServerStatus, status, drained=status.is_drained)
+
+
+def _region(status: RegionStatus) -> Any:
+    info, (host, port) = status.info, split_address(status.address)
+    keys = {"startKey": info.start, "endKey": info.end, "regionId": info.region_id}
+    return _struct(
+        columnar.RegionLocation, status, **_names(info), **keys, host=host, port=port, comingFrom=status.source
     )
 
 
-def _region(look: RegionStatus) -> Any:
-    host, port = split_address(look.address)
-    return columnar.RegionLocation(
-        name=look.info.name,
-        encodedName=look.info.encoded.encode(),
-        startKey=look.info.start,
-        endKey=look.info.end,
-        regionId=look.info.region_id,
-        table=look.info.table.encode(),
-        server=look.server,
-        incarnation=look.incarnation,
-        host=host,
-        port=port,
-        state=look.state,
-        stateMs=look.state_ms,
-        epoch=look.epoch,
-        comingFrom=look.source,
-        home=look.home,
-        why=look.why,
-        load=look.load,
-        readsPerSecond=look.reads_per_s,
-        writesPerSecond=look.writes_per_s,
-        deliveriesPerSecond=look.deliveries_per_s,
-        sizeBytes=look.size_bytes,
-    )
+def _decision(status: DecisionStatus) -> Any:
+    return _struct(columnar.ClusterDecision, status, atMs=status.at_ms or None)
 
 
-def _decision(look: DecisionStatus) -> Any:
-    return columnar.ClusterDecision(
-        agoMs=look.ago_ms,
-        kind=look.kind,
-        regions=list(look.regions),
-        server=look.server,
-        why=look.why,
-        text=look.text,
-        atMs=look.at_ms or None,
-    )
+def _names(info: RegionInfo) -> dict[str, Any]:
+    return {"name": info.name, "encodedName": info.encoded.encode(), "table": info.table.encode()}
 
 
-def _move(move: PlannedMove) -> Any:
-    return columnar.RegionMove(
-        name=move.info.name,
-        encodedName=move.info.encoded.encode(),
-        table=move.info.table.encode(),
-        fromServer=move.source,
-        toServer=move.target,
-        why=move.why,
-    )
+def _ends(status: TransitionStatus | PlannedMove) -> dict[str, Any]:
+    return {"fromServer": status.source, "toServer": status.target}
+
+
+def _struct(kind: Any, record: Any, **given: Any) -> Any:
+    """Make a struct of the record's fields, whose names are the struct's own in our spelling, but for those given."""
+    for _, name, *_ in kind.thrift_spec.values():
+        if name not in given:
+            value = getattr(record, _UPPER.sub(_lower, name).replace("per_second", "per_s"))
+            given[name] = list(value) if isinstance(value, tuple) else value
+    return kind(**given)
+
+
+def _lower(letter: re.Match[str]) -> str:
+    return "_" + letter[0].lower()
