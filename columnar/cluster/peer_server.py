@@ -45,6 +45,7 @@ SLICE_S: Final = 0.002  # as ``wire.connection.SLICE_S``
 _BINARY: Final = Protocol.BINARY
 
 M = TypeVar("M", bound=Message[Any])
+Handlers = Mapping[type[Any], Callable[[Any], Awaitable[Any]]]  # of requests, by the class of the message
 RefuseNotLocal = Callable[[str, bytes], Moved | Unknown]  # of a table and a row that this server does not own
 
 
@@ -126,7 +127,7 @@ class PeerServer:
         self._waiting: deque[_Call] = deque()
         self._is_planned = False
         self._spent_s = 0.0  # of this iteration's slice
-        self.handlers: dict[type[Any], Callable[[Any], Awaitable[Any]]] = {}  # of requests, by the class of the message
+        self.handlers: dict[type[Any], Callable[[Any], Awaitable[Any]]] = {}
         self._of_senders: dict[type[Any], Callable[[Incarnation, Any], Awaitable[Any]]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self.serving_bytes = 0  # of calls under way
@@ -204,10 +205,10 @@ class PeerServer:
 
     # --- requests ------------------------------------------------------------------------------------
 
-    def register(self, kind: type[M], answer: Callable[[M], Awaitable[Any]]) -> None:
-        """Have messages of this class answered by ``answer``; its errors travel."""
-        assert kind not in self.handlers, f"{kind.__name__} has its answer"
-        self.handlers[kind] = answer
+    def register(self, handlers: Handlers) -> None:
+        """Have requests of these classes handled; the errors of handlers travel."""
+        assert not self.handlers.keys() & handlers.keys(), "one handler for each class"
+        self.handlers.update(handlers)
 
     def register_with_sender(self, kind: type[M], answer: Callable[[Incarnation, M], Awaitable[Any]]) -> None:
         """Register an answer as ``register`` does; ``answer`` gets the server that sent the message, too."""

@@ -18,13 +18,14 @@ Owned by the loop.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from columnar.cluster import refusals
 from columnar.cluster.link_errors import LinkBroke, NotSent
 from columnar.cluster.peer_link import Refused
+from columnar.cluster.peer_server import Handlers
 from columnar.cluster.refusals import PeerFault
 from columnar.cluster.routes import Routes
 from columnar.cluster.value_codec import BadValue
@@ -47,7 +48,6 @@ STATUS_TIMEOUT_S: Final = 2.0  # a server that does not answer a status request 
 Request = Callable[[Incarnation, list[int], int], Awaitable[A]]
 Take = Callable[[list[int], A], Iterable[int]]  # (numbers of the rows, answer) to the numbers that are left
 Unsure = Callable[[Incarnation, list[int]], Exception]  # of rows whose request may have been carried out
-Handlers = Mapping[type[Any], Callable[[Any], Awaitable[Any]]]  # by the class of the message
 
 
 class Links(Protocol):

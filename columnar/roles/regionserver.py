@@ -181,12 +181,11 @@ class ClusterServer:
         """Connect remote operations: send requests for remote rows to their owners, and handle such requests here."""
         self.owners = RoutedOwners(self.local_server, self.routes, self.peers, self.peer_server.handlers)
         handlers, operations = OperationPeerHandlers(self.serving.server), self.serving.operations
-        for kind, answer in handlers.answers.items():
-            self.peer_server.register(kind, answer)
+        self.peer_server.register(handlers.answers)
         connect(operations, self.owners)
         self.serving.trigger_manager.system.access.others = operations.access.others
         self._connect_peer_triggers()
-        self.peer_server.register(OwnFigures, self._own_figures)
+        self.peer_server.register({OwnFigures: self._own_figures})
         self.ports.extension.others, self.ports.extension.remarks = self._figures_of_others, self._remarks
 
     def _connect_peer_triggers(self) -> None:
@@ -194,16 +193,14 @@ class ClusterServer:
         self.trigger_peer_handlers = TriggerPeerHandlers(
             manager, self.serving.server, self.owners.change, self.serving.wait
         )
-        for kind, answer in self.trigger_peer_handlers.answers.items():
-            self.peer_server.register(kind, answer)
+        self.peer_server.register(self.trigger_peer_handlers.answers)
         cluster_triggers = ClusterTriggers(self.trigger_peer_handlers, self.owners, lambda: self.rpc_handlers.servers())
         self.ports.trigger_methods.others = cluster_triggers
         self.serving.owner.views.wait_saved_in_cluster = lambda tables, key, timeout_s: cluster_triggers.wait(
             tables, key, "", timeout_s, saved=True
         )
-        self.peer_server.register(ViewStatuses, self._list_view_statuses)
-        for handlers in view_check_requests.KINDS:
-            self.peer_server.register(handlers, self._checked)
+        self.peer_server.register({ViewStatuses: self._list_view_statuses})
+        self.peer_server.register(dict.fromkeys(view_check_requests.KINDS, self._checked))
         self.ports.other_views, self.ports.owners = self._views_of_others, self.owners
         manager.dead_letter_store.log_again_remotely = cluster_triggers.log_again
 
@@ -264,19 +261,22 @@ class ClusterServer:
         self.rpc_handlers.on_routes = self._routes_changed
         self.ports.address_of = self._address_of
         self.answering = PeerServer({}, self._refuse_not_local, self.ports.connection_ids)  # a master has no clients
-        for kind, answer in self.rpc_handlers.answers.items():
-            self.answering.register(kind, answer)
+        self.answering.register(self.rpc_handlers.answers)
         committer = self.stores.committer
         trigger_statuses = self.trigger_peer_handlers.trigger_statuses
         measures = ServerMeasures(
             self.ports, serving, lambda: committer.syncs, self.peer_server, self.request_forwarders, trigger_statuses
         )
-        self.answering.register(Measures, measures.measures)
-        self.answering.register(SlowRequests, self._slow_requests)
-        self.answering.register(TriggerStatuses, trigger_statuses)
-        self.answering.register(FlowStatuses, self.trigger_peer_handlers.flow_statuses)
-        self.answering.register(HandOver, self._hand_over)
-        self.answering.register(ReturnConnections, self._return_connections)
+        self.answering.register(
+            {
+                Measures: measures.measures,
+                SlowRequests: self._slow_requests,
+                TriggerStatuses: trigger_statuses,
+                FlowStatuses: self.trigger_peer_handlers.flow_statuses,
+                HandOver: self._hand_over,
+                ReturnConnections: self._return_connections,
+            }
+        )
 
     async def _linked(self, control: socket.socket) -> PeerLink:
         def made() -> PeerLink:

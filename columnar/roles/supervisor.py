@@ -408,8 +408,7 @@ def make_master_answers(
     ``wires``: by service, THRIFT1 and, if it is served, THRIFT2.
     """
     answers = PeerServer(wires, lambda _table, _row: Unknown("the master serves no rows"), itertools.count(1))
-    answers.register(Commit, master.request_peer)
-    answers.register(Backfilled, master.request_peer)
+    answers.register({Commit: master.request_peer, Backfilled: master.request_peer})
     answers.register_with_sender(Listening, listening)
     answers.register_with_sender(CannotOpen, cannot_open)
     return answers

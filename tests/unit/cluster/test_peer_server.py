@@ -177,8 +177,7 @@ async def test_asks_are_answered_by_who_registered_for_them(cluster: PeerCluster
     async def middle(_message: MiddleRow) -> bytes:
         return b"m"
 
-    owner.answering.register(CloseTable, close_table)
-    owner.answering.register(MiddleRow, middle)
+    owner.answering.register({CloseTable: close_table, MiddleRow: middle})
     assert await link.send_request(MiddleRow(cluster.infos[1])) == b"m"
     await asyncio.gather(*(link.send_request(CloseTable(f"t{n}")) for n in range(5)))
     assert seen == [CloseTable(f"t{n}") for n in range(5)], "begun in their order"
@@ -189,7 +188,7 @@ async def test_asks_are_answered_by_who_registered_for_them(cluster: PeerCluster
     with pytest.raises(PeerFault, match="Withdraw is not answered here"):
         await link.send_request(Withdraw("t"))
     with pytest.raises(AssertionError):
-        owner.answering.register(CloseTable, close_table)
+        owner.answering.register({CloseTable: close_table})
     assert Publish not in owner.answering.handlers
 
 
@@ -202,7 +201,7 @@ async def test_asks_under_way_end_with_the_server(cluster: PeerCluster) -> None:
         begun.set()
         await asyncio.Event().wait()
 
-    owner.answering.register(CloseTable, never)
+    owner.answering.register({CloseTable: never})
     asked = asyncio.ensure_future(link.send_request(CloseTable("t")))
     await begun.wait()
     await owner.answering.close()
