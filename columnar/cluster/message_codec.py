@@ -14,14 +14,14 @@ from __future__ import annotations
 import re
 from typing import Any, Final, TypeVar, get_args
 
-from columnar.cluster import peer_requests, view_check_requests
+from columnar.cluster import peer_requests
 from columnar.cluster.value_codec import BadValue, codec_of
 from columnar.model import owner_messages, region_messages, route
 from columnar.model.region_messages import Message
 
 R = TypeVar("R")
 
-_MODULES: Final = (region_messages, owner_messages, route, peer_requests, view_check_requests)
+_MODULES: Final = (region_messages, owner_messages, route, peer_requests)
 # Names that are older than the class; any other message has the name of its class: "open_region".
 _OLDER_NAMES: Final = {
     "Backfilled": "shown",

@@ -10,7 +10,7 @@
 
 Times are ages, so reading them needs no master's clock.  An empty name of a server means none.
 
-Knows nothing of the making of a status: ``master.cluster_control`` makes that of a cluster, ``thrift.single_server``
+Knows nothing of the making of a status: ``master.cluster_control`` makes that of a cluster, ``thrift.cluster_methods``
 that of a standalone process.
 """
 

@@ -26,9 +26,8 @@ from columnar.operations.descriptions import Descriptions, Upkeep
 from columnar.operations.packing import blocks_of, is_map_of_binary, packer
 from columnar.operations.reads import RowQuery, RowReads
 from columnar.operations.row_deletes import delete_owned
-from columnar.operations.scanner_table import ScannerTable
+from columnar.operations.scanner_table import ScannerTable, Scans
 from columnar.operations.scanners import Scanner
-from columnar.operations.scans import Scans
 from columnar.operations.writes import RowWrites
 from columnar.regions.read.found_rows import FoundRows
 from columnar.regions.read.reply_memory import ReplyMemoryBudget
@@ -144,7 +143,7 @@ class OperationPeerHandlers:
 @lru_cache(maxsize=64)
 def _filter(text: bytes) -> Filter:
     """Parse a filter, which callers clone: each step of a scan sends the same string, and gateways send short ones."""
-    from columnar.model.filter_language import parse  # as in ``operations.scans``
+    from columnar.model.filter_language import parse  # as in ``operations.scanner_table``
 
     return parse(text)
 

@@ -8,8 +8,7 @@ from time import monotonic
 from columnar.operations.access import TableAccess
 from columnar.operations.descriptions import Descriptions, Upkeep
 from columnar.operations.reads import RowReads
-from columnar.operations.scanner_table import ScannerTable
-from columnar.operations.scans import Scans
+from columnar.operations.scanner_table import ScannerTable, Scans
 from columnar.operations.writes import RowWrites
 from columnar.regions.server import RegionServer
 

@@ -25,12 +25,11 @@ from columnar.roles.cluster_host import ClusterHost
 from columnar.roles.leading import Leading
 from columnar.storage.data_folder import DataFolder
 from columnar.storage.region_folders import RegionFolders
-from columnar.thrift.admin_methods import AdminMethods, RegionMethods
 from columnar.thrift.cluster_methods import ClusterMethods
 from columnar.thrift.extension import ExtensionMethods, Facts
 from columnar.thrift.service import ThriftService
 from columnar.thrift.snapshot_methods import SnapshotMethods
-from columnar.thrift.tables import TableMethods
+from columnar.thrift.tables import AdminMethods, RegionMethods, TableMethods
 from columnar.thrift.trigger_methods import TriggerChangeMethods
 from columnar.thrift.view_methods import ViewChangeMethods
 from columnar.version import VERSION

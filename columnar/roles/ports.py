@@ -21,13 +21,11 @@ from columnar.model.region_info import RegionInfo
 from columnar.operations.slow_log import SlowLog
 from columnar.operations.table_operations import TableOperations
 from columnar.roles.serving import Serving
-from columnar.thrift.admin_methods import AdminMethods, RegionMethods
 from columnar.thrift.extension import ExtensionMethods, Facts
-from columnar.thrift.reads import ReadMethods
-from columnar.thrift.scans import ScanMethods
+from columnar.thrift.reads import ReadMethods, ScanMethods
 from columnar.thrift.service import LazyHandlers, SiblingHint, ThriftService
 from columnar.thrift.snapshot_methods import SnapshotMethods
-from columnar.thrift.tables import TableMethods
+from columnar.thrift.tables import AdminMethods, RegionMethods, TableMethods
 from columnar.thrift.trigger_methods import EarlierMethods, TriggerChangeMethods, TriggerMethods
 from columnar.thrift.writes import WriteMethods
 from columnar.version import VERSION
@@ -44,8 +42,7 @@ if TYPE_CHECKING:
     from columnar.coordination.connection_channel import DispatchedConnection  # a standalone has none
     from columnar.model.cluster_status_records import ServerStatus
     from columnar.operations.descriptions import Descriptions
-    from columnar.thrift.cluster_methods import ClusterMethods
-    from columnar.thrift.single_server import SingleServer
+    from columnar.thrift.cluster_methods import ClusterMethods, SingleServer
     from columnar.thrift.view_methods import RemoteViewStatuses
     from columnar.wire.sockets import PrivateSocket
     from columnar.wire.tls_protocol import Tls
@@ -157,7 +154,7 @@ class ServerPorts:
 
     def alone(self, descriptions: Descriptions) -> SingleServer:
         """Return this process as a cluster of one server."""
-        from columnar.thrift.single_server import SingleServer
+        from columnar.thrift.cluster_methods import SingleServer
 
         return SingleServer(descriptions, self._as_server)
 

@@ -27,12 +27,11 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final, TypeVar, cast
 
-from columnar.cluster import view_check_requests
 from columnar.cluster.forwarding import Forwarding
 from columnar.cluster.hello import Hello, obstacle
 from columnar.cluster.link_errors import LinkBroke, NotSent
 from columnar.cluster.peer_link import PeerLink
-from columnar.cluster.peer_requests import FlowStatuses, OwnFigures, TriggerStatuses, ViewStatuses
+from columnar.cluster.peer_requests import VIEW_CHECKS, FlowStatuses, OwnFigures, TriggerStatuses, ViewStatuses
 from columnar.cluster.peer_server import PeerServer
 from columnar.cluster.peers import Peers
 from columnar.cluster.refusals import Moved, Unknown, refuse_not_local
@@ -200,7 +199,7 @@ class ClusterServer:
             tables, key, "", timeout_s, saved=True
         )
         self.peer_server.register({ViewStatuses: self._list_view_statuses})
-        self.peer_server.register(dict.fromkeys(view_check_requests.KINDS, self._checked))
+        self.peer_server.register(dict.fromkeys(VIEW_CHECKS, self._checked))
         self.ports.other_views, self.ports.owners = self._views_of_others, self.owners
         manager.dead_letter_store.log_again_remotely = cluster_triggers.log_again
 

@@ -26,8 +26,7 @@ from columnar.storage.ownership import META_SPACE, Ownership
 from columnar.storage.recovery import bring_in, has_unreplayed_writes, make_prefix
 from columnar.storage.rocks_errors import emptied, refused, translated
 from columnar.storage.rocks_files import RocksSortedFile
-from columnar.storage.rocks_opening import begin_opening, end_opening, remove_begun
-from columnar.storage.rocks_options import Caches, space_options
+from columnar.storage.rocks_opening import Caches, begin_opening, end_opening, remove_begun, space_options
 from columnar.storage.rocks_store import RocksStore
 from columnar.storage.server_log_files import ServerLog
 from columnar.storage.synced_bound import SYNCED

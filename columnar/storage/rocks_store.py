@@ -29,8 +29,7 @@ from columnar.storage.ownership import COMPLETE, META_SPACE, pack_complete
 from columnar.storage.rocks_batch import LARGE_ROWS, LargeBatch, RocksBatch, WriteBuffer, add_mark, fill
 from columnar.storage.rocks_errors import engine_call, translated
 from columnar.storage.rocks_files import ClosedDatabase, RocksFiles
-from columnar.storage.rocks_opening import SyncedBound
-from columnar.storage.rocks_options import changed_options
+from columnar.storage.rocks_opening import SyncedBound, changed_options
 from columnar.storage.server_log import MARK_SPACE
 
 if TYPE_CHECKING:

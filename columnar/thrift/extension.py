@@ -18,7 +18,7 @@ from columnar.operations.writes import Outcomes
 from columnar.regions.tables import ServedTable
 from columnar.regions.write.applied import Applied
 from columnar.thrift import translate
-from columnar.thrift.admin_methods import family_of
+from columnar.thrift.tables import family_of
 from columnar.thrift.writes import WriteMethods
 from columnar.wire.idl import columnar, hbase
 

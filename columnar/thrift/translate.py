@@ -25,8 +25,7 @@ from columnar.model.mutation import (
 )
 from columnar.model.read import ALL_TIME, ReadSpec, ScanSpec, after_prefix, projection
 from columnar.model.schema import FOR_EVER, Family, Table, checked_family_name
-from columnar.wire.mutation_struct import Mutation
-from columnar.wire.sent_puts import SHAPE_BYTES, SentPuts
+from columnar.wire.sent_puts import SHAPE_BYTES, Mutation, SentPuts
 
 Columns = dict[bytes, tuple[bytes, bytes]]  # as they are sent -> family, qualifier
 PutColumns = tuple[tuple[bytes, bytes], ...]

@@ -16,8 +16,8 @@ from columnar.model.mutation import RowMutation
 from columnar.model.read import ReadSpec
 from columnar.operations.packing import reply_form
 from columnar.operations.reads import FoundRow, PackedAnswer, RowQuery, RowsAnswer
+from columnar.operations.scanner_table import Use
 from columnar.operations.scanners import Scanner
-from columnar.operations.scans import Use
 from columnar.operations.table_operations import TableOperations
 from columnar.regions.read.found_rows import FoundRows
 from columnar.regions.tables import ServedTable

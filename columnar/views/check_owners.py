@@ -12,8 +12,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, TypeVar
 
+from columnar.cluster.peer_requests import EntriesSnapshot, EntriesSnapshots
 from columnar.cluster.scatter_gather import Owners, scatter_gather
-from columnar.cluster.view_check_requests import EntriesSnapshot, EntriesSnapshots
 from columnar.errors import ColumnarError, NotServingRegion
 from columnar.flows.applier import Applier
 from columnar.flows.effects import WRITE_BYTES

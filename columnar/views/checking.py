@@ -25,7 +25,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
-from columnar.cluster.view_check_requests import (
+from columnar.cluster.peer_requests import (
     EntriesSnapshot,
     Entry,
     GroupsFound,

@@ -1,4 +1,4 @@
-"""Handlers of an owner for the requests of a check (``cluster.view_check_requests``), from its own regions alone.
+"""Handlers of an owner for the requests of a check (``cluster.peer_requests``), from its own regions alone.
 
 A walk answers after SLICE_S, at the end of its present row, so that no request takes long; it goes in the governor's
 steps, and its region is not closed under it.  A region that is to be closed ends the walk: the gateway retries.
@@ -15,7 +15,7 @@ from functools import lru_cache
 from time import monotonic, perf_counter
 from typing import Any, Final, TypeVar
 
-from columnar.cluster.view_check_requests import (
+from columnar.cluster.peer_requests import (
     EntriesSnapshot,
     EntriesSnapshots,
     GroupsFound,

@@ -20,7 +20,7 @@ from hashlib import blake2b
 from itertools import islice
 from typing import Final
 
-from columnar.cluster.view_check_requests import EntriesSnapshot, Entry
+from columnar.cluster.peer_requests import EntriesSnapshot, Entry
 from columnar.errors import DamagedData
 from columnar.model.contribution import (
     Member,

@@ -110,7 +110,7 @@ class Status:
 
 
 class ClusterStatusSource(Protocol):
-    """``thrift.single_server``, or a master's ``cluster_control``; each is called on the loop."""
+    """``thrift.cluster_methods``, or a master's ``cluster_control``; each is called on the loop."""
 
     def cluster_status(self) -> ClusterStatus: ...
 

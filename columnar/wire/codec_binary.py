@@ -28,8 +28,7 @@ from typing import Any, Final
 from columnar.errors import RequestTooBig
 from columnar.limits import MUTATIONS_PER_CALL, ROW_OPERATIONS
 from columnar.wire.faults import Malformed, Refused, Short
-from columnar.wire.mutation_struct import Mutation
-from columnar.wire.sent_puts import SHAPED_COLUMNS, PutsShape
+from columnar.wire.sent_puts import SHAPED_COLUMNS, Mutation, PutsShape
 
 Reader = Callable[[bytes, int, int], tuple[Any, int]]
 

@@ -36,8 +36,7 @@ from columnar.wire.codec_binary import (
     spec_of_field,
 )
 from columnar.wire.faults import Malformed, Short
-from columnar.wire.mutation_struct import Mutation
-from columnar.wire.sent_puts import SHAPED_COLUMNS, CompactPutsShape
+from columnar.wire.sent_puts import SHAPED_COLUMNS, CompactPutsShape, Mutation
 
 PROTOCOL: Final = 0x82
 VERSION: Final = 1

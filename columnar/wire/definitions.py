@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable, Mapping
 from types import SimpleNamespace
 from typing import Any, ClassVar, Final
 
-from columnar.wire.mutation_struct import Mutation
+from columnar.wire.sent_puts import Mutation
 
 I32: Final = 8
 STRUCT: Final = 12

@@ -1,4 +1,9 @@
-"""(pure) The puts of a row in the form of a bulk load: the same columns in the same order, row after row.
+"""(pure) ``Mutation`` of the IDL, written out, and the puts of a row in the form of a bulk load.
+
+Bulk loads consist of mutations, and compiled a mutation is four fields.  ``definitions`` takes the class instead of the
+one that it would make, as long as the IDL says the same; what it must be like is ``definitions.Struct``.
+
+A row of a bulk load has the same columns in the same order, row after row.
 
 The bytes between the values of such a row are those of the row before.  They are compared, and only the values are
 extracted.  A column costs a comparison and a slice, 0.25 us, and no object of its own.
@@ -16,11 +21,58 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from struct import Struct
-from typing import Final
+from typing import Any, ClassVar, Final
 
 from columnar.limits import KIB
 from columnar.wire.codec_replies import varint
-from columnar.wire.mutation_struct import Mutation
+
+
+class Mutation:
+    """Fields as the IDL names them; what was left out is its default, or None."""
+
+    thrift_spec: ClassVar[dict[int, tuple[Any, ...]]] = {
+        1: (2, "isDelete", False),
+        2: (18, "column", False),
+        3: (18, "value", False),
+        4: (2, "writeToWAL", False),
+    }
+    default_spec: ClassVar[list[tuple[str, Any]]] = [
+        ("isDelete", False),
+        ("column", None),
+        ("value", None),
+        ("writeToWAL", True),
+    ]
+
+    __slots__ = ("column", "isDelete", "value", "writeToWAL")
+
+    def __init__(
+        self,
+        isDelete: Any = False,  # noqa: N803 - the IDL's names
+        column: Any = None,
+        value: Any = None,
+        writeToWAL: Any = True,  # noqa: N803
+    ) -> None:
+        self.isDelete = isDelete
+        self.column = column
+        self.value = value
+        self.writeToWAL = writeToWAL
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Mutation) and self._fields() == other._fields()
+
+    def __repr__(self) -> str:
+        return f"Mutation{self._fields()!r}"
+
+    def _fields(self) -> tuple[Any, Any, Any, Any]:
+        return self.isDelete, self.column, self.value, self.writeToWAL
+
+    def read(self, protocol: Any) -> None:
+        """As thriftpy2's clients call it."""
+        protocol.read_struct(self)
+
+    def write(self, protocol: Any) -> None:
+        protocol.write_struct(self)
+
 
 SHAPED_COLUMNS: Final = 4  # a row of fewer columns is not worth a shape
 SHAPE_BYTES: Final = 64 * KIB  # of the names of a shape's columns

@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import select
-import shutil
 import socket
-import tempfile
 from typing import Final
 
 KEEPALIVE_IDLE_S: Final = 60
@@ -61,7 +59,9 @@ class PrivateSocket:
     @classmethod
     def opened(cls) -> PrivateSocket:
         """OSError where no temporary folder can be made."""
-        folder = tempfile.mkdtemp(prefix="columnar-")  # 0700
+        from tempfile import mkdtemp  # with shutil 0.3 MB that a server without such a socket needs not
+
+        folder = mkdtemp(prefix="columnar-")  # 0700
         private = cls(folder, socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
         try:
             private._listen()
@@ -76,11 +76,17 @@ class PrivateSocket:
         if hasattr(os, "O_PATH") and os.path.isdir("/proc/self/fd"):
             self.descriptor = os.open(self.path, os.O_PATH | os.O_CLOEXEC)
             self.path = f"/proc/self/fd/{self.descriptor}"
-            shutil.rmtree(self._folder)
+            _remove(self._folder)
 
     def close(self) -> None:
         self.listening.close()
         if self.descriptor is not None:
             os.close(self.descriptor)
             self.descriptor = None
-        shutil.rmtree(self._folder, ignore_errors=True)
+        _remove(self._folder)
+
+
+def _remove(folder: str) -> None:
+    import shutil  # as in ``opened``
+
+    shutil.rmtree(folder, ignore_errors=True)

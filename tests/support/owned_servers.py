@@ -38,8 +38,7 @@ from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable
 from columnar.storage.commit import Committer
 from columnar.storage.memory import MemoryEngine
-from columnar.thrift.reads import ReadMethods
-from columnar.thrift.scans import ScanMethods
+from columnar.thrift.reads import ReadMethods, ScanMethods
 from columnar.thrift.writes import WriteMethods
 from columnar.thrift2.rows import RowMethods2, ScanMethods2
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from columnar.cluster import peer_requests, row_forms, view_check_requests
+from columnar.cluster import peer_requests, row_forms
 from columnar.model import owner_messages as owners
 from columnar.model import region_messages as regions
 from columnar.model.derivations import KeptView, Numbers, Reads, Replay, Trigger, Triggers, ViewSet
@@ -157,20 +157,20 @@ ANSWERS: list[tuple[Message[Any], Any]] = [
     (peer_requests.FlowStatuses(), (FLOW, FlowStatus("view", "tops", ("t/f",), ("tops",)))),
     (peer_requests.LogAgain("ns:t", b"r\xff", "links", b"\x02change"), True),
     (
-        view_check_requests.SourcePart("v", 1, b"a\xff", b"\x80", True),
-        view_check_requests.SourceFound(b"n", b"", 7, 1, ((b"r", (ENTRY,)),)),
+        peer_requests.SourcePart("v", 1, b"a\xff", b"\x80", True),
+        peer_requests.SourceFound(b"n", b"", 7, 1, ((b"r", (ENTRY,)),)),
     ),
     (
-        view_check_requests.GroupsPart("v.2", b"g", b"m", b"\x01", True),
-        view_check_requests.GroupsFound(b"g", b"n", b"", 3, 4, ((b"g\0", "totals order"),), (ENTRY,)),
+        peer_requests.GroupsPart("v.2", b"g", b"m", b"\x01", True),
+        peer_requests.GroupsFound(b"g", b"n", b"", 3, 4, ((b"g\0", "totals order"),), (ENTRY,)),
     ),
     (
-        view_check_requests.ReadSourceRows("v", 0, (b"a", b"b")),
-        (view_check_requests.EntriesSnapshot(b"print", (ENTRY,)), None),
+        peer_requests.ReadSourceRows("v", 0, (b"a", b"b")),
+        (peer_requests.EntriesSnapshot(b"print", (ENTRY,)), None),
     ),
-    (view_check_requests.ReadGroupMembers("v", ((b"g", b"m"),)), (view_check_requests.EntriesSnapshot(b"print"),)),
-    (view_check_requests.SayAgain("v", 0, b"r\xff"), view_check_requests.Said((5, 2, 1 << 40), WRITES[2:3])),
-    (view_check_requests.RepairGroup("v", b"g", ((b"m", b"print"),)), view_check_requests.RepairResult(3, 1 << 33)),
+    (peer_requests.ReadGroupMembers("v", ((b"g", b"m"),)), (peer_requests.EntriesSnapshot(b"print"),)),
+    (peer_requests.SayAgain("v", 0, b"r\xff"), peer_requests.Said((5, 2, 1 << 40), WRITES[2:3])),
+    (peer_requests.RepairGroup("v", b"g", ((b"m", b"print"),)), peer_requests.RepairResult(3, 1 << 33)),
     (peer_requests.OwnFigures(), row_forms.Figures(7, 1, 64, {"get": 1 << 40, "mutateRow": 2})),
     (
         peer_requests.RegionStates(("t", "ns:t")),
@@ -184,10 +184,10 @@ ANSWERS: list[tuple[Message[Any], Any]] = [
 MESSAGES = [message for message, _ in ANSWERS]
 # Other shapes of the same classes.
 MORE: list[tuple[Message[Any], Any]] = [
-    (view_check_requests.SourcePart("", 0, b""), view_check_requests.SourceFound(None, b"digest", is_not_local=True)),
-    (view_check_requests.GroupsPart("", b""), view_check_requests.GroupsFound(None, is_not_local=True)),
-    (view_check_requests.SayAgain("", 0, b""), view_check_requests.Said(is_not_local=True)),
-    (view_check_requests.RepairGroup("", b""), view_check_requests.RepairResult(is_not_local=True)),
+    (peer_requests.SourcePart("", 0, b""), peer_requests.SourceFound(None, b"digest", is_not_local=True)),
+    (peer_requests.GroupsPart("", b""), peer_requests.GroupsFound(None, is_not_local=True)),
+    (peer_requests.SayAgain("", 0, b""), peer_requests.Said(is_not_local=True)),
+    (peer_requests.RepairGroup("", b""), peer_requests.RepairResult(is_not_local=True)),
     (regions.MiddleRow(HIGH), None),
     (regions.Publish(make_table("t", [Family("f")]), False, ()), None),
     (regions.PublishTriggers(Triggers(numbers=None)), None),

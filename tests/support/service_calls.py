@@ -7,8 +7,7 @@ from typing import Any
 
 from columnar.errors import RegionUnavailable
 from columnar.operations.access import retried
-from columnar.thrift.reads import ReadMethods
-from columnar.thrift.scans import ScanMethods
+from columnar.thrift.reads import ReadMethods, ScanMethods
 from columnar.thrift.writes import WriteMethods
 from columnar.wire.service import Later
 from tests.support.region_house import House

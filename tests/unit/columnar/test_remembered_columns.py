@@ -8,7 +8,7 @@ from columnar.errors import ColumnarError
 from columnar.model.mutation import Delete, Put
 from columnar.model.schema import Family, Table
 from columnar.thrift.translate import Columns, operations
-from columnar.wire.mutation_struct import Mutation
+from columnar.wire.sent_puts import Mutation
 
 TABLE = Table("t", (Family("f"), Family("g")))
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from columnar.cluster.view_check_requests import RepairGroup
+from columnar.cluster.peer_requests import RepairGroup
 from columnar.model.mutation import Put
 from columnar.model.schema import Family, make_table
 from columnar.model.view_definition import TOTALS, Source, View

@@ -18,8 +18,7 @@ from columnar.wire.codec_replies import varint
 from columnar.wire.codec_structs import binary_field, compact_field
 from columnar.wire.definitions import Struct
 from columnar.wire.faults import Malformed, Refused, Short
-from columnar.wire.mutation_struct import Mutation
-from columnar.wire.sent_puts import SHAPE_BYTES, SHAPED_COLUMNS, SentPuts
+from columnar.wire.sent_puts import SHAPE_BYTES, SHAPED_COLUMNS, Mutation, SentPuts
 
 LIST_OF_MUTATIONS = (15, (12, idl.hbase.Mutation))
 COLUMNS = [b"f:%d" % number for number in range(SHAPED_COLUMNS)]
