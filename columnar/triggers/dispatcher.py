@@ -319,7 +319,10 @@ class Dispatcher:
     def _pass_time(self) -> None:
         self._timer = (NEVER, None)
         try:
-            self._run_event("", lambda: self.state.pass_time(asyncio.get_running_loop().time()))
+            now_s = asyncio.get_running_loop().time()
+            while (due := self.state.take_due(now_s)) is not None:
+                self._run_event(*due)
+            self._carry_out()
             self.intake.advance_moved()
         except UNEXPECTED as fault:
             FAULTS.met(LOOP, fault)

@@ -24,6 +24,8 @@ Knows nothing of regions, processes, frames and clocks: ``now_s`` is the loop's 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
+from functools import partial
 from typing import Final, cast
 
 from columnar.errors import ColumnarError, TooManyHops
@@ -329,19 +331,30 @@ class DispatcherState:
 
     def pass_time(self, now_s: float) -> None:
         """Do what is due by now."""
-        while (entry := self.timers.take_due(now_s)) is not None:
-            at_s, subject = entry
-            if isinstance(subject, DeliverySource):
-                subject.wake()
-                self.retries.note_moved(subject)
-            elif isinstance(subject, Call):
-                self._time_out(subject, now_s)
-            elif isinstance(subject, WorkerSlot):
-                self._listen(subject, now_s)
-            elif isinstance(subject, Pool):
-                subject.pass_time(at_s)
-            elif isinstance(subject, Block):
-                self.retries.end_suspension(subject)
+        while (due := self.take_due(now_s)) is not None:
+            due[1]()
+
+    def take_due(self, now_s: float) -> tuple[str, Callable[[], None]] | None:
+        """Take the next event of a timer that is due, with the label of its pool; None: none is."""
+        entry = self.timers.take_due(now_s)
+        if entry is None:
+            return None
+        at_s, subject = entry
+        if isinstance(subject, DeliverySource):
+            return subject.registration.process, partial(self._wake, subject)
+        if isinstance(subject, Call):
+            return subject.slot.label, partial(self._time_out, subject, now_s)
+        if isinstance(subject, WorkerSlot):
+            return subject.label, partial(self._listen, subject, now_s)
+        if isinstance(subject, Pool):
+            return subject.label, partial(subject.pass_time, at_s)
+        block = cast(Block, subject)
+        labels = (one.registration.process for one in self.sources if one.registration.name == block.name)
+        return next(labels, ""), partial(self.retries.end_suspension, block)
+
+    def _wake(self, source: DeliverySource) -> None:
+        source.wake()
+        self.retries.note_moved(source)
 
     # --- exceptions ----------------------------------------------------------------------------------
 

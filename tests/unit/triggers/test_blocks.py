@@ -83,3 +83,18 @@ def test_a_trigger_without_room_for_its_effects_stays_suspended_when_its_pause_i
     assert blocked.is_suspended
     blocked.state.retries.free_effects("t")
     assert not blocked.is_suspended
+
+
+def test_the_end_of_a_pause_is_an_event_of_the_pool_of_its_trigger() -> None:
+    """So an exception in it has that pool begin anew, which suspends no trigger whose pause is over."""
+    state = DispatcherState(Figures())
+    source = DeliverySource(Registration("t", "table", "m:f", ("f",), process="label"), DeliveryState(None))
+    for number in range(IN_SERIES):
+        source.state.read(Sequence(1, 1, number + 1), b"%d" % number)
+    for _ in range(IN_SERIES):
+        state.retries.block(source, source.take_call(0.0), WHY, 0.0)
+    state.queue(source, 0.0)
+    assert state.take_due(0.05) is None
+    labels = [label for label, _ in iter(lambda: state.take_due(0.1), None)]
+    assert set(labels) == {"label"}
+    assert len(labels) >= 1

@@ -183,3 +183,32 @@ def test_triggers_survive_an_exception_at_each_call_for_their_effects(
 ) -> None:
     assert survived(two_triggers, call_effects, worker_process) > 20
     assert expected_faults()
+
+
+async def _a_timer_raises(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench, begun_anew = Bench(), list[str]()
+    await bench.start()
+    await bench.add("own", process="label")
+    (consumer,) = bench.dispatcher.intake.consumers_of("own")
+    state, source = bench.dispatcher.state, consumer.source
+    recover = state.recover
+    monkeypatch.setattr(state, "recover", lambda pool, *rest: (begun_anew.append(pool.label), recover(pool, *rest)))
+
+    def fail() -> None:
+        raise KeyError("mine")
+
+    monkeypatch.setattr(source, "wake", fail)
+    due_s = asyncio.get_running_loop().time()
+    source.plan_wake(due_s)
+    state.timers.plan(due_s, source)
+    bench.dispatcher._pass_time()
+    assert begun_anew == ["label"]
+    monkeypatch.undo()
+    await bench.close()
+
+
+def test_an_exception_in_the_timer_of_a_label_begins_the_pool_of_that_label_anew(
+    monkeypatch: pytest.MonkeyPatch, expected_faults: Callable[[], dict[str, int]]
+) -> None:
+    asyncio.run(_a_timer_raises(monkeypatch))
+    assert expected_faults() == {dispatcher.LOOP: 1}
