@@ -279,10 +279,6 @@ def end_group(status: int) -> None:
     os._exit(status)
 
 
-if __name__ == "__main__":
-    main()
-
-
 _INSTALLED: Final = tuple({*sysconfig.get_paths().values(), *site.getsitepackages(), site.getusersitepackages()})
 
 
@@ -307,3 +303,7 @@ def forget(at_start: Iterable[str], allowed: Iterable[str]) -> None:
     for name in forgotten(dict(sys.modules), at_start, allowed):
         sys.modules.pop(name, None)
     importlib.invalidate_caches()
+
+
+if __name__ == "__main__":
+    main()
