@@ -329,11 +329,6 @@ class DispatcherState:
         self.instructions.ending.append((slot, f"it had said nothing for {silent_s:.0f} s and was ended"))
         self.lose_calls(slot.latecomers(), are_in_slot=True)
 
-    def pass_time(self, now_s: float) -> None:
-        """Do what is due by now."""
-        while (due := self.take_due(now_s)) is not None:
-            due[1]()
-
     def take_due(self, now_s: float) -> tuple[str, Callable[[], None]] | None:
         """Take the next event of a timer that is due, with the label of its pool; None: none is."""
         entry = self.timers.take_due(now_s)
@@ -341,7 +336,7 @@ class DispatcherState:
             return None
         at_s, subject = entry
         if isinstance(subject, DeliverySource):
-            return subject.registration.process, partial(self._wake, subject)
+            return subject.registration.process, partial(self.retries.wake_source, subject)
         if isinstance(subject, Call):
             return subject.slot.label, partial(self._time_out, subject, now_s)
         if isinstance(subject, WorkerSlot):
@@ -351,10 +346,6 @@ class DispatcherState:
         block = cast(Block, subject)
         labels = (one.registration.process for one in self.sources if one.registration.name == block.name)
         return next(labels, ""), partial(self.retries.end_suspension, block)
-
-    def _wake(self, source: DeliverySource) -> None:
-        source.wake()
-        self.retries.note_moved(source)
 
     # --- exceptions ----------------------------------------------------------------------------------
 

@@ -112,6 +112,11 @@ class RetryState:
         """Its state has changed: the shell advances it, at the latest in the next loop iteration."""
         self.instructions.moved[source] = self.instructions.moved.get(source, 0) + delivered
 
+    def wake_source(self, source: DeliverySource) -> None:
+        """A pause of the source is over."""
+        source.wake()
+        self.note_moved(source)
+
     def put_off(self, source: DeliverySource, deliveries: list[Delivery], until_s: float, due_ms: int = 0) -> None:
         """Deliver them later; no attempt is counted.  ``due_ms``: requested by ``Later``, which a restart keeps."""
         source.acquit(deliveries)

@@ -211,7 +211,8 @@ class World:
 
     def pass_time(self) -> None:
         self.now_s += self.rng.choice([0.001, 0.05, 1.0, 8.0])
-        self.state.pass_time(self.now_s)
+        while (due := self.state.take_due(self.now_s)) is not None:
+            due[1]()
 
     def change_pauses(self) -> None:
         pauses, source = self.state.pauses, self.rng.choice(self.sources)

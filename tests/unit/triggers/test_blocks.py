@@ -35,6 +35,10 @@ class Blocked:
         self.state.queue(self.source, now_s)
         return max(at_s for at_s, _ in self.source.state._parked) - now_s
 
+    def pass_time(self, now_s: float) -> None:
+        while (due := self.state.take_due(now_s)) is not None:
+            due[1]()
+
     @property
     def is_suspended(self) -> bool:
         return not self.pool.fair.waits(NEVER)
@@ -61,7 +65,7 @@ def test_what_meets_an_obstacle_within_a_pause_comes_at_its_end_and_pauses_grow(
 @pytest.mark.parametrize(
     "end",
     [
-        lambda blocked: blocked.state.pass_time(0.1),
+        lambda blocked: blocked.pass_time(0.1),
         lambda blocked: blocked.state.retries.note_working("t"),
         lambda blocked: blocked.state.retries.forget("t"),
     ],
@@ -79,7 +83,7 @@ def test_a_suspended_trigger_is_scheduled_again(end: Callable[[Blocked], None]) 
 def test_a_trigger_without_room_for_its_effects_stays_suspended_when_its_pause_is_over() -> None:
     blocked = Blocked(IN_SERIES)
     blocked.state.retries.fill_effects("t")
-    blocked.state.pass_time(0.1)
+    blocked.pass_time(0.1)
     assert blocked.is_suspended
     blocked.state.retries.free_effects("t")
     assert not blocked.is_suspended
