@@ -100,7 +100,7 @@ class World:
         logs = DeadLogs()
         for name in {part.log for part in self.behind}:
             logs.add(name, DeadLog(str(self.root / name), self.sealed[name]))
-        disk = self.engine.open("r", SPACES)._open_disk()
+        disk = self.engine.open("r", SPACES).open_disk()
         self.store, self.capture = MortalStore(self.engine, "r", disk, {}), None
         if self.rng.random() < 0.3:
             self.store.steps_left = self.rng.randrange(6)
