@@ -171,9 +171,9 @@ class Applier:
         given up then, and its writes are the caller's again.  Some of them may be written.
         """
         job = Job(name, writes, size_bytes, on_applied, writer_view, on_trouble)
+        self._line.push(name, share, job)
         self._pending_bytes += size_bytes
         self._pending_by_follower[name] = self._pending_by_follower.get(name, 0) + size_bytes
-        self._line.push(name, share, job)
         self._steps.soon()
         return job
 
@@ -453,26 +453,27 @@ class WriteLine(Generic[T]):
             self._forget()
             owner = self._owners[name] = _Owner(name)
         if owner.add_job(share, job, self._virtual):
-            self._enter(owner)
-
-    def _enter(self, owner: _Owner[T]) -> None:
-        self._serial += 1
-        heapq.heappush(self._heap, (owner.tag, self._serial, owner))
+            self._serial += 1
+            heapq.heappush(self._heap, (owner.tag, self._serial, owner))
 
     def first(self) -> T:
         """Return the job that is next in the line.  There is one."""
         return self._heap[0][2].jobs[0]
 
     def wrote(self, count: int, *, is_over: bool) -> None:
-        """Count writes of ``first``; ``is_over``: it leaves the line."""
-        self._virtual, _, owner = heapq.heappop(self._heap)
+        """Count writes of ``first``; ``is_over``: it leaves the line.  An exception leaves all as it was."""
+        virtual, _, owner = self._heap[0]
         owner.charge(count)
+        self._virtual = virtual
         self._highest = max(self._highest, owner.tag)
         if is_over:
             owner.jobs.popleft()
         if owner.jobs:
-            self._enter(owner)
-        elif not self._heap:
+            self._serial += 1
+            heapq.heapreplace(self._heap, (owner.tag, self._serial, owner))
+            return
+        heapq.heappop(self._heap)
+        if not self._heap:
             self._virtual = self._highest  # no owner waits: no owner has anything to pay
 
     def _forget(self) -> None:
