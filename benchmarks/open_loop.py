@@ -197,6 +197,6 @@ class _Loop:
         if reply is None:
             return
         now = time.perf_counter_ns()
-        self._next[line], worth = line.session.answered(reply)
+        self._next[line], worth = line.session.take_reply(reply)
         if worth == MORE_CALLS or self._arrivals.answered(line, now):
             self._send(line)

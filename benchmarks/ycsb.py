@@ -224,7 +224,7 @@ class Latest:
         self._new = _INSERT
         return self._read.frame(ycsb_key(self._rows.newest(age)))
 
-    def answered(self, reply: bytes) -> tuple[bytes, int]:
+    def take_reply(self, reply: bytes) -> tuple[bytes, int]:
         if self._new == _INSERT:
             if not reply.startswith(self._good, FRAME_HEAD) or len(reply) < _ROW_BYTES:
                 raise BadReply(reply)
@@ -290,7 +290,7 @@ class Scans:
         self._awaited, self._scan_length = self._calls.opened, scan.length
         return scan.opening
 
-    def answered(self, reply: bytes) -> tuple[bytes, int]:
+    def take_reply(self, reply: bytes) -> tuple[bytes, int]:
         awaited, known = self._awaited, self._calls
         if awaited is known.opened:
             self._scanner = known.wire.id_at(reply, awaited)

@@ -104,7 +104,7 @@ class BulkLoad:
     def _ingested(self, cells: Iterable[ExportedCell], prefix: str) -> bool:
         files = self._files = SortedFiles(self._engine, self._staged.path, self._schema, prefix)
         for cell in cells:
-            files.add(cell)
+            files.add_cell(cell)
         files.finish()
         request = columnar.SortedFiles(
             firstRow=files.first_row,
@@ -118,7 +118,7 @@ class BulkLoad:
     def _read_rejected_cells(self, prefix: str) -> Iterator[ExportedCell]:
         """Yield the cells of the files that could not come by ingestion."""
         path = os.path.join(self._staged.path, f"{prefix}store")
-        store = self._engine.open(path, spaces_of(self._schema), options_of_spaces(self._schema))
+        store = self._engine.open_store(path, spaces_of(self._schema), options_of_spaces(self._schema))
         try:
             store.files.ingest(self._files.paths())
             yield from cells_of(store, views_of(self._schema), 0)

@@ -49,7 +49,7 @@ class SortedFiles:
         self.last_row = b""
         self.rows = 0
 
-    def add(self, cell: ExportedCell) -> None:
+    def add_cell(self, cell: ExportedCell) -> None:
         """CallerError: a family that the table does not have, or cells out of order."""
         row, family, qualifier, timestamp, ttl_ms, value = cell
         view = self._views.get(family)
@@ -99,7 +99,7 @@ class SortedFiles:
             self.names.setdefault(space, []).append(name)
             opened = (self._engine.sorted_file(os.path.join(self._folder, name)), 0)
         try:
-            opened[0].put(key, raw)
+            opened[0].put_pair(key, raw)
         except ValueError:
             row, family, qualifier = self._column or (b"", b"", b"")
             raise CallerError(
@@ -122,15 +122,15 @@ def build_region(engine: Engine, path: str, table: Table, cells: Iterable[Export
     os.makedirs(folder)
     files = SortedFiles(engine, folder, table)
     for cell in cells:
-        files.add(cell)
+        files.add_cell(cell)
     files.finish()
-    store = engine.open(path, spaces_of(table), options_of_spaces(table))
+    store = engine.open_store(path, spaces_of(table), options_of_spaces(table))
     try:
         store.files.ingest(files.paths())
         batch = store.batch()
         batch.put(META_SPACE, FUTURE, files.highest_timestamp.to_bytes(8, "big"))
         batch.put(META_SPACE, CLOCK_MARK, clock_ms.to_bytes(8, "big"))
-        store.write(batch)
+        store.write_batch(batch)
         store.sync()
     finally:
         store.close()

@@ -73,7 +73,7 @@ class CellDigest:
         self.cells = 0
         self.value_bytes = 0
 
-    def add(self, cell: ExportedCell) -> None:
+    def add_cell(self, cell: ExportedCell) -> None:
         """Add a cell.  The cells of one row must come together: rows are counted by that."""
         row, family, qualifier, timestamp, ttl_ms, value = cell
         head = _ROW.pack(len(row)) + row + _QUALIFIER.pack(len(family), len(qualifier)) + family + qualifier
@@ -256,7 +256,7 @@ def counted(cells: Iterator[ExportedCell], digest: CellDigest, progress: Progres
     """Yield the cells, and add each to ``digest``."""
     reported = 0
     for number, cell in enumerate(cells, 1):
-        digest.add(cell)
+        digest.add_cell(cell)
         yield cell
         if number % PROGRESS_CELLS == 0:
             progress(digest.value_bytes - reported)

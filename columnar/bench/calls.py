@@ -76,7 +76,7 @@ class Numbered:
         """``more``: the other arguments."""
         message = call(method, 0, *more, wire=wire)[FRAME_HEAD:]
         self._wire = wire
-        self._head = wire.begin(CALL, method)
+        self._head = wire.begin_message(CALL, method)
         self._tail = message[len(self._head) + len(wire.first_i32(0)) :]
 
     def frame(self, number: int) -> bytes:

@@ -159,7 +159,7 @@ def _answers(epoll: select.epoll, by_fd: dict[int, Connection], until_ns: int) -
             if reply is None:
                 continue
             now = clock()
-            frame, worth = line.session.answered(reply)
+            frame, worth = line.session.take_reply(reply)
             if worth > 0:
                 taken.append(now - line.sent_ns)
                 units += worth

@@ -76,7 +76,7 @@ class Wire(ABC):
         """For packing."""
 
     @abstractmethod
-    def begin(self, kind: int, method: str) -> bytes:
+    def begin_message(self, kind: int, method: str) -> bytes:
         """Return the beginning of a message, up to its struct."""
 
     @abstractmethod
@@ -97,7 +97,7 @@ class Wire(ABC):
 
     def good_begin(self, method: str, success: Success) -> bytes:
         """Return the beginning of a good reply to ``method``, after the frame's head."""
-        return self.begin(REPLY, method) + self.success(success)
+        return self.begin_message(REPLY, method) + self.success(success)
 
 
 class Binary(Wire):
@@ -115,7 +115,7 @@ class Binary(Wire):
     def protocol(self, buffer: TCyMemoryBuffer) -> Any:
         return TCyBinaryProtocol(buffer)
 
-    def begin(self, kind: int, method: str) -> bytes:
+    def begin_message(self, kind: int, method: str) -> bytes:
         return b"\x80\x01\x00" + bytes([kind]) + _U32.pack(len(method)) + method.encode() + bytes(4)
 
     def success(self, success: Success) -> bytes:
@@ -143,7 +143,7 @@ class Compact(Wire):
     def protocol(self, buffer: TCyMemoryBuffer) -> Any:
         return TCompactProtocol(buffer)
 
-    def begin(self, kind: int, method: str) -> bytes:
+    def begin_message(self, kind: int, method: str) -> bytes:
         return bytes([0x82, kind << 5 | 1, 0]) + varint(len(method)) + method.encode()
 
     def success(self, success: Success) -> bytes:

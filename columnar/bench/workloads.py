@@ -43,7 +43,7 @@ class Session(Protocol):
 
     def first(self) -> bytes: ...
 
-    def answered(self, reply: bytes) -> tuple[bytes, int]:
+    def take_reply(self, reply: bytes) -> tuple[bytes, int]:
         """Return the next frame, and the units of work that ``reply`` stands for.  BadReply.
 
         Units of 0: not to be counted; MORE_CALLS: the operation has another call, its time runs on.
@@ -76,7 +76,7 @@ class Repeating:
     def first(self) -> bytes:
         return self._awaited.frame
 
-    def answered(self, reply: bytes) -> tuple[bytes, int]:
+    def take_reply(self, reply: bytes) -> tuple[bytes, int]:
         awaited = self._awaited
         if not reply.startswith(awaited.good, FRAME_HEAD) or len(reply) < awaited.reply_bytes:
             raise BadReply(reply)
@@ -112,7 +112,7 @@ class Scanning:
     def first(self) -> bytes:
         return self._open
 
-    def answered(self, reply: bytes) -> tuple[bytes, int]:
+    def take_reply(self, reply: bytes) -> tuple[bytes, int]:
         if self._awaited is self._listed:
             count = self._wire.count_at(reply, self._listed)
             if count:
@@ -161,7 +161,7 @@ class Loading:
         self._next += LOAD_ROWS
         return bytes(frame)
 
-    def answered(self, reply: bytes) -> tuple[bytes, int]:
+    def take_reply(self, reply: bytes) -> tuple[bytes, int]:
         if not reply.startswith(self._good, FRAME_HEAD):
             raise BadReply(reply)
         return self.first(), LOAD_ROWS

@@ -35,7 +35,7 @@ class Report:
     totals: dict[str, int] = field(default_factory=lambda: dict.fromkeys(TOTALS, 0))  # of what was checked
     findings: list[Finding] = field(default_factory=list)
 
-    def add(self, severity: Severity, place: str, text: str, advice: str = "") -> None:
+    def add_finding(self, severity: Severity, place: str, text: str, advice: str = "") -> None:
         self.findings.append(Finding(severity, place, text, advice))
 
     @property

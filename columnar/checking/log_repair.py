@@ -57,7 +57,7 @@ class ServerLogs:
                 seal = self._catalogue.seal_of(server)
                 folder = server_folders.log_of(self._data, str(server))
                 log = self._salvaged[server] = salvaged(folder, seal.lengths if seal is not None else ())
-            self._logs.add(str(server), log)
+            self._logs.add_log(str(server), log)
 
     def unreplayed_parts(self, info: RegionInfo) -> tuple[LogPart, ...]:
         """Return the parts of logs that the region may lack."""
@@ -75,11 +75,11 @@ class ServerLogs:
         for name in {part.log for part in self.unreplayed_parts(info)}:
             log = salvaged(server_folders.log_of(self._data, name), ())
             log.gaps = gaps
-            self._logs.add(name, log)
+            self._logs.add_log(name, log)
         self.bring_in(info, path, left, has_own=True)
         for server, dead_log in self._pasts.items():
             if dead_log.log is not None:
-                self._logs.add(str(server), dead_log.log)
+                self._logs.add_log(str(server), dead_log.log)
         if gaps:
             what = "at least one batch that was acknowledged is lost"
             left(f"{info.table} {info.encoded}: {what}; compare with a backup")
@@ -90,9 +90,9 @@ class ServerLogs:
         if row is None or not parts:
             return
         for server, log in () if has_own else self._salvaged.items():
-            self._logs.add(str(server), log)  # it names less than its server owned, and counts as spent early
+            self._logs.add_log(str(server), log)  # it names less than its server owned, and counts as spent early
         try:
-            self._engine.open(path, frozenset(), None, _claim(info, row, parts)).close()
+            self._engine.open_store(path, frozenset(), None, _claim(info, row, parts)).close()
         except ColumnarError as error:
             self._lack(info, parts, error.text, left)
 
@@ -166,7 +166,7 @@ def salvage_server_log(engine: Engine, data: str, logs: DeadLogs, why: str, done
     """Bring in what is readable of the damaged log of one process, and move it aside.  ``why``: the damage."""
     folder = os.path.join(data, SERVER_LOG)
     log = salvaged(folder, ())
-    logs.add(SERVER_LOG, log)
+    logs.add_log(SERVER_LOG, log)
     named = sorted({region for region, _ in log.named()})
     recover(engine, logs, os.path.join(data, REGIONS))
     for region, count in logs.left.items():
@@ -183,7 +183,7 @@ def salvage_server_log(engine: Engine, data: str, logs: DeadLogs, why: str, done
 def bring_in_with_gaps(engine: Engine, data: str, logs: DeadLogs, left: Say) -> None:
     """Bring the log of one process, which is whole, into the regions that refuse it as it lost a batch before."""
     log = salvaged(os.path.join(data, SERVER_LOG), ())
-    logs.add(SERVER_LOG, log)
+    logs.add_log(SERVER_LOG, log)
     recover(engine, logs, os.path.join(data, REGIONS))
     for region in sorted(log.gaps - logs.left.keys()):
         left(f"{region}: at least one batch that was acknowledged is lost; compare with a backup")

@@ -73,10 +73,10 @@ class RegionCheck:
             whole &= self._step(space, partial(self._read, space))
         if self._outside:
             text = f"{self._outside} cells of rows outside its range, which nobody reads"
-            self._report.add(Severity.WARNING, self._place, text)
+            self._report.add_finding(Severity.WARNING, self._place, text)
         for kind, count in self._counts.items():
             if count > SAID:
-                self._report.add(Severity.ERROR, self._place, f"{kind}: {count - SAID} more")
+                self._report.add_finding(Severity.ERROR, self._place, f"{kind}: {count - SAID} more")
         return whole
 
     def _step(self, space: str, work: Callable[[], None]) -> bool:
@@ -86,17 +86,17 @@ class RegionCheck:
             work()
         except DamagedData as error:
             text = f"damaged table file in {space}: {error.text}"
-            self._report.add(Severity.ERROR, self._place, text, "'columnar repair' saves what is readable")
+            self._report.add_finding(Severity.ERROR, self._place, text, "'columnar repair' saves what is readable")
             return False
         except ColumnarError as error:
-            self._report.add(Severity.ERROR, self._place, f"cannot read {space}: {error.text}")
+            self._report.add_finding(Severity.ERROR, self._place, f"cannot read {space}: {error.text}")
             return False
         return True
 
     def _say(self, kind: str, text: str) -> None:
         count = self._counts[kind] = self._counts.get(kind, 0) + 1
         if count <= SAID:
-            self._report.add(Severity.ERROR, self._place, f"{kind}: {text}")
+            self._report.add_finding(Severity.ERROR, self._place, f"{kind}: {text}")
 
     # --- cells -------------------------------------------------------------------------------------
 

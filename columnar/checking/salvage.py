@@ -100,7 +100,7 @@ def _saved(engine: Engine, damaged: Store, target: str, table: Table) -> Salvage
     folder = target + ".sorted"
     shutil.rmtree(folder, ignore_errors=True)
     os.makedirs(folder)
-    store = engine.open(target, spaces_of(table), options_of_spaces(table))
+    store = engine.open_store(target, spaces_of(table), options_of_spaces(table))
     try:
         lost: list[Lost] = []
         pairs = 0
@@ -127,7 +127,7 @@ def _copy_space(engine: Engine, damaged: Store, store: Store, space: str, folder
                 file.finish()
             paths.append(os.path.join(folder, f"{space.encode().hex()}-{len(paths)}.sst"))
             file, size = engine.sorted_file(paths[-1]), 0
-        file.put(*found)
+        file.put_pair(*found)
         count, size = count + 1, size + len(found[0]) + len(found[1])
     if file is not None:
         file.finish()
@@ -147,7 +147,7 @@ def _drop_headless_versions(store: Store, table: Table, lost: list[Lost]) -> Non
             # A version key continues with 00 00 after its cell key, so what belongs to ``after`` ends before 00 01.
             start = number + gap.after + b"\x00\x01" if gap.after else number
             batch.delete_range(VERSIONS_SPACE, start, stop)
-    store.write(batch)
+    store.write_batch(batch)
 
 
 def _readable(store: Store, space: str) -> Iterator[tuple[bytes, bytes] | Lost]:

@@ -83,13 +83,15 @@ class StoreCheck:
             rows = read_rows(self._engine, self._folders.path(META), META_SCHEMA)
             stray, sane = strays(rows)
             for row in stray:
-                self.report.add(Severity.ERROR, "catalogue", f"row {abbreviate(row)} names a region of no table")
+                self.report.add_finding(
+                    Severity.ERROR, "catalogue", f"row {abbreviate(row)} names a region of no table"
+                )
             self._catalogue_region()
             return Catalogue(sane, _no_writes)
         except ColumnarError as error:
-            self.report.add(Severity.ERROR, "catalogue", f"cannot be read: {error.text}", advice)
+            self.report.add_finding(Severity.ERROR, "catalogue", f"cannot be read: {error.text}", advice)
         except (ValueError, KeyError, TypeError) as error:
-            self.report.add(Severity.ERROR, "catalogue", f"holds a row that is none of ours: {error!r}", advice)
+            self.report.add_finding(Severity.ERROR, "catalogue", f"holds a row that is none of ours: {error!r}", advice)
         return None
 
     def _catalogue_region(self) -> None:
@@ -106,13 +108,13 @@ class StoreCheck:
             for fault in faults_of(entry.regions):
                 if isinstance(fault, Hole):
                     text = f"no region holds the rows from '{abbreviate(fault.start)}' to '{abbreviate(fault.end)}'"
-                    self.report.add(Severity.ERROR, name, text, "'columnar repair' puts an empty region there")
+                    self.report.add_finding(Severity.ERROR, name, text, "'columnar repair' puts an empty region there")
                 else:
                     text = f"regions {fault.left.encoded} and {fault.right.encoded} hold the same rows"
                     advice = (
                         "export the table from a backup, or copy both folders aside and drop one from a backup's view"
                     )
-                    self.report.add(Severity.ERROR, name, text, advice)
+                    self.report.add_finding(Severity.ERROR, name, text, advice)
 
     # --- regions -----------------------------------------------------------------------------------
 
@@ -127,19 +129,21 @@ class StoreCheck:
             return
         if self._engine.is_untouched(path):
             if not table.is_system:  # most stores have no triggers and no dead letters
-                self.report.add(Severity.NOTE, place, "nothing was ever read from it or written to it")
+                self.report.add_finding(Severity.NOTE, place, "nothing was ever read from it or written to it")
             return
         self.report.totals["regions"] += 1
         before = self.report.totals["value_bytes"]
         try:
             if begun(path) and not self._engine.exists(path):
-                self.report.add(Severity.NOTE, place, "was being made when its process died: nothing was written to it")
+                self.report.add_finding(
+                    Severity.NOTE, place, "was being made when its process died: nothing was written to it"
+                )
                 return
             store = self._engine.open_reading(path)
         except (ColumnarError, OSError) as failure:
             error = failure if isinstance(failure, ColumnarError) else refused(failure, f"cannot read {path}")
             advice = "'columnar repair' saves what is readable"
-            self.report.add(Severity.ERROR, place, f"cannot be opened: {error.text}", advice)
+            self.report.add_finding(Severity.ERROR, place, f"cannot be opened: {error.text}", advice)
             self.damaged.append(Damaged(table.name, info, False))
             return
         try:
@@ -156,7 +160,7 @@ class StoreCheck:
     def _lost(self, table: Table, info: RegionInfo, place: str, how: str) -> None:
         text = f"{how}, with all that was written to it"
         advice = "put it back from a copy; 'columnar repair' puts an empty one there"
-        self.report.add(Severity.ERROR, place, text, advice)
+        self.report.add_finding(Severity.ERROR, place, text, advice)
         self.damaged.append(Damaged(table.name, info, can_be_opened=False, lost=how))
 
 
@@ -173,7 +177,7 @@ def folders_nobody_names(names: list[str], catalogue: Catalogue) -> list[str]:
 def say_orphans(report: Report, names: list[str]) -> None:
     for name in names:
         text = "a folder that the catalogue does not name"
-        report.add(Severity.WARNING, f"{REGIONS}/{name}", text, "'columnar repair' moves it to lost+found")
+        report.add_finding(Severity.WARNING, f"{REGIONS}/{name}", text, "'columnar repair' moves it to lost+found")
 
 
 def check_snapshots(data: str, report: Report) -> None:
@@ -183,7 +187,7 @@ def check_snapshots(data: str, report: Report) -> None:
         path = os.path.join(folder, name, MANIFEST)
         place = f"{SNAPSHOTS}/{name}"
         if not os.path.exists(path):
-            report.add(Severity.WARNING, place, "half taken or half removed: it goes at the next start")
+            report.add_finding(Severity.WARNING, place, "half taken or half removed: it goes at the next start")
             continue
         report.totals["snapshots"] += 1
         try:
@@ -193,7 +197,7 @@ def check_snapshots(data: str, report: Report) -> None:
                 for file, facts in region.files.items():
                     check_file(os.path.join(folder, name, region.folder, file), facts.size_bytes, facts.sha256)
         except ColumnarError as error:
-            report.add(Severity.ERROR, place, error.text, "delete it; it cannot be cloned or restored")
+            report.add_finding(Severity.ERROR, place, error.text, "delete it; it cannot be cloned or restored")
 
 
 def newest_ms(engine: Engine, path: str, table: Table) -> int:
@@ -246,15 +250,15 @@ def say_server_logs(report: Report, data: str, catalogue: Catalogue) -> None:
     try:
         pasts = read_dead_server_logs(catalogue, data)
         for text in contradictions(catalogue, data):
-            report.add(Severity.ERROR, "catalogue", text, remedy_of(data))
+            report.add_finding(Severity.ERROR, "catalogue", text, remedy_of(data))
     except ColumnarError as error:
-        report.add(Severity.ERROR, SERVERS, error.text)
+        report.add_finding(Severity.ERROR, SERVERS, error.text)
         return
     for server, log in sorted(pasts.items()):
         if log.damage:
-            report.add(Severity.ERROR, _place(data, server), log.damage, closed_text(log))
+            report.add_finding(Severity.ERROR, _place(data, server), log.damage, closed_text(log))
     if have_logs(data) and not any(log.damage for log in pasts.values()):
-        report.add(Severity.NOTE, SERVERS, _LEFT, "the next start brings them in")
+        report.add_finding(Severity.NOTE, SERVERS, _LEFT, "the next start brings them in")
 
 
 def closed_text(log: DeadServerLog) -> str:

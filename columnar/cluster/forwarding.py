@@ -7,7 +7,7 @@ master's methods, the calls of a scanner.
 Costs: a change of the routes checks the calls of its tables only.  Calls that wait share one timer; a call that the
 link takes at once, as nearly all do, sets none.
 
-Invariants (``check``):
+Invariants (``check_invariants``):
     X1. Each call ends once, or its client's connection is gone.
     X2. ``in_flight`` holds exactly the calls that have not ended, by table.
 
@@ -46,7 +46,7 @@ _NEVER_MS: Final = 1 << 62
 
 ServeLocally = Callable[
     [CallContext, int, bytes, RawCaller], None
-]  # service, message: ``RawCalls.begin`` of the service
+]  # service, message: ``RawCalls.begin_call`` of the service
 CallLater = Callable[[float, Callable[[], None]], asyncio.TimerHandle]
 
 
@@ -102,21 +102,21 @@ class ForwardedRequest(ForwardedReply):
     def _route(self) -> Route | None:
         return self._forwarding.routes.find(self.table, self.row)
 
-    def begin(self, now_ms: int) -> None:
-        self._carry_out(self.state.begin(self._route, now_ms))
+    def begin_call(self, now_ms: int) -> None:
+        self._carry_out(self.state.begin_call(self._route, now_ms))
 
     # --- what the link reports -------------------------------------------------------------------------
 
-    def written(self) -> None:
-        self.state.written()
+    def frame_written(self) -> None:
+        self.state.frame_written()
         self._forwarding.leaves_queue(self)
 
     def not_sent(self) -> None:
         self._carry_out(self.state.not_sent(self._route, self._forwarding.now_ms()))
 
-    def answered(self, frame: Frame) -> None:
+    def take_reply(self, frame: Frame) -> None:
         if _ANSWER in self.state.answer_came():
-            self._forwarding.forget(self)
+            self._forwarding.forget_call(self)
             self.succeed(reply_of(frame))
 
     def refused(self, refusal: Refusal) -> None:
@@ -141,7 +141,7 @@ class ForwardedRequest(ForwardedReply):
     def replied(self, reply: bytes) -> None:
         if self.state.state is State.LOCAL:
             self.state.ended_locally()
-            self._forwarding.forget(self)
+            self._forwarding.forget_call(self)
             self.succeed(reply)
 
     def not_local(self, _error: RegionNotLocal, _request: Request) -> None:
@@ -164,7 +164,7 @@ class ForwardedRequest(ForwardedReply):
     def client_left(self) -> None:
         super().client_left()
         doing = self.state.client_went()
-        self._forwarding.forget(self)
+        self._forwarding.forget_call(self)
         self._carry_out(doing)
 
     # --- instructions ------------------------------------------------------------------------------------
@@ -216,7 +216,7 @@ class ForwardedRequest(ForwardedReply):
 
     def _let_go(self) -> None:
         if self._link is not None:
-            self._link.forget(self._number)
+            self._link.forget_call(self._number)
 
     def _give_up(self, error: Exception | None = None) -> None:
         """The client has gone, or the call cannot travel: nothing is sent."""
@@ -224,7 +224,7 @@ class ForwardedRequest(ForwardedReply):
         self._fail(error if error is not None else ClientGone())
 
     def _fail(self, failure: Exception) -> None:
-        self._forwarding.forget(self)
+        self._forwarding.forget_call(self)
         self.fail(failure)
 
 
@@ -247,13 +247,13 @@ class UnretriedRequest(ForwardedReply):
         except FrameTooLong as error:
             self.fail(error)
 
-    def written(self) -> None:
+    def frame_written(self) -> None:
         pass
 
     def not_sent(self) -> None:
         self.fail(unreachable(self._name))
 
-    def answered(self, frame: Frame) -> None:
+    def take_reply(self, frame: Frame) -> None:
         self.succeed(reply_of(frame))
 
     def refused(self, refusal: Refusal) -> None:
@@ -269,7 +269,7 @@ class UnretriedRequest(ForwardedReply):
     def client_left(self) -> None:
         super().client_left()
         if self._link is not None:
-            self._link.forget(self._number)
+            self._link.forget_call(self._number)
 
 
 class Forwarding:
@@ -315,7 +315,7 @@ class Forwarding:
         if calls is None:
             calls = self.in_flight[table] = {}
         calls[call] = None
-        call.begin(now_ms)
+        call.begin_call(now_ms)
         return call
 
     def to_master(self, raw: RawMessage) -> ForwardedReply:
@@ -383,7 +383,7 @@ class Forwarding:
     def leaves_queue(self, call: ForwardedRequest) -> None:
         self._queued.pop(call, None)
 
-    def forget(self, call: ForwardedRequest) -> None:
+    def forget_call(self, call: ForwardedRequest) -> None:
         """The call has ended."""
         self._queued.pop(call, None)
         calls = self.in_flight.get(call.table)
@@ -405,7 +405,7 @@ class Forwarding:
             self._timer.cancel()
             self._timer, self._timer_ms = None, _NEVER_MS
 
-    def check(self) -> None:
+    def check_invariants(self) -> None:
         """Assert X1 and X2; O(calls under way)."""
         for table, calls in self.in_flight.items():
             assert calls, "X2"
@@ -413,7 +413,7 @@ class Forwarding:
                 assert call.table == table, "X2"
                 assert not call.state.has_ended, "X1"
                 assert not call.done(), "X1"
-                call.state.check()
+                call.state.check_invariants()
         queued = {call for calls in self.in_flight.values() for call in calls if call.state.state is State.QUEUED}
         assert queued == set(self._queued), "X2"
         assert not self._queued or self._timer is not None

@@ -27,7 +27,7 @@ A call that is SENT has no deadline here: the owner has its own, and the link to
 (``Peers.fenced``).  A later owner in the routes ends no call that is SENT: after a move the answers of the server that
 has closed the region may still be in flight, and the gateway would give up a write that was answered.
 
-Invariants (``ForwardedCall.check``, and the model in tests/model/test_forwarding_model.py):
+Invariants (``ForwardedCall.check_invariants``, and the model in tests/model/test_forwarding_model.py):
     W1. Each call that is begun ends once: by ANSWER, by one refusal, by this server's own answer, or with its client.
     W2. A write is sent again, or refused as not served, only if no owner can have carried it out.
     W3. SEND and RECALL alternate until the call is SENT; a call is with one owner at a time.
@@ -186,11 +186,11 @@ class ForwardedCall:
 
     # --- events ------------------------------------------------------------------------------------
 
-    def begin(self, route: Route | None, now_ms: int) -> tuple[Do, ...]:
+    def begin_call(self, route: Route | None, now_ms: int) -> tuple[Do, ...]:
         """First of all events."""
         return self._try_route(route, now_ms)
 
-    def written(self) -> tuple[Do, ...]:
+    def frame_written(self) -> tuple[Do, ...]:
         return self._apply_event(_WRITTEN)
 
     def not_sent(self, route: Route | None, now_ms: int) -> tuple[Do, ...]:
@@ -295,7 +295,7 @@ class ForwardedCall:
         tried = self._ownership_period
         return tried is None or route.region.region_id != self._ownership_region or period.epoch > tried.epoch
 
-    def check(self) -> None:
+    def check_invariants(self) -> None:
         if self.state in (State.QUEUED, State.SENT):
             assert self._ownership_period is not None, "W3"
             assert self._ownership_period.server != self._local_server, "W3"

@@ -7,7 +7,7 @@
 A call that the link takes ends once: with an answer, with a refusal, as not sent, or with the link.  A request is a
 future that ends so.  A call whose bytes the transport has taken may have been carried out, whatever happens then.
 
-Invariants (``check``):
+Invariants (``check_invariants``):
     P1. Each call and request ends once, also if the link ends or was never open.
     P2. A call that was reported as written is never reported as not sent.
     P3. Frames that wait for the transport hold at most ``limits.PEER_QUEUED_BYTES`` and one frame more; a call
@@ -53,21 +53,21 @@ _ENDED: Final = State.ENDED
 
 
 class Call(Protocol):
-    """The caller's side of a call; each method but ``written`` ends it."""
+    """The caller's side of a call; each method but ``frame_written`` ends it."""
 
-    def written(self) -> None:
+    def frame_written(self) -> None:
         """The transport has its bytes."""
 
     def not_sent(self) -> None:
         """Notify the call that nothing of it has left this process."""
 
-    def answered(self, frame: Frame) -> None:
+    def take_reply(self, frame: Frame) -> None:
         """Take the reply ``frame``; an implementation that keeps it for long copies its body."""
 
     def refused(self, refusal: Refusal) -> None: ...
 
     def link_broke(self) -> None:
-        """Notify the call, after ``written``, that the link broke: the peer may have carried it out."""
+        """Notify the call, after ``frame_written``, that the link broke: the peer may have carried it out."""
 
 
 class Answerer(Protocol):
@@ -112,7 +112,7 @@ class _PendingRequest:
         if not self.future.done():
             self.future.set_exception(failure)
 
-    def written(self) -> None:
+    def frame_written(self) -> None:
         pass
 
     def not_sent(self) -> None:
@@ -121,7 +121,7 @@ class _PendingRequest:
     def link_broke(self) -> None:
         self._end(LinkBroke())
 
-    def answered(self, frame: Frame) -> None:
+    def take_reply(self, frame: Frame) -> None:
         answer = message_codec.answer_from_plain(self.message, frame.unpacked())
         if not self.future.done():
             self.future.set_result(answer)
@@ -186,7 +186,7 @@ class PeerLink:
         try:
             return await future
         finally:
-            self.forget(number)
+            self.forget_call(number)
 
     def _begin(self, number: int, head: bytes, body: bytes, call: Call) -> None:
         if self.state is _ENDED or self.queued_bytes > PEER_QUEUED_BYTES:
@@ -196,7 +196,7 @@ class PeerLink:
         self._calls[number] = queued
         self._send(queued)
 
-    def forget(self, number: int) -> None:
+    def forget_call(self, number: int) -> None:
         """Drop the answer to a call, if it comes; a call that was not written yet is taken back."""
         queued = self._calls.pop(number, None)
         if queued is not None and queued.waits:
@@ -263,7 +263,7 @@ class PeerLink:
             self._transport.writelines(parts)
         for queued in written:
             assert queued.call is not None, "chosen for it"
-            _notify(queued.call.written)
+            _notify(queued.call.frame_written)
 
     # --- asyncio.Protocol ----------------------------------------------------------------------------
 
@@ -350,7 +350,7 @@ class PeerLink:
             if frame.kind == peer_frames.REFUSED:
                 call.refused(refusals.from_plain(*frame.named()))
             else:
-                call.answered(frame)
+                call.take_reply(frame)
         except (BadFrame, BadValue):
             _notify(call.link_broke)  # whatever the peer did is unreadable
             raise
@@ -375,7 +375,7 @@ class PeerLink:
             _notify(call.not_sent if queued.waits else call.link_broke)
         self._on_ended(self)
 
-    def check(self) -> None:
+    def check_invariants(self) -> None:
         waiting = [queued for queued in self._queue if queued.call is not None]
         assert waiting == [queued for queued in self._calls.values() if queued.waits], "P1, P2"
         assert self.queued_bytes == sum(queued.size_bytes for queued in self._queue), "P3"

@@ -162,7 +162,7 @@ class PeerServer:
         assert frame is not None, "a call is begun once"
         call.frame = None
         try:
-            call.calls.begin(call.ctx, frame.buffer, frame.message_start, frame.end, call)
+            call.calls.begin_call(call.ctx, frame.buffer, frame.message_start, frame.end, call)
         except Exception as fault:  # noqa: BLE001 - the server's loop: the caller gets the error
             _log.exception("a call of %s failed", call.ctx.peer)
             call.broken(fault)
@@ -190,7 +190,7 @@ class PeerServer:
 
     def serve_locally(self, ctx: CallContext, service: int, message: bytes, caller: RawCaller) -> None:
         """Handle a call of this server's own client whose region has moved here while the call was forwarded."""
-        self._calls_of[service].begin(ctx, message, 0, len(message), caller)
+        self._calls_of[service].begin_call(ctx, message, 0, len(message), caller)
 
     def ended(self, call: _Call) -> None:
         """Release the call's memory; its reply or refusal is queued on the link."""

@@ -133,13 +133,13 @@ class Peers:
         for link in [link for link in self._accepted if link.peer is not None and link.peer.server == server]:
             link.end(f"server {server} was fenced")
 
-    def check(self) -> None:
+    def check_invariants(self) -> None:
         for links in (self._small, self._large):
             for link in links.values():
-                link.check()
+                link.check_invariants()
         for link in self._accepted:
             assert link.state is not State.ENDED
-            link.check()
+            link.check_invariants()
 
     async def close(self) -> None:
         """Listen no more and end all links."""

@@ -2,7 +2,7 @@
 
 The copy is a guess: only the owner's own state decides whether it may answer (``regions.region_state``).
 
-Invariants (``Routes.check``, and the model in tests/model/test_routes_model.py):
+Invariants (``Routes.check_invariants``, and the model in tests/model/test_routes_model.py):
     R1. The regions of a table are ascending and cover all rows without hole or overlap.
     R2. Changes are applied in the order of their numbers, each whole or not at all; none is skipped.
     R3. The epoch of a region in the copy only rises.  It may be above the catalogue's of the copy's number, since
@@ -205,7 +205,7 @@ class Routes:
 
     # --- invariants --------------------------------------------------------------------------------
 
-    def check(self) -> None:
+    def check_invariants(self) -> None:
         """R1.  O(regions)."""
         for table, table_routes in self._tables.items():
             assert table_routes.routes, table

@@ -54,7 +54,7 @@ class AtHand:
             self._records[sequence] = record
             self._size_bytes, self._all.size_bytes = region_bytes, whole
 
-    def take(self, sequence: Sequence) -> ChangeRecord | None:
+    def take_record(self, sequence: Sequence) -> ChangeRecord | None:
         """The record, which is kept no longer; None: it is not kept."""
         record = self._records.pop(sequence, None)
         if record is not None:

@@ -155,7 +155,7 @@ class DeliveryState:
 
     # --- events ------------------------------------------------------------------------------------
 
-    def read(
+    def read_change(
         self,
         sequence: Sequence,
         row: bytes,
@@ -402,7 +402,7 @@ class DeliveryState:
             due=tuple([(sequence, change.due_ms) for sequence, change in self._open.items() if change.due_ms]),
         )
 
-    def check(self) -> None:
+    def check_invariants(self) -> None:
         """The invariants, for tests."""
         assert len(self._open) <= self._bound
         assert list(self._open) == sorted(self._open)

@@ -53,7 +53,7 @@ class ChangeContributions:
         self._row = row
         self._sequence = sequence
 
-    def add(self, effect: Any, writes: list[Write]) -> None:
+    def add_contribution(self, effect: Any, writes: list[Write]) -> None:
         """Append the contribution.  IllegalArgument: it is refused."""
         key, said = self._contribution(effect)
         now, before = (said.sequence, said.part, said.relative), self._giver.given.get(key)

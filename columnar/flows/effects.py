@@ -39,7 +39,7 @@ def writes_of(
     for effect in effects:
         if make_contributions is not None and isinstance(effect, list) and effect and effect[0] in GIVING:
             contributions = contributions or make_contributions()
-            contributions.add(effect, writes)
+            contributions.add_contribution(effect, writes)
         else:
             writes.append(_write_of(effect, stamp))
     for _, mutation in writes:

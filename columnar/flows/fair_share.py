@@ -5,10 +5,10 @@ the trigger with the lowest tag is next.  Within a trigger its consumers (region
 the calls that continue with another slice.  Rows within a region are the business of its ``DeliveryState``.
 
     consumer    resting <-- ready / resting --> in line
-    call        begins (``take``) --> running --ended--> over
-                                      | ^                 ^
-                             paused   v | ``take``        | dropped
-                                     paused --``continue_call``--> in line
+    call        begins (``take_slice``) --> running --ended--> over
+                                            | ^                 ^
+                                   paused   v | ``take_slice``  | dropped
+                                           paused --``continue_call``--> in line
 
 A worker has two things to share: one interpreter, and its places.  A slice costs its use of the scarcer one for
 it: the time that it computed, or its part of the places while it lasted (dominant resource fairness: Ghodsi and others
@@ -219,7 +219,7 @@ class FairShare:
         entry.bound = max(entry.most_begun, entry.begun)
         self._settle(entry)
 
-    def remove(self, trigger: str) -> None:
+    def remove_trigger(self, trigger: str) -> None:
         """Begin no more calls of the trigger; those that are begun continue to their end."""
         entry = self._triggers[trigger]
         entry.is_removed = True
@@ -289,7 +289,7 @@ class FairShare:
 
     # --- instructions ------------------------------------------------------------------------------
 
-    def take(self, now_s: float) -> ScheduledSlice | None:
+    def take_slice(self, now_s: float) -> ScheduledSlice | None:
         """The next slice to run; it holds a place until ``paused`` or ``ended``."""
         self._wake(now_s)
         entry = self._first()
@@ -338,7 +338,7 @@ class FairShare:
         return self._in_line > 0
 
     def next_due_s(self) -> float | None:
-        """Return when a trigger may begin a call that it may not begin now: ``take`` then, if no event comes before."""
+        """Return when a trigger may begin a call that it may not begin now; ``take_slice`` then, if no event comes."""
         token_s = self._next_token_s()
         while self._trials and self._trials[0][1].is_measured:
             self._trials.popleft()
@@ -465,7 +465,7 @@ class FairShare:
                 first = line[0]
         return None if first is None else first[2]
 
-    def check(self) -> None:
+    def check_invariants(self) -> None:
         """The invariants of the fields, for tests."""
         assert 0 <= self.running_count <= self.places
         assert abs(self._computing_s - sum(known.cpu_charged for known in self._triggers.values())) < 1e-6

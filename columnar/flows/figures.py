@@ -61,5 +61,5 @@ class Figures:
             found = self._of[name] = FollowerFigures(now_s)
         return found
 
-    def forget(self, name: FollowerName) -> None:
+    def forget_follower(self, name: FollowerName) -> None:
         self._of.pop(name, None)

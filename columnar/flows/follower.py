@@ -128,10 +128,10 @@ class Follower(ABC):
         if count <= 0:
             return False
         seen, leaves_out = 0, self.leaves_out
-        for sequence, record in islice(log.read(state.read_to), count):
+        for sequence, record in islice(log.read_records(state.read_to), count):
             seen += 1
             if self.wants(record) and (leaves_out is None or not leaves_out(sequence, record)):
-                state.read(sequence, record.row if self.in_order else pack_key(sequence))
+                state.read_change(sequence, record.row if self.in_order else pack_key(sequence))
                 self.at_hand.keep(sequence, record)
             else:
                 state.passed(sequence)
@@ -146,7 +146,7 @@ class Follower(ABC):
 
         The first delivery need not read the log again.
         """
-        record = self.at_hand.take(sequence)
+        record = self.at_hand.take_record(sequence)
         return self.region.log.record_at(sequence) if record is None else record
 
     def _note_log_end(self) -> None:
@@ -191,7 +191,7 @@ class Follower(ABC):
 
     def still_open(self, most: int) -> list[tuple[Sequence, int]]:
         """Everything still to be delivered, with the attempts it had; the log is on disk to its end."""
-        fresh = islice(self.region.log.read(self.state.read_to), most)
+        fresh = islice(self.region.log.read_records(self.state.read_to), most)
         return [*self.state.cursor().open, *((sequence, 0) for sequence, record in fresh if self.wants(record))]
 
     # --- lag -----------------------------------------------------------------------------------------
@@ -262,7 +262,7 @@ def restored(region: Region, subscription: Subscription) -> DeliveryState:
         if record is not None and region.info.contains_row(record.row):  # else a sister of a split delivers it
             order = record.row if subscription.in_order else pack_key(sequence)
             checkpoint = progress.get(sequence) or Progress(sequence, b"")
-            state.read(sequence, order, attempts, checkpoint.state, checkpoint.part, due.get(sequence))
+            state.read_change(sequence, order, attempts, checkpoint.state, checkpoint.part, due.get(sequence))
     return state
 
 
@@ -298,5 +298,5 @@ def undelivered(region: Region, name: FollowerName) -> int:
         return 0
     cursor = unpack_cursor(saved)
     found = [region.log.record_at(sequence) for sequence, _ in cursor.open]
-    found += [record for _, record in islice(region.log.read(cursor.read_to), LAG_COUNTED)]
+    found += [record for _, record in islice(region.log.read_records(cursor.read_to), LAG_COUNTED)]
     return sum(1 for record in found if record is not None and region.info.contains_row(record.row))

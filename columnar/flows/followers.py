@@ -31,7 +31,7 @@ class Followers:
         self._watchers: dict[Key, list[Callable[[Key], None]]] = {}
         self._region_watchers: list[RegionWatcher] = []
 
-    def add(self, follower: Follower) -> None:
+    def add_follower(self, follower: Follower) -> None:
         name, region_id = follower.key
         self._by_name.setdefault(name, {})[region_id] = follower
         self._by_region.setdefault(region_id, []).append(follower)

@@ -145,12 +145,12 @@ class Hub:
 
     # --- subscriptions -------------------------------------------------------------------------------
 
-    async def begin(self, subscription: Subscription) -> None:
+    async def begin_subscription(self, subscription: Subscription) -> None:
         """Log for it from now on, and mark where it begins; ``follow`` comes next, or ``unsubscribe``, as after errors.
 
         The caller holds ``lock``.  Returns when every change in a region that is served here is logged (I1).
         """
-        self._subscriptions.begin(subscription)
+        self._subscriptions.begin_subscription(subscription)
         self._apply_policy(subscription.table)
         served = self._server.tables.enabled(subscription.table.encode())
         for info in served.regions:
@@ -158,7 +158,7 @@ class Hub:
                 region = await self._server.opened(served, info)
             except RegionNotLocal:
                 continue  # its owner marks it
-            self._kinds.forget(region, subscription.name)
+            self._kinds.forget_follower(region, subscription.name)
             await asyncio.shield(begin_after(region, subscription.name, subscription.number))
 
     async def follow(self, subscription: Subscription) -> None:
@@ -166,11 +166,11 @@ class Hub:
 
         The caller holds ``lock``.
         """
-        self._subscriptions.add(subscription)
+        self._subscriptions.add_subscription(subscription)
         self._apply_policy(subscription.table)
         for region in self._server.open_regions_of(subscription.table):
             if region.is_open and region.log_policy is not None:
-                self.listener.begin(subscription, region)
+                self.listener.begin_follower(subscription, region)
                 await asyncio.sleep(0)
         self._openings.open_soon(subscription.table)
 
@@ -186,7 +186,7 @@ class Hub:
 
     def unsubscribe(self, name: FollowerName) -> None:
         """Drop the followers and cursors of a removed registration; those in closed regions when they open."""
-        self.figures.forget(name)
+        self.figures.forget_follower(name)
         removed = self._subscriptions.remove(name)
         if not removed:
             return
@@ -200,7 +200,7 @@ class Hub:
 
     def _forget(self, region: Region, name: FollowerName) -> None:
         try:
-            self._kinds.forget(region, name)
+            self._kinds.forget_follower(region, name)
         except ColumnarError as error:
             _log.info("%s keeps its place in region %s until it opens: %s", name, region.info.encoded, error.text)
         self.upkeep.save(region)  # the log is shorter now, or ends

@@ -33,7 +33,7 @@ class Kinds:
         kind = self._kinds.get(name.kind)
         return kind is not None and kind.is_removed(name.name, region.log.number_of(name.key))
 
-    def forget(self, region: Region, name: FollowerName) -> None:
+    def forget_follower(self, region: Region, name: FollowerName) -> None:
         """Drop the cursor with the marks of its kind."""
         kind = self._kinds.get(name.kind)
         marks = kind.marks if kind is not None else ()

@@ -129,7 +129,7 @@ class LogUpkeep:
         if passed is None:
             return False
         if keep_s is None:
-            log.retention.forget()
+            log.retention.forget_marks()
             return region.logging.trim(passed, region.now_ms) == TRIM_RECORDS
         more = self._keep(region, needs, passed)
         old = log.retention.older_than(region.now_ms, keep_s)
@@ -200,7 +200,7 @@ class LogUpkeep:
             return f"{name} has a place in it and no registration that can be read; remove it"
         return follower.obstacle()
 
-    def forget(self, region: Region) -> None:
+    def forget_region(self, region: Region) -> None:
         """The region is closing."""
         for regions in (self._unsaved, self._round):
             if regions.get(region.info.region_id) is region:

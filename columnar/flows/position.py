@@ -55,7 +55,7 @@ class Position:
     def wants(self, row: bytes, sequence: Sequence) -> bool:
         return self.range_of(row).wants(row, sequence)
 
-    def check(self) -> None:
+    def check_invariants(self) -> None:
         """The invariants, for tests."""
         starts = [one.start for one in self.ranges]
         assert starts[:1] == [b""]

@@ -78,11 +78,11 @@ class RegionFollowers(ChangeListener):
             follower = subscription.follow(region, restored(region, subscription))
             follower.at_hand.share(self._all_at_hand)
             region.log.begin_tail(self._tails)  # ``drop`` ends it: a follower that cannot begin has none
-            self._followers.add(follower)
+            self._followers.add_follower(follower)
         self.step_follower(follower)
         self._miss_no_more((subscription.name, region.info.region_id))
 
-    def begin(self, subscription: Subscription, region: Region, tries: int = 1) -> None:
+    def begin_follower(self, subscription: Subscription, region: Region, tries: int = 1) -> None:
         """Begin a follower on the region, if it has none; retry after a growing pause if that fails (I2)."""
         key = (subscription.name, region.info.region_id)
         self._miss_no_more(key)
@@ -102,7 +102,7 @@ class RegionFollowers(ChangeListener):
         try:
             is_there = any(one is subscription for one in self._subscriptions.of_table(subscription.table))
             if is_there and region.is_open:
-                self.begin(subscription, region, tries)
+                self.begin_follower(subscription, region, tries)
             else:
                 self._miss_no_more(key)
         except UNEXPECTED as fault:
@@ -178,7 +178,7 @@ class RegionFollowers(ChangeListener):
         for beginning in self._subscriptions.beginning(region.info.table):
             self._mark(beginning, region)
         for subscription in self._subscriptions.of_table(region.info.table):
-            self.begin(subscription, region)
+            self.begin_follower(subscription, region)
         try:
             self._upkeep.opened(region)
         except ColumnarError as error:
@@ -190,7 +190,7 @@ class RegionFollowers(ChangeListener):
         try:
             for name in map(of_key, region.log.cursor_names()):
                 if self._kinds.is_removed(region, name):
-                    self._kinds.forget(region, name)
+                    self._kinds.forget_follower(region, name)
         except ColumnarError as error:
             _log.warning(
                 "removed followers keep a place in region %s until it opens again: %s", region.info.encoded, error.text
@@ -201,7 +201,7 @@ class RegionFollowers(ChangeListener):
         try:
             if region.log.number_of(beginning.name.key) == beginning.number:
                 return
-            self._kinds.forget(region, beginning.name)
+            self._kinds.forget_follower(region, beginning.name)
             mark_beginning(region, beginning.name, beginning.number)
         except ColumnarError as error:
             what = f"{beginning.name} begins with all that the log of region {region.info.encoded} has"
@@ -247,7 +247,7 @@ class RegionFollowers(ChangeListener):
 
     def region_leaving(self, region: Region) -> None:
         self._upkeep.save(region)
-        self._upkeep.forget(region)
+        self._upkeep.forget_region(region)
         for key in self._followers.missing_at(region.info.region_id):
             self._miss_no_more(key)
         for follower in list(self._followers.in_region(region)):

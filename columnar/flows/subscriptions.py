@@ -17,11 +17,11 @@ class Subscriptions:
         self._active: dict[Key, Subscription] = {}
         self._beginning: dict[Key, Subscription] = {}  # their tables log for them, and no follower exists yet
 
-    def begin(self, subscription: Subscription) -> None:
-        """Have the table log for the subscription until ``add`` or ``remove``."""
+    def begin_subscription(self, subscription: Subscription) -> None:
+        """Have the table log for the subscription until ``add_subscription`` or ``remove``."""
         self._beginning[subscription.name, subscription.table] = subscription
 
-    def add(self, subscription: Subscription) -> None:
+    def add_subscription(self, subscription: Subscription) -> None:
         self._beginning.pop((subscription.name, subscription.table), None)
         self._active[subscription.name, subscription.table] = subscription
 

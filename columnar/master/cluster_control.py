@@ -134,7 +134,7 @@ class ClusterControl:
     def server_regions(self, server: str) -> list[RegionStatus]:
         return builder.server_regions(self._state, server, self._servers.facts, self._servers.now_ms())
 
-    def row(self, table: str, row: bytes) -> RowStatus:
+    def locate_row(self, table: str, row: bytes) -> RowStatus:
         return builder.build_row_status(self._state, table, row, self._servers.facts, self._servers.now_ms())
 
     def transitions(self) -> list[TransitionStatus]:

@@ -12,7 +12,7 @@ A region's route to another owner, whatever the reason (Close and Open go out as
 
 The row is on disk before anything pauses.  When the region is open, its settled row goes out with the next write.
 
-Invariants (``check``; those of ``placement`` and ``owner_ledger`` with them):
+Invariants (``check_invariants``; those of ``placement`` and ``owner_ledger`` with them):
     S1. (region, epoch) is on disk before an owner is notified (C3).  An owner is asked to open a region only when every
         earlier one has closed it, has failed to open it or is fenced (C2).
     S2. A region has one transition at a time, and its phase says which.
@@ -76,7 +76,7 @@ class ClusterState:
         throttles: Throttles | None = None,
         planner: Planner = plan,
     ) -> None:
-        """Build the state from the catalogue's rows.  Nothing is planned before ``begin``.
+        """Build the state from the catalogue's rows.  Nothing is planned before ``begin_planning``.
 
         ``planner``: a shell that measures passes one that calls ``plan``.
         """
@@ -105,14 +105,14 @@ class ClusterState:
     def _add(self, info: RegionInfo, owner: Owner | None, phase: Phase) -> Place:
         place = Place(info, owner, phase)
         self._infos[info.region_id] = info
-        self.current.add(place)
+        self.current.add_place(place)
         if owner is not None:
             self.current.set_ideal(place, owner.server.name, "")
         return place
 
     # --- servers -----------------------------------------------------------------------------------
 
-    def begin(self, now_ms: int) -> list[Output]:
+    def begin_planning(self, now_ms: int) -> list[Output]:
         """Begin to plan: every living server has said hello, and each other incarnation that a row names is fenced."""
         self._has_begun = True
         for place in self.current.places.values():
@@ -258,10 +258,10 @@ class ClusterState:
 
     # --- writes ------------------------------------------------------------------------------------
 
-    def written(self, number: int, now_ms: int) -> list[Output]:
-        outcome = self.ledger.written(number)
+    def row_written(self, number: int, now_ms: int) -> list[Output]:
+        outcome = self.ledger.row_written(number)
         self._outputs += [RemoveLog(server) for server in outcome.forgotten]
-        self._requests.written(number)
+        self._requests.row_written(number)
         for region in outcome.regions:
             place = self.current.places[region]
             if place.phase is Phase.WRITING:
@@ -482,9 +482,9 @@ class ClusterState:
 
     # --- invariants --------------------------------------------------------------------------------
 
-    def check(self) -> None:
-        self.current.check()
-        self.ledger.check()
+    def check_invariants(self) -> None:
+        self.current.check_invariants()
+        self.ledger.check_invariants()
         for region, place in self.current.places.items():
             assert place.owner == self.ledger.rows.get(region), "S2"
             if place.phase in (Phase.CLOSING, Phase.OPENING, Phase.LEAVING, Phase.OPEN):

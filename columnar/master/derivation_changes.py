@@ -50,7 +50,7 @@ class DerivationChanges(ABC, Generic[S]):
         """The set as a message to owners."""
 
     @abstractmethod
-    async def forget(self, names: Sequence[str]) -> None:
+    async def forget_derivations(self, names: Sequence[str]) -> None:
         """Remove those from the catalogue, and have owners forget them.  Under the lock."""
 
     async def start(self) -> None:
@@ -89,7 +89,7 @@ class DerivationChanges(ABC, Generic[S]):
         """Call off what is half made (I2).  Under the lock."""
         names = self.derivations.half_made()
         if names:
-            await self.forget(names)
+            await self.forget_derivations(names)
             _log.info("adding %s %s was called off", self.derivations.noun, ", ".join(names))
 
     async def catalogue_repaired(self) -> None:

@@ -5,7 +5,7 @@
     written      the rows of a write are on disk: their owners may be notified
     not_written  the rows of a write are not on disk, or were undone
 
-Invariants (``check``, C2 and C3 of the cluster):
+Invariants (``check_invariants``, C2 and C3 of the cluster):
     L1. The epoch of a region's row never falls below the epoch on disk; no owner is notified of an epoch before it is
         on disk.
     L2. At most one incarnation that has neither closed the region, nor failed to open it, nor been fenced was asked to
@@ -215,7 +215,7 @@ class OwnerLedger:
             operator_settings,
         )
 
-    def written(self, number: int) -> Outcome:
+    def row_written(self, number: int) -> Outcome:
         sent = self._sent.pop(number)
         outcome = Outcome([], sent.forgotten)
         for region, row in sent.owners:
@@ -262,7 +262,7 @@ class OwnerLedger:
 
     # --- invariants --------------------------------------------------------------------------------
 
-    def check(self) -> None:
+    def check_invariants(self) -> None:
         named: Counter[Incarnation] = Counter()
         for rows in (self.rows, self.durable):
             for row in rows.values():

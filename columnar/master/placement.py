@@ -17,7 +17,7 @@
 ``Desired`` is what operators want.  ``Current`` is the present state, as far as the master knows.  Each change of a
 region or of a server updates the indexes, so a plan costs what is out of place, not the whole.
 
-Invariants (``Current.check``):
+Invariants (``Current.check_invariants``):
     P1. A region counts for the server of its owner row, unless it has no living owner.  Load, number of regions and
         regions of a table of a server are the sums over its regions.
     P2. ``homeless`` and ``failed`` are the regions in those phases, ``unwritable`` those with a fault, ``astray`` those
@@ -305,7 +305,7 @@ class Current:
 
     # --- regions -----------------------------------------------------------------------------------
 
-    def add(self, place: Place) -> None:
+    def add_place(self, place: Place) -> None:
         region = place.info.region_id
         assert region not in self.places
         assert place.server is place.ideal is None
@@ -440,7 +440,7 @@ class Current:
 
     # --- invariants --------------------------------------------------------------------------------
 
-    def check(self) -> None:
+    def check_invariants(self) -> None:
         for server in self.servers.values():
             places = [self.places[region] for region in server.regions]
             assert all(place.server == server.name for place in places), "P1"

@@ -10,7 +10,7 @@ A table changes as a whole: as long as one of its regions has had no owner yet, 
 routes, and then they leave in the change in which the new ones come.  So a copy covers all rows of each table at all
 times (``cluster.routes`` R1).
 
-Invariants (``check``, and the model in tests/model/test_publishing_model.py):
+Invariants (``check_invariants``, and the model in tests/model/test_publishing_model.py):
     U1. A table is in the routes with all regions of one list of the catalogue, or not at all.
     U2. ``everything`` equals a copy that has applied every change.
 
@@ -136,7 +136,7 @@ class Publishing:
 
     # --- invariants ----------------------------------------------------------------------------------
 
-    def check(self) -> None:
+    def check_invariants(self) -> None:
         out = [region for standing in self._tables.values() for region in standing.out]
         assert sorted(out) == sorted(self._sent), "U1"
         for standing in self._tables.values():

@@ -284,7 +284,7 @@ class Requests:
             self._sent[number] = (self.operator_settings_to_write, self._to_answer)
             self.operator_settings_to_write, self._to_answer = None, []
 
-    def written(self, number: int) -> None:
+    def row_written(self, number: int) -> None:
         settings, answered = self._sent.pop(number, (None, []))
         self._on_disk = settings or self._on_disk
         self._outputs += [Answer(request, None) for request in answered]

@@ -131,7 +131,7 @@ class Snapshots:
 
     # --- take, list, delete ------------------------------------------------------------------------
 
-    async def take(self, name: str, table: bytes) -> SnapshotManifest:
+    async def take_snapshot(self, name: str, table: bytes) -> SnapshotManifest:
         """Returns when it is whole on disk.  SnapshotExists, TableNotFound."""
         checked_name(name)
         if self._in_use[name]:
@@ -283,7 +283,7 @@ class Snapshots:
         async with self._changes.lock:
             self._changes.check_free(text)
             await self._adopt(path, manifest, replace(manifest.table, name=text, kept_by=""))
-        await self._in_thread(lambda: self.staging.remove(token))
+        await self._in_thread(lambda: self.staging.remove_staged(token))
         _log.info("table %s imported", text)
 
     async def _adopt(self, folder: str, manifest: SnapshotManifest, table: Table) -> None:
@@ -365,7 +365,7 @@ class Snapshots:
             await self._tools.copy_catalogue(os.path.join(folder, META))
 
     async def release(self, token: str) -> None:
-        await self._in_thread(lambda: self.staging.remove(token), tidying=True)
+        await self._in_thread(lambda: self.staging.remove_staged(token), tidying=True)
 
     # --- names and files ---------------------------------------------------------------------------
 

@@ -63,7 +63,7 @@ class Staging:
             raise CallerError(f"staging folder {token} is gone; begin again")
         return path
 
-    def remove(self, token: str) -> None:
+    def remove_staged(self, token: str) -> None:
         lock_file = self._lock_files.pop(token, None)
         if lock_file is not None:
             lock_file.close()

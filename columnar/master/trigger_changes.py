@@ -43,7 +43,7 @@ class TriggerChanges(DerivationChanges[Triggers]):
     def publication(self) -> messages.PublishTriggers:
         return messages.PublishTriggers(self.derivations)
 
-    async def forget(self, names: Sequence[str]) -> None:
+    async def forget_derivations(self, names: Sequence[str]) -> None:
         await self._write(self.derivations.without(names))
 
     async def _write(self, triggers: Triggers) -> None:
@@ -56,7 +56,7 @@ class TriggerChanges(DerivationChanges[Triggers]):
 
     # --- changes -----------------------------------------------------------------------------------
 
-    async def add(self, registration: Registration) -> None:
+    async def add_trigger(self, registration: Registration) -> None:
         """The very same one again changes nothing.  Returns when it is on disk and every change is caught."""
         checked(registration, self._modules)
         async with self.lock:

@@ -72,7 +72,7 @@ class ViewChanges(DerivationChanges[ViewSet]):
     def publication(self) -> messages.PublishViews:
         return messages.PublishViews(self.derivations)
 
-    async def forget(self, names: Sequence[str]) -> None:
+    async def forget_derivations(self, names: Sequence[str]) -> None:
         for name in names:
             async with self._changes.lock:
                 await self._drop(name)
@@ -91,7 +91,7 @@ class ViewChanges(DerivationChanges[ViewSet]):
 
     # --- changes -----------------------------------------------------------------------------------
 
-    async def add(self, definition: bytes, *, table: str = "") -> None:
+    async def add_view(self, definition: bytes, *, table: str = "") -> None:
         """The very same one again changes nothing.  Returns when it is on disk, and every change is caught.
 
         ``table``: of a generation that is not the first (``view_generations``).
@@ -176,7 +176,7 @@ class ViewChanges(DerivationChanges[ViewSet]):
             how = f"columnar compact {name} --major writes its files anew"
             _log.info("view %s is compressed by %s from now on; %s", name, OWN_COMPRESSION, how)
 
-    async def write(self, views: ViewSet) -> None:
+    async def write_views(self, views: ViewSet) -> None:
         """Write these views and send them to every owner; they hold from now on.  Under the lock."""
         self.at("deciding")
         await self._catalogue.write_derivations(views)

@@ -64,7 +64,7 @@ class ViewGenerations:
                 )
             number = max(generation_of(one.name) for one in self._views.generations(name)) + 1
         table = table_of(name, number)
-        await self._changes.add(definition or live.definition, table=table)
+        await self._changes.add_view(definition or live.definition, table=table)
         _log.info("generation %d of view %s is being built", number, name)
         return table
 
@@ -95,7 +95,7 @@ class ViewGenerations:
     async def _see(self, name: str, table: str, kept: str) -> None:
         """Make readers of ``name`` see ``table``.  Under the lock."""
         swap = Swap(name, table, kept, self._now_ms() + KEPT_MS)
-        await self._changes.write(self._views.swapped(swap))
+        await self._changes.write_views(self._views.swapped(swap))
         _log.info("readers of view %s see %s; %s is kept up for an hour", name, table, kept)
 
     def _live(self, name: str) -> KeptView:

@@ -178,7 +178,7 @@ class ColumnValueFilter(_OneColumn):
     def __post_init__(self) -> None:
         self._passes = predicate(self.op, self.right)
 
-    def reset(self) -> None:
+    def reset_row(self) -> None:
         self._found = False
 
     def filter_cell(self, cell: Cell) -> ReturnCode:
@@ -208,7 +208,7 @@ class SingleColumnValueFilter(_OneColumn):
     def __post_init__(self) -> None:
         self._passes = predicate(self.op, self.right)
 
-    def reset(self) -> None:
+    def reset_row(self) -> None:
         self._found = self._matched = False
 
     def filter_cell(self, cell: Cell) -> ReturnCode:
@@ -251,7 +251,7 @@ class DependentColumnFilter(_OneColumn):
         if self.op is not None and self.right is not None:
             self._passes = predicate(self.op, self.right)
 
-    def reset(self) -> None:
+    def reset_row(self) -> None:
         self._timestamps.clear()
 
     def filter_cell(self, cell: Cell) -> ReturnCode:

@@ -74,7 +74,7 @@ class Numbers:
     def is_removed(self, number: int) -> bool:
         return any(first <= number <= last for first, last in self.removed)
 
-    def check(self) -> None:
+    def check_invariants(self) -> None:
         """The invariants of the fields, for tests."""
         ends = [end for span in self.removed for end in span]
         assert ends == sorted(ends)
@@ -207,14 +207,14 @@ class DerivationSet(Generic[D]):
             raise self.error(f"the record of numbers of {self.noun}s cannot be read; restore the store from a backup")
         return self.numbers
 
-    def check(self) -> None:
+    def check_invariants(self) -> None:
         """The invariants of the fields, for tests."""
         names = [one.name for one in self.all]
         assert names == sorted(set(names))
         numbers = [one.number for one in self.all if one.number]
         assert len(set(numbers)) == len(numbers)
         if self.numbers is not None:
-            self.numbers.check()
+            self.numbers.check_invariants()
             assert all(number <= self.numbers.given for number in numbers)
             assert not any(self.numbers.is_removed(number) for number in numbers)
 

@@ -61,9 +61,9 @@ class FilterList(Filter):
         self.list_levels = 1 + max((f.list_levels for f in self.filters), default=0)
         self.hides = False
 
-    def reset(self) -> None:
+    def reset_row(self) -> None:
         for f in self.filters:
-            f.reset()
+            f.reset_row()
 
     def filter_row_cells(self, cells: list[Cell]) -> list[Cell]:
         for f in self.filters:
@@ -125,8 +125,8 @@ class AndList(FilterList):
             self.completes_rows = any(f.completes_rows for f in self.filters)
         self._hinting: list[Filter] = []
 
-    def reset(self) -> None:
-        super().reset()
+    def reset_row(self) -> None:
+        super().reset_row()
         self._hinting.clear()
 
     def filter_all_remaining(self) -> bool:
@@ -196,8 +196,8 @@ class OrList(FilterList):
         self._previous: list[Cell | None] = [None] * len(self.filters)
         self._included = [False] * len(self.filters)
 
-    def reset(self) -> None:
-        super().reset()
+    def reset_row(self) -> None:
+        super().reset_row()
         self._forget()
 
     def filter_all_remaining(self) -> bool:
@@ -271,8 +271,8 @@ class _Wrapper(Filter):
         self.inner: Final = inner
         self.list_levels = inner.list_levels
 
-    def reset(self) -> None:
-        self.inner.reset()
+    def reset_row(self) -> None:
+        self.inner.reset_row()
 
     def transform(self, cell: Cell) -> Cell:
         return self.inner.transform(cell)
@@ -313,8 +313,8 @@ class SkipFilter(_Wrapper):
     def ends_at_cells(self) -> bool:  # type: ignore[override]
         return self.inner.ends_at_cells
 
-    def reset(self) -> None:
-        super().reset()
+    def reset_row(self) -> None:
+        super().reset_row()
         self._dropped = False
 
     def filter_cell(self, cell: Cell) -> ReturnCode:

@@ -76,7 +76,7 @@ class Filter:
     list_levels: int = 0  # how deep lists are nested in it, itself included
 
     # --- the protocol -------------------------------------------------------------------------
-    def reset(self) -> None:
+    def reset_row(self) -> None:
         """Forget the row."""
 
     def filter_all_remaining(self) -> bool:
@@ -211,12 +211,12 @@ def apply(flt: Filter, row: bytes, cells: Iterable[Cell], max_versions: int = 1)
     """
     filtered = FilteredRow(flt, row, max_versions)
     if filtered.wants_cells:
-        filtered.take(cells)
+        filtered.take_cells(cells)
     return filtered.answer()
 
 
 class FilteredRow:
-    """A filter's run over one row whose cells come in pieces: ``take`` while it ``wants_cells``, then ``answer``.
+    """A filter's run over one row whose cells come in pieces: ``take_cells`` while it ``wants_cells``, then ``answer``.
 
     PatternTimeout of each, which has a bound of its own.
     """
@@ -249,7 +249,7 @@ class FilteredRow:
         if self._is_dropped:  # HBase walks through the dropped row; only WHILE and the like see that
             self.wants_cells = flt.ends_at_cells and not flt.filter_all_remaining()
 
-    def take(self, cells: Iterable[Cell]) -> int:
+    def take_cells(self, cells: Iterable[Cell]) -> int:
         """Apply the filter to further cells; returns the number of cells kept of the row so far.
 
         Some hundred nanoseconds a cell and filter: every row of a scan calls it.
@@ -294,5 +294,5 @@ class FilteredRow:
                 kept = flt.filter_row_cells(kept)
             if kept and flt.filter_row():
                 kept = []
-        flt.reset()
+        flt.reset_row()
         return RowAnswer(kept, flt.filter_all_remaining())

@@ -26,7 +26,7 @@ class RowFilter(Filter):
     def __post_init__(self) -> None:
         self._passes = predicate(self.op, self.right)
 
-    def reset(self) -> None:
+    def reset_row(self) -> None:
         self._dropped = False
 
     def filter_row_key(self, row: bytes) -> bool:
@@ -69,7 +69,7 @@ class PrefixFilter(Filter):
     _dropped: bool = field(init=False, default=True)
     _passed: bool = field(init=False, default=False)  # beyond the rows of the prefix
 
-    def reset(self) -> None:
+    def reset_row(self) -> None:
         self._dropped = True
 
     def filter_all_remaining(self) -> bool:
@@ -149,7 +149,7 @@ class FirstKeyOnlyFilter(Filter):
 
     _found: bool = field(init=False, default=False)
 
-    def reset(self) -> None:
+    def reset_row(self) -> None:
         self._found = False
 
     def filter_cell(self, cell: Cell) -> ReturnCode:
@@ -177,7 +177,7 @@ class ColumnCountGetFilter(Filter):
     _seen: int = field(init=False, default=0)
     _ended: bool = field(init=False, default=False)
 
-    def reset(self) -> None:
+    def reset_row(self) -> None:
         self._seen = 0
 
     def filter_all_remaining(self) -> bool:
@@ -199,7 +199,7 @@ class ColumnPaginationFilter(Filter):
     offset: int
     _seen: int = field(init=False, default=0)
 
-    def reset(self) -> None:
+    def reset_row(self) -> None:
         self._seen = 0
 
     def filter_cell(self, cell: Cell) -> ReturnCode:

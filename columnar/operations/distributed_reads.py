@@ -29,7 +29,7 @@ async def read_rows(
     packed: list[bytes | None] = [None] * len(query.rows)
     size_bytes = 0
     table, form, reply_memory = served.schema.name, reply_form(query.service, caller.protocol), access.reply_memory
-    ticket = reply_memory.begin(0, caller.has_gone)
+    ticket = reply_memory.begin_call(0, caller.has_gone)
 
     async def before_round() -> None:
         await reply_memory.reserve_step(ticket, size_bytes)

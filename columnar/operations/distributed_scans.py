@@ -136,6 +136,6 @@ class _Filtering:
             if perf_counter() >= self._ends_s:
                 await self._reserve_step()
                 self._ends_s = perf_counter() + STEP_S
-            if sink.take(cells[at : at + piece]):
+            if sink.take_cells(cells[at : at + piece]):
                 break
         return sink.result()

@@ -111,7 +111,7 @@ class _Reading:
         filters = self.query.filters
         return filters[self.at] if filters else None
 
-    def take(self, cells: Cells) -> int:
+    def take_cells(self, cells: Cells) -> int:
         """The cells of the next row; the bytes that it adds to the reply.  RequestTooBig."""
         query, number = self.query, self.at
         self.at += 1
@@ -124,9 +124,9 @@ class _Reading:
         return self._add(row, size_of(row))
 
     def take_packed(self, packed: PackedRows | None) -> int:
-        """As ``take``, of a row that came in pieces; None: it has no cells."""
+        """As ``take_cells``, of a row that came in pieces; None: it has no cells."""
         if packed is None:
-            return self.take([])
+            return self.take_cells([])
         self.at += 1
         return self._add(packed, len(packed.data))
 
@@ -179,7 +179,7 @@ class RowReads:
             self._access.charge(served, 1, _bytes_of(row, cells, len(family)), writes=False)
         return after(region.barrier(row), cells)
 
-    def row(
+    def read_row(
         self,
         caller: Caller,
         served: ServedTable,
@@ -213,7 +213,7 @@ class RowReads:
     ) -> Any:
         """A row that costs more than a step."""
         reply_memory, table = self._access.reply_memory, served.schema.name.encode()
-        ticket = reply_memory.begin(0, is_disconnected)
+        ticket = reply_memory.begin_call(0, is_disconnected)
         try:
             barrier = await read_wide(self._access, table, row, spec, sink, ticket, is_disconnected)
         finally:
@@ -329,7 +329,7 @@ class RowReads:
             if barrier is not None:
                 reading.barriers.append(barrier)
             cells_left -= len(cells) + SEEK_CELLS
-            bytes_left -= reading.take(cells)
+            bytes_left -= reading.take_cells(cells)
         return reading.is_done
 
     async def _read_rest(
@@ -359,7 +359,7 @@ class RowReads:
     ) -> None:
         """Read to the end, step by step, and wait for the fsyncs of what was read."""
         access, reply_memory = self._access, self._access.reply_memory
-        ticket = reply_memory.begin(reading.size_bytes, is_disconnected)
+        ticket = reply_memory.begin_call(reading.size_bytes, is_disconnected)
         try:
             while not reading.is_done:
                 await reply_memory.reserve_step(ticket, reading.size_bytes)
@@ -377,7 +377,7 @@ class RowReads:
                     try:
                         await self._take_filtered(served, reading, filtered, is_disconnected)
                     finally:
-                        ticket = reply_memory.begin(reading.size_bytes, is_disconnected)
+                        ticket = reply_memory.begin_call(reading.size_bytes, is_disconnected)
                 except RegionNotLocal:
                     if not passes_over:
                         raise
@@ -404,7 +404,7 @@ class RowReads:
         if barrier is not None:
             reading.barriers.append(barrier)
         if isinstance(sink, First):
-            size_bytes = reading.take(sink.cells)
+            size_bytes = reading.take_cells(sink.cells)
         else:
             size_bytes = reading.take_packed(sink.result())
         if served.is_throttled:
@@ -418,7 +418,7 @@ class RowReads:
         assert filter_string is not None, "the row has one"
         row, spec = query.rows[number], query.specs[number]
         check_families(served, spec)
-        size_bytes = reading.take(await filtered(served, row, spec, filter_string, is_disconnected))
+        size_bytes = reading.take_cells(await filtered(served, row, spec, filter_string, is_disconnected))
         if served.is_throttled:
             self._access.charge(served, 1, size_bytes, writes=False)
 

@@ -98,7 +98,7 @@ class ScannerTable:
         """Bytes that the open ones remember; bounded by ``limits.SCANNERS_BYTES``."""
         return self._size_bytes
 
-    def open(self, scanner: Scanner, connection: int) -> int:
+    def open_scanner(self, scanner: Scanner, connection: int) -> int:
         self.expire()
         if len(self._leases) >= self._bound:
             raise TooManyScanners(f"{self._bound} scanners are open; close some or wait until their leases end")
@@ -197,12 +197,12 @@ class Scans:
         self._access = access
         self._scanners = scanners
 
-    def open(self, caller: Caller, served: ServedTable, spec: ScanSpec) -> Any:
+    def open_scanner(self, caller: Caller, served: ServedTable, spec: ScanSpec) -> Any:
         """The scanner's id.  A mistake is a CallerError of the opening, not of the first rows (observed row 2)."""
         connection = caller.connection_id
         if _has_long_filter(spec):
-            return self.scanner(caller, served, spec, lambda scanner: self._scanners.open(scanner, connection))
-        return self._scanners.open(Scanner(self._access, _name(served), spec, _filter_of(spec)), connection)
+            return self.scanner(caller, served, spec, lambda scanner: self._scanners.open_scanner(scanner, connection))
+        return self._scanners.open_scanner(Scanner(self._access, _name(served), spec, _filter_of(spec)), connection)
 
     def scanner(self, caller: Caller, served: ServedTable, spec: ScanSpec, use: Use) -> Any:
         """The result of ``use`` on a scanner that is in no table of open ones.  Errors as of ``open``."""
@@ -239,7 +239,7 @@ class Scans:
         self._access.charge(served, 1, found.size_bytes, writes=False)
         return found
 
-    async def row(
+    async def read_row(
         self, served: ServedTable, row: bytes, read: ReadSpec, filter_string: bytes, is_disconnected: IsDisconnected
     ) -> Cells:
         """``one_row``, charged as one request."""

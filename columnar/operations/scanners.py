@@ -129,7 +129,7 @@ class Scanner:
                 unavailable = error
             except RegionNotLocal as error:
                 self._access.remote(error)  # the first step of ``_continue_scan`` requests the rows there
-        ticket = reply_memory.begin(found.size_bytes, is_disconnected)
+        ticket = reply_memory.begin_call(found.size_bytes, is_disconnected)
         return self._continue_scan(found, count, ticket, unavailable, is_disconnected)
 
     async def _continue_scan(
@@ -198,7 +198,7 @@ class Scanner:
         max_rows, max_cells, max_bytes = bounds
         self._begin_at(place)
         reply_memory, ends = self._access.reply_memory, perf_counter() + OWNED_S
-        ticket = reply_memory.begin()
+        ticket = reply_memory.begin_call()
         try:
             while found.count < max_rows and found.size_bytes < max_bytes:
                 await reply_memory.reserve_step(ticket, found.size_bytes)
@@ -356,7 +356,7 @@ class Scanner:
             seen = seen_by_filter(store, row, raw_row, read, now_ms, self._most)
             self.place = next_place
             if self._wants_versions:
-                found.add(row, [(cell.column, cell.value, cell.timestamp) for cell in seen])
+                found.add_row(row, [(cell.column, cell.value, cell.timestamp) for cell in seen])
             else:
                 self._filter_row(found, row, seen)
         region.reads += 1
@@ -427,7 +427,7 @@ class Scanner:
             self.rows_left -= 1
             if self.rows_left == 0:
                 self.place = None
-        found.add(row, cells)
+        found.add_row(row, cells)
 
     def _enter_range(self, ranges: RowRanges) -> bool:
         """Move the place to the next rows that the filter may let pass.  False: there are none; the scan is over."""

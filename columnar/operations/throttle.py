@@ -82,6 +82,6 @@ class Throttle:
             if bucket.limit.scope != other:
                 bucket.level -= size_bytes if bucket.limit.of_bytes else requests
 
-    def check(self) -> None:
+    def check_invariants(self) -> None:
         for bucket in self._buckets:
             assert bucket.level <= bucket.limit.amount, "I1"

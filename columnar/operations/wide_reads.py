@@ -46,10 +46,10 @@ class Sink(Protocol):
     @property
     def size_bytes(self) -> int: ...
 
-    def begin(self) -> None:
+    def begin_row(self) -> None:
         """The row is read from its beginning."""
 
-    def take(self, cells: Cells) -> bool:
+    def take_cells(self, cells: Cells) -> bool:
         """Take the next cells; True: no more are wanted.  Errors of the call."""
 
 
@@ -80,7 +80,7 @@ async def read_wide(
     while True:
         region, reading = await retry_until_ready(begun, is_disconnected)
         barrier = region.barrier(row)
-        sink.begin()
+        sink.begin_row()
         try:
             while not reading.is_done:
                 await access.reply_memory.reserve_step(ticket, before_bytes + sink.size_bytes)
@@ -97,7 +97,7 @@ def _step(reading: WideRow, sink: Sink) -> bool:
     """Pass pieces to the sink for one loop iteration; True: no more are wanted."""
     ends = perf_counter() + STEP_S
     while not reading.is_done:
-        if sink.take(reading.take(sink.cost)):
+        if sink.take_cells(reading.take(sink.cost)):
             return True
         if perf_counter() >= ends:
             return False
@@ -122,9 +122,9 @@ class Packed:
         self._form = form
         self._cut = cut
         self._bound = bound
-        self.begin()
+        self.begin_row()
 
-    def begin(self) -> None:
+    def begin_row(self) -> None:
         self._pieces = pieces_of(self._form)
         self._cutting = FamilyCut(*self._cut) if self._cut is not None else None
 
@@ -132,8 +132,8 @@ class Packed:
     def size_bytes(self) -> int:
         return self._pieces.size_bytes
 
-    def take(self, cells: Cells) -> bool:
-        self._pieces.add(cells if self._cutting is None else self._cutting.cut(cells))
+    def take_cells(self, cells: Cells) -> bool:
+        self._pieces.add_columns(cells if self._cutting is None else self._cutting.cut(cells))
         _check_size(self._row, self._pieces.size_bytes, self._bound)
         return False
 
@@ -149,13 +149,13 @@ class PackedValues:
         self.cost = STEP_COST
         self._row = row
         self._pack = pack
-        self.begin()
+        self.begin_row()
 
-    def begin(self) -> None:
+    def begin_row(self) -> None:
         self._pieces: list[bytes] = []
         self._count = self.size_bytes = 0
 
-    def take(self, cells: Cells) -> bool:
+    def take_cells(self, cells: Cells) -> bool:
         packed: bytes = self._pack([(value, timestamp) for _, value, timestamp in cells])
         self._pieces.append(packed)
         self._count += len(cells)
@@ -174,13 +174,13 @@ class Listed:
         self.cost = STEP_COST
         self._row = row
         self._bound = bound
-        self.begin()
+        self.begin_row()
 
-    def begin(self) -> None:
+    def begin_row(self) -> None:
         self.cells: list[WireCell] = []
         self.size_bytes = 0
 
-    def take(self, cells: Cells) -> bool:
+    def take_cells(self, cells: Cells) -> bool:
         self.cells += cells
         self.size_bytes += size_of((b"", cells))
         _check_size(self._row, self.size_bytes, self._bound)
@@ -193,12 +193,12 @@ class First:
     def __init__(self) -> None:
         self.cost = STEP_COST
         self.size_bytes = 0
-        self.begin()
+        self.begin_row()
 
-    def begin(self) -> None:
+    def begin_row(self) -> None:
         self.cells: list[WireCell] = []
 
-    def take(self, cells: Cells) -> bool:
+    def take_cells(self, cells: Cells) -> bool:
         self.cells = list(cells)[:1]
         return bool(self.cells)
 
@@ -215,13 +215,13 @@ class Filtered:
         self._max_versions = max_versions
         self._filtered: FilteredRow | None = None
 
-    def begin(self) -> None:
+    def begin_row(self) -> None:
         if self._filtered is not None:
-            self._filter.reset()  # of the cells that it has seen
+            self._filter.reset_row()  # of the cells that it has seen
         self.size_bytes = self._kept = 0
         self._filtered = None
 
-    def take(self, cells: Cells) -> bool:
+    def take_cells(self, cells: Cells) -> bool:
         if not cells:
             return False
         return self._see(cells)
@@ -237,7 +237,7 @@ class Filtered:
                 self._filtered = FilteredRow(self._filter, self._row, self._max_versions)
             if self._filtered.wants_cells:
                 before = self._kept
-                self._kept = self._filtered.take(seen)
+                self._kept = self._filtered.take_cells(seen)
                 if self._kept > before:  # at most all that came
                     self.size_bytes += size_of((b"", cells))
         except PatternTimeout as timeout:

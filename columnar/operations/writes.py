@@ -45,7 +45,7 @@ class RowWrites:
 
     # --- what services call ------------------------------------------------------------------------
 
-    def write(self, caller: Caller, served: ServedTable, row: RowWrite, answer: Answer) -> Any:
+    def write_row(self, caller: Caller, served: ServedTable, row: RowWrite, answer: Answer) -> Any:
         """Write the row of a call of a single row, as one step; ``answer`` makes the reply from what was applied.
 
         RegionNotLocal, also after a wait for the engine: the call is forwarded as it came.

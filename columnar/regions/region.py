@@ -95,7 +95,7 @@ class ClockHighWaterMark:
             batch = self._store.batch()
             batch.put(META_SPACE, CLOCK_MARK, highest_ms.to_bytes(8, "big"))
             with suppress(ColumnarError):
-                self._store.write(batch)
+                self._store.write_batch(batch)
 
 
 def spaces_of(table: Table) -> frozenset[str]:
@@ -165,12 +165,12 @@ class Region:
         self._sync_by_default = len(self._unsynced) < len(table.families)
         self._refuses = table.is_read_only or self._refusing is not None
 
-    def follow(self, table: Table) -> None:
+    def follow_schema(self, table: Table) -> None:
         """Serve by this schema from now on: some 3 ms for each family that comes or goes."""
         follow_spaces(self.store, self.table, table)
         self.table = table
         self.views = views_of(table)
-        self.drafting.follow(table, self.views)
+        self.drafting.follow_schema(table, self.views)
         self._obey(table)
 
     def refuse_writes(self, why: ColumnarError | None) -> None:
@@ -196,7 +196,7 @@ class Region:
         now_ms = self._clock()
         if self._refuses:
             self.check_writable()
-        step = self.drafting.row(batch, mutation, now_ms, self.log_policy)
+        step = self.drafting.draft_row(batch, mutation, now_ms, self.log_policy)
         synced = self._sync_by_default and mutation.durability is Durability.SYNC
         if synced and self._unsynced:
             synced = touches_synced(mutation, self._unsynced)
@@ -246,7 +246,7 @@ class Region:
             if synced:
                 self.store.gather(batch)  # the committer writes it with the batches that share the fsync
             else:
-                self.store.write(batch)
+                self.store.write_batch(batch)
         except StoreClosed:
             raise
         except (HostError, DamagedData):
@@ -265,7 +265,7 @@ class Region:
         if self._refusing is not None:
             raise self._refusing
         batch, now_ms = self.store.batch(), self._clock()
-        steps = self.logging.add(batch, records, now_ms)
+        steps = self.logging.add_records(batch, records, now_ms)
         for key, value in marks.items():
             batch.put(META_SPACE, key, value)
         self._write(batch, steps, True, 0)
@@ -289,7 +289,7 @@ class Region:
             self.check_writable()
         batch = self.store.batch()
         delete_spans(self.store, batch, row_spans(self.views, start, stop))
-        self.store.write(batch)
+        self.store.write_batch(batch)
         self.writes += 1
         self.drafting.rows_deleted()
         group = self._gather()
@@ -442,4 +442,4 @@ class Region:
         self.is_open = False
         for reading in list(self.wide_reads):
             reading.end()
-        self._committer.forget(self.store)
+        self._committer.forget_store(self.store)

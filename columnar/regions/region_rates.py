@@ -30,7 +30,7 @@ class RateMeter:
         self._due = (1, 0)  # shares of regions, and the one whose sizes are measured now
         self._sizes: dict[int, int] = {}  # of all that are owned, when they were open last
 
-    def take(self, owned: Iterable[int]) -> tuple[RegionRates, ...]:
+    def take_rates(self, owned: Iterable[int]) -> tuple[RegionRates, ...]:
         """Return the rates since the last poll.  ``owned``: ids of all regions; a closed one keeps its last size.
 
         Costs some 2 us an open region.  A size costs the engine 50 us and more: regions that were written to are

@@ -116,7 +116,7 @@ class RegionUpkeep:
         """Bring every open region of the table to its schema, one after the other."""
         for region in self._server.open_regions_of(table):
             if region.is_open:
-                self._server.follow(region)
+                self._server.follow_schema(region)
                 await asyncio.sleep(FOLLOW_PAUSE_S)
                 with suppress(StoreClosed):  # somebody else closed it: its next opening is by the schema
                     await self._tune(region)

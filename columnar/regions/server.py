@@ -180,7 +180,7 @@ class RegionServer:
         self._open.move_to_end(info.region_id)
         self._last_used = region
         if region.table is not served.schema:
-            self.follow(region)
+            self.follow_schema(region)
         return region
 
     async def opened(self, served: ServedTable, info: RegionInfo) -> Region:
@@ -218,11 +218,11 @@ class RegionServer:
             with suppress(ColumnarError):  # RegionUnavailable: it is being opened; other errors: followers retry
                 self.open_region(served, region.info)
 
-    def follow(self, region: Region) -> None:
+    def follow_schema(self, region: Region) -> None:
         """Bring the region to the current schema, after an alter or for a caller with an older schema."""
         current = self.tables.named(region.info.table)
         if current is not None and region.table is not current.schema:
-            region.follow(current.schema)
+            region.follow_schema(current.schema)
 
     def open_regions_of(self, table: str) -> list[Region]:
         return [region for region in self._open.values() if region.info.table == table]
@@ -318,7 +318,7 @@ class RegionServer:
         faults = self.hosting.read_only.faults
         for region_id, fault in list(faults.items()):
             if not self.owns(fault.info) or self.serving(fault.info) is None:
-                self.hosting.read_only.forget(region_id)  # it was moved, split, merged, dropped or disabled
+                self.hosting.read_only.forget_region(region_id)  # it was moved, split, merged, dropped or disabled
         return list(faults.values())
 
     def _retry_one(self, region: Region) -> None:

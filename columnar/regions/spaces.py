@@ -91,7 +91,7 @@ def _drop_versions(store: Store, table: Table) -> None:
         if next(iter(store.scan(VERSIONS_SPACE, start, stop)), None) is not None:
             batch.delete_range(VERSIONS_SPACE, start, stop)
     if batch.size_bytes():
-        store.write(batch)
+        store.write_batch(batch)
 
 
 def _number(number: int) -> bytes:
@@ -108,7 +108,7 @@ def clip(store: Store, views: Mapping[bytes, FamilyView], info: RegionInfo) -> N
     """Remove the rows that are not the region's.  A few range deletes, whatever their number."""
     batch = store.batch()
     delete_spans(store, batch, outside_spans(views, info), non_empty_only=True)
-    store.write(batch)
+    store.write_batch(batch)
 
 
 def delete_spans(store: Store, batch: Batch, spans: Iterable[Span], *, non_empty_only: bool = False) -> None:

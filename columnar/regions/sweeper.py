@@ -157,5 +157,5 @@ def _delete(store: Store, space: str, doomed: list[bytes]) -> int:
         batch = store.batch()
         for key in doomed:
             batch.delete(space, key)
-        store.write(batch)
+        store.write_batch(batch)
     return len(doomed)

@@ -1,6 +1,6 @@
 """The shell of ``master.cluster_state``: carries its outputs out, in order, and reports their results as events.
 
-    Write       the catalogue's rows, one write after the other; then the routes to every server; then ``written``
+    Write       the catalogue's rows, one write after the other; then the routes to every server; then ``row_written``
     NotifyServer    a request to one server; its answer is ``opened``, ``closed`` or ``failed``
     Fence       SIGKILL and reaped; then the log is measured, and ``fenced`` says which regions it names
     Split, Merge    ``cluster_requests``; the commit is ``changed``
@@ -9,7 +9,7 @@
 
 Invariants:
     H1. Outputs of one event are begun in their order, before the next event is reported.
-    H2. ``written`` is reported when the rows are on disk, and ``not_written`` when the disk equals the catalogue in
+    H2. ``row_written`` is reported when the rows are on disk, and ``not_written`` when the disk equals the catalogue in
         memory again: never while the outcome of the write is unknown.
     H3. A server gets routes after the rows are on disk, and before it is asked to open or close regions by them.
     H4. An incarnation is reported as fenced when it was reaped and its log was measured after that.
@@ -118,12 +118,12 @@ class ClusterHost:
         self.fenced = 0  # servers that died or were killed, since the start
         self._tables: dict[str, tuple[int, ...]] = {}  # the regions of each, as ``state`` has them
         self._do: dict[type[Any], Callable[[Any], None]] = {
-            do.Write: self._writes.add,
+            do.Write: self._writes.add_write,
             do.NotifyServer: self._notify_server,
             do.Fence: lambda one: self.spawn(self._to_its_end(lambda: self._servers.fence(one.server))),
             do.RemoveLog: lambda one: self.spawn(self._pasts.remove(one.server)),
-            do.Split: self.requests.begin,
-            do.Merge: self.requests.begin,
+            do.Split: self.requests.begin_change,
+            do.Merge: self.requests.begin_change,
             do.Answer: self.requests.answered,
             do.Wake: self._wake_at,
         }
@@ -186,7 +186,7 @@ class ClusterHost:
     def begin(self) -> None:
         """Give regions owners from now on: every living server is greeted."""
         now_ms = self.now_ms()
-        self.event(self.state.begin(now_ms))
+        self.event(self.state.begin_planning(now_ms))
         self._poll_loads()
 
     def stop(self) -> None:
@@ -286,7 +286,7 @@ class ClusterHost:
         for info, row in write.owners:
             self.publishing.owned(info, row)
         self.publish_routes()
-        self.event(self.state.written(write.number, self.now_ms()))
+        self.event(self.state.row_written(write.number, self.now_ms()))
 
     def _is_not_written(self, write: do.Write) -> None:
         self.event(self.state.not_written(write.number, self.now_ms()))

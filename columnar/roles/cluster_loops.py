@@ -43,7 +43,7 @@ class OwnerWrites:
         self._repair: asyncio.Future[None] | None = None  # the writer waits for it: the disk refused a write
         self._is_stopping = False
 
-    def add(self, write: do.Write) -> None:
+    def add_write(self, write: do.Write) -> None:
         self._waiting.append(write)
         if self._writer is None or self._writer.done():
             self._writer = asyncio.ensure_future(self._write_all())

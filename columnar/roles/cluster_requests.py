@@ -104,7 +104,7 @@ class ClusterRequests:
 
     # --- splits and merges that the planner has begun ------------------------------------------------
 
-    def begin(self, change: do.Split | do.Merge) -> None:
+    def begin_change(self, change: do.Split | do.Merge) -> None:
         regions = (change.region,) if isinstance(change, do.Split) else change.regions
         self._queued_changes[regions] = (change, [self._state.current.places[region].info for region in regions])
         self._start_next_change()

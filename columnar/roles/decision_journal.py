@@ -50,7 +50,7 @@ class DecisionJournal:
         self._failure = ""  # the last one that was logged
         self._ends_whole = False  # the file ends with a whole line: a full disk or a kill may have cut one
 
-    def read(self) -> list[DecisionStatus]:
+    def read_decisions(self) -> list[DecisionStatus]:
         """The last DECISIONS_KEPT, oldest first; none of a file that cannot be read."""
         return [decision for decision in map(parse_decision, self._lines()) if decision is not None]
 

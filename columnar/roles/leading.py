@@ -52,7 +52,7 @@ class Leading:
     async def open(self) -> int:
         """The epoch at which owners serve from now on.  HostError, DamagedData: nothing is open then."""
         self._meta = meta = MetaRegion(partial(self._opened, self.folders.catalogue()))
-        meta.open()
+        meta.open_meta()
         try:
             return await self._read(meta)
         except BaseException:
@@ -74,7 +74,7 @@ class Leading:
         """DamagedData with a command: not all of it can be read, or it contradicts the logs of servers."""
         data = self._stores.folder.path
         try:
-            catalogue = Catalogue(meta.read_all(), meta.write)
+            catalogue = Catalogue(meta.read_all(), meta.write_rows)
         except DamagedData as damage:
             raise DamagedData(f"{data}/{REGIONS}/{META}: {damage.text}; {RESTORE_ADVICE}") from damage
         if catalogue.unread or (catalogue.owners and has_incarnations(data)):
@@ -166,7 +166,7 @@ class Leading:
                 unnamed[0],
             )
 
-    async def begin(self) -> None:
+    async def begin_background_work(self) -> None:
         """Finish drops and start splits.  Call when requests are served."""
         await self.changes.finish_drops()
         if not self._has_servers:

@@ -51,7 +51,7 @@ class MetaRegion:
         self.on_sound: Callable[[], None] = lambda: None
         self.on_repaired: list[Callable[[], Awaitable[None]]] = []  # the change of unknown outcome is undone
 
-    def open(self) -> None:
+    def open_meta(self) -> None:
         """Open the region before anything else; some 6 ms.  HostError, DamagedData."""
         self._region = self._open_region()
 
@@ -74,7 +74,7 @@ class MetaRegion:
             self.newest_ms = max(self.newest_ms, *(timestamp for _, _, timestamp in cells))
             yield row, {column: value for column, value, _ in cells}
 
-    async def write(self, mutations: list[RowMutation]) -> None:
+    async def write_rows(self, mutations: list[RowMutation]) -> None:
         """OutcomeUnknown: the fsync failed."""
         region = self.region
         try:

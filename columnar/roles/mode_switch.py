@@ -139,7 +139,7 @@ async def to_one_process(catalogue: Catalogue, stores: ProcessStores) -> None:
     dead_logs = read_dead_server_logs(catalogue, data)
     for server, dead_log in dead_logs.items():
         if dead_log.log is not None:
-            stores.dead_logs.add(str(server), dead_log.log)
+            stores.dead_logs.add_log(str(server), dead_log.log)
     try:
         for entry in catalogue.tables.values():
             for info in entry.regions:
@@ -173,7 +173,7 @@ def _bring_home(
             raise DamagedData(f"its folder {path} is missing")
         for damage in filter(None, damages):
             raise DamagedData(damage)
-        stores.engine.open(path, frozenset(), None, Ownership(info.encoded, row.epoch + 1, parts)).close()
+        stores.engine.open_store(path, frozenset(), None, Ownership(info.encoded, row.epoch + 1, parts)).close()
     except ColumnarError as error:
         raise HostError(
             f"region {info.encoded} of {info.table} lacks what servers' logs have, and cannot get it: {error.text}. "

@@ -208,13 +208,13 @@ class ServerPorts:
             await self._open_port(wire, *options[service])
         return await self._open_privately()
 
-    async def take(self, dispatched: DispatchedConnection) -> None:
+    async def take_connection(self, dispatched: DispatchedConnection) -> None:
         """Serve a connection that another process has had before."""
         wire = self.wires.get(THRIFT2 if dispatched.service == THRIFT2_SERVICE else THRIFT1)
         if wire is None:
             dispatched.connection.close()
         else:
-            await wire.take(dispatched.connection, dispatched.read)
+            await wire.take_connection(dispatched.connection, dispatched.read)
 
     async def leave(self, give: Callable[[DispatchedConnection], None]) -> None:
         """As ``WireServer.leave``, of all ports."""

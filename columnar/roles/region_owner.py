@@ -44,19 +44,19 @@ class RegionOwner:
             messages.CloseRegions: lambda message: server.close_regions(list(message.regions)),
             messages.FollowSchema: self._follow_schema,
             messages.PrepareRegions: lambda message: server.hosting.prepare(message.table, list(message.regions)),
-            messages.PublishTriggers: lambda message: manager.follow(message.triggers),
-            messages.CheckFunction: lambda message: manager.check(message.function),
+            messages.PublishTriggers: lambda message: manager.follow_triggers(message.triggers),
+            messages.CheckFunction: lambda message: manager.check_function(message.function),
             messages.CheckSource: lambda message: manager.check_source(message.functions),
             messages.ReloadFunctions: lambda _message: manager.reload(),
             messages.Undelivered: lambda message: manager.undelivered(message.table, message.triggers),
             messages.LogReach: lambda message: manager.reach(message.table),
-            messages.PublishViews: lambda message: self.views.follow(message.views),
+            messages.PublishViews: lambda message: self.views.follow_views(message.views),
             messages.BackfilledRegions: self._list_backfilled_regions,
             messages.PauseDeliveries: self._pause_deliveries,
             messages.ReleaseDeliveries: self._release_deliveries,
             messages.CopyRegion: lambda message: copy_region(server, message.region, message.path),
             messages.MiddleRow: lambda message: self.changing.middle(message.region),
-            messages.BeginChange: lambda message: self.changing.begin(message.change),
+            messages.BeginChange: lambda message: self.changing.begin_change(message.change),
             messages.FinishChange: lambda message: self.changing.finish(message.change),
             messages.CallOffChange: self._call_off_change,
             messages.SettleChange: self._settle_change,
@@ -68,7 +68,7 @@ class RegionOwner:
         answer: R = await self.answers[type(message)](message)
         return answer
 
-    def follow(self, master: Peer) -> None:
+    def follow_master(self, master: Peer) -> None:
         """Send requests to this master from now on."""
         self._master = master
 

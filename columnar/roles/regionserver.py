@@ -150,7 +150,7 @@ class ClusterServer:
             self.link = await self._linked(control)
             self._obey()
             self._connection_channel.begin()
-            self.serving.begin()
+            self.serving.begin_background_work()
             undo.pop_all()
         self._report(Listening(config.host, self.ports.port, self.ports.thrift2_port or -1))
 
@@ -195,7 +195,7 @@ class ClusterServer:
         self.peer_server.register(self.trigger_peer_handlers.answers)
         cluster_triggers = ClusterTriggers(self.trigger_peer_handlers, self.owners, lambda: self.rpc_handlers.servers())
         self.ports.trigger_methods.others = cluster_triggers
-        self.serving.owner.views.wait_saved_in_cluster = lambda tables, key, timeout_s: cluster_triggers.wait(
+        self.serving.owner.views.wait_saved_in_cluster = lambda tables, key, timeout_s: cluster_triggers.wait_delivered(
             tables, key, "", timeout_s, saved=True
         )
         self.peer_server.register({ViewStatuses: self._list_view_statuses})
@@ -303,7 +303,7 @@ class ClusterServer:
     def _obey(self) -> None:
         self.forwarding.master = self.link
         owner = self.serving.owner
-        owner.follow(MasterLink(self.link))
+        owner.follow_master(MasterLink(self.link))
         owner.changing.on_committed = self.region_assigner.made
         self.region_assigner.on_blocked = owner.changing.settle_for
         self.region_assigner.on_cannot_open = self._cannot_open

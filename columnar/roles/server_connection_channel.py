@@ -82,7 +82,7 @@ class ServerConnectionChannel:
         if self._is_leaving:
             self._return_connection(dispatched)
         else:
-            self._taking.spawn(self._ports.take(dispatched))
+            self._taking.spawn(self._ports.take_connection(dispatched))
         return True
 
     # --- leaving -------------------------------------------------------------------------------------

@@ -88,7 +88,7 @@ class ServerDeaths:
     def __init__(self) -> None:
         self._deaths: dict[str, list[Death]] = {}
 
-    def add(self, name: str, death: Death) -> None:
+    def add_death(self, name: str, death: Death) -> None:
         recent = [one for one in self._deaths.get(name, []) if death.at_s - one.at_s < DEATHS_WITHIN_S]
         self._deaths[name] = [*recent, death]
 
@@ -287,7 +287,7 @@ class ServerProcesses:
         why = ending(status)
         if not server.is_stopping:
             death = Death(asyncio.get_running_loop().time(), str(server.incarnation), status, server.child.last_lines)
-            self.deaths.add(server.incarnation.name, death)
+            self.deaths.add_death(server.incarnation.name, death)
         log = _log.info if server.is_stopping else _log.warning
         log("server %s (process %d) has ended: %s", server.incarnation, server.child.pid, why)
         self._events.ended(server.incarnation, why, asked=server.is_stopping)

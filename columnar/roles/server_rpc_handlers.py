@@ -80,7 +80,7 @@ class ServerRpcHandlers:
     # --- regions -------------------------------------------------------------------------------------
 
     async def _open(self, message: owners.OpenRegion) -> None:
-        await self._region_assigner.open(message, self._leader())
+        await self._region_assigner.open_region(message, self._leader())
         self.on_routes((message.region.table,))
 
     async def _close(self, message: owners.CloseRegion) -> owners.GivenUp:
@@ -93,7 +93,7 @@ class ServerRpcHandlers:
         self.on_routes((message.region.table,))
 
     async def _take_rates(self, _message: owners.Rates) -> tuple[owners.RegionRates, ...]:
-        return self._rates.take(self._region_assigner.serving())
+        return self._rates.take_rates(self._region_assigner.serving())
 
     async def _withdraw(self, message: regions.Withdraw) -> None:
         served = self._tables.named(message.table)

@@ -64,9 +64,9 @@ class Serving:
         self._expiring = PlannedStep("expiry of scanners", self._sweep_scanners)
         self._recovery: asyncio.Task[None] | None = None
 
-    def follow(self, master: Peer, changes: RegionChanges) -> None:
+    def follow_master(self, master: Peer, changes: RegionChanges) -> None:
         """Send requests to this master, in the same process, from now on; ``changes``: its splits and merges."""
-        self.owner.follow(master)
+        self.owner.follow_master(master)
         self.owner.changing.at = lambda step: changes.at(step)
 
     async def load(self) -> None:
@@ -88,7 +88,7 @@ class Serving:
         self.trigger_manager.governor.has_waiting = has_waiting
         self.trigger_manager.start(_reachable(self._config.host), port, private)
 
-    def begin(self) -> None:
+    def begin_background_work(self) -> None:
         """Work in the background: sweeps, expired scanners, and what a crash left in the server's log."""
         self.server.upkeep.start_sweeping()
         self._recovery = asyncio.ensure_future(self._recover_all())
@@ -130,8 +130,8 @@ class Serving:
         """Wait for a follower, by its key (``flows.follower_name``), or for all triggers."""
         name = of_key(key)
         if name.kind == TRIGGER:
-            return await self.trigger_manager.wait(name.name, token, timeout_s)
-        return await self.owner.views.wait(name.name, token, timeout_s)
+            return await self.trigger_manager.wait_delivered(name.name, token, timeout_s)
+        return await self.owner.views.wait_delivered(name.name, token, timeout_s)
 
     def triggers_of(self, table: str) -> list[str]:
         return [one.name for one in self.trigger_manager.registrations() if one.table == table]

@@ -58,15 +58,15 @@ class Standalone:
             self.serving.server.hosting.ownership_at = self.stores.ownership
             undo.push_async_callback(self._close_regions)
             self.leading.lead(self.serving.owner, self.config.trigger_modules)
-            self.serving.follow(self.leading, self.leading.region_changes)
+            self.serving.follow_master(self.leading, self.leading.region_changes)
             await self.leading.prepare()
             await self.leading.start(SYSTEM_TABLES)
             await self.serving.load()
             self.ports.make(self.serving, self.leading)
             private = await self.ports.listen()
             self.serving.deliver(self.ports.port, private, self.ports.answered, self.ports.has_waiting)
-            await self.leading.begin()
-            self.serving.begin()
+            await self.leading.begin_background_work()
+            self.serving.begin_background_work()
             undo.pop_all()
 
     async def _close_regions(self) -> None:

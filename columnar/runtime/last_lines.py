@@ -49,7 +49,7 @@ class LastLines:
         os.lseek(self._descriptor, _DUMP_AT, os.SEEK_SET)
         faulthandler.enable(self._descriptor)
 
-    def add(self, line: bytes) -> None:
+    def add_line(self, line: bytes) -> None:
         """Add a line in some microseconds, without an error: a line that cannot be kept is in the log all the same."""
         at = self._number % LAST_LINES * _SLOT_BYTES
         self._number += 1

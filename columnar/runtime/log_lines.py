@@ -72,7 +72,7 @@ class LineQueue:
             line = line[:LOG_LINE_BYTES] + b"... (%d bytes)" % len(line)
         with self._changed:
             if self._last is not None:
-                self._last.add(line)
+                self._last.add_line(line)
             if self._buffered_bytes and self._buffered_bytes + len(line) > self._bound_bytes:
                 self.dropped += 1
                 self._unsaid += 1

@@ -152,10 +152,10 @@ def say_log(folder: DataFolder, report: Report) -> None:
     try:
         left = open_server_log(folder)[1].left
     except ColumnarError as error:
-        report.add(Severity.ERROR, "server-log", error.text)
+        report.add_finding(Severity.ERROR, "server-log", error.text)
         return
     for name, count in left.items():
-        report.add(Severity.NOTE, name, f"{_in_log(count)}: the next start brings them in")
+        report.add_finding(Severity.NOTE, name, f"{_in_log(count)}: the next start brings them in")
 
 
 def _checked_folder(folder: DataFolder, names: list[str]) -> tuple[StoreCheck, Report]:
@@ -196,10 +196,14 @@ def _closed_regions(admin: ClusterAdmin, data: str) -> Report:
     for one in admin.transitions():
         if one.kind == "failed":
             advice = f"when the cause is gone: 'columnar assign {one.encoded_name}'"
-            report.add(Severity.ERROR, f"{one.table.decode()} {one.encoded_name}", f"is closed: {one.why}", advice)
+            report.add_finding(
+                Severity.ERROR, f"{one.table.decode()} {one.encoded_name}", f"is closed: {one.why}", advice
+            )
     if report.errors:
         text = "nothing else was looked at, as regions are closed"
-        report.add(Severity.NOTE, "store", text, f"stop the store, and 'columnar check --data {data}' reads everything")
+        report.add_finding(
+            Severity.NOTE, "store", text, f"stop the store, and 'columnar check --data {data}' reads everything"
+        )
     return report
 
 

@@ -101,7 +101,7 @@ class Store(Protocol):
     def scan_reverse(self, space: str, start: bytes, below: bytes | None) -> Iterator[tuple[bytes, bytes]]:
         """Yield pairs descending over ``start <= key < below``; None: from the end.  S3."""
 
-    def write(self, batch: Batch) -> None:
+    def write_batch(self, batch: Batch) -> None:
         """Write the batch (S1), unsynced.  StoreBusy when the engine would stall; HostError when the disk refuses."""
 
     def gather(self, batch: Batch) -> None:
@@ -181,7 +181,7 @@ class StoreFiles(Protocol):
 class SortedFile(Protocol):
     """A file of sorted pairs for ``Store.ingest``; belongs to one thread, any one."""
 
-    def put(self, key: bytes, value: bytes) -> None:
+    def put_pair(self, key: bytes, value: bytes) -> None:
         """Add a pair.  ValueError unless keys rise strictly."""
 
     def finish(self) -> None:
@@ -191,7 +191,7 @@ class SortedFile(Protocol):
 class Engine(Protocol):
     """Opens stores; what stores share (cache, write buffers) belongs to it."""
 
-    def open(
+    def open_store(
         self,
         path: str,
         spaces: frozenset[str],

@@ -249,7 +249,7 @@ class Committer:
         line = self._lines.get(id(store))
         return line.next_sync or line.syncing if line is not None else None
 
-    def forget(self, store: Store) -> None:
+    def forget_store(self, store: Store) -> None:
         """Forget a closed store.  Only when idle, or when it is broken."""
         line = self._lines.pop(id(store), None)
         if line is not None and self._rounds is not None:

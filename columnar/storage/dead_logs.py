@@ -270,7 +270,7 @@ class DeadLog:
     def counts(self) -> dict[str, int]:
         return {region: len(found) for region, found in self._regions().items()}
 
-    def forget(self, region: str) -> None:
+    def forget_region(self, region: str) -> None:
         """Free the region's records: it lacks none of them any more."""
         self._regions().pop(region, None)
 
@@ -306,7 +306,7 @@ class DeadLogs:
         self.this_run: Callable[[], DeadLog] | None = None
         self.on_spent: Callable[[str], None] = lambda _name: None  # no region lacks anything of the log of this name
 
-    def add(self, name: str, log: DeadLog) -> None:
+    def add_log(self, name: str, log: DeadLog) -> None:
         self._logs[name] = log
 
     def drop(self, name: str) -> None:
@@ -349,7 +349,7 @@ class DeadLogs:
         """
         for name, log in list(self._logs.items()):
             if log.is_loaded:
-                log.forget(region)
+                log.forget_region(region)
                 self._note_spent(name, log)
 
     def settle(self) -> None:

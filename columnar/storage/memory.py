@@ -137,7 +137,7 @@ class MemoryStore:
         first = bisect_left(space_data.keys, start)
         return ((space_data.keys[i], space_data.values[space_data.keys[i]]) for i in range(last - 1, first - 1, -1))
 
-    def write(self, batch: Batch) -> None:
+    def write_batch(self, batch: Batch) -> None:
         assert isinstance(batch, MemoryBatch), "a batch belongs to the store that made it"
         disk = self.open_disk()
         if self._reads_only:
@@ -146,7 +146,7 @@ class MemoryStore:
         disk.unsynced.append(batch)
 
     def gather(self, batch: Batch) -> None:
-        self.write(batch)
+        self.write_batch(batch)
 
     def settle(self) -> None:
         self.open_disk()
@@ -216,7 +216,7 @@ class MemoryFiles:
             for path in paths:
                 for key, value in self._engine.files.pop(path):
                     batch.put(space, key, value)
-        self._store.write(batch)
+        self._store.write_batch(batch)
         self._store.sync()
 
     def size_bytes(self) -> int:
@@ -235,7 +235,7 @@ class MemorySortedFile:
     def __init__(self, pairs: list[tuple[bytes, bytes]]) -> None:
         self._pairs = pairs
 
-    def put(self, key: bytes, value: bytes) -> None:
+    def put_pair(self, key: bytes, value: bytes) -> None:
         if self._pairs and self._pairs[-1][0] >= key:
             raise ValueError("keys must rise strictly")
         self._pairs.append((key, value))
@@ -251,7 +251,7 @@ class MemoryEngine:
         self.disks: dict[str, _Disk] = {}
         self.files: dict[str, list[tuple[bytes, bytes]]] = {}
 
-    def open(
+    def open_store(
         self,
         path: str,
         spaces: frozenset[str],

@@ -78,7 +78,7 @@ class ReadOnlyStore:
     def scan_reverse(self, space: str, start: bytes, below: bytes | None) -> Iterator[tuple[bytes, bytes]]:
         return self._store.scan_reverse(space, start, below)
 
-    def write(self, batch: Batch) -> None:
+    def write_batch(self, batch: Batch) -> None:
         self._refuse()
 
     def gather(self, batch: Batch) -> None:

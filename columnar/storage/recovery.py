@@ -51,7 +51,7 @@ _NO_FLOOR: Final = pack_floor(0)
 class Opens(Protocol):
     """An engine."""
 
-    def open(
+    def open_store(
         self, path: str, spaces: frozenset[str], options: None = None, ownership: Ownership | None = None
     ) -> Store: ...
 
@@ -188,10 +188,10 @@ def _write(store: Store, record: Record, pair: tuple[bytes, bytes]) -> None:
 
 def _write_batch(store: Store, batch: Batch) -> None:
     try:
-        store.write(batch)
+        store.write_batch(batch)
     except StoreBusy:
         store.files.flush()
-        store.write(batch)
+        store.write_batch(batch)
 
 
 def _logs_in(path: str) -> list[str]:
@@ -220,7 +220,7 @@ def recovering(engine: Opens, logs: DeadLogs, regions_folder: str, epoch: int) -
             logs.brought_in(region)  # it was dropped
             continue
         try:
-            engine.open(path, frozenset(), None, Ownership(region, epoch, unreplayed_logs, is_sole=True)).close()
+            engine.open_store(path, frozenset(), None, Ownership(region, epoch, unreplayed_logs, is_sole=True)).close()
         except ColumnarError as error:
             _log.error("region %s is not brought up to date with the server's log: %s", region, error.text)
         yield

@@ -109,7 +109,7 @@ class RocksEngine:
     def space_options(self, options: SpaceOptions) -> Any:
         return space_options(options, self._caches)
 
-    def open(
+    def open_store(
         self,
         path: str,
         spaces: frozenset[str],

@@ -203,7 +203,7 @@ class RocksSortedFile:
         writer.open(path)
         return cls(path, writer)
 
-    def put(self, key: bytes, value: bytes) -> None:
+    def put_pair(self, key: bytes, value: bytes) -> None:
         try:
             self._writer[key] = value
         except Exception as error:  # rocksdict raises bare exceptions

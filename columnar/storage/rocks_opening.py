@@ -139,7 +139,7 @@ def end_opening(path: str, database: Any, found: Verified, *, reads_only: bool) 
             text = f"{path}: RocksDB read operations up to {last_sequence}, and {found.sequence} were synced"
             raise DamagedData(f"{text}; {repair_advice(path)}")
         if not reads_only:
-            bound.begin(last_sequence)
+            bound.begin_bound(last_sequence)
     except BaseException:
         bound.give_up()
         database.close()
@@ -156,13 +156,13 @@ class SyncedBound:
         self._is_paused = False  # set by the loop
         self._refusal = ""  # that was logged
 
-    def begin(self, sequence: int) -> None:
+    def begin_bound(self, sequence: int) -> None:
         """Begin the bound: the opening synced all that it found.  HostError: the disk has no room for the file."""
         try:
             self._file = BoundFile.mapped(self._path)
         except OSError as error:
             raise refused(error, f"cannot write {self._path}/SYNCED") from error
-        self._file.begin(sequence)
+        self._file.begin_bound(sequence)
         self.raise_manifest()
 
     @contextmanager

@@ -150,7 +150,7 @@ class RocksStore:
             return self._buffer.pairs_within(space, start, stop)
         return {}
 
-    def write(self, batch: Batch) -> None:
+    def write_batch(self, batch: Batch) -> None:
         self._hand_over()
         capture = self._capture
         if isinstance(batch, LargeBatch):
@@ -174,7 +174,7 @@ class RocksStore:
     def gather(self, batch: Batch) -> None:
         """Buffer the batch: an engine write, with its system call, costs 10 us, and 32 puts of one fsync share it."""
         if not isinstance(batch, RocksBatch) or batch.has_ranges or batch.size_bytes() > GATHERED_BYTES:
-            self.write(batch)
+            self.write_batch(batch)
             return
         if self._buffer.size_bytes > GATHERED_BYTES:
             self._hand_over()
@@ -285,7 +285,7 @@ class RocksStore:
         batch = self.batch()  # of one more operation, which stays: the last ones may be dropped with the space
         batch.delete(MARK_SPACE, DROPPED)
         with suppress(StoreBusy):  # then the bound says less until the next write (``synced_bound``)
-            self.write(batch)
+            self.write_batch(batch)
             self.sync()
         try:
             family.close()  # in this order it need not write to a file what will be gone

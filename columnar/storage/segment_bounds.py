@@ -94,7 +94,7 @@ class SegmentBounds:
             if self._map is not None:
                 self._store(segment % SLOTS * SLOT_BYTES, slot_of(segment, length))
 
-    def forget(self, segments: list[int]) -> None:
+    def forget_segments(self, segments: list[int]) -> None:
         """Before they are removed.  Blocks; OSError."""
         if os.path.exists(self._path):
             self.begin()

@@ -105,7 +105,7 @@ class ServerLog:
 
     def remove_earlier_segments(self) -> None:
         """Remove the segments of earlier runs, whose records every region has.  Costs the removal of some files."""
-        self.remove(self._earlier_segments)
+        self.remove_segments(self._earlier_segments)
         self._earlier_segments = []
 
     # --- writing --------------------------------------------------------------------------------------
@@ -209,16 +209,16 @@ class ServerLog:
             if not captures:
                 del self._of_region[capture.region]
 
-    def check(self) -> None:
+    def check_invariants(self) -> None:
         assert {one for captures in self._of_region.values() for one in captures} == {
             one for stores in self._stores.values() for one in stores
         }
         assert all(self._of_region.values())
 
-    def remove(self, names: Sequence[str]) -> None:
+    def remove_segments(self, names: Sequence[str]) -> None:
         """Remove segments, in any thread.  A segment that stays is replayed at the next start, without effect."""
         try:
-            self._bounds.forget([segment_number(name) for name in names])
+            self._bounds.forget_segments([segment_number(name) for name in names])
             for name in names:
                 os.unlink(os.path.join(self._folder, name))
             if names:
@@ -232,7 +232,7 @@ class ServerLog:
             os.close(self._file)
             self._file = None
         if not self._unsynced:
-            self.remove([segment_name(segment) for segment in self._stores])
+            self.remove_segments([segment_name(segment) for segment in self._stores])
         self._bounds.close()
 
 
@@ -248,7 +248,7 @@ def begin_run(
     logs = DeadLogs()
     logs.this_run = written.so_far
     if names:
-        logs.add(SERVER_LOG, DeadLog(folder, sealed).load())
+        logs.add_log(SERVER_LOG, DeadLog(folder, sealed).load())
         logs.on_spent = lambda name: written.remove_earlier_segments() if name == SERVER_LOG else None
     return written, logs
 

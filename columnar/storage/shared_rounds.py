@@ -276,7 +276,7 @@ class SharedRounds:
     def _free(self) -> bool:
         names = self._log.free()
         if names and not self._is_closed:
-            self._appender.submit(self._log.remove, names)
+            self._appender.submit(self._log.remove_segments, names)
         return bool(names)
 
     def forget(self, line: Line) -> None:

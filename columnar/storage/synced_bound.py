@@ -115,7 +115,7 @@ class BoundFile:
         bound = found or Bound()
         return cls(folder, bound, map_fixed(path, FILE_BYTES, None if is_usable else slot_of(bound)))
 
-    def begin(self, sequence: int) -> None:
+    def begin_bound(self, sequence: int) -> None:
         """Store the bound of an opening: it found and synced all operations up to ``sequence``."""
         with self._lock:
             self._store(sequence=sequence, dropped=min(sequence, self._bound.dropped))

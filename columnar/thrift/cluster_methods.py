@@ -43,7 +43,7 @@ class Cluster(Protocol):
     def regions(self, table: str) -> Sequence[RegionStatus]:
         """In the order of their keys."""
 
-    def row(self, table: str, row: bytes) -> RowStatus: ...
+    def locate_row(self, table: str, row: bytes) -> RowStatus: ...
 
     def transitions(self) -> Sequence[TransitionStatus]: ...
 
@@ -90,7 +90,7 @@ class ClusterMethods:
         return [_region(one) for one in regions(self._descriptions.known(table or b"").schema.name)]
 
     def columnarLocate(self, _ctx: Any, table: bytes, row: bytes) -> Any:
-        locate = self._cluster.row
+        locate = self._cluster.locate_row
         served = self._descriptions.known(table or b"")
         look = locate(served.schema.name, checked_row(row))
         if not served.enabled:
@@ -257,7 +257,7 @@ class SingleServer:
         server = self._server()
         return [_own_region(state, server) for state in self._descriptions.states_of(self._descriptions.all())]
 
-    def row(self, table: str, row: bytes) -> RowStatus:
+    def locate_row(self, table: str, row: bytes) -> RowStatus:
         served = self._descriptions.known(table.encode())
         at = bisect_right(served.regions, row, key=lambda info: info.start) - 1
         state = self._descriptions.states_of([served])[at]

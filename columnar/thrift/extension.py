@@ -67,7 +67,7 @@ class ExtensionMethods:
             assert applied is not None, "one row"
             return _result(mutation, applied)
 
-        return self._writes.write(ctx, served, mutation, answer)
+        return self._writes.write_row(ctx, served, mutation, answer)
 
     def columnarCheckAndMutateRows(self, _ctx: Any, table: bytes, rows: Any) -> Any:
         served = self._access.meant(table)

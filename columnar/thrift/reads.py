@@ -98,7 +98,7 @@ class ReadMethods:
     def _row(self, ctx: Any, table: Sent, row: Sent, columns: Any, timestamp: SentNumber) -> Any:
         served = self._access.meant(table)
         spec = self._spec(served, columns, timestamp)
-        return self._reads.row(ctx, served, checked_row(row), spec, _row_list, _PACKED)
+        return self._reads.read_row(ctx, served, checked_row(row), spec, _row_list, _PACKED)
 
     def columnarRowSlice(
         self,
@@ -172,7 +172,7 @@ class ScanMethods:
         if scan is None:
             raise IllegalArgument("scannerOpenWithScan needs a scan; an empty one reads everything")
         translate.check_scan_attributes(attributes)
-        return self._scans.open(ctx, served, translate.scan_spec(served.schema, scan))
+        return self._scans.open_scanner(ctx, served, translate.scan_spec(served.schema, scan))
 
     def scannerOpen(self, ctx: Any, table: Sent, start: Sent, columns: Any, attributes: Any) -> Any:
         return self._open_range(ctx, table, start, b"", columns, None, attributes)
@@ -197,12 +197,12 @@ class ScanMethods:
         translate.check_scan_attributes(attributes)
         read = translate.read_spec(served.schema, columns, timestamp)
         spec = ScanSpec(translate.checked_bound(start), translate.checked_bound(stop), read)
-        return self._scans.open(ctx, served, spec)
+        return self._scans.open_scanner(ctx, served, spec)
 
     def scannerOpenWithPrefix(self, ctx: Any, table: Sent, prefix: Sent, columns: Any, attributes: Any) -> Any:
         served = self._access.meant(table)
         translate.check_scan_attributes(attributes)
-        return self._scans.open(ctx, served, translate.prefix_spec(served.schema, prefix or b"", columns))
+        return self._scans.open_scanner(ctx, served, translate.prefix_spec(served.schema, prefix or b"", columns))
 
     def scannerGet(self, ctx: Any, scanner_id: SentNumber) -> Any:
         return self.scannerGetList(ctx, scanner_id, 1)

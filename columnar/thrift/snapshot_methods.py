@@ -29,7 +29,7 @@ class SnapshotMethods:
         self._snapshots = snapshots
 
     async def columnarSnapshotTake(self, _ctx: Any, name: str, table: bytes) -> Any:
-        return _info(await self._snapshots.take(name or "", table or b""))
+        return _info(await self._snapshots.take_snapshot(name or "", table or b""))
 
     async def columnarSnapshotList(self, _ctx: Any) -> list[Any]:
         return [_info(manifest) for manifest in await self._snapshots.all()]

@@ -39,7 +39,7 @@ class TriggerChangeMethods:
     def columnarTriggerAdd(self, _ctx: Any, registration: bytes | None) -> Any:
         if not registration:
             raise IllegalArgument(_EARLIER_CLIENT)
-        return self._changes.add(requested(registration))
+        return self._changes.add_trigger(requested(registration))
 
     def columnarTriggerSync(self, _ctx: Any, remove: Any, registrations: list[bytes] | None) -> Any:
         if registrations is None:
@@ -150,8 +150,8 @@ class TriggerMethods:
 
     def _delivered(self, trigger: str, token: str, timeout_s: float) -> Awaitable[bool]:
         if self.others is None:
-            return self._manager.wait(trigger, token, timeout_s)
-        return self.others.wait(self._manager.awaited_tables(trigger), trigger, token, timeout_s)
+            return self._manager.wait_delivered(trigger, token, timeout_s)
+        return self.others.wait_delivered(self._manager.awaited_tables(trigger), trigger, token, timeout_s)
 
     async def _wait_through_view(self, view: str, trigger: str, token: str, timeout_s: float) -> bool:
         """Wait for the change through the view that the trigger follows."""
@@ -172,8 +172,8 @@ class TriggerMethods:
 
     async def _is_in(self, view: str, token: str, timeout_s: float) -> bool:
         if self.others is None:
-            return await self._views.wait(view, token, timeout_s)
-        return await self.others.wait(self._views.awaited_tables(view), view_key(view), token, timeout_s)
+            return await self._views.wait_delivered(view, token, timeout_s)
+        return await self.others.wait_delivered(self._views.awaited_tables(view), view_key(view), token, timeout_s)
 
 
 def _checked_wait_s(timeout_ms: int | None) -> float:

@@ -35,7 +35,7 @@ class ViewChangeMethods:
     def columnarViewAdd(self, _ctx: Any, definition: bytes) -> Awaitable[None]:
         if not definition:
             raise IllegalArgument("columnarViewAdd needs a definition, as JSON")
-        return self._changes.add(definition)
+        return self._changes.add_view(definition)
 
     def columnarViewRebuild(self, _ctx: Any, name: str, definition: bytes) -> Awaitable[str]:
         return self._changes.generations.rebuild(name or "", definition or b"")

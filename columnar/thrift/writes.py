@@ -64,9 +64,9 @@ class WriteMethods:
         if isinstance(mutations, SentPuts) and stamp is None and ttl_ms is None:
             columns = translate.put_columns(served.schema, row or b"", mutations, {})
             row = checked_row(row)
-            return self._writes.write(ctx, served, RowPuts(row, columns, mutations.values), _nothing)
+            return self._writes.write_row(ctx, served, RowPuts(row, columns, mutations.values), _nothing)
         operations, durability = translate.operations(served.schema, row or b"", mutations, stamp, ttl_ms, {})
-        return self._writes.write(ctx, served, RowMutation(checked_row(row), operations, (), durability), _nothing)
+        return self._writes.write_row(ctx, served, RowMutation(checked_row(row), operations, (), durability), _nothing)
 
     def mutateRows(self, ctx: Any, table: Sent, batches: Any, attributes: Any) -> Any:
         return self.mutate_rows(ctx, table, batches, None, attributes, _nothing)
@@ -107,7 +107,7 @@ class WriteMethods:
         family, qualifier = split_column(column or b"")
         served.schema.family(family)
         mutation = RowMutation(checked_row(row), (Delete(family, qualifier, stamp),))
-        return self._writes.write(ctx, served, mutation, _nothing)
+        return self._writes.write_row(ctx, served, mutation, _nothing)
 
     def deleteAllRow(self, ctx: Any, table: Sent, row: Sent, attributes: Any) -> Any:
         return self._delete_row(ctx, table, row, None, attributes)
@@ -120,7 +120,7 @@ class WriteMethods:
         translate.check_write_attributes(attributes)
         stamp = translate.checked_timestamp(timestamp)
         operations = tuple(Delete(family.bytes_name, None, stamp) for family in served.schema.families)
-        return self._writes.write(ctx, served, RowMutation(checked_row(row), operations), _nothing)
+        return self._writes.write_row(ctx, served, RowMutation(checked_row(row), operations), _nothing)
 
     # --- a row is read, decided on and written as one step -----------------------------------------
 
@@ -128,7 +128,7 @@ class WriteMethods:
         served = self._access.meant(table)
         family, qualifier = translate.counter_column(served.schema, column)
         mutation = RowMutation(checked_row(row), (Increment(family, qualifier, amount or 0),))
-        return self._writes.write(ctx, served, mutation, _counter)
+        return self._writes.write_row(ctx, served, mutation, _counter)
 
     def increment(self, ctx: Any, increment: Any) -> Any:
         return self.incrementRows(ctx, [increment])
@@ -158,7 +158,7 @@ class WriteMethods:
         for column, value in zip(columns, values, strict=True):
             family, qualifier = translate.full_column(served.schema, column)
             operations.append(Append(family, qualifier, translate.checked_value(value, column)))
-        return self._writes.write(ctx, served, RowMutation(checked_row(append.row), tuple(operations)), _new_cells)
+        return self._writes.write_row(ctx, served, RowMutation(checked_row(append.row), tuple(operations)), _new_cells)
 
     def checkAndPut(
         self, ctx: Any, table: Sent, row: Sent, column: Sent, value: Sent, mutation: Any, attributes: Any
@@ -173,7 +173,7 @@ class WriteMethods:
         operations, durability = translate.operations(served.schema, row or b"", [mutation], None, ttl_ms, {})
         condition = Condition(family, qualifier, op, value or b"")
         checked = RowMutation(checked_row(row), operations, (condition,), durability)
-        return self._writes.write(ctx, served, checked, _was_applied)
+        return self._writes.write_row(ctx, served, checked, _was_applied)
 
 
 def _nothing(_applied: Applied | None) -> None:

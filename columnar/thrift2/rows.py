@@ -47,7 +47,7 @@ class RowMethods2:
             return self._several(ctx, table, [tget], lambda _: Result(row, []), 1)
         if tget.filterString is not None or tget.filterBytes is not None:
             return self._filtered(served, row, tget, spec, ctx.has_gone)
-        return self._reads.row(
+        return self._reads.read_row(
             ctx,
             served,
             row,
@@ -62,7 +62,7 @@ class RowMethods2:
     ) -> Result:
         text = translate.filter_of(tget)
         assert text is not None, "the get has a filter"
-        cells = await self._scans.row(served, row, spec, text, has_gone)
+        cells = await self._scans.read_row(served, row, spec, text, has_gone)
         return Result(row, translate.cut_by_family(cells, tget))
 
     def getMultiple(self, ctx: Any, table: bytes | None, tgets: Any) -> Any:
@@ -108,7 +108,7 @@ class RowMethods2:
 
     def put(self, ctx: Any, table: bytes | None, tput: Any) -> Any:
         served = self._table(table)
-        return self._writes.write(ctx, served, translate.put(served.schema, tput), _nothing)
+        return self._writes.write_row(ctx, served, translate.put(served.schema, tput), _nothing)
 
     def putMultiple(self, ctx: Any, table: bytes | None, tputs: Any) -> Any:
         """All are checked before anything is written; each row is a step of its own."""
@@ -118,7 +118,7 @@ class RowMethods2:
 
     def deleteSingle(self, ctx: Any, table: bytes | None, tdelete: Any) -> Any:
         served = self._table(table)
-        return self._writes.write(ctx, served, translate.delete(served.schema, tdelete), _nothing)
+        return self._writes.write_row(ctx, served, translate.delete(served.schema, tdelete), _nothing)
 
     def deleteMultiple(self, ctx: Any, table: bytes | None, tdeletes: Any) -> Any:
         """The deletes that failed are none: it fails as a whole, before anything is written."""
@@ -130,7 +130,7 @@ class RowMethods2:
 
     def mutateRow(self, ctx: Any, table: bytes | None, mutations: Any) -> Any:
         served = self._table(table)
-        return self._writes.write(ctx, served, translate.row_mutations(served.schema, mutations), _nothing)
+        return self._writes.write_row(ctx, served, translate.row_mutations(served.schema, mutations), _nothing)
 
     # --- read, modify, write -----------------------------------------------------------------------
 
@@ -150,7 +150,7 @@ class RowMethods2:
             latest = {cell[0]: cell for cell in applied.results}  # a column that was named twice is one cell
             return Result(mutation.row, sorted(latest.values(), key=lambda cell: cell[0].partition(b":")))
 
-        return self._writes.write(ctx, served, mutation, answer)
+        return self._writes.write_row(ctx, served, mutation, answer)
 
     def checkAndPut(
         self, ctx: Any, table: bytes | None, row: bytes, family: bytes, qualifier: bytes, value: Any, tput: Any
@@ -192,7 +192,7 @@ class RowMethods2:
         then: RowMutation,
     ) -> Any:
         checked = translate.guarded(served.schema, row, column, op, value, then)
-        return self._writes.write(ctx, served, checked, _was_applied)
+        return self._writes.write_row(ctx, served, checked, _was_applied)
 
 
 def _results(found: Iterable[FoundRow]) -> Results:
@@ -237,7 +237,7 @@ class ScanMethods2:
         return self._scans.scanner(ctx, served, spec, use)
 
     def openScanner(self, ctx: Any, table: bytes | None, tscan: Any) -> Any:
-        return self._scanner(ctx, table, tscan, lambda scanner: self._scanners.open(scanner, ctx.connection_id))
+        return self._scanner(ctx, table, tscan, lambda scanner: self._scanners.open_scanner(scanner, ctx.connection_id))
 
     def getScannerRows(self, ctx: Any, scanner_id: int | None, count: int | None) -> Any:
         return self._rows(ctx, self._scanners.get(translate.given(scanner_id, "scanner id")), count)

@@ -71,7 +71,7 @@ class CallSender:
         more, main = False, self._workers[pool.main]
         now_s = asyncio.get_running_loop().time()
         if pool.fair.waits(now_s) and main.wanted():
-            while pool.main.has_room and (scheduled := pool.fair.take(now_s)) is not None:
+            while pool.main.has_room and (scheduled := pool.fair.take_slice(now_s)) is not None:
                 self._carry_out_slice(pool, scheduled, now_s)
                 if perf_counter() >= ends_s:
                     more = True

@@ -67,7 +67,7 @@ class ClusterTriggers:
 
     # --- waits ---------------------------------------------------------------------------------------
 
-    async def wait(
+    async def wait_delivered(
         self, tables: Iterable[str], name: str, token: str, timeout_s: float, *, saved: bool = False
     ) -> bool:
         """As ``TriggerManager.wait``, over all regions of these tables; ``saved``: ``WaitForDelivery.saved``."""

@@ -49,10 +49,10 @@ def buffer_contributions(effects: Iterator[Any], part: int = 0) -> Iterator[Any]
     try:
         for effect in effects:
             if isinstance(effect, _CONTRIBUTION_TYPES):
-                buffer.add(0, effect)
+                buffer.add_contribution(0, effect)
                 yield BUFFERED
             elif isinstance(effect, _ENDS) and effect != _BEGINNING:
-                taken = buffer.take()
+                taken = buffer.take_contributions()
                 for _, contribution in taken:
                     yield contribution.in_part(part)
                 part += bool(taken)
@@ -62,7 +62,7 @@ def buffer_contributions(effects: Iterator[Any], part: int = 0) -> Iterator[Any]
     except BaseException:  # also one of ours: what the function has yet to clear up is done at once
         _close(effects)
         raise
-    for _, contribution in buffer.take():
+    for _, contribution in buffer.take_contributions():
         yield contribution.in_part(part)
 
 
@@ -76,12 +76,12 @@ def buffer_contribution_pairs(pairs: Iterator[Any], changes: tuple[Any, ...]) ->
             if at is None:
                 yield pair
             else:
-                buffer.add(at, pair[1])
+                buffer.add_contribution(at, pair[1])
                 yield BUFFERED
     except BaseException:  # as above
         _close(pairs)
         raise
-    for at, contribution in buffer.take():
+    for at, contribution in buffer.take_contributions():
         yield changes[at], contribution
 
 
@@ -94,7 +94,7 @@ class _ContributionBuffer:
         self._contributions: dict[_Key, Parted] = {}
         self._size_bytes = 0
 
-    def add(self, place: int, contribution: Parted) -> None:
+    def add_contribution(self, place: int, contribution: Parted) -> None:
         key = (place, contribution[1], contribution[2], contribution[4], contribution[5])
         before = self._contributions.get(key)
         if before is not None:
@@ -110,7 +110,7 @@ class _ContributionBuffer:
                 "now and then, or take smaller batches"
             )
 
-    def take(self) -> list[tuple[int, Parted]]:
+    def take_contributions(self) -> list[tuple[int, Parted]]:
         """Return and remove all: (place, contribution) pairs, by place and in the order of their first yields."""
         taken = sorted([(key[0], contribution) for key, contribution in self._contributions.items()], key=_place)
         self._contributions, self._size_bytes = {}, 0

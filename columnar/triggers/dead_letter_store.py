@@ -106,7 +106,7 @@ class DeadLetterStore:
         """Returns when it is on disk.  The same change again replaces its letter."""
         writing = dead_letters.writing(letter)
         is_new = not await self._tables.has(DEAD_LETTERS_TABLE, writing.row)
-        await self._tables.write(DEAD_LETTERS_TABLE, writing)
+        await self._tables.write_mutation(DEAD_LETTERS_TABLE, writing)
         self._count(letter.trigger, 1 if is_new else 0)
 
     async def found(self, name: str, limit: int) -> list[DeadLetter]:
@@ -198,7 +198,7 @@ class DeadLetterStore:
         return gone
 
     async def _forget(self, letter: DeadLetter) -> None:
-        await self._tables.write(DEAD_LETTERS_TABLE, dead_letters.removing(letter))
+        await self._tables.write_mutation(DEAD_LETTERS_TABLE, dead_letters.removing(letter))
         self._count(letter.trigger, -1)
 
     async def log_again(self, table: str, record: ChangeRecord) -> None:

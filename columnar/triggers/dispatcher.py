@@ -143,10 +143,10 @@ class Dispatcher:
         for consumer in self.intake.consumers_of(name):
             self.intake.advance_consumer(consumer)
 
-    def forget(self, name: str) -> None:
+    def forget_trigger(self, name: str) -> None:
         """The trigger is removed: the next of that name begins running."""
         self.resume(name)
-        self.state.forget(name)
+        self.state.forget_trigger(name)
 
     def is_paused(self, name: str) -> bool:
         return name in self.state.pauses.triggers
@@ -296,7 +296,7 @@ class Dispatcher:
         while todo.given_up:
             self.effects.give_up(todo.given_up.pop())  # first: it may free room, which is another event
         while todo.imports:
-            self.trials.begin(*todo.imports[0])
+            self.trials.begin_trial(*todo.imports[0])
             del todo.imports[0]
         while todo.letters:
             self.letters.write_letter(todo.letters[0])

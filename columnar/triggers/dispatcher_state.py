@@ -117,12 +117,12 @@ class DispatcherState:
             if call.stage == RESTING:
                 self.pools[call.slot.label].continue_call(call, now_s)
 
-    def forget(self, name: str) -> None:
+    def forget_trigger(self, name: str) -> None:
         """The trigger is removed: the next of that name begins running."""
         self.pauses.triggers.discard(name)
-        self.retries.forget(name)
+        self.retries.forget_trigger(name)
         for pool in self.pools.values():
-            pool.forget(name)
+            pool.forget_trigger(name)
 
     def obstacle(self, name: str) -> str:
         """Return why the trigger is blocked; empty: it is not."""
@@ -189,7 +189,7 @@ class DispatcherState:
             slot.rest(call)
             pool.account_rested(call, used_s, cpu_s)
         else:
-            slot.remove(call)
+            slot.remove_call(call)
             pool.account_ended(call, used_s, cpu_s)
             self._figures.of(trigger(call.source.registration.name), now_s).runs.observe(call.used_s)
         if not call.is_abandoned:
@@ -285,7 +285,7 @@ class DispatcherState:
         for call in calls:
             deliveries = self._lose(call)
             if are_in_slot:
-                call.slot.remove(call)
+                call.slot.remove_call(call)
             call.end()
             self.retries.requeue_deliveries(call.source, deliveries)
 
@@ -373,12 +373,12 @@ class DispatcherState:
             source.make_due()
             self.retries.note_moved(source)
 
-    def check(self) -> None:
+    def check_invariants(self) -> None:
         """The invariants, for tests."""
         for pool in self.pools.values():
-            pool.check()
+            pool.check_invariants()
         for source in self.sources:
-            source.state.check()
+            source.state.check_invariants()
             pool = self.pool_of(source.registration.process)
             calls = [call for slot in pool.slots for call in slot.calls.values() if not call.is_abandoned]
             known = {one.sequence for call in calls if call.source is source for one in call.open_deliveries}

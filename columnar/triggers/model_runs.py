@@ -270,7 +270,7 @@ class Call:
             return
         if effect[0] in (CONTRIBUTE, TALLY):
             self._run.tallies |= effect[0] == TALLY
-            ChangeContributions(self._giver, change.row, _sequence_of(change)).add(list(effect), [])
+            ChangeContributions(self._giver, change.row, _sequence_of(change)).add_contribution(list(effect), [])
         for write in _writes_of(effect, change, self._run.registration.name):
             self.stamped.append(write)
             self._write(write)

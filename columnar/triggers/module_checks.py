@@ -72,7 +72,7 @@ class SourceTrial:
 
     # --- worker_process.Listener ----------------------------------------------------------------------
 
-    def answered(self, frame: list[Any]) -> None:
+    def take_frame(self, frame: list[Any]) -> None:
         match frame:
             case ["checked", int(), problem] if problem is None or isinstance(problem, str):
                 if not self._answer.done():
@@ -183,7 +183,7 @@ class ModuleTrials:
     def attach(self, make_link: MakeLink) -> None:
         self._make_link = make_link
 
-    def begin(self, module: str, why: str) -> None:
+    def begin_trial(self, module: str, why: str) -> None:
         if self._make_link is not None and module not in self._problems:
             _log.warning("module %s is imported by a process of its own until that ends well: %s", module, why)
             self._problems[module] = why

@@ -69,10 +69,10 @@ class Pool:
         if source.registration.name in self._terms:
             self.fair.resting(source.registration.name, source)
 
-    def forget(self, name: str) -> None:
+    def forget_trigger(self, name: str) -> None:
         """Forget a removed trigger; calls of it may still be here."""
         if self._terms.pop(name, None) is not None:
-            self.fair.remove(name)
+            self.fair.remove_trigger(name)
 
     def begin_anew(self) -> list[Call]:
         """Forget calls, suspects and the schedule; return the calls."""
@@ -215,11 +215,11 @@ class Pool:
         if not self.quarantine.calls and not self.suspects:
             self._instructions.ending.append((self.quarantine, ""))
 
-    def check(self) -> None:
+    def check_invariants(self) -> None:
         """The invariants, for tests."""
-        self.fair.check()
-        self.main.check()
-        self.quarantine.check()
+        self.fair.check_invariants()
+        self.main.check_invariants()
+        self.quarantine.check_invariants()
         assert len(self.quarantine.calls) <= 1, "I2"
         held = sum(one.places for one in self.main.calls.values() if one.stage != RESTING)
         assert self.fair.running_count == held, "I1"

@@ -199,7 +199,7 @@ class RetryState:
         block = self._blocks.get(name)
         return name in self.full or (block is not None and block.is_suspended)
 
-    def forget(self, name: str) -> None:
+    def forget_trigger(self, name: str) -> None:
         """The trigger is removed."""
         self._blocks.pop(name, None)
         self.free_effects(name)

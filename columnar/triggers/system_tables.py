@@ -48,12 +48,12 @@ class SystemTables:
         self._reads = RowReads(self.access)
         self._writes = RowWrites(self.access)
 
-    async def write(self, table: str, mutation: RowMutation) -> None:
+    async def write_mutation(self, table: str, mutation: RowMutation) -> None:
         """Returns after the fsync."""
         served = self.access.table(table.encode())
 
         def write() -> Any:
-            return self._writes.write(_Itself(), served, mutation, lambda _applied: None)
+            return self._writes.write_row(_Itself(), served, mutation, lambda _applied: None)
 
         try:
             await _answered(write)

@@ -86,7 +86,7 @@ class TriggerManager:
 
     # --- notifications of the master -----------------------------------------------------------------
 
-    async def follow(self, triggers: Triggers) -> None:
+    async def follow_triggers(self, triggers: Triggers) -> None:
         """Work by these from now on (``PublishTriggers``)."""
         async with self.hub.lock:
             previous, self._triggers = self.triggers, triggers
@@ -94,11 +94,11 @@ class TriggerManager:
             steps = triggers.steps_from(previous)
             for one in steps.gone:
                 self.hub.unsubscribe(trigger(one.name))
-                self.dispatcher.forget(one.name)
+                self.dispatcher.forget_trigger(one.name)
             for one, before in steps.followed:
                 await self._let_run(one, before)
             for one in steps.begun:
-                await self.hub.begin(self._subscription(one))
+                await self.hub.begin_subscription(self._subscription(one))
 
     async def _let_run(self, one: Trigger, before: Trigger | None) -> None:
         """As its state says.  A log that could not be read is tried again."""
@@ -140,7 +140,7 @@ class TriggerManager:
     def _is_removed(self, name: str, number: int) -> bool:
         return self._triggers is not None and self._triggers.is_removed(name, number)
 
-    async def check(self, function: str) -> str | None:
+    async def check_function(self, function: str) -> str | None:
         """Have a worker import the function: what is wrong with it, or None (``CheckFunction``)."""
         return await self.dispatcher.checks.problem_with(function)
 
@@ -229,7 +229,7 @@ class TriggerManager:
             raise TableNotEnabled(table)
         return [table]
 
-    async def wait(self, name: str, token: str, timeout_s: float) -> bool:
+    async def wait_delivered(self, name: str, token: str, timeout_s: float) -> bool:
         """Wait until the change ``token`` (empty: everything written now) is delivered; False: not in time.
 
         An empty name stands for all triggers.

@@ -37,13 +37,13 @@ class TriggerPeerHandlers:
         ``wait``: for followers of every kind, by their key; None: for triggers.
         """
         self._manager = manager
-        self._wait = wait or manager.wait
+        self._wait = wait or manager.wait_delivered
         self._server = server
         self._change = change
         self.answers: dict[type[Any], Callable[[Any], Awaitable[Any]]] = {
             TriggerStatuses: self.trigger_statuses,
             FlowStatuses: self.flow_statuses,
-            WaitForDelivery: self.wait,
+            WaitForDelivery: self.wait_delivered,
             LogAgain: self.log_again,
         }
 
@@ -58,7 +58,7 @@ class TriggerPeerHandlers:
             for one in self._manager.hub.flow_statuses()
         )
 
-    async def wait(self, message: WaitForDelivery) -> Waited:
+    async def wait_delivered(self, message: WaitForDelivery) -> Waited:
         """Delivered, if this server has owned all the regions from the beginning to the end."""
         epochs = self._epochs(message.regions)
         if epochs is None:

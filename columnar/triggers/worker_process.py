@@ -40,7 +40,7 @@ _STDERR: Final = 2
 
 
 class Listener(Protocol):
-    def answered(self, frame: list[Any]) -> None:
+    def take_frame(self, frame: list[Any]) -> None:
         """ValueError: the frame is none that a worker sends."""
 
     def worker_ready(self) -> None:
@@ -165,7 +165,7 @@ class WorkerProcess(asyncio.Protocol):
         try:
             for frame in self._frames.feed(data):
                 if frame[0] != "ready":
-                    self._listener.answered(frame)
+                    self._listener.take_frame(frame)
                 elif not self._ready:
                     self._ready = True
                     self._is_not_late()
@@ -297,7 +297,7 @@ class Worker:
 
     # --- Listener ------------------------------------------------------------------------------------
 
-    def answered(self, frame: list[Any]) -> None:
+    def take_frame(self, frame: list[Any]) -> None:
         try:
             self._events.frame_came(self, frame)
         except ValueError:

@@ -217,7 +217,7 @@ class WorkerSlot:
         self.running_bytes -= call.size_bytes
         self.working -= 1
 
-    def remove(self, call: Call) -> None:
+    def remove_call(self, call: Call) -> None:
         """Remove the call, which does not rest, from its place."""
         self.running_bytes -= call.size_bytes
         self.working -= call.stage == RUNNING
@@ -232,7 +232,7 @@ class WorkerSlot:
         released = call.pass_changes(count)
         if call.first == len(call.deliveries):
             call.enter(number, released, call.origins)
-            self.remove(call)
+            self.remove_call(call)
         else:
             self.running_bytes -= released
             del self.calls[number]
@@ -323,7 +323,7 @@ class WorkerSlot:
         self.listens_s = now_s + limit_s - quiet_s
         return None
 
-    def check(self) -> None:
+    def check_invariants(self) -> None:
         """The invariants, for tests."""
         assert self.running_bytes == sum(one.size_bytes for one in self.calls.values() if one.stage != RESTING)
         assert self.working == sum(one.stage == RUNNING for one in self.calls.values())

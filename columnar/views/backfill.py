@@ -69,7 +69,7 @@ class PieceReader:
     def is_full(self) -> bool:
         return self._count >= PIECE_ROWS or self._size_bytes >= PIECE_BYTES
 
-    def read(self, at: Sequence) -> Found:
+    def read_piece(self, at: Sequence) -> Found:
         """The next rows as they are; ``at``: the last sequence of the region's log, now."""
         region = self._region
         stop = range_start(region.info.end) if region.info.end else None
@@ -192,7 +192,7 @@ class Backfill:
 
     def _gather(self, piece: Piece, reader: PieceReader) -> None:
         at = self._region.log.written_to
-        found = reader.read(at)
+        found = reader.read_piece(at)
         self._rows += found.rows
         piece.gathered(found.end, at, found.count, sum(row.rejected for row in found.rows))
         if found.end is not None and not reader.is_full:
@@ -224,7 +224,7 @@ class Backfill:
                 rows.append(row)
                 batch.count += 1
                 for rules, share in row.shares:
-                    batch.add(rules, share, row.at)
+                    batch.add_share(rules, share, row.at)
             self._write(batch, lambda error: self._written(piece, rows, error))
         except Exception:
             self._batches_in_flight -= 1

@@ -82,7 +82,7 @@ class CheckOwners:
             await asyncio.sleep(0)
         raise NotServingRegion("a region changes whenever the check looks at it; check again later")
 
-    async def write(self, table: str, writes: Sequence[RowMutation]) -> None:
+    async def write_rows(self, table: str, writes: Sequence[RowMutation]) -> None:
         """Write durably; contributions may be written again after an unknown outcome."""
         applied: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 

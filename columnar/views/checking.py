@@ -336,7 +336,7 @@ class ViewCheck:
             if group not in writes:
                 writes[group] = RowMutation(group, (withdrawal,))
         for some in parts_of(list(writes.values())):
-            await self._owners.write(self._table, some)
+            await self._owners.write_rows(self._table, some)
 
 
 _ODD: Final = {
@@ -355,7 +355,7 @@ async def _unequal(balance: Balance) -> Buckets:
     found = Buckets()
     for first in range(0, BUCKETS, BLOCK):
         for bucket in balance.unequal(first, first + BLOCK):
-            found.add(bucket)
+            found.add_bucket(bucket)
         await asyncio.sleep(0)
     return found
 

@@ -128,7 +128,7 @@ class Buckets:
         self._bits = bytearray(BUCKETS // 8)
         self.count = 0
 
-    def add(self, bucket: int) -> None:
+    def add_bucket(self, bucket: int) -> None:
         """Add a bucket that is not in it."""
         self._bits[bucket >> 3] |= 1 << (bucket & 7)
         self.count += 1

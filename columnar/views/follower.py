@@ -233,7 +233,7 @@ class ViewFollower(Follower):
             found = difference(rules, record.row, images.before, images.after)
             rejected_more += found.rejected_more
             for share in found.shares:
-                self._batch.add(rules, share, sequence, record.hops)
+                self._batch.add_share(rules, share, sequence, record.hops)
         if rejected_more:
             self._counting[sequence] = (record.row, rejected_more)
 

@@ -56,7 +56,7 @@ class LocalViews:
     def views(self) -> ViewSet:
         return self._assigned_views if self._assigned_views is not None else ViewSet()
 
-    async def follow(self, views: ViewSet) -> None:
+    async def follow_views(self, views: ViewSet) -> None:
         """Keep these from now on (``PublishViews``)."""
         async with self._hub.lock:
             self._assigned_views = views
@@ -66,7 +66,7 @@ class LocalViews:
 
                 self._manager = ViewManager(self._hub, self._applier, self._governor, self._notify_backfilled)
             if self._manager is not None:
-                await self._manager.follow(views)
+                await self._manager.follow_views(views)
 
     def _notify_backfilled(self, view: str) -> None:
         self.on_backfilled(view)
@@ -104,7 +104,7 @@ class LocalViews:
         tables = self.awaited_tables(name)
         if self.wait_saved_in_cluster is not None:
             return await self.wait_saved_in_cluster(tables, view_key(name), GUARDS_S)
-        return await self.wait(name, "", GUARDS_S) and await self._hub.saved(FollowerName(VIEW, name))
+        return await self.wait_delivered(name, "", GUARDS_S) and await self._hub.saved(FollowerName(VIEW, name))
 
     # --- copies ----------------------------------------------------------------------------------------
 
@@ -145,7 +145,7 @@ class LocalViews:
             steps |= dict(self.awaited(source, token))
         return [*steps.items(), (name, "" if sources else token)]
 
-    async def wait(self, name: str, token: str, timeout_s: float) -> bool:
+    async def wait_delivered(self, name: str, token: str, timeout_s: float) -> bool:
         """Wait until the change ``token`` (empty: all written now) of a source is in the view; False: not in time."""
         self.awaited_tables(name)
         return await self._hub.waits.wait(FollowerName(VIEW, name), token, timeout_s)

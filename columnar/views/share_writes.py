@@ -29,7 +29,7 @@ class ShareBatch:
         self.size_bytes = 0
         self.count = 0  # of what its caller put into it
 
-    def add(self, rules: Rules, share: Share, sequence: Sequence, hops: int = 0) -> None:
+    def add_share(self, rules: Rules, share: Share, sequence: Sequence, hops: int = 0) -> None:
         """``hops``: of the change, of which the view's is one more: a cycle through a view must come to its end."""
         if hops > self._hops.get(share.group, 0):
             self._hops[share.group] = hops

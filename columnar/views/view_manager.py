@@ -49,7 +49,7 @@ class ViewManager:
 
     # --- notifications of the master -----------------------------------------------------------------
 
-    async def follow(self, views: ViewSet) -> None:
+    async def follow_views(self, views: ViewSet) -> None:
         """Keep these from now on.  Under the hub's lock."""
         steps = views.steps_from(self._assigned_views)
         self._assigned_views = views
@@ -63,7 +63,7 @@ class ViewManager:
                     await self._hub.follow(subscription)
         for view in steps.begun:
             for subscription in self._subscriptions(view):
-                await self._hub.begin(subscription)
+                await self._hub.begin_subscription(subscription)
 
     def _subscriptions(self, view: KeptView) -> list[Subscription]:
         """Subscriptions to each source.  A view that cannot be read has none, and its place in the logs stays."""

@@ -164,7 +164,7 @@ class ClusterStatusPages:
 
     def _where(self, request: Request) -> Response:
         def find_row(table: str, row: bytes) -> RowStatus:
-            return self._run_on_loop(lambda: self._source.row(table, row))
+            return self._run_on_loop(lambda: self._source.locate_row(table, row))
 
         answer = answered(request, find_row)
         status, tables = self._run_on_loop(lambda: (self._status(), self._source.tables()))

@@ -203,7 +203,7 @@ def _mutations_reader(budget: Budget) -> Reader:
         count, pos = _list_begin(buf, pos, end, C_STRUCT, budget)
         budget.take_row(count)
         if count >= SHAPED_COLUMNS:
-            row, pos = shape.take(buf, pos, end, count)
+            row, pos = shape.take_row(buf, pos, end, count)
             if row is not None:
                 return row, pos
         found: list[Any] = []

@@ -243,7 +243,7 @@ class RowPieces:
         self.cells = 0
         self.size_bytes = 0
 
-    def add(self, cells: ColumnsOut) -> None:
+    def add_columns(self, cells: ColumnsOut) -> None:
         if len(cells) == 0:
             return
         form = self._form

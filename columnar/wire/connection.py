@@ -136,7 +136,7 @@ class Connection:
             self._forwarded.client_left()
             self._forwarded = None
         self._ctx = CallContext(self.number, self._ctx.peer, self._ctx.protocol)  # the old one refers to us
-        if self._transport is None or not self._server.forget(self):
+        if self._transport is None or not self._server.forget_connection(self):
             return  # it was never admitted
         if exc is not None and not by_us:  # else the reason was logged then
             log.info("%s: connection lost: %s", self._ctx.peer, exc)

@@ -67,7 +67,7 @@ class RawCalls:
         self._server = server
         self._loop = asyncio.get_running_loop()
 
-    def begin(self, ctx: CallContext, buffer: bytes, start: int, end: int, caller: RawCaller) -> None:
+    def begin_call(self, ctx: CallContext, buffer: bytes, start: int, end: int, caller: RawCaller) -> None:
         """Begin the call of the message ``buffer[start:end]``, in the protocol of ``ctx``; the buffer is not kept.
 
         The caller gets the end before this returns if the call can be answered at once.

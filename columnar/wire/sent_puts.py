@@ -124,7 +124,7 @@ class PutsShape:
         self._heads: list[bytes] = []
         self._seen: tuple[bytes, ...] = ()  # the columns of the last row that the general reader read
 
-    def take(self, buf: bytes, pos: int, end: int, count: int) -> tuple[SentPuts | None, int]:
+    def take_row(self, buf: bytes, pos: int, end: int, count: int) -> tuple[SentPuts | None, int]:
         """The row of ``count`` mutations at ``pos``, and its end; None: it does not have this shape."""
         heads = self._heads
         if count != len(heads):
@@ -161,7 +161,7 @@ class CompactPutsShape(PutsShape):
 
     __slots__ = ()
 
-    def take(self, buf: bytes, pos: int, end: int, count: int) -> tuple[SentPuts | None, int]:
+    def take_row(self, buf: bytes, pos: int, end: int, count: int) -> tuple[SentPuts | None, int]:
         heads = self._heads
         if count != len(heads):
             return None, pos

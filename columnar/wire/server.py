@@ -246,7 +246,7 @@ class WireServer:
             self._private.close()
         self._private = await asyncio.get_running_loop().create_unix_server(factory, sock=listening)
 
-    async def take(self, connection: socket.socket, read: bytes = b"") -> None:
+    async def take_connection(self, connection: socket.socket, read: bytes = b"") -> None:
         """Serve a client's connection that another process accepted, as if it had come to this port.
 
         ``read``: the bytes of its next request that were read there.  A client that has disconnected is no error.
@@ -300,7 +300,8 @@ class WireServer:
             await self._empty.wait()
 
     async def part_with(self, most: int, give: Give, stays: Stays, within_s: float) -> int:
-        """Transfer up to ``most`` connections that came by ``take``, each between two requests; returns how many.
+        """Transfer up to ``most`` connections that came by ``take_connection``, each between two requests; returns
+        their number.
 
         ``stays``: by a connection's id, whether it has state in this server that it would lose.  A port that speaks
         TLS, or a server that leaves, transfers none.  Serves on meanwhile.
@@ -362,7 +363,7 @@ class WireServer:
             asyncio.get_running_loop().call_soon(self.leaving.check_connection, connection)
         return True
 
-    def forget(self, connection: Connection) -> bool:
+    def forget_connection(self, connection: Connection) -> bool:
         """Forget a connection that has ended; False if it had never been admitted."""
         if connection not in self._connections:
             return False

@@ -66,7 +66,7 @@ class Handshakes:
     def __len__(self) -> int:
         return len(self._open)
 
-    def begin(self, handshake: Handshake) -> None:
+    def begin_handshake(self, handshake: Handshake) -> None:
         if len(self._open) >= self._bound:
             next(iter(self._open)).refuse(f"{self._bound} handshakes are under way, and this one began first")
         why = f"no TLS handshake within {self._limit_s:g} s"
@@ -157,7 +157,7 @@ class TlsProtocol:
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self._peer = name_of_peer(transport)
-        self._handshakes.begin(self)
+        self._handshakes.begin_handshake(self)
 
     def data_received(self, data: bytes) -> None:
         if self._is_over:

@@ -25,6 +25,6 @@ def path(tmp_path: Path) -> str:
 
 @pytest.fixture
 def store(engine: Engine, path: str) -> Iterator[Store]:
-    opened = engine.open(path, SPACES)
+    opened = engine.open_store(path, SPACES)
     yield opened
     opened.close()

@@ -19,20 +19,20 @@ EVERY_OPTION = [
 
 @pytest.mark.parametrize("options", EVERY_OPTION, ids=str)
 def test_options_change_no_answer(engine: Engine, path: str, options: SpaceOptions) -> None:
-    store = engine.open(path, SPACES, {"a": options})
+    store = engine.open_store(path, SPACES, {"a": options})
     assert (store.options_of("a"), store.options_of("b")) == (options, DEFAULT_OPTIONS)
     pairs = filled(store, "a")
     store.files.flush()
     assert contents(store, "a") == pairs
     assert store.get("a", b"none") is None
     store.close()
-    again = engine.open(path, SPACES)  # whatever it was written with can be read
+    again = engine.open_store(path, SPACES)  # whatever it was written with can be read
     assert contents(again, "a") == pairs
     again.close()
 
 
 def test_options_change_while_the_space_is_open(engine: Engine, path: str) -> None:
-    store = engine.open(path, SPACES)
+    store = engine.open_store(path, SPACES)
     pairs = filled(store, "a")
     for options in EVERY_OPTION:
         store.set_options("a", options)
@@ -62,7 +62,7 @@ def compression_of(path: str) -> set[str]:
 
 @pytest.mark.parametrize("compression", ["none", "snappy", "lz4", "zstd"])
 def test_rocksdb_compresses_as_it_was_told(path: str, compression: str) -> None:
-    store = RocksEngine().open(path, SPACES, {"a": SpaceOptions(compression)})  # type: ignore[arg-type]
+    store = RocksEngine().open_store(path, SPACES, {"a": SpaceOptions(compression)})  # type: ignore[arg-type]
     pairs = filled(store, "a")
     store.files.flush()
     size = sum(file.stat().st_size for file in Path(path).glob("*.sst"))
@@ -72,7 +72,7 @@ def test_rocksdb_compresses_as_it_was_told(path: str, compression: str) -> None:
 
 
 def test_rocksdb_compresses_as_it_is_told_while_open(path: str) -> None:
-    store = RocksEngine().open(path, SPACES, {"a": SpaceOptions("none")})
+    store = RocksEngine().open_store(path, SPACES, {"a": SpaceOptions("none")})
     filled(store, "a")
     store.files.flush()
     assert store.set_options("a", SpaceOptions("zstd", False, 65_536))
@@ -88,7 +88,7 @@ def test_rocksdb_compresses_as_it_is_told_while_open(path: str) -> None:
 def test_rocksdb_caches_as_it_was_told(path: str) -> None:
     """And a change of other options, which makes the engine's table options anew, keeps the cache."""
     engine = RocksEngine()
-    store = engine.open(path, SPACES, {"a": SpaceOptions(cache="reserved"), "b": SpaceOptions(cache="none")})
+    store = engine.open_store(path, SPACES, {"a": SpaceOptions(cache="reserved"), "b": SpaceOptions(cache="none")})
     store.add_space("c")
 
     def capacities() -> list[int | None]:

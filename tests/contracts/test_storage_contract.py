@@ -31,7 +31,7 @@ def test_a_batch_spans_spaces_and_its_order_counts(store: Store, rows: int) -> N
     batch.put("a", b"k", b"3")
     batch.delete("b", b"k")
     batch.put("b", b"k", b"4")
-    store.write(batch)
+    store.write_batch(batch)
     assert contents(store, "a") == {b"k": b"3"}
     assert contents(store, "b") == {b"k": b"4"}
     assert store.get("a", b"gone") is None
@@ -45,7 +45,7 @@ def test_a_range_delete_in_a_batch_spares_what_the_batch_puts_later(store: Store
     batch.put("a", b"bb", b"before")
     batch.delete_range("a", b"b", b"d")
     batch.put("a", b"bc", b"after")
-    store.write(batch)
+    store.write_batch(batch)
     assert list(contents(store, "a")) == [b"a", b"bc", b"d"]
 
 
@@ -66,18 +66,18 @@ def test_iterators_made_together_see_one_state(store: Store) -> None:
     batch.put("a", b"a", b"2")
     batch.put("a", b"c", b"2")
     batch.put("b", b"a", b"2")
-    store.write(batch)
+    store.write_batch(batch)
     assert dict(first) == {b"a": b"1", b"b": b"1"}
     assert dict(second) == {b"a": b"1"}
     assert dict(back) == {b"a": b"1", b"b": b"1"}
 
 
 def test_closing_and_opening_keeps_everything(engine: Engine, path: str) -> None:
-    store = engine.open(path, SPACES)
+    store = engine.open_store(path, SPACES)
     put(store, "a", k="v")
     store.sync()
     store.close()
-    again = engine.open(path, SPACES | {"c"})
+    again = engine.open_store(path, SPACES | {"c"})
     assert contents(again, "a") == {b"k": b"v"}
     assert again.spaces >= {"a", "b", "c"}
     again.close()
@@ -85,7 +85,7 @@ def test_closing_and_opening_keeps_everything(engine: Engine, path: str) -> None
 
 def test_a_folder_has_one_owner(engine: Engine, path: str, store: Store) -> None:
     with pytest.raises(HostError):
-        engine.open(path, SPACES)
+        engine.open_store(path, SPACES)
     put(store, "a", still="open")
 
 
@@ -102,7 +102,7 @@ def test_a_checkpoint_is_a_copy_of_that_moment(engine: Engine, store: Store, tmp
     put(store, "a", k="then")
     store.files.checkpoint(str(tmp_path / "copy"))
     put(store, "a", k="now")
-    copy = engine.open(str(tmp_path / "copy"), SPACES)
+    copy = engine.open_store(str(tmp_path / "copy"), SPACES)
     assert contents(copy, "a") == {b"k": b"then"}
     assert contents(store, "a") == {b"k": b"now"}
     copy.close()
@@ -113,7 +113,7 @@ def test_a_folder_is_untouched_until_a_store_is_opened_in_it(engine: Engine, pat
     assert engine.has_folder(path)
     assert engine.is_untouched(path)
     assert not engine.exists(path)
-    store = engine.open(path, SPACES)
+    store = engine.open_store(path, SPACES)
     put(store, "a", k="1")
     store.sync()
     store.close()
@@ -121,19 +121,19 @@ def test_a_folder_is_untouched_until_a_store_is_opened_in_it(engine: Engine, pat
     assert not engine.is_untouched(path)
     assert engine.exists(path)
     assert engine.is_untouched(path + "2")
-    again = engine.open(path, SPACES)
+    again = engine.open_store(path, SPACES)
     assert again.get("a", b"k") == b"1"
     again.close()
 
 
 def test_destroy_leaves_nothing(engine: Engine, path: str) -> None:
-    store = engine.open(path, SPACES)
+    store = engine.open_store(path, SPACES)
     put(store, "a", k="v")
     store.close()
     assert engine.exists(path)
     engine.destroy(path)
     assert not engine.exists(path)
-    again = engine.open(path, SPACES)
+    again = engine.open_store(path, SPACES)
     assert contents(again, "a") == {}
     again.close()
 
@@ -166,7 +166,7 @@ def test_any_batches_equal_a_dictionary(
     engine: Engine, tmp_path_factory: pytest.TempPathFactory, batches: list[Any], bounds: tuple[bytes, bytes]
 ) -> None:
     make: Callable[[], str] = lambda: str(tmp_path_factory.mktemp("any") / "store")  # noqa: E731
-    store = engine.open(make(), SPACES)
+    store = engine.open_store(make(), SPACES)
     model: dict[str, dict[bytes, bytes]] = {"a": {}, "b": {}}
     for operations in batches:
         batch = store.batch()
@@ -174,7 +174,7 @@ def test_any_batches_equal_a_dictionary(
             if verb == "delete_range" and key > value:
                 key, value = value, key
             getattr(batch, verb)(space, key, *([] if verb == "delete" else [value]))
-        store.write(batch)
+        store.write_batch(batch)
         apply_to_model(
             model, [(v, s, *sorted((k, x))) if v == "delete_range" else (v, s, k, x) for v, s, k, x in operations]
         )
@@ -197,7 +197,7 @@ def test_a_scan_keeps_its_bound_while_memory_is_used_anew(store: Store) -> None:
     for row in range(50):
         for column in range(3):
             batch.put("a", b"%04d\x00\x01%d" % (row, column), b"v")
-    store.write(batch)
+    store.write_batch(batch)
     for row in range(50):
         scans = [store.scan("a", b"%04d\x00\x01" % row, b"%04d" % row + b"\x00\x02") for _ in range(20)]
         litter = [b"%d" % n * (n % 40) for n in range(400)]
@@ -206,7 +206,7 @@ def test_a_scan_keeps_its_bound_while_memory_is_used_anew(store: Store) -> None:
 
 
 def test_a_large_batch_comes_after_what_was_gathered(engine: Engine, path: str) -> None:
-    store = engine.open(path, SPACES)
+    store = engine.open_store(path, SPACES)
     gather(store, ("a", b"k", b"1"), ("a", b"kept", b"1"), ("a", b"gone", b"1"))
     large = store.batch(1_000)
     large.put("a", b"k", b"2")
@@ -219,7 +219,7 @@ def test_a_large_batch_comes_after_what_was_gathered(engine: Engine, path: str) 
     store.settle()
     store.sync()
     store.close()
-    again = engine.open(path, SPACES)
+    again = engine.open_store(path, SPACES)
     assert contents(again, "a") == {b"k": b"3", b"kept": b"1"}
     again.close()
 
@@ -236,7 +236,7 @@ def test_a_closed_store_says_so(store: Store, rows: int) -> None:
         lambda: list(store.scan("a", b"", None)),
         lambda: store.range_within("a", b"", b"z", NO_BOUND),
         lambda: list(store.scan_reverse("a", b"", None)),
-        lambda: store.write(batch),
+        lambda: store.write_batch(batch),
         store.sync,
     ):
         with pytest.raises(StoreClosed, match="closed"):
@@ -257,7 +257,7 @@ def test_a_missing_folder_is_told_from_an_untouched_one(tmp_path: Path) -> None:
 
 def test_destroying_goes_on_where_a_crash_left_it(tmp_path: Path) -> None:
     engine, path = RocksEngine(), tmp_path / "region"
-    engine.open(str(path), SPACES).close()
+    engine.open_store(str(path), SPACES).close()
     path.rename(tmp_path / "region.deleted")
     (tmp_path / "region.new").mkdir()
     (tmp_path / "region.tmp").mkdir()  # the engine's own name for a checkpoint that it is making
@@ -267,18 +267,18 @@ def test_destroying_goes_on_where_a_crash_left_it(tmp_path: Path) -> None:
 
 def test_damaged_files_are_told_apart(tmp_path: Path) -> None:
     engine, path = RocksEngine(), tmp_path / "region"
-    store = engine.open(str(path), SPACES)
+    store = engine.open_store(str(path), SPACES)
     batch = store.batch()
     for n in range(2_000):
         batch.put("a", b"%05d" % n, b"%d" % (n * 7919) * 20)
-    store.write(batch)
+    store.write_batch(batch)
     store.files.flush()
     store.close()
     for file in path.glob("*.sst"):
         data = bytearray(file.read_bytes())
         data[100 : len(data) // 2] = bytes(len(data) // 2 - 100)
         file.write_bytes(bytes(data))
-    reopened = RocksEngine().open(str(path), SPACES)
+    reopened = RocksEngine().open_store(str(path), SPACES)
     for call in (
         lambda: reopened.get("a", b"00001"),
         lambda: reopened.multi_get("a", [b"00001"]),
@@ -323,13 +323,13 @@ def test_a_range_delete_is_gathered_in_its_turn(store: Store) -> None:
 
 
 def test_gathered_settled_and_synced_is_there_after_opening(engine: Engine, path: str) -> None:
-    store = engine.open(path, SPACES)
+    store = engine.open_store(path, SPACES)
     for number in range(600):  # over what the engine takes at once
         gather(store, ("a", b"%03d" % number, b"v" * 1_000))
     store.settle()
     store.sync()
     store.close()
-    again = engine.open(path, SPACES)
+    again = engine.open_store(path, SPACES)
     try:
         assert len(contents(again, "a")) == 600
     finally:
@@ -337,24 +337,24 @@ def test_gathered_settled_and_synced_is_there_after_opening(engine: Engine, path
 
 
 def test_a_dropped_space_takes_what_was_gathered_with_it(engine: Engine, path: str) -> None:
-    store = engine.open(path, SPACES | {"c"})
+    store = engine.open_store(path, SPACES | {"c"})
     gather(store, ("c", b"k", b"v"), ("a", b"k", b"v"))
     store.drop_space("c")
     store.settle()
     store.sync()
     store.close()
-    again = engine.open(path, SPACES | {"c"})
+    again = engine.open_store(path, SPACES | {"c"})
     assert (contents(again, "a"), contents(again, "c")) == ({b"k": b"v"}, {})
     again.close()
 
 
 def test_a_store_is_closed_and_its_spaces_dropped_while_a_thread_compacts(path: str) -> None:
-    store = RocksEngine().open(path, SPACES | {"c"})
+    store = RocksEngine().open_store(path, SPACES | {"c"})
     for _ in range(4):
         batch = store.batch()
         for _ in range(4_000):
             batch.put("a", os.urandom(16), os.urandom(500))
-        store.write(batch)
+        store.write_batch(batch)
         store.files.flush()
     ended: list[BaseException | None] = []
 
@@ -373,7 +373,7 @@ def test_a_store_is_closed_and_its_spaces_dropped_while_a_thread_compacts(path: 
     store.close()
     thread.join()
     assert ended
-    again = RocksEngine().open(path, SPACES | {"c"})
+    again = RocksEngine().open_store(path, SPACES | {"c"})
     assert len(contents(again, "a")) == 16_000
     again.close()
 
@@ -381,7 +381,7 @@ def test_a_store_is_closed_and_its_spaces_dropped_while_a_thread_compacts(path: 
 def sorted_file(engine: Engine, path: Path, *pairs: tuple[bytes, bytes]) -> str:
     file = engine.sorted_file(str(path))
     for key, value in pairs:
-        file.put(key, value)
+        file.put_pair(key, value)
     file.finish()
     return str(path)
 
@@ -402,17 +402,17 @@ def test_ingested_files_are_as_if_written_last(engine: Engine, store: Store, pat
     store.sync()
     store.close()
     assert not any((tmp_path / name).exists() for name in ("1.sst", "2.sst", "3.sst")), "moved, not copied"
-    again = engine.open(path, SPACES)
+    again = engine.open_store(path, SPACES)
     assert contents(again, "a") == expected | {b"k": b"newest"}
     again.close()
 
 
 def test_a_sorted_file_takes_rising_keys_only(engine: Engine, tmp_path: Path) -> None:
     file = engine.sorted_file(str(tmp_path / "x.sst"))
-    file.put(b"b", b"1")
+    file.put_pair(b"b", b"1")
     for key in (b"a", b"b"):
         with pytest.raises(ValueError, match="rise strictly"):
-            file.put(key, b"1")
+            file.put_pair(key, b"1")
 
 
 def test_reading_needs_no_ownership_and_changes_nothing(engine: Engine, store: Store, path: str) -> None:
@@ -426,7 +426,7 @@ def test_reading_needs_no_ownership_and_changes_nothing(engine: Engine, store: S
     batch = reader.batch()
     batch.put("a", b"k", b"changed")
     with pytest.raises(HostError):
-        reader.write(batch)
+        reader.write_batch(batch)
     reader.close()
     put(store, "a", k="still open")
     with pytest.raises(HostError, match="no store"):

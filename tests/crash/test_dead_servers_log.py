@@ -57,7 +57,7 @@ class Cluster:
     def dead_logs(self) -> DeadLogs:
         logs = DeadLogs()
         for name, sealed in self.sealed.items():
-            logs.add(name, DeadLog(str(self.folder(name)), sealed))
+            logs.add_log(name, DeadLog(str(self.folder(name)), sealed))
         return logs
 
     def opened(self, epoch: int, *behind: tuple[str, int], region: str = REGION) -> RocksStore:
@@ -65,7 +65,7 @@ class Cluster:
         engine = RocksEngine(cache_bytes=1 << 20)
         engine.dead_logs = self.dead_logs()
         parts = tuple(LogPart(*part) for part in behind)
-        return engine.open(str(self.root / "regions" / region), SPACES, None, Ownership(region, epoch, parts))
+        return engine.open_store(str(self.root / "regions" / region), SPACES, None, Ownership(region, epoch, parts))
 
     def after_cut(self, region: str = REGION) -> Cluster:
         """As the disk is when the power went: nothing that was not synced is left in the region's own log."""
@@ -90,7 +90,7 @@ class Server:
         self.committer = Committer(asyncio.get_running_loop(), threads=2, log=self.log)
         parts = tuple(LogPart(*part) for part in behind)
         path = str(cluster.root / "regions" / REGION)
-        self.store = self.engine.open(path, SPACES, None, Ownership(REGION, epoch, parts))
+        self.store = self.engine.open_store(path, SPACES, None, Ownership(REGION, epoch, parts))
 
     async def begin(self) -> None:
         """From here on its rounds are shared; the region's own log is in files, and may be lost."""
@@ -192,14 +192,14 @@ def test_records_of_another_epoch_in_the_same_log_stay_where_they_are(tmp_path: 
         await first.begin()
         await first.put(b"k", b"of 8")
         first.store.sync()
-        first.committer.forget(first.store)
+        first.committer.forget_store(first.store)
         first.store.close()
         between = Server(cluster, "s2.1", 9)
         await between.begin()
         await between.put(b"k", b"of 9")
         between.stop()
         path = str(cluster.root / "regions" / REGION)
-        first.store = first.engine.open(path, SPACES, None, Ownership(REGION, 10))
+        first.store = first.engine.open_store(path, SPACES, None, Ownership(REGION, 10))
         await first.begin()
         await first.put(b"j", b"of 10")
         cut = cluster.after_cut()
@@ -221,7 +221,7 @@ def test_a_second_owner_that_dies_before_complete_leaves_all_to_the_third(tmp_pa
         twin = Cluster(copied(cut.root, tmp_path / f"died-after-{steps}"))
         twin.sealed = cut.sealed
         engine = RocksEngine(cache_bytes=1 << 20)
-        store = engine.open(str(twin.root / "regions" / REGION), SPACES)
+        store = engine.open_store(str(twin.root / "regions" / REGION), SPACES)
         with pytest.raises(MemoryError):
             bring_in(_Mortal(store, steps), twin.dead_logs(), Ownership(REGION, 9, (LogPart("s1.1", 8),)))  # type: ignore[arg-type]
         died = Cluster(copied(twin.root, tmp_path / f"after-{steps}"))
@@ -279,14 +279,14 @@ def test_without_complete_all_that_is_behind_is_brought_in(tmp_path: Path) -> No
         batch = store.batch()
         batch.put("a", b"k", b"of 9")
         batch.delete(META_SPACE, COMPLETE)
-        store.write(batch)
+        store.write_batch(batch)
         store.sync()
         store.close()
         store = cut.opened(9, ("s1.1", 8))
         assert store.get("a", b"k") == b"of 9", "its marks are there: twice is once"
         batch = store.batch()
         batch.put("a", b"k", b"of 8")
-        store.write(batch)
+        store.write_batch(batch)
         store.sync()
         store.close()
 

@@ -65,7 +65,7 @@ class Server:
     def open(self, name: str) -> None:
         behind = self.logs.unreplayed_parts(name) + self.log.unreplayed_parts(name)
         ownership = Ownership(name, self.epoch, behind, is_sole=True)
-        self.stores[name] = self.engine.open(str(self.regions / name), SPACES, None, ownership)
+        self.stores[name] = self.engine.open_store(str(self.regions / name), SPACES, None, ownership)
 
     def make(self) -> None:
         self.made += 1
@@ -103,7 +103,7 @@ class Server:
         states = self.states[name]
         states.append(state)
         if rng.random() < 0.2:
-            store.write(batch)
+            store.write_batch(batch)
         else:
             store.gather(batch)
         if rng.random() < 0.2:
@@ -127,7 +127,7 @@ class Server:
         elif chance < 0.8:
             self.split(name)
         elif self.committer.is_idle(store):
-            self.committer.forget(store)
+            self.committer.forget_store(store)
             store.close()
             self.open(name)
 
@@ -143,7 +143,7 @@ class Server:
         self.made += 1
         path = str(self.root / f"in-{self.made}.sst")
         file = self.engine.sorted_file(path)
-        file.put(KEYS[0], b"ingested")
+        file.put_pair(KEYS[0], b"ingested")
         file.finish()
         self.stores[name].files.ingest({"a": [path]})
         for state in self.states[name]:  # it lasts, whatever a cut takes back of what was written before

@@ -38,10 +38,10 @@ def test_digests() -> None:
     for name, cells in CELLS.items():
         digest, back = CellDigest(), CellDigest()
         for cell in cells:
-            digest.add(cell)
+            digest.add_cell(cell)
         for cell in reversed(cells):
             part = CellDigest()
-            part.add(cell)
+            part.add_cell(cell)
             back.include(part)
         assert back.hex == digest.hex, "order and parts do not count"
         found[name] = f"{digest.rows} {digest.cells} {digest.hex}"

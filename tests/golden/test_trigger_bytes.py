@@ -143,7 +143,7 @@ def test_what_is_no_frame_is_refused(data: bytes) -> None:
 
 
 def test_marks_of_retention() -> None:
-    store = MemoryEngine().open("r", frozenset({"meta"}))
+    store = MemoryEngine().open_store("r", frozenset({"meta"}))
     kept = LogRetention(store)
     for second in range(0, 1_000, 5):
         kept.note(Sequence(7, 1, second), second * 1_000, 100)

@@ -97,10 +97,10 @@ def regions_of(data: Path, table: bytes) -> list[RegionInfo]:
 
 
 def change(path: Path, work: Callable[[RocksStore, Batch], None]) -> None:
-    store = RocksEngine().open(str(path), frozenset())
+    store = RocksEngine().open_store(str(path), frozenset())
     batch = store.batch()
     work(store, batch)
-    store.write(batch)
+    store.write_batch(batch)
     store.sync()
     store.close()
 

@@ -20,7 +20,7 @@ def marked(serving: Serving) -> int:
     keeper = serving.store.serving.trigger_manager
     regions = [region for region in keeper._server.all_open() if region.info.table == "src"]
     for region in regions:
-        region.log.retention.forget()  # marks come some seconds apart
+        region.log.retention.forget_marks()  # marks come some seconds apart
         keeper.hub.upkeep.save(region)
     begun_ms = max(region.now_ms for region in regions)
     while min(region.now_ms for region in regions) <= begun_ms:

@@ -216,13 +216,13 @@ def test_change_log_keeps_records_for_its_time_without_any_reader(start: Start) 
     upkeep = serving.store.serving.trigger_manager.dispatcher.intake.upkeep
     (region,) = regions(serving)
     serving.do(upkeep.save_all)
-    assert serving.do(lambda: [len(record.entries) for _, record in region.log.read(None)]) == [2, 1, 1]
+    assert serving.do(lambda: [len(record.entries) for _, record in region.log.read_records(None)]) == [2, 1, 1]
 
     region._clock = lambda clock=region._clock: clock() + 3_700_000  # type: ignore[misc]
     serving.do(lambda: upkeep.save(region))
     connection.table(b"t").put(b"a", {b"g:a": b"4"})
     serving.do(lambda: upkeep.save(region))
-    values = serving.do(lambda: [record.entries[-1].value for _, record in region.log.read(None)])
+    values = serving.do(lambda: [record.entries[-1].value for _, record in region.log.read_records(None)])
     assert values[-1] == b"4"
     assert b"1" not in values, "its time is over"
 
@@ -297,7 +297,7 @@ def test_a_kept_log_ends_at_its_size_before_its_time(start: Start) -> None:
     (region,) = regions(serving)
 
     def kept() -> tuple[list[bytes], int]:
-        rows = [record.row for _, record in region.log.read(None)]
+        rows = [record.row for _, record in region.log.read_records(None)]
         return rows, sum(len(data) for _, data in region.store.scan("log", b"", None))
 
     rows, size = serving.do(kept)

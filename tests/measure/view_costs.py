@@ -110,7 +110,7 @@ class Costs:
         await house.owner.request_peer(messages.PauseDeliveries())
         put_s = await self._write(ALONE, changes)
         logged_s = await self._write(FOLLOWED, changes)
-        logs = [list(region.log.read(at)) for region, at in zip(regions, before, strict=True)]
+        logs = [list(region.log.read_records(at)) for region, at in zip(regions, before, strict=True)]
         assert sum(map(len, logs)) == ahead, "each change is logged"
         begun = time.thread_time()
         batches = [batch for records in logs for batch in _folded(self._rules, records)]
@@ -152,7 +152,7 @@ def _folded(rules: tuple[Rules, ...], records: Records) -> list[ShareBatch]:
         batch.count += 1
         for one in rules:
             for share in difference(one, record.row, images.before, images.after).shares:
-                batch.add(one, share, sequence)
+                batch.add_share(one, share, sequence)
         if batch.is_full:
             batch = ShareBatch(APART.encode())
             found.append(batch)

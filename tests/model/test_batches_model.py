@@ -56,7 +56,7 @@ class World:
     def fill(self) -> None:
         for sequence, one in self.log.items():
             if self.state.room > 0 and (self.state.read_to is None or sequence > self.state.read_to):
-                self.state.read(sequence, one.row)
+                self.state.read_change(sequence, one.row)
 
     def take(self) -> None:
         found = self.state.take_batch(self.now_s, self.rng.choice((1, 3, MOST)))
@@ -133,7 +133,7 @@ class World:
         cursor = unpack_cursor(self.saved)
         self.state = DeliveryState(cursor.read_to, bound=64)
         for sequence, attempts in cursor.open:
-            self.state.read(sequence, self.log[sequence].row, attempts)
+            self.state.read_change(sequence, self.log[sequence].row, attempts)
 
     def drain(self) -> None:
         for _ in range(40 * len(self.log) + 200):
@@ -141,7 +141,7 @@ class World:
             self.now_s += LONGEST_PAUSE_S + 1
             self.take()
             self.end()
-            self.state.check()
+            self.state.check_invariants()
             if not self.state.open_count and self.state.read_to == max(self.log, default=None):
                 return
         raise AssertionError("it goes on for ever")
@@ -163,7 +163,7 @@ def history(number: int) -> World:
         if rng.random() < 0.1:
             world.now_s += rng.choice((0.05, 0.3, 1.0))
         rng.choice(steps)()
-        world.state.check()
+        world.state.check_invariants()
     world.drain()
     while world.late:
         world.come_late()
@@ -201,7 +201,7 @@ def test_one_stamp_for_a_whole_batch_would_be_wrong(monkeypatch: pytest.MonkeyPa
 def test_a_poisonous_change_ends_alone_after_few_runs(size: int) -> None:
     state = DeliveryState(None)
     for number in range(1, size + 1):
-        state.read(Sequence(1, 1, number), b"%04d" % number)
+        state.read_change(Sequence(1, 1, number), b"%04d" % number)
     runs, others = 0, size - 1
     while others:
         batch = state.take_batch(0.0, size)

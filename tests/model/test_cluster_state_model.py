@@ -34,10 +34,10 @@ FAULTS = {"lost": 0.03, "unwritten": 0.02, "unopened": 0.02, "damaged": 0.002, "
 def cluster_of(rng: Random, servers: int, faults: dict[str, float]) -> PlannedCluster:
     infos = [RegionInfo(f"t{n % 3}", n + 2, bytes([n]), bytes([n + 1])) for n in range(REGIONS)]
     cluster = PlannedCluster(infos, rng, seed=rng.randrange(1 << 30), faults=faults)
-    cluster.after_event = lambda _outputs: cluster.state.check()
+    cluster.after_event = lambda _outputs: cluster.state.check_invariants()
     for n in range(servers):
         cluster.start(f"s{n + 1}")
-    cluster.later(100, lambda: cluster.event("begin"))
+    cluster.later(100, lambda: cluster.event("begin_planning"))
     return cluster
 
 

@@ -49,9 +49,9 @@ class MortalStore(MemoryStore):
         if self.steps_left < 0:
             raise Died
 
-    def write(self, batch: Batch) -> None:
+    def write_batch(self, batch: Batch) -> None:
         self._step()
-        super().write(batch)
+        super().write_batch(batch)
 
     def sync(self) -> None:
         self._step()
@@ -99,8 +99,8 @@ class World:
         self.owner = self.rng.choice(self.servers)
         logs = DeadLogs()
         for name in {part.log for part in self.behind}:
-            logs.add(name, DeadLog(str(self.root / name), self.sealed[name]))
-        disk = self.engine.open("r", SPACES).open_disk()
+            logs.add_log(name, DeadLog(str(self.root / name), self.sealed[name]))
+        disk = self.engine.open_store("r", SPACES).open_disk()
         self.store, self.capture = MortalStore(self.engine, "r", disk, {}), None
         if self.rng.random() < 0.3:
             self.store.steps_left = self.rng.randrange(6)
@@ -173,7 +173,7 @@ class World:
             batch.put(MARK_SPACE, *pair)
             if operation is not None:
                 self.capture.note([operation], 1)
-        self.store.write(batch)
+        self.store.write_batch(batch)
         if self.capture is not None:
             self.capture.batch_written()
 

@@ -32,7 +32,7 @@ class DeadlyCluster(PlannedCluster):
         self.deaths = 0  # of what was opened
         self.opened_ms: dict[Incarnation, dict[int, int]] = {}
         self._died_ms: dict[Incarnation, int] = {}
-        self.after_event = lambda _outputs: self.state.check()
+        self.after_event = lambda _outputs: self.state.check_invariants()
 
     def _open(self, server: SimulatedServer, ask: Open | Renumber) -> None:
         super()._open(server, ask)
@@ -73,7 +73,7 @@ def cluster_of(rng: Random, deadly: int, within_ms: int) -> DeadlyCluster:
     cluster = DeadlyCluster(infos, rng, frozenset(rng.sample(range(2, REGIONS + 2), deadly)), within_ms)
     for n in range(3):
         cluster.start(f"s{n + 1}")
-    cluster.later(100, lambda: cluster.event("begin"))
+    cluster.later(100, lambda: cluster.event("begin_planning"))
     return cluster
 
 

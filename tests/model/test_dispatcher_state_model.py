@@ -56,7 +56,7 @@ class World:
             self.count += 1
             sequence, row = Sequence(1, 1, self.count), self.rng.choice(ROWS)
             self.written[source, sequence] = row
-            source.state.read(sequence, row)
+            source.state.read_change(sequence, row)
             source.note_read(1, self.now_s)
             self.advance(source)
 
@@ -66,7 +66,9 @@ class World:
 
     def deliver(self) -> None:
         for pool in list(self.state.pools.values()):
-            while pool.main in self.up and pool.main.has_room and (turn := pool.fair.take(self.now_s)) is not None:
+            while (
+                pool.main in self.up and pool.main.has_room and (turn := pool.fair.take_slice(self.now_s)) is not None
+            ):
                 if turn.begins:
                     call = pool.begin_call(turn, self.now_s)
                     if call is not None:
@@ -252,7 +254,7 @@ class World:
         kinds, weights = zip(*events, strict=True)
         self.rng.choices(kinds, weights)[0]()
         self.carry_out()
-        self.state.check()
+        self.state.check_invariants()
 
     def end_well(self) -> None:
         self.is_kind = True
@@ -264,7 +266,7 @@ class World:
             for event in (self.deliver, self.answer, self.settle, self.bury, self.pass_time):
                 event()
                 self.carry_out()
-                self.state.check()
+                self.state.check_invariants()
         left = [(whose.registration.name, one) for whose, one in self.written if (whose, one) not in self.ended]
         raise AssertionError(f"these never end: {left}")
 

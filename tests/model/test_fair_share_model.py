@@ -69,13 +69,13 @@ class Worker:
         while self._agenda and self._agenda[0][0] <= until_s:
             self.now_s, _, do = heapq.heappop(self._agenda)
             do()
-            while (turn := self.fair.take(self.now_s)) is not None:
+            while (turn := self.fair.take_slice(self.now_s)) is not None:
                 self._start(turn)
             due_s = self.fair.next_due_s()
             if due_s is not None:
                 assert due_s > self.now_s
                 self.at(due_s, lambda: None)
-        self.fair.check()
+        self.fair.check_invariants()
 
     # --- changes -----------------------------------------------------------------------------------
 
@@ -285,7 +285,7 @@ class Events:
             self.terms[name] = Terms(rng.choice((1, 10, 100)), rng.choice((1, 2, 8)), rng.choice((None, None, 5.0)))
             self.fair.allow(name, self.terms[name], self.now_s)
         elif kind < 0.11 and name in self.terms:
-            self.fair.remove(name)
+            self.fair.remove_trigger(name)
             del self.terms[name]
             self.ready = {one for one in self.ready if one[0] != name}
             self.fair.let_go(name)  # what it began may end
@@ -315,7 +315,7 @@ class Events:
             self.fair.dropped(*self.waiting.pop(rng.randrange(len(self.waiting))))
         else:
             self.take()
-        self.fair.check()
+        self.fair.check_invariants()
 
     def end(self, turn: ScheduledSlice) -> None:
         used_s = self.rng.choice((0.0, 0.001, 0.02, 3.0))
@@ -335,7 +335,7 @@ class Events:
         )
 
     def take(self) -> None:
-        turn = self.fair.take(self.now_s)
+        turn = self.fair.take_slice(self.now_s)
         if turn is None:
             self.seen["none"] += 1
             known = {name for name in self.terms if self.terms[name].rate_per_s is None and self.begun(name) != 1}

@@ -140,7 +140,7 @@ class World:
         if server.heard < len(self.changes):
             server.routes.apply(self.changes[server.heard])
             server.heard += 1
-            server.routes.check()
+            server.routes.check_invariants()
             if server.me == GATEWAY:
                 self.everywhere(lambda call, route: call.state.route_changed(route, self.now_ms))
 
@@ -153,7 +153,7 @@ class World:
             call = self.frames[number]
             if server.is_linked:
                 server.coming.append(number)
-                self.do(call, call.state.written())
+                self.do(call, call.state.frame_written())
             else:
                 del self.frames[number]
                 self.do(call, call.state.not_sent(self.route(call), self.now_ms))
@@ -216,7 +216,7 @@ class World:
             self.now_ms,
         )
         self.calls.append(call)
-        self.do(call, call.state.begin(self.route(call), self.now_ms))
+        self.do(call, call.state.begin_call(self.route(call), self.now_ms))
 
     def route(self, call: Call) -> Route | None:
         return self.gateway.find("t", call.row)
@@ -262,7 +262,7 @@ class World:
                 assert self.now_ms < wake <= call.begun_ms + ROUTING_TIMEOUT_MS, "it sleeps, and not for ever"
             else:
                 self.end(call, one)
-        call.state.check()
+        call.state.check_invariants()
 
     def serve_here(self, call: Call) -> None:
         if self.owns(self.servers["gw"], call.row):

@@ -169,13 +169,13 @@ class World:
         held = {one.sequence: one for one in cursor.progress}
         for sequence, attempts in cursor.open:
             _, state, part = held.get(sequence, (sequence, b"", 0))
-            self.state.read(sequence, self.rows[sequence], attempts, state, part)
+            self.state.read_change(sequence, self.rows[sequence], attempts, state, part)
 
     def play(self) -> None:
         while True:
             for sequence, row in self.rows.items():
                 if self.state.read_to is None or sequence > self.state.read_to:
-                    self.state.read(sequence, row)
+                    self.state.read_change(sequence, row)
             one = self.state.take(LONGEST_PAUSE_S + 1)
             if one is None:
                 break

@@ -106,7 +106,7 @@ def walked(rng: random.Random) -> set[State]:
                 shell.carry_out(do)
         if Do.OPEN_STORE in doing:
             assert owned[region_id] > given_up[region_id], "I2"
-        hosting.check()
+        hosting.check_invariants()
         seen.add(hosting.state(region_id))
         for number, one in enumerate(shells):
             one.check(hosting.state(number))

@@ -108,7 +108,7 @@ async def play(number: int) -> None:
 
 def test_rows_at_once_end_as_one_by_one() -> None:
     taken = 0
-    put = LoggedPuts.put
+    put = LoggedPuts.put_row
 
     def counted(puts: LoggedPuts, *given: Any) -> ChangeRecord:
         nonlocal taken
@@ -116,7 +116,7 @@ def test_rows_at_once_end_as_one_by_one() -> None:
         return put(puts, *given)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(LoggedPuts, "put", counted)
+        patch.setattr(LoggedPuts, "put_row", counted)
         for number in range(SEED, SEED + SEEDS):
             asyncio.run(play(number))
     assert taken > 5 * SEEDS, "the rows are for here"

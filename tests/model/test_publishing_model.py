@@ -142,9 +142,9 @@ def test_copies_have_each_table_whole_and_as_it_is(number: int) -> None:
             for copy in copies:
                 if rng.random() < 0.8:  # else the change is lost, and the next one brings all
                     bring_up(master, copy)
-                    copy.check()
+                    copy.check_invariants()
                     assert held(copy) == master.expected()
-        master.publishing.check()
+        master.publishing.check_invariants()
     for table in TABLES:
         for info in master.tables.get(table, []):
             if info.region_id not in master.rows:
@@ -205,7 +205,7 @@ def test_a_region_that_stays_closed_says_why_in_its_route_until_it_is_assigned()
     ]
     publishing.set_blocked_regions({1: "a person wants it closed"})
     assert publishing.take() is None
-    publishing.check()
+    publishing.check_invariants()
 
 
 def applied(publishing: Publishing, copy: Routes) -> list[Route]:

@@ -70,9 +70,9 @@ class RefusingStore:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
 
-    def write(self, batch: Any) -> None:
+    def write_batch(self, batch: Any) -> None:
         self._faults.meet()
-        self._store.write(batch)
+        self._store.write_batch(batch)
 
     def gather(self, batch: Any) -> None:
         self._faults.meet()
@@ -87,8 +87,8 @@ class RefusingEngine:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._engine, name)
 
-    def open(self, *asked: Any) -> RefusingStore:
-        return RefusingStore(self._engine.open(*asked), self._faults)
+    def open_store(self, *asked: Any) -> RefusingStore:
+        return RefusingStore(self._engine.open_store(*asked), self._faults)
 
 
 class Run:
@@ -283,9 +283,9 @@ class Run:
             pass
         assert log.records == len(stored)
         if log._tail is not None:
-            log._tail.check()
+            log._tail.check_invariants()
             durable = [(at, record) for at, record in stored if at <= log.durable]
-            assert list(log.read(log._tail.after)) == [one for one in durable if one[0] > log._tail.after]
+            assert list(log.read_records(log._tail.after)) == [one for one in durable if one[0] > log._tail.after]
 
     async def close(self) -> None:
         await self.settle()

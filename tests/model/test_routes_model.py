@@ -151,7 +151,7 @@ def hint(copy: Routes, plain: Plain, master: Master, rng: random.Random) -> None
 
 
 def compare(copy: Routes, plain: Plain) -> None:
-    copy.check()
+    copy.check_invariants()
     assert (copy.number, copy.report_version.needs_all) == (plain.number, plain.needs_all)
     for table in TABLES:
         expected = sorted((one for one in plain.routes if one.region.table == table), key=lambda one: one.region.start)

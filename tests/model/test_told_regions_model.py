@@ -202,7 +202,7 @@ class World:
             model.store_epoch = epoch
 
     def check(self) -> None:
-        self.hosting.check()
+        self.hosting.check_invariants()
         for region, model in enumerate(self.models):
             if self.hosting.state(region) in HAS_STORE and self.hosting.owns(region):
                 assert model.store_epoch == self.hosting.epoch_of(region)
@@ -375,10 +375,10 @@ def test_a_server_that_stops_gives_up_what_it_is_told() -> None:
 def test_regions_that_a_split_made_are_owned_and_the_parent_is_forgotten() -> None:
     hosting = served()
     hosting.made(2, 1)
-    hosting.forget(1)
+    hosting.forget_region(1)
     assert hosting.serving() == {2: 1}
     assert not hosting.owns(1)
-    hosting.check()
+    hosting.check_invariants()
 
 
 def test_a_region_that_is_doubted_is_opened_before_its_server_says_so() -> None:

@@ -148,7 +148,7 @@ class Run:
                 if held is not None and still:
                     for follower in list(self.house.keeper.hub.followers.in_region(region)):
                         self.house.keeper.hub.listener.drop(follower)
-                    upkeep.forget(region)
+                    upkeep.forget_region(region)
                     region.log.save_cursor("view:v", held)
                     self._tell(f"region {region.info.start!r} begins at a cursor of before")
                     self.seen["repeats"] += 1

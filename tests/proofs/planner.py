@@ -191,7 +191,7 @@ class Trial:
         gc.collect()
         gc.freeze()  # as a process does that has started
         cluster.cpu_s.clear()
-        cluster.event("begin")
+        cluster.event("begin_planning")
         self.findings.begin_s = cluster.cpu_s[-1][0]
         cluster.run(30_000)
         gc.collect()
@@ -281,7 +281,7 @@ class Trial:
 
     def _look_at_the_end(self) -> None:
         findings, current = self.findings, self.cluster.state.current
-        self.cluster.state.check()
+        self.cluster.state.check_invariants()
         not_open = [region for region, place in current.places.items() if place.phase is not Phase.OPEN]
         if not_open or self._lost:
             self._wrong(f"{len(not_open)} regions are not served, {len(self._lost)} were never given away")

@@ -46,9 +46,9 @@ class Gateway:
         self.calls[op] = call
         route = self._route(op)
         if self._server.owning.reads_unchecked(route, op, lambda outcome: self._served(call, outcome)):
-            call.state.begin(None, self._agenda.now_ms)
+            call.state.begin_call(None, self._agenda.now_ms)
             return
-        self._do(call, call.state.begin(route, self._agenda.now_ms))
+        self._do(call, call.state.begin_call(route, self._agenda.now_ms))
 
     def _route(self, op: Op) -> Route | None:
         return self.routes.find(TABLE, op.row)
@@ -76,7 +76,7 @@ class Gateway:
                 self._to_client(client, lambda: client.refused(op))
             elif do in (Do.REFUSE_UNSURE, Do.REFUSE_DEADLY, Do.REFUSE_FAILED):
                 self._to_client(client, lambda: client.unsure(op))
-        call.state.check()
+        call.state.check_invariants()
         if call.state.has_ended:
             self.calls.pop(op, None)
 
@@ -100,7 +100,7 @@ class Gateway:
         if peer is None or peer.process not in self._server.process.peers:
             self._do(call, call.state.not_sent(self._route(call.op), self._agenda.now_ms))
             return
-        call.state.written()
+        call.state.frame_written()
         self._sent[call.op] = call
         here = self._server
         self._agenda.send(here.process, peer.process, lambda: peer.gateway.forwarded(call.op, here))
@@ -160,7 +160,7 @@ class Gateway:
 
     def hear(self, change: ChangeRoutes | ReplaceRoutes) -> None:
         held = self.routes.replace(change) if isinstance(change, ReplaceRoutes) else self.routes.apply(change)
-        self.routes.check()
+        self.routes.check_invariants()
         if held.needs_all or held.number < change.number:
             self._server.to_master(lambda master: master.routes_wanted(self._server))
         if isinstance(change, ChangeRoutes) and held.number == change.number:

@@ -98,7 +98,7 @@ class Master:
     def _begin(self) -> None:
         if not self._has_begun:
             self._has_begun = True
-            self.event("begin")
+            self.event("begin_planning")
 
     def hello(self, server: Server, serving: dict[int, int], given_up: dict[int, tuple[int, bool]]) -> None:
         self.event("hello", server.me, serving, given_up)
@@ -232,7 +232,7 @@ class Master:
     def _stands(self, write: Write) -> None:
         routes = tuple(route_to(info, row) for info, row in write.owners if info.region_id in self.catalogue.regions)
         self.publish(lambda number: ChangeRoutes(number, (), routes))
-        self.event("written", write.number)
+        self.event("row_written", write.number)
 
     def publish(self, change: Callable[[int], ChangeRoutes]) -> None:
         self._routes_number += 1

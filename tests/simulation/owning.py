@@ -351,7 +351,7 @@ class Owning:
                 del self._dropped[region]
                 self._lacking.pop(region, None)
                 self._server.committing.brought_in(region_name(region))
-                self.hosting.forget(region)
+                self.hosting.forget_region(region)
 
     def had(self) -> list[int]:
         """The regions that no other server may own."""
@@ -449,4 +449,4 @@ class Owning:
         return True
 
     def check(self) -> None:
-        self.hosting.check()
+        self.hosting.check_invariants()

@@ -248,7 +248,7 @@ class World:
         master = self.master
         if master is not None and master.has_changed:
             master.has_changed = False
-            master.state.check()
+            master.state.check_invariants()
 
     # --- a run ---------------------------------------------------------------------------------------
 

@@ -109,7 +109,7 @@ class ChangingHouse:
         self.triggers = TriggerChanges(self.catalogue, self.owner, ("m",))
         self.changes = SchemaChanges(self.catalogue, self.owner, self.folders, self.triggers)
         self.regions = RegionChanges(self.catalogue, self.changes, self.owner, self.folders)
-        self.owner.follow(self.regions)
+        self.owner.follow_master(self.regions)
         self.owner.changing.at = lambda step: self.regions.at(step)
         self.told: list[tuple[bytes, str]] = []
         self.workers: list[Worker] = []
@@ -161,11 +161,11 @@ class ChangingHouse:
         return applied
 
     async def drain(self) -> None:
-        assert await self.keeper.wait("", "", 20), "not delivered in time"
+        assert await self.keeper.wait_delivered("", "", 20), "not delivered in time"
 
     async def close(self) -> None:
         await self.regions.close()
-        self.server.hosting.check()
+        self.server.hosting.check_invariants()
         await self.keeper.close()
         await self.server.close()
         self.committer.close()

@@ -36,7 +36,7 @@ class FakeLink:
         self.sent.append(parts)
         self._used.set()
         if isinstance(self.listener, SourceTrial) and self.trials_end_well:
-            asyncio.get_running_loop().call_soon(self.listener.answered, ["checked", parts[1], None])
+            asyncio.get_running_loop().call_soon(self.listener.take_frame, ["checked", parts[1], None])
 
     def kill(self) -> None:
         self.kills += 1
@@ -73,4 +73,4 @@ class FakeLink:
 
     def answer(self, call_id: int, error: str | None = None) -> None:
         what = "done" if error is None else "failed"
-        self.listener.answered(["did", [[call_id, what, [], error, "", None, USED_US, 0]]])
+        self.listener.take_frame(["did", [[call_id, what, [], error, "", None, USED_US, 0]]])

@@ -63,14 +63,14 @@ class HeldEngine:
         self._engine = engine
         self.gate = Gate()
 
-    def open(
+    def open_store(
         self,
         path: str,
         spaces: frozenset[str],
         options: Mapping[str, SpaceOptions] | None = None,
         ownership: Ownership | None = None,
     ) -> Any:
-        return HeldStore(self._engine.open(path, spaces, options, ownership), self.gate)
+        return HeldStore(self._engine.open_store(path, spaces, options, ownership), self.gate)
 
     def open_reading(self, path: str) -> Store:
         return self._engine.open_reading(path)

@@ -67,7 +67,7 @@ class LoggedStores:
     def open(self, name: str) -> RocksStore:
         behind = self.logs.unreplayed_parts(name) + self.log.unreplayed_parts(name)
         ownership = Ownership(name, self.epoch, behind, is_sole=True)
-        return self.engine.open(str(self.regions / name), SPACES, None, ownership)
+        return self.engine.open_store(str(self.regions / name), SPACES, None, ownership)
 
     async def put(self, number: int, key: bytes, value: bytes = b"v") -> None:
         store = self.stores[number]
@@ -141,7 +141,7 @@ class Started:
         return Ownership(name, 1, self.logs.unreplayed_parts(name), is_sole=True)
 
     def open(self, name: str) -> RocksStore:
-        return self.engine.open(str(self.regions / name), SPACES, None, self.ownership(name))
+        return self.engine.open_store(str(self.regions / name), SPACES, None, self.ownership(name))
 
     def recover(self) -> None:
         recover(self.engine, self.logs, str(self.regions))

@@ -45,14 +45,14 @@ class MemoryHeld(HeldEngine):
         self.may_clean = threading.Event()
         self.may_clean.set()
 
-    def open(
+    def open_store(
         self,
         path: str,
         spaces: frozenset[str],
         options: Mapping[str, SpaceOptions] | None = None,
         ownership: Ownership | None = None,
     ) -> Any:
-        return CleanedStore(self.memory.open(path, spaces, options, ownership), self.gate, self, path)
+        return CleanedStore(self.memory.open_store(path, spaces, options, ownership), self.gate, self, path)
 
 
 class House(ChangingHouse):

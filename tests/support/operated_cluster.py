@@ -31,7 +31,7 @@ class OperatedCluster:
         for name in names:
             self.cluster.start(name)
         self.cluster.run(100)
-        self.cluster.event("begin")
+        self.cluster.event("begin_planning")
         self.cluster.run(3_000)
         self.control = ClusterControl(self)
 

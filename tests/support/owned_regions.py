@@ -40,7 +40,7 @@ class OwnedEngine(HeldEngine):
         self.failures: dict[str, Exception] = {}  # by the region's encoded name
         self.owned: list[tuple[str, int]] = []
 
-    def open(
+    def open_store(
         self,
         path: str,
         spaces: frozenset[str],
@@ -51,7 +51,7 @@ class OwnedEngine(HeldEngine):
         self.claims.append(ownership)
         if ownership.region in self.failures:
             raise self.failures[ownership.region]
-        store: Any = super().open(path, spaces, options, ownership)
+        store: Any = super().open_store(path, spaces, options, ownership)
         store.own = lambda region, epoch: self.owned.append((region, epoch))
         return store
 
@@ -104,7 +104,7 @@ class House:
         self.server.tables.install(self.served)
 
     async def open(self, owner: Owner, info: RegionInfo = FIRST, *sealed: Any, leader: int = LEADER) -> None:
-        await self.owning.open(OpenRegion(info, owner, sealed), leader)
+        await self.owning.open_region(OpenRegion(info, owner, sealed), leader)
 
     async def close_at(self, epoch: int, info: RegionInfo = FIRST) -> GivenUp:
         return await self.owning.close(CloseRegion(info, epoch), LEADER)
@@ -127,7 +127,7 @@ class House:
     async def close(self) -> None:
         self.engine.gate.release()
         self.owning.stop()
-        self.server.hosting.check()
+        self.server.hosting.check_invariants()
         await self.server.close()
         self.committer.close()
 
@@ -137,7 +137,7 @@ def run(check: Callable[[House], Awaitable[None]], **options: Any) -> None:
         house = House(**options)
         async with asyncio.timeout(20):
             await check(house)
-        house.owning.check()
+        house.owning.check_invariants()
         await house.close()
 
     asyncio.run(main())

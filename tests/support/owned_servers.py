@@ -205,7 +205,7 @@ class OwnedServers:
         for info in fresh:
             owner.server.hosting.state.own(info.region_id, 1)
         change = RegionChange(tuple(gone), tuple(fresh), owner.server.hosting.state.epoch_of(gone[0].region_id))
-        await owner.changing.begin(change)
+        await owner.changing.begin_change(change)
         await owner.changing.finish(change)
 
     async def split(self, info: RegionInfo, row: bytes) -> None:
@@ -242,7 +242,7 @@ class OwnedServers:
 
     async def close(self) -> None:
         for one in self.servers:
-            one.server.hosting.check()
-            one.routes.check()
+            one.server.hosting.check_invariants()
+            one.routes.check_invariants()
             await one.server.close()
             one.committer.close()

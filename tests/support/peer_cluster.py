@@ -133,10 +133,10 @@ class PeerHouse:
         return route is not None and route.server == self.me
 
     def check(self) -> None:
-        self.forwarding.check()
-        self.peers.check()
-        self.server.hosting.check()
-        self.routes.check()
+        self.forwarding.check_invariants()
+        self.peers.check_invariants()
+        self.server.hosting.check_invariants()
+        self.routes.check_invariants()
         assert self.answering.serving_bytes >= 0
 
     async def die(self) -> None:

@@ -195,7 +195,7 @@ class PlannedCluster:
                     named = (owner.source, *owner.unreplayed_logs)
                     assert all(one is None or one.server != server for one in named), "C6"
             self.wishes = write.operator_settings or self.wishes
-            self.event("written", write.number)
+            self.event("row_written", write.number)
 
         self.later(self._write_ends_ms - self.now_ms, end)
 
@@ -377,7 +377,7 @@ class PlannedCluster:
             self._is_fenced(server, False)
         for name in sorted(self.numbers):
             self.start(name)
-        self.later(100, lambda: self.event("begin"))
+        self.later(100, lambda: self.event("begin_planning"))
 
     def _tenures(self) -> list[OwnershipPeriod]:
         owners = self.catalogue.values()

@@ -11,7 +11,7 @@ def put(store: Store, space: str, **pairs: str) -> None:
     batch = store.batch()
     for key, value in pairs.items():
         batch.put(space, key.encode(), value.encode())
-    store.write(batch)
+    store.write_batch(batch)
 
 
 def contents(store: Store, space: str) -> dict[bytes, bytes]:
@@ -33,5 +33,5 @@ def filled(store: Store, space: str) -> dict[bytes, bytes]:
     batch = store.batch()
     for key, value in pairs.items():
         batch.put(space, key, value)
-    store.write(batch)
+    store.write_batch(batch)
     return pairs

@@ -38,7 +38,7 @@ class ViewHouse(ChangingHouse):
         super().__init__(*args, **options)
         made = Declaring(declaring.declared, declaring.table_of)
         self.views = ViewChanges(self.catalogue, self.owner, self.changes, lambda: made, nothing)
-        self.owner.follow(self)
+        self.owner.follow_master(self)
         if not self.looks_by_itself:
             self.views._schedule_build_check = lambda: None  # type: ignore[method-assign]
         self.alterations = Alterations(self.catalogue, self.owner, self.changes)
@@ -57,7 +57,7 @@ class ViewHouse(ChangingHouse):
         return await (self.views if isinstance(message, Backfilled) else self.regions).request_peer(message)
 
     async def add(self, view: View) -> None:
-        await self.views.add(to_json(view))
+        await self.views.add_view(to_json(view))
 
     def served(self, table: str) -> ServedTable:
         return self.server.tables.known(table.encode())
@@ -102,7 +102,7 @@ class ViewHouse(ChangingHouse):
         }
 
     async def settled(self, view: str, token: str = "") -> None:
-        assert await self.owner.views.wait(view, token, PATIENCE_S), "the view is not there in time"
+        assert await self.owner.views.wait_delivered(view, token, PATIENCE_S), "the view is not there in time"
 
     def state(self, view: str) -> str:
         held = self.catalogue.views.find(view)

@@ -169,8 +169,8 @@ class House:
         return self.host.state.current.places[info.region_id]
 
     async def close(self) -> None:
-        self.host.state.check()
-        self.host.publishing.check()
+        self.host.state.check_invariants()
+        self.host.publishing.check_invariants()
         self.host.stop()
         await self.host.close()
 

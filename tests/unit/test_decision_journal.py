@@ -36,10 +36,10 @@ def test_the_bytes_of_a_line() -> None:
 
 
 def test_decisions_are_read_again_in_their_order(tmp_path: Path) -> None:
-    assert DecisionJournal(str(tmp_path)).read() == []
+    assert DecisionJournal(str(tmp_path)).read_decisions() == []
     for part in ((1, 2), (3,)):
         DecisionJournal(str(tmp_path)).append(numbered(*part))
-    assert DecisionJournal(str(tmp_path)).read() == numbered(1, 2, 3)
+    assert DecisionJournal(str(tmp_path)).read_decisions() == numbered(1, 2, 3)
     assert (tmp_path / NAME).stat().st_mode & 0o777 == 0o600
 
 
@@ -49,7 +49,7 @@ def test_a_line_that_is_not_whole_is_passed_over(tmp_path: Path, left: bytes) ->
     journal.append(numbered(1))
     with (tmp_path / NAME).open("ab") as held:
         held.write(left)
-    assert journal.read() == numbered(1)
+    assert journal.read_decisions() == numbered(1)
 
 
 def test_the_file_is_bounded_and_keeps_the_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -58,7 +58,7 @@ def test_the_file_is_bounded_and_keeps_the_last(tmp_path: Path, monkeypatch: pyt
     for number in range(1_000):
         journal.append(numbered(number))
         assert (tmp_path / NAME).stat().st_size <= 40_000
-    assert journal.read() == numbered(*range(1_000 - DECISIONS_KEPT, 1_000))
+    assert journal.read_decisions() == numbered(*range(1_000 - DECISIONS_KEPT, 1_000))
 
 
 def test_a_disk_that_refuses_is_said_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -104,7 +104,7 @@ def test_a_line_that_was_damaged_does_not_keep_the_store_from_starting(tmp_path:
     damaged = whole.replace(b'"at_ms": 5', b'"at_ms": ' + at_ms.encode())
     assert damaged != whole
     (tmp_path / NAME).write_bytes(damaged + whole)
-    assert [look.text for look in DecisionJournal(str(tmp_path)).read()] == ["t ab goes to s1: new"]
+    assert [look.text for look in DecisionJournal(str(tmp_path)).read_decisions()] == ["t ab goes to s1: new"]
 
 
 def test_a_line_that_a_full_disk_cut_off_costs_no_later_one(tmp_path: Path) -> None:
@@ -112,4 +112,4 @@ def test_a_line_that_a_full_disk_cut_off_costs_no_later_one(tmp_path: Path) -> N
     (tmp_path / NAME).write_bytes(whole + whole[:30])
     journal = DecisionJournal(str(tmp_path))
     journal.append([DecisionStatus(0, "fence", (), "s2", "it ended", "s2 is fenced", 6)])
-    assert [look.kind for look in journal.read()] == ["give", "fence"]
+    assert [look.kind for look in journal.read_decisions()] == ["give", "fence"]

@@ -34,29 +34,29 @@ def test_a_file_that_nobody_wrote_has_no_lines(descriptor: int) -> None:
 def test_the_last_lines_are_there_in_order_and_the_file_does_not_grow(descriptor: int, count: int) -> None:
     kept = LastLines(descriptor)
     for number in range(count):
-        kept.add(b"line %d" % number)
+        kept.add_line(b"line %d" % number)
     assert last_lines(descriptor) == tuple(f"line {number}" for number in range(max(0, count - LAST_LINES), count))
     assert os.fstat(descriptor).st_size <= LAST_LINES * (LAST_LINE_BYTES + 10)
 
 
 def test_a_long_line_is_cut_and_bytes_that_are_no_text_are_shown(descriptor: int) -> None:
     kept = LastLines(descriptor)
-    kept.add(b"x" * 100_000)
-    kept.add(b"a\xffb\x1b[31m")
+    kept.add_line(b"x" * 100_000)
+    kept.add_line(b"a\xffb\x1b[31m")
     assert last_lines(descriptor) == ("x" * LAST_LINE_BYTES, "a\\xffb\\x1b[31m")
 
 
 def test_damaged_lines_are_left_out(descriptor: int) -> None:
     kept = LastLines(descriptor)
-    kept.add(b"one")
-    kept.add(b"two")
+    kept.add_line(b"one")
+    kept.add_line(b"two")
     os.pwrite(descriptor, b"\xff" * 10, LAST_LINE_BYTES + 10)
     assert last_lines(descriptor) == ("one",)
 
 
 def test_a_dump_of_a_crash_follows_the_lines_and_is_cut(descriptor: int) -> None:
     kept = LastLines(descriptor)
-    kept.add(b"serves")
+    kept.add_line(b"serves")
     os.pwrite(
         descriptor,
         b"Fatal Python error: Segmentation fault\n\n" + b"  File x\n" * 10_000,

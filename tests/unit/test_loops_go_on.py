@@ -65,10 +65,10 @@ async def cursors_are_saved(calls: Calls) -> None:
     try:
         with calls.armed():
             await bench.put(b"000", b"005", b"010", b"020")
-            assert await bench.keeper.wait("t", "", 10.0)
+            assert await bench.keeper.wait_delivered("t", "", 10.0)
             await until(lambda: not any(one.dirty for one in bench.dispatcher.intake.consumers_of("t")))
         await bench.put(b"000")
-        assert await bench.keeper.wait("t", "", 10.0)
+        assert await bench.keeper.wait_delivered("t", "", 10.0)
         await until(lambda: not any(one.dirty for one in bench.dispatcher.intake.consumers_of("t")))
         await until(lambda: all(one.region.log.needed[0] <= 1 for one in bench.dispatcher.intake.consumers_of("t")))
     finally:
@@ -332,7 +332,7 @@ def test_a_handshake_that_meets_an_exception_holds_up_no_other(expected_faults: 
         steps = failing_once(lambda: stepped.append(1))
         shakes = [Shake(steps), Shake(steps), Shake(steps)]
         for shake in shakes:
-            held.begin(shake)
+            held.begin_handshake(shake)
             held.step_soon(shake)
         await until(lambda: len(stepped) == 2)
         assert [len(shake.refusals) for shake in shakes] == [1, 0, 0]

@@ -10,7 +10,7 @@ from columnar.roles.server_processes import DEATHS_WITHIN_S, Death, ServerDeaths
 def died(*deaths: tuple[float, int]) -> ServerDeaths:
     found = ServerDeaths()
     for at_s, status in deaths:
-        found.add("s1", Death(at_s, "s1.1", status))
+        found.add_death("s1", Death(at_s, "s1.1", status))
     return found
 
 

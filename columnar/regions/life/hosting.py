@@ -229,7 +229,7 @@ class Hosting:
         """Make the stores of regions that will soon be served: making one costs some 40 ms, opening it 6."""
         for info in infos:
             path = self.folders.path(info.encoded)
-            self.engine.open(path, spaces_of(table), options_of_spaces(table)).close()
+            self.engine.open_store(path, spaces_of(table), options_of_spaces(table)).close()
             await asyncio.sleep(PREPARE_PAUSE_S)
 
     def is_awaited(self, region: Region) -> bool:
@@ -388,9 +388,9 @@ class Hosting:
         await self.close_all(list(self.serving.values()))
         await self.all_there(CLOSING_S)
 
-    def check(self) -> None:
+    def check_invariants(self) -> None:
         """I1, I2, and the invariants of the machine."""
-        self.state.check()
+        self.state.check_invariants()
         assert set(self._wanted) == set(self.state.in_states(frozenset({State.OPENING}))), "I2"
         assert set(self.awaited) <= set(self._regions)
         assert set(self.serving) == set(self.state.in_states(SERVING))

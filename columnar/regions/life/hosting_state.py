@@ -2,7 +2,7 @@
 
 A standalone owns every region at its epoch; a server of a cluster owns those that a master assigned.
 
-Invariants (``check``): those of ``region_state``.
+Invariants (``check_invariants``): those of ``region_state``.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class HostingState:
         assert region.epoch < epoch, "a new region"
         self._regions[region_id] = LocalRegion(region_id, epoch, region.state, first=epoch)
 
-    def forget(self, region_id: int) -> None:
+    def forget_region(self, region_id: int) -> None:
         """Forget a region that no table has any more.  Its id never comes again: ids are assigned once."""
         assert self.state(region_id) in (State.NONE, State.CLOSED), "it is held"
         self._regions.pop(region_id, None)
@@ -122,6 +122,6 @@ class HostingState:
     def _remembered(self, region_id: int) -> LocalRegion:
         return self._regions.setdefault(region_id, LocalRegion(region_id, self.epoch or 0))
 
-    def check(self) -> None:
+    def check_invariants(self) -> None:
         for region in self._regions.values():
-            region.check()
+            region.check_invariants()

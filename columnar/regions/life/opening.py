@@ -37,7 +37,7 @@ def opened(
     ownership: Ownership | None = None,
 ) -> Region:  # fmt: skip
     """The region at ``path``, which is made where it is missing.  HostError, DamagedData."""
-    store = engine.open(path, spaces_of(table), options_of_spaces(table), ownership)
+    store = engine.open_store(path, spaces_of(table), options_of_spaces(table), ownership)
     try:
         return region_of(store, info, table, committer, clock)
     except BaseException:
@@ -143,7 +143,7 @@ class ReadOnlyRegions:
         """Remember why the region cannot be written, until it is opened for writing or forgotten."""
         self.faults[info.region_id] = WriteFault(info, failure.text, not isinstance(failure, DamagedData))
 
-    def forget(self, region_id: int) -> None:
+    def forget_region(self, region_id: int) -> None:
         self.faults.pop(region_id, None)
         self._said.pop(region_id, None)
 

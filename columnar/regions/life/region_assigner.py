@@ -93,7 +93,7 @@ class RegionAssigner:
 
     # --- requests of a master ------------------------------------------------------------------------
 
-    async def open(self, request: OpenRegion, leader: int) -> None:
+    async def open_region(self, request: OpenRegion, leader: int) -> None:
         """Answer OpenRegion.  ``leader``: the epoch of the requesting master.
 
         An error means that the region is refused at that epoch for ever.
@@ -379,7 +379,7 @@ class RegionAssigner:
             self._infos.pop(region_id, None)
             self._ids.pop(info.encoded, None)
             self._unopened.pop(region_id, None)
-            self._state.forget(region_id)
+            self._state.forget_region(region_id)
 
     # --- the end -------------------------------------------------------------------------------------
 
@@ -389,6 +389,6 @@ class RegionAssigner:
         if self._opening is not None:
             self._opening.cancel()
 
-    def check(self) -> None:
-        self._state.check()
-        self._lacking.check()
+    def check_invariants(self) -> None:
+        self._state.check_invariants()
+        self._lacking.check_invariants()

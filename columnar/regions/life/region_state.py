@@ -28,7 +28,7 @@ all.  A leaving region is given up, and served until its store is closed; if it 
 off.  Each line of the table is about a later epoch than the region's; a close also about the same.  A repeated request
 is answered again without further effect; to open at an older epoch is refused, and to close at one is done already.
 
-Invariants (``check``; models: tests/model/test_hosting_state.py and test_told_regions_model.py):
+Invariants (``check_invariants``; models: tests/model/test_hosting_state.py and test_told_regions_model.py):
     I1. A region that no master named is remembered only while it is open, waited for or given up (``hosting_state``).
     I2. A region is opened only by its owner, and only above the epoch at which it was given up last; epochs of a
         region only rise.
@@ -416,7 +416,7 @@ class LocalRegion:
         reports = tuple(ReportClosed(self.region, epoch, self.has_unreplayed_log) for epoch in sorted(closes))
         return reports if after is None else reports + self._begin(after, is_stopping)
 
-    def check(self) -> None:
+    def check_invariants(self) -> None:
         assert self.given_up <= self.epoch, "I2"
         assert self.first <= self.epoch, "T1"
         assert self.state is not State.CLOSED or not (self.is_owned or self.is_recovering), "I2, T2"

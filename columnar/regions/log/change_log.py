@@ -59,7 +59,7 @@ class LogMarks:
         self._first = 0  # in ``_keys``: those before it are dropped
         self._missing = 0  # keys that were removed from ``_keys``
 
-    def add(self, key: bytes) -> None:
+    def add_mark(self, key: bytes) -> None:
         """Add the key of a record above all earlier ones.  O(1), and memory for one key in EVERY records."""
         if self.count % EVERY == 0:
             self._keys.append(key)
@@ -157,7 +157,7 @@ class ChangeLog:
         tail = self._tail
         for sequence, record, packed_bytes in appended:
             self.size_bytes += packed_bytes
-            self._own.add(pack_key(sequence))
+            self._own.add_mark(pack_key(sequence))
             if tail is not None:
                 tail.append(sequence, record, packed_bytes)
 
@@ -171,11 +171,11 @@ class ChangeLog:
             self._tail.clear()
             self._tail = None
 
-    def read(self, after: Sequence | None) -> Iterator[tuple[Sequence, ChangeRecord]]:
+    def read_records(self, after: Sequence | None) -> Iterator[tuple[Sequence, ChangeRecord]]:
         """Yield the durable records after ``after`` (None: from the oldest), in order."""
         tail = self._tail
         if tail is not None and after is not None and tail.covers(after):
-            return tail.read(after, self.durable)
+            return tail.read_records(after, self.durable)
         return self._read_store(after)
 
     def _read_store(self, after: Sequence | None) -> Iterator[tuple[Sequence, ChangeRecord]]:
@@ -211,7 +211,7 @@ class ChangeLog:
         """Save the cursor, without an fsync: after a crash a consumer may see records again, never miss one."""
         batch = self._store.batch()
         batch.put(META_SPACE, CURSOR + consumer.encode(), state)
-        self._store.write(batch)
+        self._store.write_batch(batch)
         if self._cursor_names is not None and consumer not in self._cursor_names:
             self._cursor_names = None
 
@@ -220,7 +220,7 @@ class ChangeLog:
         batch = self._store.batch()
         batch.put(META_SPACE, CURSOR + consumer.encode(), state)
         batch.put(META_SPACE, NUMBER + consumer.encode(), number.to_bytes(8, "big"))
-        self._store.write(batch)
+        self._store.write_batch(batch)
         self._cursor_names = None
 
     def rewind_cursor(self, consumer: str, state: bytes, marks: Mapping[bytes, bytes]) -> None:
@@ -229,7 +229,7 @@ class ChangeLog:
         batch.put(META_SPACE, CURSOR + consumer.encode(), state)
         for key, value in marks.items():
             batch.put(META_SPACE, key, value)
-        self._store.write(batch)
+        self._store.write_batch(batch)
         self._cursor_names = None
 
     def number_of(self, consumer: str) -> int:
@@ -241,7 +241,7 @@ class ChangeLog:
         batch = self._store.batch()
         for key in (CURSOR + consumer.encode(), NUMBER + consumer.encode(), *marks):
             batch.delete(META_SPACE, key)
-        self._store.write(batch)
+        self._store.write_batch(batch)
         self._cursor_names = None
 
     def count_after(self, after: Sequence | None, limit: int) -> int:
@@ -283,7 +283,7 @@ class ChangeLog:
         ):
             batch = self._store.batch()
             batch.put(META_SPACE, TRIMMED, pack_key(self.written_to))
-            self._store.write(batch)
+            self._store.write_batch(batch)
             self.retention.note(self.written_to, now_ms, keep_s)
 
     def _is_whole(self, after: Sequence) -> bool:
@@ -356,7 +356,7 @@ class ChangeLog:
         batch.delete_range(LOG_SPACE, self._trimmed_to, end)
         batch.put(META_SPACE, mark, highest.to_bytes(8, "big"))
         batch.put(META_SPACE, TRIMMED, doomed[-1][0])
-        self._store.write(batch)
+        self._store.write_batch(batch)
         self._trimmed_to = end
         self._inherited.drop(doomed[-1][0])
         self._own.drop(doomed[-1][0])
@@ -378,7 +378,7 @@ class ChangeLog:
         seen = 0
         for key, data in islice(self._store.scan(LOG_SPACE, start, self._inherited_end), limit):
             self._counted_to = key
-            self._inherited.add(key)
+            self._inherited.add_mark(key)
             self.records, self.size_bytes, seen = self.records + 1, self.size_bytes + len(data), seen + 1
             if key < self._kept.to:
                 self._kept.records, self._kept.size_bytes = self._kept.records + 1, self._kept.size_bytes + len(data)
@@ -394,5 +394,5 @@ def begin_log(store: Store, origin: int) -> ChangeLog:
     epoch = int.from_bytes(store.get(META_SPACE, EPOCH) or b"", "big") + 1
     batch = store.batch()
     batch.put(META_SPACE, EPOCH, epoch.to_bytes(4, "big"))
-    store.write(batch)
+    store.write_batch(batch)
     return ChangeLog(store, origin, epoch)

@@ -214,7 +214,7 @@ class ChangeLogging:
             )
         return self.log.append(batch, sequence, record)
 
-    def add(self, batch: Batch, records: Iterable[ChangeRecord], now_ms: int) -> list[Step]:
+    def add_records(self, batch: Batch, records: Iterable[ChangeRecord], now_ms: int) -> list[Step]:
         """Add records that stand for no mutation, with the stamps of changes made now, or their own if they have one.
 
         A record with a stamp of its own is a change that is logged again: the row's highest stamp stays marked.

@@ -1,6 +1,6 @@
 """The dead logs that regions of this server lack: added when a store is to be opened with them, dropped when none is.
 
-Invariants (``check``):
+Invariants (``check_invariants``):
     L1. A dead log is in memory only while a region of this server lacks records of it.
     L2. A region lacks a log until its store was opened with that log, or will not be opened by this server.
     L3. A log in memory was read to the greatest extent that was reported.  A live server continues to write: its log is
@@ -88,7 +88,7 @@ class LackingLogs:
             if lengths is None or (is_added and self._read_to.get(part.log) == lengths):
                 continue
             try:
-                self._logs.dead_logs.add(part.log, self._logs.dead_log(part.log, lengths))
+                self._logs.dead_logs.add_log(part.log, self._logs.dead_log(part.log, lengths))
                 self._read_to[part.log] = lengths
             except HostError as error:
                 _log.error("regions lack what %s wrote: %s", part.log, error.text)
@@ -116,7 +116,7 @@ class LackingLogs:
                 self._read_to.pop(part.log, None)
                 self._logs.dead_logs.drop(part.log)
 
-    def check(self) -> None:
+    def check_invariants(self) -> None:
         lacked = {part.log for parts in self._lacking.values() for part in parts} - {THIS_RUN}
         assert lacked == set(self._needed), "L1"
         assert all(self._needed.values()), "L1"

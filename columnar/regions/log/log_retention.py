@@ -74,19 +74,19 @@ class LogRetention:
             return
         batch = self._store.batch()
         batch.put(META_SPACE, *mark(now_ms, written_to))
-        self._store.write(batch)
+        self._store.write_batch(batch)
         marks.append((now_ms, written_to))
 
     def marks(self) -> list[tuple[int, Sequence]]:
         """Times and how far the log went by then, ascending."""
         return list(self._known())
 
-    def forget(self) -> None:
+    def forget_marks(self) -> None:
         """Forget the marks: the table keeps no changes any more, so they would be wrong for later records."""
         if self._known():
             batch = self._store.batch()
             batch.delete_range(META_SPACE, TIME, TIME[:-1] + b"0")
-            self._store.write(batch)
+            self._store.write_batch(batch)
             self._marks = []
 
     def older_than(self, now_ms: int, keep_s: int) -> Sequence | None:
@@ -98,6 +98,6 @@ class LogRetention:
         if len(old) > 1:
             batch = self._store.batch()
             batch.delete_range(META_SPACE, TIME, TIME + _MS.pack(old[-1][0]))
-            self._store.write(batch)
+            self._store.write_batch(batch)
             del marks[: len(old) - 1]
         return old[-1][1]

@@ -106,7 +106,7 @@ class LogTail:
         """Tell whether every record above ``after`` is in the tail."""
         return after is not None and after >= self.after
 
-    def read(self, after: Sequence, last: Sequence) -> Iterator[tuple[Sequence, ChangeRecord]]:
+    def read_records(self, after: Sequence, last: Sequence) -> Iterator[tuple[Sequence, ChangeRecord]]:
         """Yield the records above ``after``, which must be covered, up to ``last``."""
         start = bisect_right(self._sequences, after, self._first)
         end = bisect_right(self._sequences, last, start)
@@ -122,7 +122,7 @@ class LogTail:
         """Return the number of records above ``after``, which must be covered."""
         return len(self._sequences) - bisect_right(self._sequences, after, self._first)
 
-    def check(self) -> None:
+    def check_invariants(self) -> None:
         """Assert the invariants, for tests."""
         sequences = self._sequences[self._first :]
         assert sequences == sorted(set(sequences))

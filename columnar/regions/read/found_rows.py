@@ -32,7 +32,7 @@ class FoundRows:
         self.count = 0
         self.size_bytes = 0
 
-    def add(self, row: bytes, cells: Cells) -> None:
+    def add_row(self, row: bytes, cells: Cells) -> None:
         found = (row, cells)
         self.blocks.append(found)
         self.count += 1

@@ -150,4 +150,4 @@ def _add_odd(
 ) -> None:
     cells = wire_cells(store, row, [(view, pairs)], spec, now_ms)
     if cells:
-        found.add(row, cells)
+        found.add_row(row, cells)

@@ -47,7 +47,7 @@ class ReplyMemoryBudget:
     def waiting(self) -> int:
         return len(self._waiting)
 
-    def begin(self, size_bytes: int = 0, has_gone: IsDisconnected = never_disconnected) -> int:
+    def begin_call(self, size_bytes: int = 0, has_gone: IsDisconnected = never_disconnected) -> int:
         """Register a call with ``size_bytes`` of reply so far; returns its ticket.  ``end`` must follow."""
         self._last_ticket += 1
         self._gone[self._last_ticket] = has_gone

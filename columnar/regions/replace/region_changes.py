@@ -66,7 +66,7 @@ class ChangingRegions:
             await region.aside(region.store.files.flush)  # the engine's size estimates cover files only
             return await middle_row(region)
 
-    async def begin(self, change: RegionChange) -> None:
+    async def begin_change(self, change: RegionChange) -> None:
         hosting = self._server.hosting.state
         for info in change.gone:
             if not hosting.owns(info.region_id):
@@ -76,7 +76,7 @@ class ChangingRegions:
         kind = Splitting if len(change.gone) == 1 else Merging
         work = kind(self._server, self._served(change.gone[0].table), change)
         with _closed_as_not_serving(change.gone[0]):
-            await work.begin()
+            await work.begin_replacement()
         self._in_progress[change] = work
         try:
             with _closed_as_not_serving(change.gone[0]):

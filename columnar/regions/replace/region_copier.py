@@ -65,7 +65,7 @@ class RegionCopier:
         self.stores: list[Store] = []  # of ``fresh``
         self._log_place: dict[int, bytes] = {}  # by region id: records up to this key are carried over
 
-    async def begin(self) -> None:
+    async def begin_copy(self) -> None:
         base = self._base
         for source in self._sources:
             source.touched = set()
@@ -78,7 +78,7 @@ class RegionCopier:
             await asyncio.sleep(0)  # an opening takes the loop some 10 ms
             path, hosting = self._server.folder_of(info), self._server.hosting
             spaces, options = spaces_of(base.table), options_of_spaces(base.table)
-            store = hosting.engine.open(path, spaces, options, hosting.ownership(info))
+            store = hosting.engine.open_store(path, spaces, options, hosting.ownership(info))
             self.stores.append(store)
             clip(store, base.views, info)
         for source in self._sources[1:]:
@@ -150,7 +150,7 @@ class RegionCopier:
                 break
         if not last:
             return None
-        target.write(batch)
+        target.write_batch(batch)
         return last + b"\x00"
 
     def _rows_step(self, source: Region, rows: list[bytes]) -> None:
@@ -159,7 +159,7 @@ class RegionCopier:
             for row in rows:
                 if info.contains_row(row):
                     self._row(source, target, batch, row)
-            target.write(batch)
+            target.write_batch(batch)
 
     def _row(self, source: Region, target: Store, batch: Batch, row: bytes) -> None:
         for view in source.views.values():
@@ -181,7 +181,7 @@ class RegionCopier:
                 batch = target.batch()
                 for key, data in found:
                     batch.put(LOG_SPACE, key, data)
-                target.write(batch)
+                target.write_batch(batch)
             self._log_place[source.info.region_id] = found[-1][0]
         return len(found)
 
@@ -251,7 +251,7 @@ def forget_log_at(engine: Engine, path: str, table: Table) -> None:
 
     Its region may not have been opened since a crash, so the repair of every opening is done on the copy, too.
     """
-    store = engine.open(path, spaces_of(table), options_of_spaces(table))
+    store = engine.open_store(path, spaces_of(table), options_of_spaces(table))
     try:
         undo_cut_off(store, views_of(table))
         forget_log(store)
@@ -268,5 +268,5 @@ def forget_log(store: Store) -> None:
     for key, _ in store.scan(META_SPACE, b"", None):
         if key not in KEPT and not key.startswith(GUARDS):
             batch.delete(META_SPACE, key)
-    store.write(batch)
+    store.write_batch(batch)
     store.sync()

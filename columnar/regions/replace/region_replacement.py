@@ -62,7 +62,7 @@ class Replacement(ABC):
         self._paused_at = 0.0
         self.paused_s = 0.0  # how long requests waited at most, once it is over
 
-    async def begin(self) -> None:
+    async def begin_replacement(self) -> None:
         """Open the regions.  RegionTooBusy: one of them is being replaced already."""
         regions = await retry_until_ready(self._opened)
         for region in regions:
@@ -92,7 +92,7 @@ class Replacement(ABC):
         """Make the successors' stores, but for the last few rows, while the old regions serve."""
         await self._wait_for_upkeep()
         self._copier = self.make_copier()
-        await self._copier.begin()
+        await self._copier.begin_copy()
         await self._copier.catch_up()
 
     async def make(self) -> bool:
@@ -255,7 +255,7 @@ class Merging(Replacement):
                 batch.put(META_SPACE, *log_retention.mark(at_ms, place))
             first = places[0][1] if places else read_to
             batch.put(META_SPACE, log_retention.TRIMMED, change_record.pack_key(first))
-        store.write(batch)
+        store.write_batch(batch)
 
 
 class Splitting(Replacement):
@@ -286,7 +286,7 @@ class Splitting(Replacement):
                 batch.put(META_SPACE, key, value)
         for mark, highest in parent.highest_marks().items():
             batch.put(META_SPACE, mark, highest.to_bytes(8, "big"))
-        store.write(batch)
+        store.write_batch(batch)
 
 
 async def clean_up(region: Region) -> None:

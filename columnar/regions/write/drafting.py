@@ -148,7 +148,7 @@ class UnreadPuts:
                 return False
         return True
 
-    def put(self, batch: Batch, mutation: RowMutation, now_ms: int, number: int) -> None:
+    def put_row(self, batch: Batch, mutation: RowMutation, now_ms: int, number: int) -> None:
         """Put a row for which ``can_put`` is true; ``number`` is the sequence as cells have it."""
         prefix, views = row_prefix(mutation.row), self._views
         head = cell_head(now_ms, number)
@@ -196,9 +196,9 @@ class Drafting:
         self._guards = guards
         self.future_ms = future_ms
         self._hot = HotCells(store)
-        self.follow(table, views)
+        self.follow_schema(table, views)
 
-    def follow(self, table: Table, views: Views) -> None:
+    def follow_schema(self, table: Table, views: Views) -> None:
         """Draft by this schema from now on."""
         self._views = views
         self._markers = table.delete_markers_ms is not None
@@ -206,7 +206,7 @@ class Drafting:
         self._logged_puts: LoggedPuts | None = None  # of the policy of the last call
         self._hot.clear()
 
-    def row(self, batch: Batch, mutation: RowMutation, now_ms: int, policy: LogPolicy | None) -> Step:
+    def draft_row(self, batch: Batch, mutation: RowMutation, now_ms: int, policy: LogPolicy | None) -> Step:
         """Add one row's next state to ``batch``; adds no key if a condition fails.
 
         No other state changes before ``written``: the batch may be refused.
@@ -214,7 +214,7 @@ class Drafting:
         log = self._logging.log
         if not mutation.conditions and not self._must_read(now_ms, policy) and self._unread.can_put(mutation):
             sequence = log.next()
-            self._unread.put(batch, mutation, now_ms, (sequence.epoch << _EPOCH_SHIFT) | sequence.n)
+            self._unread.put_row(batch, mutation, now_ms, (sequence.epoch << _EPOCH_SHIFT) | sequence.n)
             return Step(sequence, now_ms, (), None)
         clock_ms = now_ms
         if policy is not None:
@@ -280,7 +280,7 @@ class Drafting:
         if puts is None or puts.policy is not policy:
             puts = self._logged_puts = LoggedPuts(self._views, policy, self._markers)
         mine = puts.rows(mutations)
-        values = puts.read(self._store, mine)
+        values = puts.read_images(self._store, mine)
         steps: list[Step] = []
         for mutation, known in zip(mutations, mine, strict=True):
             if known is None or not puts.is_newest(known, values, now_ms):
@@ -288,7 +288,7 @@ class Drafting:
                 continue
             stamp = self._logging.stamps.give(batch, mutation.row, now_ms)
             sequence = self._logging.log.next()
-            record = puts.put(batch, known, values, stamp, (sequence.epoch << _EPOCH_SHIFT) | sequence.n)
+            record = puts.put_row(batch, known, values, stamp, (sequence.epoch << _EPOCH_SHIFT) | sequence.n)
             logged = self._logging.log.append(batch, sequence, record)
             steps.append(Step(sequence, stamp, (), None, logged, stamp))
         return steps
@@ -318,14 +318,14 @@ class Drafting:
 
     def _one(self, batch: Batch, mutation: RowWrite, now_ms: int, policy: LogPolicy | None) -> Step:
         if isinstance(mutation, RowMutation):
-            return self.row(batch, mutation, now_ms, policy)
+            return self.draft_row(batch, mutation, now_ms, policy)
         return self.puts(batch, mutation, now_ms, policy)
 
     def puts(self, batch: Batch, mutation: RowPuts, now_ms: int, policy: LogPolicy | None) -> Step:
         """Add a row of a bulk load to ``batch``, with the same outcome as ``row``."""
         places = None if self._must_read(now_ms, policy) else self._unread.places(mutation.columns)
         if places is None:
-            return self.row(batch, mutation.spelled_out(), now_ms, policy)
+            return self.draft_row(batch, mutation.spelled_out(), now_ms, policy)
         sequence = self._logging.log.next()
         put_row(batch, mutation, places, now_ms, (sequence.epoch << _EPOCH_SHIFT) | sequence.n)
         return Step(sequence, now_ms, (), None)

@@ -90,5 +90,5 @@ class Guards:
         if self.is_over(family, before_ms):
             batch = store.batch()
             batch.delete(META_SPACE, mark_key(family))
-            store.write(batch)
+            store.write_batch(batch)
             del self._marks[family]

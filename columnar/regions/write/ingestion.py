@@ -112,7 +112,7 @@ def undo_cut_off(store: Store, views: Mapping[bytes, FamilyView]) -> bool:
     batch = store.batch()
     delete_spans(store, batch, row_spans(views, first, row_after(last)))
     batch.delete(META_SPACE, INGESTING)
-    store.write(batch)
+    store.write_batch(batch)
     store.sync()
     return True
 

@@ -71,7 +71,7 @@ class LoggedPuts:
         is_accepted = bool(seen) and len(seen) == len(mutation.operations)  # a later put of a column sees the first
         return mutation if is_accepted else None
 
-    def read(self, store: Store, mutations: list[RowMutation | None]) -> Values:
+    def read_images(self, store: Store, mutations: list[RowMutation | None]) -> Values:
         """Read what stands where they put, and in what is wanted of their rows."""
         keys: Values = {}
         for mutation in mutations:
@@ -98,7 +98,7 @@ class LoggedPuts:
                 return False
         return True
 
-    def put(self, batch: Batch, mutation: RowMutation, values: Values, stamp: int, number: int) -> ChangeRecord:
+    def put_row(self, batch: Batch, mutation: RowMutation, values: Values, stamp: int, number: int) -> ChangeRecord:
         """Add the cells of a row to the batch; its record.  ``number``: the sequence as cells have it."""
         prefix, views, head = row_prefix(mutation.row), self._views, cell_head(stamp, number)
         entries: list[Entry] = []

@@ -86,7 +86,7 @@ class Copies:
         digest, rows = CellDigest(), Rows()
         for part in manifest.parts:
             for cell in part_cells(folder, part):
-                digest.add(cell)
+                digest.add_cell(cell)
                 row, family, qualifier, _, _, value = cell
                 rows.setdefault(row, {}).setdefault(family + b":" + qualifier, value)  # the newest comes first
         if (digest.rows, digest.cells, digest.hex) != (manifest.rows, manifest.cells, manifest.digest):

@@ -163,7 +163,7 @@ class Opener:
             region = self._open(with_folder, META_SCHEMA, info)
             try:
                 meta = MetaRegion(lambda: region)
-                meta.open()
+                meta.open_meta()
                 catalogue = self._catalogues[key] = Catalogue(meta.read_all(), _no_writes)
                 for entry in catalogue.tables.values():
                     self._schemas[id(entry.schema)] = to_json(entry.schema)

@@ -56,7 +56,7 @@ def test_a_call_is_understood_by_a_server(wire: Wire) -> None:
 def test_a_good_answer_gives_the_next_call_and_its_worth(wire: Wire) -> None:
     (session,) = sessions("get-cell", 1, wire)
     asked = heard(session.first())
-    frame, units = session.answered(reply("get", [(b"v" * dataset.SMALL_BYTES, 5)], wire))
+    frame, units = session.take_reply(reply("get", [(b"v" * dataset.SMALL_BYTES, 5)], wire))
     assert (asked.args[0], units) == (dataset.SMALL_TABLE, 1)
     assert heard(frame).method is not None
 
@@ -69,10 +69,10 @@ def test_an_answer_without_the_cell_is_a_failure(answer: list[tuple[bytes, int]]
     if answer == [(b"", 5)]:
         one = CallSpec("get", (), calls.list_of(1), reply_bytes=100).packed(wire)
         with pytest.raises(BadReply):
-            Repeating([one], 0).answered(reply("get", answer, wire))
+            Repeating([one], 0).take_reply(reply("get", answer, wire))
     else:
         with pytest.raises(BadReply):
-            session.answered(reply("get", answer, wire))
+            session.take_reply(reply("get", answer, wire))
 
 
 @BOTH
@@ -121,14 +121,14 @@ def test_an_exception_is_told_in_its_own_words(wire: Wire) -> None:
 def test_a_scan_goes_to_the_end_and_begins_again(wire: Wire) -> None:
     scanning = Scanning(b"t", wire)
     assert heard(scanning.first()).name == b"scannerOpenWithScan"
-    frame, units = scanning.answered(reply("scannerOpenWithScan", 7, wire))
+    frame, units = scanning.take_reply(reply("scannerOpenWithScan", 7, wire))
     assert (heard(frame).name, heard(frame).args[0], units) == (b"scannerGetList", 7, 0)
     rows = RowList([(b"r%d" % number, [(b"f:q", b"v", 1)]) for number in range(3)])
-    frame, units = scanning.answered(reply("scannerGetList", rows, wire))
+    frame, units = scanning.take_reply(reply("scannerGetList", rows, wire))
     assert (heard(frame).name, units) == (b"scannerGetList", 3)
-    frame, units = scanning.answered(reply("scannerGetList", RowList([]), wire))
+    frame, units = scanning.take_reply(reply("scannerGetList", RowList([]), wire))
     assert (heard(frame).name, heard(frame).args[0], units) == (b"scannerClose", 7, 0)
-    frame, units = scanning.answered(reply("scannerClose", None, wire))
+    frame, units = scanning.take_reply(reply("scannerClose", None, wire))
     assert (heard(frame).name, units) == (b"scannerOpenWithScan", 0)
 
 
@@ -137,7 +137,7 @@ def test_a_load_writes_new_rows_in_each_call(wire: Wire) -> None:
     (session,) = sessions("load", 1, wire)
     assert isinstance(session, Loading)
     first = [batch.row for batch in heard(session.first()).args[1]]
-    frame, units = session.answered(reply("mutateRows", None, wire))
+    frame, units = session.take_reply(reply("mutateRows", None, wire))
     second = heard(frame).args[1]
     assert len(first) == units == LOAD_ROWS
     assert len({*first, *(batch.row for batch in second)}) == 2 * LOAD_ROWS

@@ -54,7 +54,7 @@ def operations(name: str, count: int) -> list[list[Request]]:
     frame, calls = one.first(), []
     while len(found) < count:
         calls.append(heard(frame))
-        frame, units = one.answered(reply(calls[-1]))
+        frame, units = one.take_reply(reply(calls[-1]))
         if units == MORE_CALLS:
             continue
         assert units == 1
@@ -109,9 +109,9 @@ def test_a_scan_without_its_rows_is_a_failure(rows: int) -> None:
     one = session("ycsb-e")
     frame = one.first()
     while heard(frame).name != b"scannerGetList":
-        frame, _ = one.answered(reply(heard(frame)))
+        frame, _ = one.take_reply(reply(heard(frame)))
     with pytest.raises(BadReply):
-        one.answered(reply(heard(frame), RowList([(b"r", [(b"f:q", b"v", 1)])] * rows)))
+        one.take_reply(reply(heard(frame), RowList([(b"r", [(b"f:q", b"v", 1)])] * rows)))
 
 
 def test_a_row_without_its_fields_is_a_failure() -> None:
@@ -119,9 +119,9 @@ def test_a_row_without_its_fields_is_a_failure() -> None:
         one = session(name)
         frame = one.first()
         while heard(frame).name != b"getRow":
-            frame, _ = one.answered(reply(heard(frame)))
+            frame, _ = one.take_reply(reply(heard(frame)))
         with pytest.raises(BadReply):
-            one.answered(reply(heard(frame), RowList([(b"r", [(b"f:field0", b"v", 1)])])))
+            one.take_reply(reply(heard(frame), RowList([(b"r", [(b"f:field0", b"v", 1)])])))
 
 
 def test_the_latest_rows_are_those_that_were_acknowledged() -> None:
@@ -155,7 +155,7 @@ def test_turns_insert_rows_of_their_own() -> None:
         for _ in range(300):
             call = heard(frame)
             found |= {call.args[1]} if call.name == b"mutateRow" else set()
-            frame, _ = one.answered(reply(call))
+            frame, _ = one.take_reply(reply(call))
         return found
 
     assert new_keys(1)

@@ -22,11 +22,11 @@ GONE = "f:gone"  # of a family that was deleted
 @pytest.mark.parametrize("space", ["f:f", MARK_SPACE, "meta", GONE])
 def test_a_damaged_block_of_any_space_is_an_error(space: str, tmp_path: Path) -> None:
     path = tmp_path / "region"
-    store = RocksEngine().open(str(path), spaces_of(TABLE) | {GONE})
+    store = RocksEngine().open_store(str(path), spaces_of(TABLE) | {GONE})
     batch = store.batch()
     for number in range(50):
         batch.put(space, cell_key(b"%03d" % number, b"q"), pack_cell(9, 1, b"value"))
-    store.write(batch)
+    store.write_batch(batch)
     store.files.flush()
     store.close()
     assert checked(path) == ([], True)

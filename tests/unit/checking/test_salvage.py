@@ -26,7 +26,7 @@ def row(n: int) -> bytes:
 @pytest.mark.parametrize("damages", [(0.5,), (0.0,), (0.2, 0.25, 0.8), (0.97,)])
 def test_blocks_are_lost_and_no_more(tmp_path: Path, damages: tuple[float, ...]) -> None:
     engine, path = RocksEngine(), str(tmp_path / "region")
-    store = engine.open(path, spaces_of(TABLE))
+    store = engine.open_store(path, spaces_of(TABLE))
     rng = random.Random(3)
     batch = store.batch()
     held = {}
@@ -35,7 +35,7 @@ def test_blocks_are_lost_and_no_more(tmp_path: Path, damages: tuple[float, ...])
         held[key] = pack_cell(9, 1, rng.randbytes(200))
         batch.put("f:f", key, held[key])
         batch.put("versions", version_key(NUMBER, key, 5), pack_cell(5, 1, b"older"))
-    store.write(batch)
+    store.write_batch(batch)
     store.files.flush()
     store.close()
     file = max(tmp_path.glob("region/*.sst"), key=lambda one: one.stat().st_size)

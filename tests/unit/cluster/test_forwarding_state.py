@@ -22,9 +22,9 @@ BOTH = pytest.mark.parametrize("is_write", [False, True])
 
 def sent(is_write: bool, route: Route = OLD) -> ForwardedCall:
     call = ForwardedCall(HERE, is_write, 0)
-    assert call.begin(route, 0) == (Do.SEND,)
+    assert call.begin_call(route, 0) == (Do.SEND,)
     assert call.wake_at_ms == ROUTING_TIMEOUT_MS
-    assert call.written() == ()
+    assert call.frame_written() == ()
     assert call.wake_at_ms is None, "the owner has a deadline of its own"
     return call
 
@@ -64,7 +64,7 @@ def test_an_owner_that_has_not_heard_of_it_yet_is_asked_again_after_growing_paus
         if doing == (Do.REFUSE_UNAVAILABLE,):
             break
         assert doing == (Do.SEND,)
-        call.written()
+        call.frame_written()
     assert now_ms == ROUTING_TIMEOUT_MS == UNAVAILABLE_TIMEOUT_S * 1_000
     assert pauses[:4] == [FIRST_PAUSE_MS, 10, 20, 40]
     assert len(pauses) < 60
@@ -82,13 +82,13 @@ def test_a_broken_link_after_sending() -> None:
 def test_a_region_that_moves_is_served_by_its_source_until_that_refuses(is_write: bool) -> None:
     """The next owner's row is on disk before the source pauses, flushes and closes, which may take a minute."""
     queued = ForwardedCall(HERE, is_write, 0)
-    assert queued.begin(MOVING, 0) == (Do.SEND,)
+    assert queued.begin_call(MOVING, 0) == (Do.SEND,)
     assert queued.server == S1
     assert queued.route_changed(MOVING, 1) == ()
-    queued.written()
+    queued.frame_written()
     assert queued.not_local(MOVING, 2) == (Do.SEND,), "at once"
     assert queued.server == S2
-    queued.written()
+    queued.frame_written()
     assert queued.not_local(MOVING, 3) == (Do.WAIT,), "it has not been told yet"
     assert queued.route_changed(replace(MOVING, source=None), 4) == (Do.WAIT,)
     assert queued.woke(replace(MOVING, source=None), 3 + 2 * FIRST_PAUSE_MS) == (Do.SEND,)
@@ -97,9 +97,9 @@ def test_a_region_that_moves_is_served_by_its_source_until_that_refuses(is_write
 
 def test_a_gateway_that_gets_a_region_asks_its_source_meanwhile() -> None:
     call = ForwardedCall(S2, True, 0)
-    assert call.begin(MOVING, 0) == (Do.SEND,)
+    assert call.begin_call(MOVING, 0) == (Do.SEND,)
     assert call.server == S1
-    call.written()
+    call.frame_written()
     assert call.not_local(MOVING, 1) == (Do.SERVE_LOCALLY,)
 
 
@@ -107,7 +107,7 @@ def test_a_read_under_which_two_owners_ended_is_refused() -> None:
     """It may be what ended them: a third one would end, too."""
     read = sent(False)
     assert read.link_broke(TAKEN, 0) == (Do.SEND,)
-    read.written()
+    read.frame_written()
     assert read.link_broke(OLD, 1) == (Do.REFUSE_DEADLY,)
     assert read.has_ended
 
@@ -117,14 +117,14 @@ def test_a_link_that_breaks_twice_is_one_owner() -> None:
     for now_ms in (0, 100):
         assert read.link_broke(OLD, now_ms) == (Do.WAIT,)
         assert read.woke(OLD, now_ms + 50) == (Do.SEND,)
-        read.written()
+        read.frame_written()
     assert read.answer_came() == (Do.ANSWER,)
 
 
 @BOTH
 def test_a_broken_link_before_sending(is_write: bool) -> None:
     call = ForwardedCall(HERE, is_write, 0)
-    call.begin(OLD, 0)
+    call.begin_call(OLD, 0)
     assert call.not_sent(OLD, 0) == (Do.WAIT,)
     assert call.woke(OLD, FIRST_PAUSE_MS) == (Do.SEND,)
     assert call.not_sent(TAKEN, 7) == (Do.SEND,)
@@ -166,7 +166,7 @@ def test_the_same_owner_at_a_higher_epoch_still_answers() -> None:
 def test_a_call_in_the_queue_of_a_link_goes_to_a_later_owner(is_write: bool) -> None:
     for route in (TAKEN, Route(RegionInfo("t", 9), S2, 1)):
         call = ForwardedCall(HERE, is_write, 0)
-        call.begin(OLD, 0)
+        call.begin_call(OLD, 0)
         assert call.route_changed(OLD, 1) == ()
         assert call.route_changed(route, 1) == (Do.RECALL, Do.SEND)
         assert call.server == S2
@@ -175,11 +175,11 @@ def test_a_call_in_the_queue_of_a_link_goes_to_a_later_owner(is_write: bool) -> 
 @BOTH
 def test_a_call_that_waits_too_long(is_write: bool) -> None:
     call = ForwardedCall(HERE, is_write, 0)
-    assert call.begin(None, 0) == (Do.WAIT,)
+    assert call.begin_call(None, 0) == (Do.WAIT,)
     assert call.wake_at_ms == ROUTING_TIMEOUT_MS
     assert call.woke(None, ROUTING_TIMEOUT_MS) == (Do.REFUSE_UNAVAILABLE,)
     queued = ForwardedCall(HERE, is_write, 0)
-    queued.begin(OLD, 0)
+    queued.begin_call(OLD, 0)
     assert queued.woke(OLD, ROUTING_TIMEOUT_MS - 1) == ()
     assert queued.woke(OLD, ROUTING_TIMEOUT_MS) == (Do.RECALL, Do.REFUSE_UNAVAILABLE)
 
@@ -187,8 +187,8 @@ def test_a_call_that_waits_too_long(is_write: bool) -> None:
 def test_a_client_that_goes() -> None:
     assert sent(True).client_went() == (Do.FORGET,)
     queued, waiting = ForwardedCall(HERE, True, 0), ForwardedCall(HERE, True, 0)
-    queued.begin(OLD, 0)
-    waiting.begin(None, 0)
+    queued.begin_call(OLD, 0)
+    waiting.begin_call(None, 0)
     assert queued.client_went() == (Do.RECALL,)
     assert waiting.client_went() == ()
     assert waiting.route_changed(OLD, 1) == (), "it has not begun, and is never begun"
@@ -211,7 +211,7 @@ def test_an_error_of_the_owner_goes_to_the_client(is_write: bool) -> None:
 
 def test_events_out_of_place_are_mistakes() -> None:
     call = ForwardedCall(HERE, True, 0)
-    for event in (call.written, call.answer_came, call.failed, call.ended_locally):
+    for event in (call.frame_written, call.answer_came, call.failed, call.ended_locally):
         with pytest.raises(OutOfPlace):
             event()
     with pytest.raises(OutOfPlace):
@@ -221,12 +221,12 @@ def test_events_out_of_place_are_mistakes() -> None:
 @BOTH
 def test_a_region_that_stays_closed_is_refused_at_once_with_its_reason(is_write: bool) -> None:
     shut = replace(OLD, blocked_reason="nobody can open it")
-    assert ForwardedCall(HERE, is_write, 0).begin(shut, 0) == (Do.REFUSE_BLOCKED,)
+    assert ForwardedCall(HERE, is_write, 0).begin_call(shut, 0) == (Do.REFUSE_BLOCKED,)
     call = ForwardedCall(HERE, is_write, 0)
-    assert call.begin(None, 0) == (Do.WAIT,)
+    assert call.begin_call(None, 0) == (Do.WAIT,)
     assert call.route_changed(shut, 3) == (Do.REFUSE_BLOCKED,)
     call = sent(is_write)
     assert call.route_changed(shut, 3) == (), "its owner was asked, and answers or refuses"
     assert call.not_local(shut, 4) == (Do.REFUSE_BLOCKED,)
     assert call.has_ended
-    call.check()
+    call.check_invariants()

@@ -33,7 +33,7 @@ class Told:
         self.heard: list[Any] = []
         self.ended = asyncio.get_running_loop().create_future()
 
-    def written(self) -> None:
+    def frame_written(self) -> None:
         self.heard.append("written")
 
     def _end(self, what: Any) -> None:
@@ -46,7 +46,7 @@ class Told:
     def link_broke(self) -> None:
         self._end("link broke")
 
-    def answered(self, frame: Frame) -> None:
+    def take_reply(self, frame: Frame) -> None:
         self._end(bytes(frame.body))
 
     def refused(self, refusal: Any) -> None:
@@ -123,9 +123,9 @@ class Pair:
 
     def close(self) -> None:
         for link in (self.near, self.far):
-            link.check()
+            link.check_invariants()
             link.end("the test is over")
-            link.check()
+            link.check_invariants()
 
 
 def paired(test: Callable[[Pair], Awaitable[None]]) -> Callable[[], None]:
@@ -343,8 +343,8 @@ async def test_an_ask_that_the_peer_does_not_know_leaves_the_link_open(pair: Pai
 async def test_a_call_that_was_recalled_never_reaches_the_peer(pair: Pair) -> None:
     await pair.opened()
     gone, kept = pair.call(b"gone"), pair.call(b"kept")
-    pair.near.forget(gone.number)  # type: ignore[attr-defined]
-    pair.near.check()
+    pair.near.forget_call(gone.number)  # type: ignore[attr-defined]
+    pair.near.check_invariants()
     assert await kept.ended == b"tpek"
     assert gone.heard == []
     assert len(pair.far_side.calls) == 1
@@ -356,7 +356,7 @@ async def test_a_late_answer_to_a_forgotten_call_is_dropped(pair: Pair) -> None:
     pair.far_side.is_silent = True
     told = pair.call()
     await pair.far_side.until(1)
-    pair.near.forget(told.number)  # type: ignore[attr-defined]
+    pair.near.forget_call(told.number)  # type: ignore[attr-defined]
     pair.far.answer(pair.far_side.calls[0].number, b"late")
     await pair.far.send_request(CloseTable("t"))
     assert told.heard == ["written"]
@@ -370,7 +370,7 @@ async def test_an_ask_that_is_cancelled_before_it_was_written_is_not_sent(pair: 
     await asyncio.sleep(0)
     asking.cancel()
     await asyncio.wait([asking])
-    pair.near.check()
+    pair.near.check_invariants()
     pair.near.resume_writing()
     assert await pair.call().ended == b"cba"
     assert pair.far_side.asks == []

@@ -31,7 +31,7 @@ class Caller:
     def __init__(self) -> None:
         self.ended: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
-    def written(self) -> None:
+    def frame_written(self) -> None:
         pass
 
     def not_sent(self) -> None:
@@ -40,7 +40,7 @@ class Caller:
     def link_broke(self) -> None:
         self.ended.set_result("link broke")
 
-    def answered(self, frame: Frame) -> None:
+    def take_reply(self, frame: Frame) -> None:
         self.ended.set_result(bytes(frame.body))
 
     def refused(self, refusal: Refusal) -> None:

@@ -59,7 +59,7 @@ class Two:
 
     async def close(self) -> None:
         for peers in (self.one, self.two):
-            peers.check()
+            peers.check_invariants()
             await peers.close()
 
 

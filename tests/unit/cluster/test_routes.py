@@ -71,7 +71,7 @@ def test_a_change_that_does_not_fit_changes_nothing_and_all_routes_are_needed(ch
     assert list(routes.of_table("t")) == [Route(LOW, S1, 1), Route(HIGH, S2, 4)]
     assert routes.apply(ChangeRoutes(11)) == RoutesVersion(10, needs_all=True), "until they come"
     assert routes.replace(ReplaceRoutes(11, (Route(RegionInfo("t", 9), S1, 1),))) == RoutesVersion(11)
-    routes.check()
+    routes.check_invariants()
 
 
 def test_one_part_that_does_not_fit_spoils_the_whole_change() -> None:

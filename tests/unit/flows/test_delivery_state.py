@@ -45,7 +45,7 @@ class World:
                 return
             if self.state.read_to is None or sequence > self.state.read_to:
                 if mine:
-                    self.state.read(sequence, row)
+                    self.state.read_change(sequence, row)
                 else:
                     self.state.passed(sequence)
 
@@ -88,7 +88,7 @@ class World:
         self.state = DeliveryState(cursor.read_to, bound=BOUND)
         rows = {sequence: row for sequence, row, _ in self.log}
         for sequence, attempts in cursor.open:
-            self.state.read(sequence, rows[sequence], attempts)
+            self.state.read_change(sequence, rows[sequence], attempts)
         assert not {sequence for sequence, _ in cursor.open} & self.ended_when_saved
 
     def drain(self) -> None:
@@ -129,10 +129,10 @@ def test_any_events_keep_the_invariants_and_end_with_all_delivered(events: list[
                 world.now_s += seconds
             case [str(name)]:
                 getattr(world, name)()
-        world.state.check()
+        world.state.check_invariants()
         assert world.state.open_count <= BOUND
     world.drain()
-    world.state.check()
+    world.state.check_invariants()
     assert world.state.open_count == 0
     if world.log:
         world.fill()
@@ -143,7 +143,7 @@ def test_any_events_keep_the_invariants_and_end_with_all_delivered(events: list[
 def test_a_parked_row_does_not_stop_its_neighbours() -> None:
     state = DeliveryState(None)
     for n in range(1, 5):
-        state.read(Sequence(1, 1, n), b"bad" if n % 2 else b"good")
+        state.read_change(Sequence(1, 1, n), b"bad" if n % 2 else b"good")
     bad, good = state.take(0.0), state.take(0.0)
     assert bad is not None
     assert good is not None

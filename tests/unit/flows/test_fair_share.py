@@ -27,9 +27,9 @@ def shared(places: int = 64, **terms: Terms) -> FairShare:
 
 def taken(fair: FairShare, most: int = 1_000, now_s: float = 0.0) -> list[ScheduledSlice]:
     found = []
-    while len(found) < most and (turn := fair.take(now_s)) is not None:
+    while len(found) < most and (turn := fair.take_slice(now_s)) is not None:
         found.append(turn)
-        fair.check()
+        fair.check_invariants()
     return found
 
 
@@ -39,7 +39,7 @@ def names(turns: list[ScheduledSlice]) -> str:
 
 def measured(fair: FairShare, trigger: str, used_s: float) -> None:
     """Let the trigger run one call, alone."""
-    turn = fair.take(0.0)
+    turn = fair.take_slice(0.0)
     assert turn is not None
     assert turn.trigger == trigger
     fair.ended(trigger, used_s)
@@ -110,7 +110,7 @@ def test_a_dropped_call_is_not_taken_and_makes_room() -> None:
     fair.paused("a", 0.001)
     fair.continue_call("a", "call")
     fair.dropped("a", "call")
-    fair.check()
+    fair.check_invariants()
     assert taken(fair) == [ScheduledSlice("a", "r1", True)]
 
 
@@ -280,7 +280,7 @@ def test_nothing_is_due_where_a_rate_is_not_what_holds_a_trigger() -> None:
 def test_what_is_due_while_no_place_is_free_is_not_due_for_ever() -> None:
     fair = shared(1, a=Terms(rate_per_s=10.0), b=Terms())
     assert names(taken(fair, now_s=0.0)) == "a"
-    assert fair.take(0.5) is None
+    assert fair.take_slice(0.5) is None
     assert fair.next_due_s() is None, "a dispatcher that waits for it would not sleep"
 
 
@@ -288,7 +288,7 @@ def test_a_turn_that_found_nothing_costs_nothing() -> None:
     fair = shared(64, a=Terms(rate_per_s=1.0))
     (turn,) = taken(fair)
     fair.returned(turn)
-    fair.check()
+    fair.check_invariants()
     assert fair.running_count == 0
     assert taken(fair) == [turn]
 
@@ -315,14 +315,14 @@ def test_a_trigger_that_is_held_back_takes_no_turn_and_saves_up_nothing() -> Non
 def test_a_removed_trigger_ends_what_it_began() -> None:
     fair = shared(64, a=Terms(side_by_side=2))
     taken(fair)
-    fair.remove("a")
+    fair.remove_trigger("a")
     fair.ready("a", "r2")
     fair.ended("a", 0.001)
     fair.paused("a", 0.001)
     fair.continue_call("a", "call")
     assert taken(fair) == [ScheduledSlice("a", "call", False)]
     fair.ended("a", 0.001)
-    fair.check()
+    fair.check_invariants()
     assert fair.begun_count("a") == 0
     fair.resting("a", "r1")  # of a trigger that is no longer known
     fair.allow("a", Terms(), 1.0)
@@ -336,7 +336,7 @@ def test_a_lower_side_by_side_holds_for_calls_to_come() -> None:
     fair.allow("a", Terms(side_by_side=2), 0.0)
     for _ in range(6):
         fair.ended("a", 0.001)
-        fair.check()
+        fair.check_invariants()
     assert taken(fair) == []
     fair.ended("a", 0.001)
     assert len(taken(fair)) == 1
@@ -346,7 +346,7 @@ def test_lines_stay_as_long_as_there_are_triggers() -> None:
     fair = shared(64, **{f"t{i}": Terms() for i in range(20)})
     for step in range(20_000):
         fair.ready(f"t{step % 20}", "r2")
-        turn = fair.take(0.0)
+        turn = fair.take_slice(0.0)
         assert turn is not None
         fair.ended(turn.trigger, 0.001 * (step % 3))
         fair.resting(f"t{step % 20}", "r2")
@@ -371,19 +371,19 @@ def quick(*names: str, places: int = 64, used_s: float = 0.00002, **terms: Terms
 
 def widened(fair: FairShare, now_s: float = 0.0) -> int:
     """How many slices of the next trigger run together."""
-    turn = fair.take(now_s)
+    turn = fair.take_slice(now_s)
     assert turn is not None
     count = 1 + fair.widen(turn, 1_000)
-    fair.check()
+    fair.check_invariants()
     return count
 
 
 def test_slices_of_a_quick_trigger_run_together_up_to_all_places() -> None:
     fair = quick("a")
     assert widened(fair) == 64
-    assert fair.take(0.0) is None
+    assert fair.take_slice(0.0) is None
     fair.ended("a", 64 * 0.00002, 0.0, 64)
-    fair.check()
+    fair.check_invariants()
     assert widened(fair) == 64
 
 
@@ -405,7 +405,7 @@ def test_a_run_takes_no_more_than_a_rate_allows() -> None:
 
 def test_a_trigger_with_paused_calls_begins_no_run() -> None:
     fair = quick("a", a=Terms(side_by_side=2))
-    turn = fair.take(0.0)
+    turn = fair.take_slice(0.0)
     assert turn is not None
     fair.paused("a", 0.00002)
     assert widened(fair) == 1
@@ -413,11 +413,11 @@ def test_a_trigger_with_paused_calls_begins_no_run() -> None:
 
 def test_slices_that_found_nothing_cost_nothing() -> None:
     fair = quick("a", a=Terms(rate_per_s=10.0))
-    turn = fair.take(10.0)
+    turn = fair.take_slice(10.0)
     assert turn is not None
     assert fair.widen(turn, 5) == 1
     fair.returned(turn, 2)
-    fair.check()
+    fair.check_invariants()
     assert fair.running_count == 0
     assert widened(fair, 10.0) == 2
 

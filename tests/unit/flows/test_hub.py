@@ -69,7 +69,7 @@ class Collecting:
 
     async def add(self, name: str, number: int = 1, images: Images | None = None) -> None:
         async with self.hub.lock:
-            await self.hub.begin(self.subscription(name, number, images))
+            await self.hub.begin_subscription(self.subscription(name, number, images))
             await self.hub.follow(self.subscription(name, number, images))
 
     async def drain(self) -> None:
@@ -95,7 +95,7 @@ async def test_kinds_do_not_meet(bench: Bench) -> None:
     await bench.add("t")
     await bench.put(b"a")
     await collecting.drain()
-    assert not await bench.keeper.wait("t", "", 0.0), "the trigger's worker has not answered"
+    assert not await bench.keeper.wait_delivered("t", "", 0.0), "the trigger's worker has not answered"
     await bench.triggers.remove("t")
     assert set(bench.region(b"a").log.cursors()) == {"collector:t"}
     await bench.put(b"b")
@@ -119,7 +119,7 @@ async def test_it_goes_on_where_it_was_after_a_closing(bench: Bench) -> None:
 async def test_the_table_logs_before_the_registration_is_durable(bench: Bench) -> None:
     collecting = Collecting(bench)
     async with bench.hub.lock:
-        await bench.hub.begin(collecting.subscription("c", 1))
+        await bench.hub.begin_subscription(collecting.subscription("c", 1))
         await bench.put(b"meanwhile")
         assert collecting.seen == [], "it may come to nothing"
         await bench.hub.follow(collecting.subscription("c", 1))
@@ -130,7 +130,7 @@ async def test_the_table_logs_before_the_registration_is_durable(bench: Bench) -
 @on_bench()
 async def test_a_subscription_that_is_called_off_leaves_no_log(bench: Bench) -> None:
     collecting = Collecting(bench)
-    await bench.hub.begin(collecting.subscription("c", 1))
+    await bench.hub.begin_subscription(collecting.subscription("c", 1))
     assert set(bench.region(b"a").log.cursors()) == {"collector:c"}
     bench.hub.unsubscribe(FollowerName(COLLECTOR, "c"))
     assert bench.server.policy_of("t") is None
@@ -145,7 +145,7 @@ async def test_a_subscription_that_is_called_off_leaves_no_log(bench: Bench) -> 
 async def test_a_region_that_opens_while_a_subscription_begins_is_marked_then(bench: Bench) -> None:
     collecting = Collecting(bench)
     await bench.put(b"00", b"01")
-    await bench.hub.begin(collecting.subscription("c", 7))
+    await bench.hub.begin_subscription(collecting.subscription("c", 7))
     for row in (b"00", b"01"):
         bench.region(row).log.drop_cursor("collector:c")
         bench.server.evict(bench.region(row))  # as one that another owner had when the subscription began

@@ -127,7 +127,7 @@ class Reader:
 
     def step(self) -> None:
         self.held, _ = position.unpack(position.pack(self.held, "t"))
-        self.held.check()
+        self.held.check_invariants()
         region = self.rng.choice(self.table.regions)
         part = position.clip(self.held, region.start, region.end)
         at = self.rng.randrange(len(part))

@@ -27,7 +27,7 @@ def of_steady_loads(popularity: Callable[[int, int], float]) -> PlannedCluster:
     for name in names:
         cluster.start(name)
     cluster.run(1_000)
-    cluster.event("begin")
+    cluster.event("begin_planning")
 
     def report() -> None:
         for name in names:

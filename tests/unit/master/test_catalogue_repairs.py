@@ -75,7 +75,7 @@ def assert_the_same(loaded: Catalogue, memory: Catalogue) -> None:
     assert loaded.namespaces == memory.namespaces
     assert loaded.configurations == memory.configurations
     assert loaded.triggers == memory.triggers
-    memory.triggers.check()
+    memory.triggers.check_invariants()
     assert set(loaded.dropped) >= set(memory.dropped)
     live = {info for entry in memory.tables.values() for info in entry.regions}
     assert not live & set(loaded.dropped), "what serves is not removed at the next start"

@@ -32,7 +32,7 @@ def remark(seconds: float) -> str:
 
 def requests(cluster: OperatedCluster, dry_run: bool) -> list[Coroutine[Any, Any, Change]]:
     control = cluster.control
-    info = control.row("t", b"b").region.info
+    info = control.locate_row("t", b"b").region.info
     return [
         control.move(info, "", dry_run),
         control.assign(info, dry_run),
@@ -85,23 +85,23 @@ def test_regions_whose_owner_row_is_not_written_say_so() -> None:
     cluster = operated()
     planned = cluster.cluster
     planned.delays = Delays(write_ms=(NEVER_MS, NEVER_MS))
-    victim = cluster.control.row("t", b"b").region
+    victim = cluster.control.locate_row("t", b"b").region
     incarnation = cluster.state.current.servers[victim.server].incarnation
     assert incarnation is not None
     planned.kill(incarnation)
     planned.run(cluster.now_ms() + 1_000)
     waiting = [one for one in cluster.state.current.places.values() if one.phase is Phase.WRITING]
     assert victim.info in [one.info for one in waiting]
-    target = cluster.control.row("t", b"b").region.server
-    (said, *_) = cluster.control.row("t", b"b").remarks
+    target = cluster.control.locate_row("t", b"b").region.server
+    (said, *_) = cluster.control.locate_row("t", b"b").remarks
     assert said.startswith("its owner row is not written: the write has run for ")
     assert said.endswith(f" s, and {target} opens it then"), "the server was told nothing"
 
     planned.event("unsound", FULL)
     planned.run(cluster.now_ms() + 300_000)
-    assert cluster.control.row("t", b"b").remarks == (f"its owner row is not written: {remark(300)}",)
+    assert cluster.control.locate_row("t", b"b").remarks == (f"its owner row is not written: {remark(300)}",)
     quiet = next(one.info for one in cluster.state.current.places.values() if one.phase is Phase.OPEN)
-    assert cluster.control.row("t", quiet.start).remarks == (remark(300),)
+    assert cluster.control.locate_row("t", quiet.start).remarks == (remark(300),)
     look = cluster.control.cluster_status()
     assert (look.is_writable, look.remarks[0]) == (False, remark(300))
     assert {one.why for one in cluster.control.transitions()} == {

@@ -25,11 +25,11 @@ def done(work: Coroutine[Any, Any, T]) -> T:
 
 
 def info_of(cluster: OperatedCluster, row: bytes) -> RegionInfo:
-    return cluster.control.row("t", row).region.info
+    return cluster.control.locate_row("t", row).region.info
 
 
 def server_of(cluster: OperatedCluster, row: bytes) -> str:
-    return cluster.control.row("t", row).region.server
+    return cluster.control.locate_row("t", row).region.server
 
 
 def everything(cluster: OperatedCluster) -> object:
@@ -50,7 +50,7 @@ def test_a_move_is_answered_when_the_region_serves() -> None:
     change = done(cluster.control.move(info_of(cluster, b"b"), target, False))
     assert (change.is_done, server_of(cluster, b"b")) == (True, target)
     assert [(one.source, one.target) for one in change.moves] == [(source, target)]
-    assert cluster.control.row("t", b"b").region.state == "OPEN"
+    assert cluster.control.locate_row("t", b"b").region.state == "OPEN"
     assert done(cluster.control.move(info_of(cluster, b"b"), target, False)).text.endswith(f"is on {target} already")
 
 
@@ -85,14 +85,14 @@ def test_a_region_is_closed_until_it_is_assigned() -> None:
     assert "would be closed" in done(cluster.control.unassign(info, True)).text
     assert everything(cluster) == before
     done(cluster.control.unassign(info, False))
-    assert cluster.control.row("t", b"b").region.state == "OFFLINE"
+    assert cluster.control.locate_row("t", b"b").region.state == "OFFLINE"
     assert done(cluster.control.unassign(info, False)).text.endswith("is closed already")
     with pytest.raises(CallerError, match="is not open; 'columnar assign "):
         done(cluster.control.move(info, "s1", True))
     done(cluster.control.assign(info, True))
-    assert cluster.control.row("t", b"b").region.state == "OFFLINE"
+    assert cluster.control.locate_row("t", b"b").region.state == "OFFLINE"
     done(cluster.control.assign(info, False))
-    assert cluster.control.row("t", b"b").region.state == "OPEN"
+    assert cluster.control.locate_row("t", b"b").region.state == "OPEN"
     assert done(cluster.control.assign(info, False)).text.endswith("already")
 
 

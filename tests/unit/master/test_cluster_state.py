@@ -47,22 +47,22 @@ def of(kind: type, outputs: list[Output]) -> list:
 
 
 def opened(state: ClusterState) -> ClusterState:
-    (write,) = of(Write, state.begin(0))
-    (tell,) = of(NotifyServer, state.written(write.number, 10))
+    (write,) = of(Write, state.begin_planning(0))
+    (tell,) = of(NotifyServer, state.row_written(write.number, 10))
     state.opened(tell.server, 2, tell.request.owner.epoch, 20)
     (write,) = of(Write, state.tick(1_100))
-    state.written(write.number, 1_200)
+    state.row_written(write.number, 1_200)
     return state
 
 
 def test_a_row_is_on_disk_before_its_owner_is_told() -> None:
     state = begun(S1)
-    outputs = state.begin(0)
+    outputs = state.begin_planning(0)
     assert of(NotifyServer, outputs) == []
     (write,) = of(Write, outputs)
     assert write.owners == ((INFO, Owner(S1, 9, 0, None, (OwnershipPeriod(DEAD, 8),))),)
     assert write.sealed == ((DEAD, (("1", 64),)),)
-    (tell,) = of(NotifyServer, state.written(write.number, 10))
+    (tell,) = of(NotifyServer, state.row_written(write.number, 10))
     assert tell.server == S1
     assert isinstance(tell.request, Open)
 
@@ -74,20 +74,20 @@ def test_a_source_that_is_behind_is_on_disk_before_the_next_owner_is_told() -> N
     assert owner is not None
     target = S2 if owner.server == S1 else S1
     (write,) = of(Write, state.add_request(1, MoveRegion(2, target.name), 2_000))
-    (tell,) = of(NotifyServer, state.written(write.number, 2_010))
+    (tell,) = of(NotifyServer, state.row_written(write.number, 2_010))
     assert tell == NotifyServer(owner.server, Close(2, owner.epoch, "asked for"))
     outputs = state.closed(owner.server, 2, owner.epoch, 2_020, is_behind=True)
     assert of(NotifyServer, outputs) == []
     (write,) = of(Write, outputs)
     assert write.owners[0][1].unreplayed_logs == (owner.ownership_period,)
-    (tell,) = of(NotifyServer, state.written(write.number, 2_030))
+    (tell,) = of(NotifyServer, state.row_written(write.number, 2_030))
     assert tell.request.owner.unreplayed_logs == (owner.ownership_period,)
     assert of(Answer, state.opened(target, 2, tell.request.owner.epoch, 2_040)) == [Answer(1, None)]
 
 
 def test_a_seal_that_was_not_written_is_written_again() -> None:
     state = begun(S1)
-    (write,) = of(Write, state.begin(0))
+    (write,) = of(Write, state.begin_planning(0))
     assert of(Write, state.not_written(write.number, 10)) == []
     (again,) = of(Write, state.tick(2_000))
     assert again.sealed == write.sealed
@@ -104,11 +104,11 @@ def test_a_wish_that_was_not_written_is_taken_back() -> None:
 
 def test_a_region_is_tried_a_few_times_at_different_servers_with_growing_waits() -> None:
     state = begun(S1, S2, S3)
-    outputs, now_ms, tried, waits = state.begin(0), 0, [], []
+    outputs, now_ms, tried, waits = state.begin_planning(0), 0, [], []
     for _ in range(OPENING_TRIES):
         began_ms = now_ms
         while not of(NotifyServer, outputs):
-            outputs = [one for write in of(Write, outputs) for one in state.written(write.number, now_ms)]
+            outputs = [one for write in of(Write, outputs) for one in state.row_written(write.number, now_ms)]
             if not outputs:
                 now_ms += 100
                 outputs = state.tick(now_ms)
@@ -116,7 +116,7 @@ def test_a_region_is_tried_a_few_times_at_different_servers_with_growing_waits()
         tried.append(tell.server.name)
         waits.append(now_ms - began_ms)
         outputs = state.failed(tell.server, 2, tell.request.owner.epoch, "no", False, now_ms)
-        state.check()
+        state.check_invariants()
     place = state.current.places[2]
     assert (place.phase, place.failure, list(state.current.failed)) == (Phase.FAILED_OPEN, "no", [2])
     assert set(tried[:3]) == {"s1", "s2", "s3"}
@@ -125,7 +125,7 @@ def test_a_region_is_tried_a_few_times_at_different_servers_with_growing_waits()
         assert not of(Write, state.tick(now_ms + later_ms)), "a pause, or a person who assigns it, comes first"
     now_ms += RETRY_PAUSES_MS[0] - 1
     (write,) = of(Write, state.add_request(1, AssignRegion(2), now_ms))
-    (tell,) = of(NotifyServer, state.written(write.number, now_ms))
+    (tell,) = of(NotifyServer, state.row_written(write.number, now_ms))
     assert tell.request.is_doubted
     assert of(Answer, state.opened(tell.server, 2, tell.request.owner.epoch, now_ms)) == [Answer(1, None)]
     assert not state.current.failed
@@ -133,8 +133,8 @@ def test_a_region_is_tried_a_few_times_at_different_servers_with_growing_waits()
 
 def test_damaged_data_is_not_tried_elsewhere() -> None:
     state = begun(S1, S2)
-    (write,) = of(Write, state.begin(0))
-    (tell,) = of(NotifyServer, state.written(write.number, 10))
+    (write,) = of(Write, state.begin_planning(0))
+    (tell,) = of(NotifyServer, state.row_written(write.number, 10))
     state.failed(tell.server, 2, tell.request.owner.epoch, "a block is damaged", True, 20)
     assert state.current.places[2].phase is Phase.FAILED_OPEN
 
@@ -155,14 +155,14 @@ def test_an_owner_that_cannot_open_its_region_gives_it_up_before_another_tries()
     assert not of(Write, outputs)
     assert not of(NotifyServer, state.unopened(owner.server, 2, owner.epoch, "no file", False, 2_001)), "it was heard"
     (write,) = of(Write, state.closed(owner.server, 2, owner.epoch, 2_010))
-    (tell,) = of(NotifyServer, state.written(write.number, 2_020))
+    (tell,) = of(NotifyServer, state.row_written(write.number, 2_020))
     assert tell.server == other
     assert tell.request == Open(2, tell.request.owner, f"could not be opened by {owner.server.name}: no file", True)
     state.opened(other, 2, tell.request.owner.epoch, 2_030)
     place = state.current.places[2]
     assert (place.phase, place.tried, place.is_doubted) == (Phase.OPEN, (), False)
     assert place.ideal == other.name, "it does not go home to a server that cannot open it"
-    state.check()
+    state.check_invariants()
 
 
 def test_an_owner_that_finds_its_region_damaged_gives_it_up_for_good() -> None:
@@ -185,8 +185,8 @@ def test_what_was_said_of_an_earlier_epoch_or_by_another_server_changes_nothing(
 def test_a_region_that_a_report_overtakes_is_given_up_all_the_same() -> None:
     """The report of a failed opening may come before the answer that the region may be served."""
     state = begun(S1)
-    (write,) = of(Write, state.begin(0))
-    (tell,) = of(NotifyServer, state.written(write.number, 10))
+    (write,) = of(Write, state.begin_planning(0))
+    (tell,) = of(NotifyServer, state.row_written(write.number, 10))
     (close,) = of(NotifyServer, state.unopened(S1, 2, tell.request.owner.epoch, "no file", False, 20))
     assert isinstance(close.request, Close)
     state.opened(S1, 2, tell.request.owner.epoch, 21)
@@ -208,10 +208,10 @@ def test_a_report_that_comes_amid_a_split_is_taken_when_it_comes_again() -> None
 
 def test_tries_begin_anew_when_the_region_was_open() -> None:
     state = begun(S1, S2)
-    (write,) = of(Write, state.begin(0))
-    (tell,) = of(NotifyServer, state.written(write.number, 10))
+    (write,) = of(Write, state.begin_planning(0))
+    (tell,) = of(NotifyServer, state.row_written(write.number, 10))
     (write,) = of(Write, state.failed(tell.server, 2, tell.request.owner.epoch, "no", False, 20))
-    (tell,) = of(NotifyServer, state.written(write.number, 30))
+    (tell,) = of(NotifyServer, state.row_written(write.number, 30))
     state.opened(tell.server, 2, tell.request.owner.epoch, 40)
     assert state.current.places[2].tried == ()
 
@@ -247,7 +247,7 @@ def test_a_server_that_could_not_open_several_regions_is_avoided_until_it_starts
         server.could_not_open(region, 1_000)
     assert server.shunned_until_ms == 1_000 + AVOIDED_MS
     assert "could not open 3 regions" in server.why_shunned(1_001)
-    (write,) = of(Write, state.begin(1_001))
+    (write,) = of(Write, state.begin_planning(1_001))
     assert write.owners[0][1].server == S2
     state.joined(Incarnation("s1", 3), 1_002)
     assert server.shunned_until_ms < 1_000, "it is another process"
@@ -274,7 +274,7 @@ def test_a_move_to_any_server_says_at_once_why_there_is_none() -> None:
     assert not moved_anywhere(state, 2_000 + BENCHED_MS[0]), "it moves"
     state = opened(begun(S1, S2))
     (write,) = of(Write, state.add_request(1, DrainServer(owner_and_other(state)[1].name), 1_500))
-    state.written(write.number, 1_600)
+    state.row_written(write.number, 1_600)
     (said,) = moved_anywhere(state)
     assert "is drained ('columnar undrain s" in said
     state = opened(begun(S1, S2))
@@ -311,7 +311,7 @@ def unassigned(state: ClusterState) -> ClusterState:
     """The region is closed for people, and that is on disk."""
     owner, _ = owner_and_other(state)
     (write,) = of(Write, state.add_request(90, UnassignRegion(2), 1_300))
-    outputs = state.closed(owner.server, 2, owner.epoch, 1_310) + state.written(write.number, 1_320)
+    outputs = state.closed(owner.server, 2, owner.epoch, 1_310) + state.row_written(write.number, 1_320)
     assert answers(outputs) == ["done"]
     assert state.current.places[2].phase is Phase.OFFLINE
     return state
@@ -324,9 +324,9 @@ def test_an_assign_whose_write_fails_is_answered_and_the_region_stays_closed() -
     assert answers(state.not_written(write.number, 2_010)) == [REFUSED]
     assert (state.current.places[2].phase, state.desired.requests) == (Phase.OFFLINE, {})
     assert state.desired.operator_settings.unassigned == {2}
-    state.check()
+    state.check_invariants()
     (write,) = of(Write, state.add_request(2, AssignRegion(2), 4_000))
-    (tell,) = of(NotifyServer, state.written(write.number, 4_010))
+    (tell,) = of(NotifyServer, state.row_written(write.number, 4_010))
     assert answers(state.opened(tell.server, 2, tell.request.owner.epoch, 4_020)) == ["done"]
 
 
@@ -340,7 +340,7 @@ def test_an_assign_that_waits_for_a_server_closes_the_region_again_when_its_wish
     state.joined(S3, 4_000)
     state.hello(S3, {}, {}, 4_000)
     assert state.current.places[2].phase is Phase.OFFLINE
-    state.check()
+    state.check_invariants()
 
 
 def test_an_unassign_is_answered_when_it_will_hold_over_a_restart() -> None:
@@ -348,7 +348,7 @@ def test_an_unassign_is_answered_when_it_will_hold_over_a_restart() -> None:
     owner, _ = owner_and_other(state)
     (write,) = of(Write, state.add_request(1, UnassignRegion(2), 2_000))
     assert answers(state.closed(owner.server, 2, owner.epoch, 2_010)) == [], "its wish is not on disk"
-    assert answers(state.written(write.number, 2_020)) == ["done"]
+    assert answers(state.row_written(write.number, 2_020)) == ["done"]
 
 
 def test_an_unassign_that_follows_an_assign_waits_for_the_writes_of_both() -> None:
@@ -360,10 +360,10 @@ def test_an_unassign_that_follows_an_assign_waits_for_the_writes_of_both() -> No
     outputs = state.add_request(2, UnassignRegion(2), 2_001)
     (second,) = of(Write, outputs)
     assert answers(outputs) == [INSTEAD]
-    assert answers(state.written(first.number, 2_010)) == []
+    assert answers(state.row_written(first.number, 2_010)) == []
     assert answers(state.not_written(second.number, 2_020)) == [REFUSED]
     assert state.current.places[2].phase is Phase.HOMELESS
-    state.check()
+    state.check_invariants()
 
 
 @pytest.mark.parametrize("is_closed_first", [True, False])
@@ -377,11 +377,11 @@ def test_a_region_whose_unassigning_was_not_written_is_opened_again_once(is_clos
     if not is_closed_first:
         state.closed(owner.server, 2, owner.epoch, 2_020)
     (write,) = of(Write, state.tick(4_000))
-    (tell,) = of(NotifyServer, state.written(write.number, 4_010))
+    (tell,) = of(NotifyServer, state.row_written(write.number, 4_010))
     outputs = state.opened(tell.server, 2, tell.request.owner.epoch, 4_020) + state.tick(5_000)
     assert of(NotifyServer, outputs) == [], "nobody wants it closed any more"
     assert state.current.places[2].phase is Phase.OPEN
-    state.check()
+    state.check_invariants()
 
 
 def test_a_wish_that_waits_behind_one_that_is_not_written_is_refused_with_it() -> None:

@@ -95,7 +95,7 @@ def test_a_report_of_a_region_that_is_not_its_servers_keeps_no_other_from_being_
     for name in ("s1", "s2"):
         cluster.start(name)
     cluster.run(1_000)
-    cluster.event("begin")
+    cluster.event("begin_planning")
     cluster.run(5_000)
     current = cluster.state.current
     mine, others = list(current.servers["s1"].regions), list(current.servers["s2"].regions)

@@ -28,7 +28,7 @@ class Cluster:
         self.told = 0
         for server in SERVERS:
             self.join(server)
-        self.go_on(self.state.begin(0))
+        self.go_on(self.state.begin_planning(0))
         self.pass_time()
 
     def join(self, server: Incarnation) -> list[Output]:
@@ -41,7 +41,7 @@ class Cluster:
             if todo:
                 output = todo.popleft()
                 if isinstance(output, Write):
-                    todo.extend(self.state.written(output.number, self.now_ms))
+                    todo.extend(self.state.row_written(output.number, self.now_ms))
                 elif isinstance(output, NotifyServer):
                     tells.append(output)
                 continue
@@ -85,7 +85,7 @@ def costs(regions: int, monkeypatch: pytest.MonkeyPatch) -> tuple[int, int]:
     with monkeypatch.context() as patched:
         patched.setattr(Current, "is_alive", counted)
         cluster.kill()
-    cluster.state.check()
+    cluster.state.check_invariants()
     assert {place.phase for place in cluster.state.current.places.values()} == {Phase.OPEN}
     assert min(len(server.regions) for server in cluster.state.current.servers.values()) >= regions // 3 - 1
     return cluster.told, asked

@@ -46,8 +46,8 @@ class Kept:
         self.clock = FakeClock()
         self.server = RegionServer(self.engine, "regions", self.committer, self.clock)
         self.meta = MetaRegion(self._opened)
-        self.meta.open()
-        self.catalogue = Catalogue(self.meta.read_all(), self.meta.write)
+        self.meta.open_meta()
+        self.catalogue = Catalogue(self.meta.read_all(), self.meta.write_rows)
         self.meta.repairs_wanted = self.catalogue.repairs
         self.told: list[bool] = []  # whether it could be written when it was told to be mended
         self.meta.on_repaired = [self.mended]

@@ -30,7 +30,7 @@ def with_families(rows: dict[bytes, dict[bytes, bytes]]) -> list[tuple[bytes, di
 
 def moved(rows: dict[bytes, dict[bytes, bytes]]) -> Triggers:
     found = triggers_of(with_families(rows), {"t"})
-    found.check()
+    found.check_invariants()
     return found
 
 

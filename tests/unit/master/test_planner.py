@@ -45,7 +45,7 @@ class Stage:
         owner = None if at is None else first_owner(Incarnation(at, 1))
         place = Place(RegionInfo(table, self.next_id, b"%d" % self.next_id, b"%d" % (self.next_id + 1)), owner)
         self.next_id += 1
-        self.current.add(place)
+        self.current.add_place(place)
         if at is not None:
             self.current.set_server(place, at)
             self.current.set_phase(place, Phase.OPEN, 0)
@@ -54,7 +54,7 @@ class Stage:
         return place
 
     def plan(self, now_ms: int = NOW_MS) -> Plan:
-        self.current.check()
+        self.current.check_invariants()
         return plan(self.desired, self.current, now_ms, Random(1))
 
     def made(self, now_ms: int = NOW_MS) -> tuple[Instruction, ...]:

@@ -36,11 +36,11 @@ def opened() -> ClusterState:
     state.fenced(dead, (("1", 64),), set(), 0)
     state.joined(S1, 0)
     state.hello(S1, {}, {}, 0)
-    for write in of(Write, state.begin(0)):
-        for tell in of(NotifyServer, state.written(write.number, 10)):
+    for write in of(Write, state.begin_planning(0)):
+        for tell in of(NotifyServer, state.row_written(write.number, 10)):
             state.opened(S1, tell.request.region, tell.request.owner.epoch, 20)
     for write in of(Write, state.tick(1_100)):
-        state.written(write.number, 1_200)
+        state.row_written(write.number, 1_200)
     assert all(place.server == "s1" for place in state.current.places.values())
     return state
 

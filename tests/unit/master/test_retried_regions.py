@@ -45,19 +45,19 @@ class Cluster:
         for name in NAMES:
             self.state.joined(Incarnation(name, 1), 0)
             self.do(self.state.hello(Incarnation(name, 1), {}, {}, 0))
-        self.do(self.state.begin(0))
+        self.do(self.state.begin_planning(0))
 
     def do(self, outputs: list[Output]) -> None:
         for one in outputs:
             if isinstance(one, Write):
-                self.do(self.state.written(one.number, self.now_ms))
+                self.do(self.state.row_written(one.number, self.now_ms))
             elif isinstance(one, Wake):
                 self._wake_ms = one.at_ms
             elif isinstance(one, Fence):
                 self.fenced.append(one)
             elif isinstance(one, NotifyServer):
                 self._told(one)
-        self.state.check()
+        self.state.check_invariants()
 
     def _told(self, tell: NotifyServer) -> None:
         region = tell.request.region

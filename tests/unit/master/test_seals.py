@@ -70,12 +70,12 @@ def test_a_damaged_log_is_behind_its_regions_and_has_no_seal() -> None:
     state = ClusterState([(info, Owner(DEAD, 8))], {}, OperatorSettings(), Random(1))
     state.joined(S1, 0)
     state.fenced(DEAD, None, {(2, 8)}, 0)
-    outputs = state.hello(S1, {}, {}, 0) + state.begin(0)
+    outputs = state.hello(S1, {}, {}, 0) + state.begin_planning(0)
     (write,) = writes(outputs)
     assert write.sealed == ()
     assert [tenure.server for _, row in write.owners for tenure in row.unreplayed_logs] == [DEAD]
-    outputs = state.written(write.number, 1)
+    outputs = state.row_written(write.number, 1)
     assert RemoveLog(DEAD) not in outputs
     outputs = state.failed(S1, 2, 9, "the log is damaged", True, 2)
     assert RemoveLog(DEAD) not in outputs
-    state.check()
+    state.check_invariants()

@@ -49,6 +49,6 @@ def test_their_number_has_a_bound(tmp_path: Path) -> None:
     tokens = [staging.make() for _ in range(STAGED_FOLDERS)]
     with pytest.raises(RetryLater, match="try again later"):
         staging.make()
-    staging.remove(tokens[0])
+    staging.remove_staged(tokens[0])
     for token in [*tokens[1:], staging.make()]:
-        staging.remove(token)
+        staging.remove_staged(token)

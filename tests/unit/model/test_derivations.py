@@ -67,7 +67,7 @@ class QueueChanges(DerivationChanges[Queues]):
     def publication(self) -> Message[None]:
         return messages.ReloadFunctions()  # any message
 
-    async def forget(self, names: Sequence[str]) -> None:
+    async def forget_derivations(self, names: Sequence[str]) -> None:
         await self._catalogue.write_derivations(self.derivations.without(names))
         await self.publish()
 
@@ -117,7 +117,7 @@ def test_a_further_kind_is_added_called_off_and_read_again(disk: Disk) -> None:
         assert b"qu/b" not in disk.rows, "called off"
         again = QueueChanges(catalogue_on(disk), owner, asyncio.Lock())  # type: ignore[arg-type]
         assert again.derivations == Queues((Queue("a", "live", 1),), Numbers(2, ((2, 2),)))
-        again.derivations.check()
+        again.derivations.check_invariants()
         assert again.derivations.is_removed("b", 2)
         assert again._catalogue.triggers == Triggers()
 

@@ -27,7 +27,7 @@ def test_against_a_list(seed: int) -> None:
             removed.add(gone)
             held = held.with_removed(gone)
         held = numbers_from_json(numbers_to_json(held))
-        held.check()
+        held.check_invariants()
         assert {n for n in range(last + 2) if held.is_removed(n)} == removed
 
 

@@ -57,7 +57,7 @@ def test_against_a_model(seed: int) -> None:
             changed = held.with_state(name, state)  # type: ignore[arg-type]
         disk.write(derivation_rows.changes(held, changed))
         held = changed
-        held.check()
+        held.check_invariants()
         assert disk.read() == held
         assert {one.name: (one.state, one.number) for one in held.all} == alive
         assert {n for n in range(1, given + 2) if held.is_removed("x", n)} == removed

@@ -46,7 +46,7 @@ def test_against_a_model(seed: int) -> None:
             alive[name] = (NEXT[state], number)
             changed = held.with_state(name, NEXT[state])  # type: ignore[arg-type]
         held = written(disk, held, changed)
-        held.check()
+        held.check_invariants()
         assert derivation_rows.sets_from(disk.rows.items(), TABLES)[ViewSet] == held
         assert {one.name: (one.state, one.number) for one in held.all} == alive
         assert {n for n in range(1, given + 2) if held.is_removed("x", n)} == removed

@@ -103,7 +103,7 @@ def test_a_logged_cell_has_one_entry_for_its_appends() -> None:
         await one.durable
         many = house.apply(b"r", *[Append(b"a", b"q", PIECE)] * 1_000, Put(b"a", b"p", b"between"))
         await many.durable
-        ((_, record),) = list(islice(house.region().log.read(one.sequence), 5))[-1:]
+        ((_, record),) = list(islice(house.region().log.read_records(one.sequence), 5))[-1:]
         assert [(entry.qualifier, len(entry.value)) for entry in record.entries] == [(b"q", 50_001), (b"p", 7)]
 
     in_house(scene, LOGGED)
@@ -236,7 +236,7 @@ def test_a_wide_row_is_deleted_by_one_range(family: bytes, monkeypatch: pytest.M
                 house.clock.now_ms += 1
         house.clock.now_ms += 1
         batch, deletion = house.region().store.batch(), (Delete(family, None), Put(family, b"new", b"3"))
-        step = house.region().drafting.row(batch, RowMutation(b"r", deletion), house.clock(), None)
+        step = house.region().drafting.draft_row(batch, RowMutation(b"r", deletion), house.clock(), None)
         assert step.failed_condition is None
         assert len(batch.operations) <= 3
         await house.put(b"r", Delete(family, None), Put(family, b"new", b"3"))

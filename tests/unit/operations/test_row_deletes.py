@@ -71,7 +71,7 @@ def test_every_deleted_row_is_in_the_log() -> None:
         await filled(house)
         house.clock.now_ms += 1
         await delete_rows(house.operations.access, b"t", b"b", b"n")
-        records = [record for _, record in house.region().log.read(None)][2 * len(NAMES) :]
+        records = [record for _, record in house.region().log.read_records(None)][2 * len(NAMES) :]
         assert [record.row for record in records] == [b"b", b"c", b"m", b"m\x00"]
         assert await delete_rows(house.operations.access, b"t", b"b", b"n") == Deleted(0, None), (
             "repeating it finds nothing"
@@ -215,7 +215,7 @@ def test_a_range_that_waited_for_the_engine_goes_row_by_row_where_its_changes_ar
         await was_called.wait()
         house.server.set_policy("t", LogPolicy(frozenset({b"a"}), frozenset()))
         assert await deleting == Deleted(4, None)
-        assert [record.row for _, record in house.region().log.read(None)] == [b"b", b"c", b"m", b"m\x00"]
+        assert [record.row for _, record in house.region().log.read_records(None)] == [b"b", b"c", b"m", b"m\x00"]
         await house.close()
 
     asyncio.run(main())

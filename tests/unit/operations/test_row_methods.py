@@ -231,7 +231,7 @@ def test_a_load_follows_a_family_that_keeps_more_from_now_on() -> None:
         for value in (b"1", b"2"):
             await methods.mutateRows(CTX, b"t", [load_of(b"r", value, columns=columns)], {}).future
             house.clock.now_ms += 1
-        region.follow(make_table("t", [Family("a", max_versions=2), Family("b"), Family("v", max_versions=3)]))
+        region.follow_schema(make_table("t", [Family("a", max_versions=2), Family("b"), Family("v", max_versions=3)]))
         for value in (b"3", b"4"):
             parsed = ((b"a", b"1"),)
             await region.apply_many([RowPuts(b"r", parsed, [value])]).durable

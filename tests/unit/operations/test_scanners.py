@@ -281,7 +281,7 @@ def test_leases_end_by_idling_and_use_renews_them() -> None:
     async def main() -> None:
         house, clock = House(TABLE), Seconds()
         table = ScannerTable(clock, lease_s=10)
-        first, second = table.open(house.scanner(), 1), table.open(house.scanner(), 1)
+        first, second = table.open_scanner(house.scanner(), 1), table.open_scanner(house.scanner(), 1)
         clock.now = 9
         table.get(first)
         clock.now = 15
@@ -306,7 +306,7 @@ def test_a_lease_counts_from_the_end_of_a_call() -> None:
         table = ScannerTable(clock, lease_s=10)
         applied = house.apply(b"r", Put(b"a", b"q", b"v"))
         scanner = house.scanner()
-        opened = table.open(scanner, 1)
+        opened = table.open_scanner(scanner, 1)
         house.gate.hold()
         call = table.get(opened).next_rows(9)  # which waits for the fsync of the row
         assert not isinstance(call, FoundRows)
@@ -330,7 +330,7 @@ def test_an_orphan_lives_on_for_a_shorter_while() -> None:
     async def main() -> None:
         house, clock = House(TABLE), Seconds()
         table = ScannerTable(clock, lease_s=600)
-        orphan, other = table.open(house.scanner(), 1), table.open(house.scanner(), 2)
+        orphan, other = table.open_scanner(house.scanner(), 1), table.open_scanner(house.scanner(), 2)
         table.connection_closed(1)
         table.connection_closed(99)
         clock.now = 59
@@ -353,14 +353,14 @@ def test_open_scanners_have_a_bound() -> None:
     async def main() -> None:
         house, clock = House(TABLE), Seconds()
         table = ScannerTable(clock, bound=2, lease_s=10)
-        first = table.open(house.scanner(), 1)
-        table.open(house.scanner(), 1)
+        first = table.open_scanner(house.scanner(), 1)
+        table.open_scanner(house.scanner(), 1)
         with pytest.raises(TooManyScanners):
-            table.open(house.scanner(), 2)
+            table.open_scanner(house.scanner(), 2)
         table.close(first)
-        table.open(house.scanner(), 2)
+        table.open_scanner(house.scanner(), 2)
         clock.now = 11
-        table.open(house.scanner(), 2)
+        table.open_scanner(house.scanner(), 2)
         assert len(table) == 1
         await house.close()
 
@@ -374,12 +374,12 @@ def test_what_open_scanners_remember_has_a_bound(monkeypatch: pytest.MonkeyPatch
         house = House(TABLE)
         table = ScannerTable(Seconds(), lease_s=10)
         wide = (b"", b"", b"a:" + b"q" * 600)
-        first = table.open(house.scanner(*wide), 1)
+        first = table.open_scanner(house.scanner(*wide), 1)
         with pytest.raises(TooManyScanners, match="over 1000 bytes"):
-            table.open(house.scanner(*wide), 1)
-        table.open(house.scanner(), 1)
+            table.open_scanner(house.scanner(*wide), 1)
+        table.open_scanner(house.scanner(), 1)
         table.close(first)
-        table.open(house.scanner(*wide), 1)
+        table.open_scanner(house.scanner(*wide), 1)
         await house.close()
 
     asyncio.run(main())
@@ -415,12 +415,12 @@ def test_no_connection_takes_all_scanners() -> None:
     async def main() -> None:
         house = await filled([b"a"])
         table = ScannerTable(lambda: 0.0)
-        opened = [table.open(house.scanner(), 1) for _ in range(CONNECTION_SCANNERS)]
+        opened = [table.open_scanner(house.scanner(), 1) for _ in range(CONNECTION_SCANNERS)]
         with pytest.raises(TooManyScanners, match="this connection"):
-            table.open(house.scanner(), 1)
-        table.open(house.scanner(), 2)
+            table.open_scanner(house.scanner(), 1)
+        table.open_scanner(house.scanner(), 2)
         table.close(opened[0])
-        table.open(house.scanner(), 1)
+        table.open_scanner(house.scanner(), 1)
         await house.close()
 
     asyncio.run(main())

@@ -20,7 +20,7 @@ class Run:
 
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
-        self.store = MemoryEngine().open("r", frozenset({"meta", LOG_SPACE}))
+        self.store = MemoryEngine().open_store("r", frozenset({"meta", LOG_SPACE}))
         self.there: dict[Sequence, int] = {}  # sizes
         self.needed_from = Sequence(0, 0, 0)
         self.epoch(3)
@@ -36,7 +36,7 @@ class Run:
         batch, sequence = self.store.batch(), log.next()
         row = b"r" * self.rng.randrange(1, 50)
         appended = log.append(batch, sequence, ChangeRecord(row, 5, (), (), None, 6))
-        self.store.write(batch)
+        self.store.write_batch(batch)
         log.written([appended])
         self.there[sequence] = appended[2]
 
@@ -117,13 +117,13 @@ def test_the_size_ends_a_log_at_its_oldest(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_lag_costs_the_same_however_far_behind_somebody_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    store = MemoryEngine().open("r", frozenset({"meta", LOG_SPACE}))
+    store = MemoryEngine().open_store("r", frozenset({"meta", LOG_SPACE}))
     for _ in range(2):
         log = begin_log(store, 7)
         for _ in range(2_000):
             batch = store.batch()
             appended = log.append(batch, log.next(), ChangeRecord(b"r", 5, ()))
-            store.write(batch)
+            store.write_batch(batch)
             log.written([appended])
     while log.count_step(1_000):
         pass

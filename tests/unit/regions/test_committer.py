@@ -26,7 +26,7 @@ def test_writers_of_one_turn_share_one_fsync() -> None:
     async def main() -> None:
         engine = HeldEngine(MemoryEngine())
         committer = Committer(asyncio.get_running_loop())
-        store = engine.open("s", frozenset({"a"}))
+        store = engine.open_store("s", frozenset({"a"}))
         futures = [committer.durable(store) for _ in range(100)]
         assert len(set(map(id, futures))) == 1
         await futures[0]
@@ -41,7 +41,7 @@ def test_writers_that_come_during_an_fsync_share_the_next_and_order_is_kept() ->
     async def main() -> None:
         engine = HeldEngine(MemoryEngine())
         committer = Committer(asyncio.get_running_loop())
-        store = engine.open("s", frozenset({"a"}))
+        store = engine.open_store("s", frozenset({"a"}))
         ended: list[str] = []
         engine.gate.hold()
         first = committer.durable(store)
@@ -64,7 +64,7 @@ async def syncs_when_writers_return(turns: int, writers: int) -> int:
     """One half of the writers is answered while the other waits, and asks again some turns of the loop later."""
     engine = HeldEngine(MemoryEngine())
     committer = Committer(asyncio.get_running_loop())
-    store = engine.open("s", frozenset({"a"}))
+    store = engine.open_store("s", frozenset({"a"}))
     engine.gate.hold()
     first = [committer.durable(store) for _ in range(writers // 2)]
     await asyncio.to_thread(engine.gate.entered.wait, 10)
@@ -92,7 +92,7 @@ def test_those_who_shared_one_fsync_share_the_next_too(monkeypatch: pytest.Monke
     monkeypatch.setattr(commit, "WAIT_SHARE", 1e9)
 
     async def main() -> None:
-        store = MemoryEngine().open("s", frozenset({"a"}))
+        store = MemoryEngine().open_store("s", frozenset({"a"}))
         committer = Committer(asyncio.get_running_loop())
         once, _, _, _ = (committer.durable(store) for _ in range(4))
         await once
@@ -110,7 +110,7 @@ def test_those_who_shared_one_fsync_share_the_next_too(monkeypatch: pytest.Monke
 
 def test_writers_that_do_not_return_are_not_waited_for_long() -> None:
     async def main() -> None:
-        store = MemoryEngine().open("s", frozenset({"a"}))
+        store = MemoryEngine().open_store("s", frozenset({"a"}))
         committer = Committer(asyncio.get_running_loop())
         once, _, _, _ = (committer.durable(store) for _ in range(4))
         await once
@@ -126,8 +126,8 @@ def test_stores_do_not_wait_for_each_other() -> None:
         slow, quick = HeldEngine(MemoryEngine()), HeldEngine(MemoryEngine())
         committer = Committer(asyncio.get_running_loop())
         slow.gate.hold()
-        waiting = committer.durable(slow.open("s", frozenset({"a"})))
-        await committer.durable(quick.open("q", frozenset({"a"})))
+        waiting = committer.durable(slow.open_store("s", frozenset({"a"})))
+        await committer.durable(quick.open_store("q", frozenset({"a"})))
         assert not waiting.done()
         slow.gate.release()
         await waiting
@@ -142,7 +142,7 @@ def test_a_failed_fsync_is_not_repeated_and_the_store_counts_as_idle() -> None:
         committer = Committer(asyncio.get_running_loop())
         told: list[str] = []
         committer.on_broken = lambda _store, failure: told.append(failure.text)
-        store = engine.open("s", frozenset({"a"}))
+        store = engine.open_store("s", frozenset({"a"}))
         engine.gate.hold()
         first = committer.durable(store)
         await asyncio.to_thread(engine.gate.entered.wait, 10)
@@ -157,7 +157,7 @@ def test_a_failed_fsync_is_not_repeated_and_the_store_counts_as_idle() -> None:
         assert engine.gate.syncs == 1
         assert told == ["the disk is gone"]
         assert committer.is_idle(store), "else whoever closes it in order waits for ever"
-        committer.forget(store)
+        committer.forget_store(store)
         await committer.durable(store)
         committer.close()
 
@@ -166,7 +166,7 @@ def test_a_failed_fsync_is_not_repeated_and_the_store_counts_as_idle() -> None:
 
 def test_a_closed_store_fails_its_writers() -> None:
     async def main() -> None:
-        store = MemoryEngine().open("s", frozenset({"a"}))
+        store = MemoryEngine().open_store("s", frozenset({"a"}))
         committer = Committer(asyncio.get_running_loop())
         store.close()
         with pytest.raises(OutcomeUnknown):
@@ -178,7 +178,7 @@ def test_a_closed_store_fails_its_writers() -> None:
 
 def test_a_writer_that_was_alone_does_not_wait_for_the_end_of_the_turn() -> None:
     async def main() -> None:
-        store = MemoryEngine().open("s", frozenset({"a"}))
+        store = MemoryEngine().open_store("s", frozenset({"a"}))
         committer = Committer(asyncio.get_running_loop())
         first = committer.durable(store)
         assert committer.syncs == 0, "nobody knows yet whether others write in this turn"
@@ -200,7 +200,7 @@ def test_a_writer_that_was_alone_does_not_wait_for_the_end_of_the_turn() -> None
 @pytest.mark.parametrize("writers", [1, 2])
 def test_who_hears_of_an_fsync_and_writes_at_once_waits_for_the_next(writers: int) -> None:
     async def main() -> None:
-        store = MemoryEngine().open("s", frozenset({"a"}))
+        store = MemoryEngine().open_store("s", frozenset({"a"}))
         committer = Committer(asyncio.get_running_loop())
         reported: list[object] = []
         asyncio.get_running_loop().set_exception_handler(lambda _loop, context: reported.append(context))
@@ -233,7 +233,7 @@ def test_the_store_counts_as_broken_before_its_writers_hear_of_it(
             raise KeyError("whoever hears of it fails himself")
 
         committer.on_broken = broken
-        store = engine.open("s", frozenset({"a"}))
+        store = engine.open_store("s", frozenset({"a"}))
         engine.gate.hold()
         first = committer.durable(store)
         first.add_callback(lambda _: heard.append("writer"))

@@ -59,7 +59,7 @@ async def late(
     tell = loop.call_soon_threadsafe
     engine = HeldEngine(MemoryEngine())
     committer = Committer(loop, log=log)
-    house = Late(committer, engine.open("s", frozenset({"a"})), engine.gate)
+    house = Late(committer, engine.open_store("s", frozenset({"a"})), engine.gate)
 
     def told(*arguments: Any, **named: Any) -> Any:
         try:
@@ -283,7 +283,7 @@ def test_an_end_whose_thread_is_interrupted_comes_before_the_next(monkeypatch: p
                 is_over.set()
 
         committer, ended = Committer(loop), list[str]()
-        store = engine.open("s", frozenset({"a"}))
+        store = engine.open_store("s", frozenset({"a"}))
         engine.gate.hold()
         first = committer.durable(store)
         await asyncio.to_thread(engine.gate.entered.wait, 10)

@@ -163,7 +163,7 @@ async def test_records_have_the_cells_that_a_contribution_changed(house: House) 
     await house.put(b"r", gives(b"b", 1, 4))
     await house.put(b"r", goes(b"a", 2))
     await house.put(b"r", goes(b"b", 2))
-    records = [record for _, record in house.region().log.read(None)]
+    records = [record for _, record in house.region().log.read_records(None)]
     kinds = [[(entry.kind, entry.family, entry.qualifier) for entry in record.entries] for record in records]
     put, delete = Kind.PUT, Kind.DELETE_COLUMN
     assert kinds == [

@@ -87,7 +87,7 @@ def test_requests_wait_while_a_thread_closes_a_broken_store() -> None:
         assert hosting.state_of(region) is State.BROKEN
         with pytest.raises(RegionUnavailable) as away:
             house.region()
-        hosting.check()
+        hosting.check_invariants()
         await away.value.available
         assert house.region() is not region
         assert house.row(b"r")
@@ -146,7 +146,7 @@ def test_an_opening_that_fails_leaves_the_next_one_free(tmp_path: Path) -> None:
         for _ in range(2):
             with pytest.raises(DamagedData, match="is missing"):
                 house.region()
-            house.server.hosting.check()
+            house.server.hosting.check_invariants()
         house.server.folders.make([info.encoded])
         assert house.row(b"r") == []
 
@@ -162,8 +162,8 @@ def test_a_stop_flushes_regions_side_by_side_in_threads(tmp_path: Path) -> None:
     flushed: list[str] = []
 
     class Noting(RocksEngine):
-        def open(self, path: str, *args: Any) -> RocksStore:
-            store = super().open(path, *args)
+        def open_store(self, path: str, *args: Any) -> RocksStore:
+            store = super().open_store(path, *args)
             flush = store.files.flush
 
             def noted() -> None:

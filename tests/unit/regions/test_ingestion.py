@@ -43,7 +43,7 @@ def incoming(tmp_path: Path, *rows: bytes, single_ms: int = 5) -> IncomingRows:
     files = SortedFiles(RocksEngine(), str(folder), TABLE)
     for row in rows:
         for family, timestamp in ((b"a", FUTURE_MS), (b"a", 5), (b"b", single_ms)):
-            files.add(ExportedCell(row, family, b"q", timestamp, None, row + b" %d" % timestamp))
+            files.add_cell(ExportedCell(row, family, b"q", timestamp, None, row + b" %d" % timestamp))
     files.finish()
     assert files.first_row is not None
     return IncomingRows(files.first_row, files.last_row, files.highest_timestamp, files.rows, files.paths())
@@ -272,7 +272,7 @@ def test_an_engine_that_is_behind_leaves_no_mark_that_later_rows_fall_to(
 
         with monkeypatch.context() as patch:
             patch.setattr(RocksFiles, "ingest", behind)
-            patch.setattr(RocksStore, "write", no_write)
+            patch.setattr(RocksStore, "write_batch", no_write)
             if recovers:
                 assert await ingest(region, incoming(tmp_path, b"a", b"c"))
             else:
@@ -316,7 +316,7 @@ def test_files_of_a_family_that_was_dropped_meanwhile_keep_all_out(tmp_path: Pat
         house.gate.hold()
         coming = asyncio.ensure_future(ingest(region, incoming(tmp_path, b"a", b"c")))
         await asyncio.sleep(0)
-        region.follow(make_table("t", [Family("a", max_versions=2)]))
+        region.follow_schema(make_table("t", [Family("a", max_versions=2)]))
         house.gate.release()
         assert not await coming
         assert house.row(b"a") == []

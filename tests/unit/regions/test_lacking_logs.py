@@ -54,11 +54,11 @@ def test_a_log_that_has_grown_is_read_anew_for_the_regions_that_still_lack_it() 
     found.parts_of(2)
     found.parts_of(1)
     assert logs.read == [SHORT, LONG]
-    found.check()
+    found.check_invariants()
     for region in (1, 2):
         assert logs.dead_logs.of("s2.3") is not None
         found.has_all(region)
-        found.check()
+        found.check_invariants()
     assert logs.dead_logs.of("s2.3") is None
 
 
@@ -84,7 +84,7 @@ def test_a_log_that_cannot_be_read_to_its_whole_extent_is_not_here() -> None:
     logs.is_readable = True
     found.parts_of(1)
     assert logs.read == [SHORT, LONG]
-    found.check()
+    found.check_invariants()
 
 
 def test_own_records_are_in_this_runs_log() -> None:
@@ -93,4 +93,4 @@ def test_own_records_are_in_this_runs_log() -> None:
     found.lacks(1, [OwnershipPeriod(HERE, 2)])
     assert found.parts_of(1) == (LogPart(THIS_RUN, 2),)
     assert logs.read == []
-    found.check()
+    found.check_invariants()

@@ -21,7 +21,7 @@ MARK = b"stamp"
 class Run:
     def __init__(self, seed: int, tails: LogTails) -> None:
         self.rng = random.Random(seed)
-        self.store = MemoryEngine().open("r", frozenset({"meta", LOG_SPACE}))
+        self.store = MemoryEngine().open_store("r", frozenset({"meta", LOG_SPACE}))
         older = begin_log(self.store, 3)
         self.ever: set[Sequence] = set()
         self.log = older
@@ -44,7 +44,7 @@ class Run:
         batch = self.store.batch()
         appended = [self.log.append(batch, self.log.next(), self.record()) for _ in range(count)]
         self.ever.update(sequence for sequence, _, _ in appended)
-        self.store.write(batch)
+        self.store.write_batch(batch)
         self.log.written(appended)
 
     def step(self) -> None:
@@ -64,15 +64,15 @@ class Run:
         durable = {one: record for one, record in there.items() if one.origin != 7 or one <= self.log.durable}
         for after in (None, *there, self.log.written_to, self.log.durable, Sequence(7, 0, 0)):
             wanted = [(one, record) for one, record in durable.items() if after is None or one > after]
-            assert list(self.log.read(after)) == wanted
-            assert list(islice(self.log.read(after), 2)) == wanted[:2]
+            assert list(self.log.read_records(after)) == wanted
+            assert list(islice(self.log.read_records(after), 2)) == wanted[:2]
             count = sum(1 for one in there if after is None or one > after)
             assert self.log.count_after(after, 1_000) == count
             assert self.log.count_after(after, 1) == min(count, 1)
         for one in (*self.ever, Sequence(7, self.log.epoch, self.log.last_n + 1), Sequence(2, 1, 1)):
             assert self.log.record_at(one) == there.get(one)
         assert self.log._tail is not None
-        self.log._tail.check()
+        self.log._tail.check_invariants()
 
 
 @pytest.mark.parametrize("seed", range(seeds("seeds of a log's tail", deep=40, short=10)))
@@ -109,8 +109,8 @@ def test_what_went_is_held_by_nobody() -> None:
         tail.append(Sequence(1, 1, n), ChangeRecord(b"%d" % n, 1, ()), 10)
     tail.trim(Sequence(1, 1, 4))
     tail.drop_oldest()
-    tail.check()
-    assert [record.row for _, record in tail.read(Sequence(1, 1, 5), Sequence(1, 1, 99))] == [
+    tail.check_invariants()
+    assert [record.row for _, record in tail.read_records(Sequence(1, 1, 5), Sequence(1, 1, 99))] == [
         b"6",
         b"7",
         b"8",
@@ -137,7 +137,7 @@ async def test_a_follower_that_keeps_up_reads_no_log(bench: Bench) -> None:
     await bench.put(b"a", b"b", b"c")
     for call_id, _, _ in bench.main.take():
         bench.main.answer(call_id)
-    assert await bench.keeper.wait("t", "", 1.0)
+    assert await bench.keeper.wait_delivered("t", "", 1.0)
     assert LOG_SPACE not in looked
     await bench.triggers.remove("t")
     assert region.log._tail is None

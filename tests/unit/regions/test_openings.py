@@ -34,7 +34,7 @@ class Opening(House):
         super().__init__(TABLE, SPLITS, **options)
         self.opened: list[str] = []
         self.failure: Exception | None = None
-        opens = self.engine.open
+        opens = self.engine.open_store
 
         def noted(path: str, *args: Any) -> Any:
             self.opened.append(path)
@@ -42,7 +42,7 @@ class Opening(House):
                 raise self.failure
             return opens(path, *args)
 
-        self.engine.open = noted  # type: ignore[method-assign]
+        self.engine.open_store = noted  # type: ignore[method-assign]
 
     def info(self, row: bytes) -> RegionInfo:
         return self.served.holding(row)
@@ -60,7 +60,7 @@ def housed(**options: Any) -> Callable[[Callable[[Opening], Awaitable[None]]], C
                 try:
                     async with asyncio.timeout(20):
                         await test(house)
-                    house.server.hosting.check()
+                    house.server.hosting.check_invariants()
                 finally:
                     await house.close()
 

@@ -35,11 +35,11 @@ CELLS = st.dictionaries(st.tuples(NAMES.filter(bool), NAMES), STORED, max_size=3
 
 
 def store_of(cells: dict[tuple[bytes, bytes], bytes]) -> Any:
-    store = MemoryEngine().open("x", frozenset({SPACE, "default"}))
+    store = MemoryEngine().open_store("x", frozenset({SPACE, "default"}))
     batch = store.batch()
     for (row, qualifier), raw in cells.items():
         batch.put(SPACE, cell_key(row, qualifier), raw)
-    store.write(batch)
+    store.write_batch(batch)
     return store
 
 

@@ -36,7 +36,7 @@ class FullEngine(RocksEngine):
         self.lags = False
         self.tries = 0
 
-    def open(
+    def open_store(
         self,
         path: str,
         spaces: frozenset[str],
@@ -46,7 +46,7 @@ class FullEngine(RocksEngine):
         self.tries += 1
         if self.refusal is not None:
             raise self.refusal
-        return super().open(path, spaces, options, ownership)
+        return super().open_store(path, spaces, options, ownership)
 
     def has_unreplayed_writes(self, store: Store, ownership: Ownership) -> bool:
         return self.lags

@@ -114,7 +114,7 @@ async def test_tries_that_are_refused_keep_no_change_records(house: House) -> No
         refused(house, Put(b"a", b"q", b"v"))
     assert records() == before
     await house.put_value(b"r")
-    assert [record.row for _, record in house.region().log.read(None)] == [b"r", b"r"]
+    assert [record.row for _, record in house.region().log.read_records(None)] == [b"r", b"r"]
 
 
 @pytest.mark.parametrize("before", [1, 2])

@@ -84,7 +84,7 @@ def test_a_dead_log_stays_as_long_as_a_region_lacks_it() -> None:
         owner = Owner(HERE, 2, unreplayed_logs=(OwnershipPeriod(DEAD, 1),))
         asks = [asyncio.ensure_future(house.open(owner, info, (DEAD, ()))) for info in REGIONS[:2]]
         await asks[0]
-        house.owning.check()
+        house.owning.check_invariants()
         with pytest.raises(HostError, match="the disk is full"):
             await asks[1]
         assert house.logs.dead_logs.of("s2.3") is None
@@ -138,7 +138,7 @@ def test_a_log_that_fails_in_its_own_way_fails_its_region_and_no_other(fault: Ex
         await asks[1]
         with pytest.raises(DamagedData if isinstance(fault, DamagedData) else HostError, match=str(fault.args[-1])):
             await asks[0]
-        house.owning.check()
+        house.owning.check_invariants()
         await house.open(Owner(HERE, 3))
         await house.put()
 
@@ -268,7 +268,7 @@ def test_a_close_calls_off_an_opening_that_waits_for_its_turn_and_requests_go_el
         with pytest.raises(NotServingRegion, match="given it up"):
             await asked[1]
         assert [claim.region for claim in house.engine.claims] == [FIRST.encoded]
-        house.owning.check()
+        house.owning.check_invariants()
 
     run(check)
 
@@ -295,10 +295,10 @@ def test_a_region_that_is_doubted_is_open_when_its_server_says_so() -> None:
     async def check(house: House) -> None:
         house.engine.failures[FIRST.encoded] = HostError("no descriptor is free")
         with pytest.raises(HostError, match="no descriptor is free"):
-            await house.owning.open(OpenRegion(FIRST, first_owner(HERE), (), True), LEADER)
+            await house.owning.open_region(OpenRegion(FIRST, first_owner(HERE), (), True), LEADER)
         assert house.reports == [], "the answer has said it"
         house.engine.failures.clear()
-        await house.owning.open(OpenRegion(FIRST, first_owner(HERE, 2), (), True), LEADER)
+        await house.owning.open_region(OpenRegion(FIRST, first_owner(HERE, 2), (), True), LEADER)
         assert house.server.hosting.find_region(FIRST.region_id) is not None
 
     run(check)

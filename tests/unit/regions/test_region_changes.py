@@ -189,7 +189,7 @@ async def test_what_was_copied_is_on_disk_before_requests_wait(house: House) -> 
 async def test_a_table_of_the_system_is_read_again_after_its_region_was_closed(house: House) -> None:
     """That nothing is open says nothing about what is stored."""
     tables = SystemTables(house.server)
-    await tables.write(DEAD_LETTERS_TABLE, RowMutation(b"x", (Put(b"info", b"letter", b"{}"),)))
+    await tables.write_mutation(DEAD_LETTERS_TABLE, RowMutation(b"x", (Put(b"info", b"letter", b"{}"),)))
     served = house.server.tables.enabled(DEAD_LETTERS_TABLE.encode())
     region = opened_at_once(house.server, served, served.regions[0])
     house.server.evict(region)
@@ -272,7 +272,7 @@ def test_a_disk_that_fails_while_requests_wait_opens_nothing_before_the_catalogu
             if step in ("made", "committed"):
                 with pytest.raises(RegionUnavailable):
                     house.server.open_region(house.table, parent)
-                house.server.hosting.check()
+                house.server.hosting.check_invariants()
 
         store, house.regions.at = house.region(b"10").store, at
         if is_taken:
@@ -324,13 +324,13 @@ async def test_tokens_of_a_region_that_is_gone_are_answered(house: House) -> Non
     tokens = [await house.put(b"10"), await house.put(b"90")]
     await house.regions.split(house.infos[0], b"50")
     for token in tokens:
-        assert await house.keeper.wait("trigger-0", token, 5)
+        assert await house.keeper.wait_delivered("trigger-0", token, 5)
     house.keeper.dispatcher.pause("trigger-0")
     late = await house.put(b"20")
     await house.regions.merge(*house.infos)
-    assert not await house.keeper.wait("", late, 0.01)
+    assert not await house.keeper.wait_delivered("", late, 0.01)
     house.keeper.dispatcher.resume("trigger-0")
-    assert await house.keeper.wait("", late, 5)
+    assert await house.keeper.wait_delivered("", late, 5)
     assert [row for row, _ in house.told] == [b"10", b"90", b"20"]
 
 
@@ -341,7 +341,8 @@ async def test_a_wait_outlives_the_region(house: House) -> None:
     token = await house.put(b"90")
     await house.put(b"10")
     waits = [
-        asyncio.ensure_future(house.keeper.wait(*args, 10)) for args in (("", ""), ("trigger-1", token), ("", token))
+        asyncio.ensure_future(house.keeper.wait_delivered(*args, 10))
+        for args in (("", ""), ("trigger-1", token), ("", token))
     ]
     await asyncio.sleep(0)
     await house.regions.split(house.infos[0], b"50")

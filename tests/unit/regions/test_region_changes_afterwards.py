@@ -164,7 +164,7 @@ def test_a_trigger_that_goes_meanwhile_leaves_nothing_in_the_successors(
     splits: tuple[bytes, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Their stores began as copies of one that still knew where it stood."""
-    began = region_copier.RegionCopier.begin
+    began = region_copier.RegionCopier.begin_copy
 
     @housed(triggers=2, splits=splits)
     async def run(house: House) -> None:
@@ -181,7 +181,7 @@ def test_a_trigger_that_goes_meanwhile_leaves_nothing_in_the_successors(
                 await house.triggers.remove(name)
                 gone.append(name)
 
-        monkeypatch.setattr(region_copier.RegionCopier, "begin", begin)
+        monkeypatch.setattr(region_copier.RegionCopier, "begin_copy", begin)
         await (in_one(house) if splits else in_two(house))
         assert len(gone) == 2
         assert [house.region(row).log.cursors() for row in (b"10", b"90")] == [{}, {}]

@@ -96,7 +96,7 @@ def test_an_ingestion_that_was_cut_off_is_undone_in_a_copy_of_a_region_that_nobo
         region = house.region()
         files = SortedFiles(RocksEngine(), str(tmp_path), table)
         for family in (b"a", b"b"):
-            files.add(ExportedCell(b"r", family, b"q", 5, None, b"v"))
+            files.add_cell(ExportedCell(b"r", family, b"q", 5, None, b"v"))
         files.finish()
         await region.note(INGESTING, b"\x00\x00\x00\x01rr", 5)
         region.store.files.ingest({"f:a": files.paths()["f:a"]})
@@ -104,7 +104,7 @@ def test_an_ingestion_that_was_cut_off_is_undone_in_a_copy_of_a_region_that_nobo
         copy = str(tmp_path / "copy")
         await region_copier.copy_region(house.server, region.info, copy)
         region_copier.forget_log_at(RocksEngine(), copy, table)
-        store = RocksEngine().open(copy, spaces_of(table))
+        store = RocksEngine().open_store(copy, spaces_of(table))
         assert [key[:1] for key, _ in store.scan("f:a", b"", None)] == [b"z"]
         store.close()
         await house.close()

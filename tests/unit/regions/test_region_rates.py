@@ -28,17 +28,17 @@ def test_rates_are_of_the_time_since_the_last_question() -> None:
         house.row(b"a")
         house.region(b"a").deliveries += 6
         now[0] += 2.0
-        first = meter.take([10, 11])
+        first = meter.take_rates([10, 11])
         assert sorted(one.deliveries_per_s for one in first) == [0.0, 3.0]
         assert without_size(first) == [(10, 0.5, 2.0, 99), (11, 0.0, 0.0, 0)]
         now[0] += 2.0
-        assert without_size(meter.take([10, 11])) == [(10, 0.0, 0.0, 99), (11, 0.0, 0.0, 0)]
+        assert without_size(meter.take_rates([10, 11])) == [(10, 0.0, 0.0, 99), (11, 0.0, 0.0, 0)]
         # It is closed and opened: it counts from its opening.
         house.server.evict(house.region(b"a"))
         await house.put_value(b"a")
         now[0] += 1.0
-        assert without_size(meter.take([10])) == [(10, 0.0, 1.0, 99)]
-        assert meter.take([]) == (), "they are not owned"
+        assert without_size(meter.take_rates([10])) == [(10, 0.0, 1.0, 99)]
+        assert meter.take_rates([]) == (), "they are not owned"
         await house.close()
 
     asyncio.run(main())
@@ -49,11 +49,11 @@ def test_a_closed_region_has_its_last_size_and_a_systems_table_no_limit() -> Non
         house = House(SYSTEM)
         meter = RateMeter(house.server, lambda: 0.0, 99)
         await house.put_value(b"a", b"v" * 100)
-        (held,) = meter.take([10])
+        (held,) = meter.take_rates([10])
         assert held.size_bytes > 100
         assert held.limit_bytes == 0
         house.server.evict(house.region(b"a"))
-        assert meter.take([10]) == (RegionRates(10, 0.0, 0.0, 0.0, held.size_bytes, 0),)
+        assert meter.take_rates([10]) == (RegionRates(10, 0.0, 0.0, 0.0, held.size_bytes, 0),)
         await house.close()
 
     asyncio.run(main())
@@ -76,15 +76,15 @@ def test_sizes_are_measured_of_regions_that_were_written_to_and_a_share_of_the_o
                 return size_bytes()
 
             region.store.files.size_bytes = noted  # type: ignore[method-assign]
-        meter.take(ids)
+        meter.take_rates(ids)
         assert sorted(measured) == ids, "each at its first look"
         measured.clear()
         await house.put_value(rows[7], b"v" * 100)
-        found = {one.region: one.size_bytes for one in meter.take(ids)}
+        found = {one.region: one.size_bytes for one in meter.take_rates(ids)}
         assert found[ids[7]] > 100
         assert len(measured) <= SIZED_AT_ONCE + 1
         for _ in range(4):
-            meter.take(ids)
+            meter.take_rates(ids)
         assert set(measured) == set(ids), "each in its turn"
         assert len(measured) <= count + 2 * SIZED_AT_ONCE
         await house.close()

@@ -14,7 +14,7 @@ STEP = 10
 
 
 async def gather(gathering: ReplyMemoryBudget, steps: int, peak: list[int]) -> None:
-    ticket = gathering.begin()
+    ticket = gathering.begin_call()
     try:
         for number in range(steps):
             await gathering.reserve_step(ticket, number * STEP)
@@ -42,7 +42,7 @@ def test_many_calls_end_and_hold_little_more_than_the_bound(seed: int) -> None:
 def test_the_oldest_goes_on_over_the_bound() -> None:
     async def main() -> None:
         gathering = ReplyMemoryBudget(5, 1)
-        first, second = gathering.begin(), gathering.begin()
+        first, second = gathering.begin_call(), gathering.begin_call()
         await gathering.reserve_step(first, 100)
         waiting = asyncio.ensure_future(gathering.reserve_step(second, 1))
         await gathering.reserve_step(first, 200)
@@ -57,7 +57,7 @@ def test_the_oldest_goes_on_over_the_bound() -> None:
 def test_one_that_is_given_up_while_it_waits_lets_the_next_go_on() -> None:
     async def main() -> None:
         gathering = ReplyMemoryBudget(5, 1)
-        first, second, third = gathering.begin(), gathering.begin(), gathering.begin()
+        first, second, third = gathering.begin_call(), gathering.begin_call(), gathering.begin_call()
         await gathering.reserve_step(first, 3)
         waiting = [asyncio.ensure_future(gathering.reserve_step(ticket, 3)) for ticket in (second, third)]
         await asyncio.sleep(0)
@@ -76,7 +76,7 @@ def test_one_that_is_given_up_while_it_waits_lets_the_next_go_on() -> None:
 def test_a_call_whose_client_has_gone_takes_no_further_step() -> None:
     async def main() -> None:
         gathering, gone = ReplyMemoryBudget(5, 1), [False]
-        ticket = gathering.begin(0, lambda: gone[0])
+        ticket = gathering.begin_call(0, lambda: gone[0])
         await gathering.reserve_step(ticket, 1)
         gone[0] = True
         with pytest.raises(ClientGone):

@@ -27,7 +27,7 @@ ROWS = [b"\x00", b"\x00\x01", b"a", b"a\x00", b"a\x00\xff", b"b", b"b\xff", b"\x
 )
 def test_clipped(engine: Any, tmp_path: Path, start: bytes, end: bytes) -> None:
     store, views, info = (
-        engine.open(str(tmp_path / "s"), spaces_of(TABLE)),
+        engine.open_store(str(tmp_path / "s"), spaces_of(TABLE)),
         views_of(TABLE),
         RegionInfo("t", 1, start, end),
     )
@@ -37,7 +37,7 @@ def test_clipped(engine: Any, tmp_path: Path, start: bytes, end: bytes) -> None:
         for view in views.values():
             batch.put(view.space, cell_key(row, b"q"), b"v")
             batch.put(VERSIONS_SPACE, version_key(view.number, cell_key(row, b"q"), 7), b"v")
-    store.write(batch)
+    store.write_batch(batch)
     clip(store, views, info)
     expected = [row for row in ROWS if info.contains_row(row)]
     for view in views.values():

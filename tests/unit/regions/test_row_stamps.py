@@ -151,7 +151,7 @@ def test_behind_records_of_version_1(ahead_ms: int, expected_ms: int) -> None:
         batch.put(LOG_SPACE, pack_key(Sequence(house.region().info.region_id, 0, 1)), bytes(old))
         batch.delete(META_SPACE, STAMP)
         batch.put(META_SPACE, FUTURE, (NOW + ahead_ms).to_bytes(8, "big"))
-        store.write(batch)
+        store.write_batch(batch)
         await reopen(house, NOW)
         assert await stamp(house, row=b"row") == NOW + (expected_ms if is_last else max(1, expected_ms))
 

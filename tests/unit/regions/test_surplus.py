@@ -89,8 +89,8 @@ class Flushing(RocksEngine):
         self.flushed: list[str] = []
         self._loops_thread = threading.get_ident()
 
-    def open(self, path: str, *args: Any) -> RocksStore:
-        store = super().open(path, *args)
+    def open_store(self, path: str, *args: Any) -> RocksStore:
+        store = super().open_store(path, *args)
         flush = store.files.flush
 
         def noted() -> None:

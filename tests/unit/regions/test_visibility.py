@@ -206,7 +206,7 @@ def test_a_lost_lease_is_never_acknowledged() -> None:
         with pytest.raises(OutcomeUnknown, match="lease"):
             await applied.durable
         assert fed == []
-        assert list(region.log.read(None)) == [], "consumers are not fed what was not acknowledged"
+        assert list(region.log.read_records(None)) == [], "consumers are not fed what was not acknowledged"
         await house.close()
 
     asyncio.run(main())
@@ -219,11 +219,11 @@ def test_consumers_see_a_change_only_after_its_fsync() -> None:
         region = house.region()
         house.gate.hold()
         applied = house.apply(b"r", PUT)
-        assert list(region.log.read(None)) == []
+        assert list(region.log.read_records(None)) == []
         house.gate.release()
         assert applied.durable is not None
         await applied.durable
-        ((sequence, record),) = region.log.read(None)
+        ((sequence, record),) = region.log.read_records(None)
         assert (sequence, record.row) == (applied.sequence, b"r")
         await house.close()
 

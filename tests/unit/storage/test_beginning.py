@@ -17,19 +17,19 @@ SPACES = frozenset({"a"})
 def put(store: Store) -> None:
     batch = store.batch()
     batch.put("a", b"1", b"")
-    store.write(batch)
+    store.write_batch(batch)
 
 
 @pytest.mark.parametrize("name", ["CURRENT", "MANIFEST"])
 def test_a_store_that_lost_its_head_is_not_begun_anew(tmp_path: Path, name: str) -> None:
-    store = RocksEngine().open(str(tmp_path), SPACES)
+    store = RocksEngine().open_store(str(tmp_path), SPACES)
     put(store)
     store.close()
     (lost,) = tmp_path.glob(f"{name}*")
     lost.unlink()
     held = sorted(os.listdir(tmp_path))
     with pytest.raises(DamagedData, match=f"{name}.* is missing"):
-        RocksEngine().open(str(tmp_path), SPACES)
+        RocksEngine().open_store(str(tmp_path), SPACES)
     assert sorted(os.listdir(tmp_path)) == held
 
 
@@ -45,7 +45,7 @@ def test_a_store_that_lost_its_head_is_not_begun_anew(tmp_path: Path, name: str)
 def test_what_a_power_cut_left_of_a_beginning_is_no_obstacle(tmp_path: Path, left: dict[str, bytes]) -> None:
     for name, data in left.items():
         (tmp_path / name).write_bytes(data)
-    store = RocksEngine().open(str(tmp_path), SPACES)
+    store = RocksEngine().open_store(str(tmp_path), SPACES)
     put(store)
     assert store.get("a", b"1") == b""
     store.close()

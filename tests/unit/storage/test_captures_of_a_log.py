@@ -44,7 +44,7 @@ def test_a_region_that_was_brought_in_waits_for_nothing_and_others_do(
             for region in regions:
                 log.brought_in(region)
             assert set(log.waited_for()) == before
-        log.check()
+        log.check_invariants()
 
 
 def test_a_region_of_many_costs_its_own_captures(tmp_path: Path) -> None:

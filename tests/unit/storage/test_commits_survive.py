@@ -27,7 +27,7 @@ async def _outcomes(wanted: list[ImmediateFuture]) -> list[bool]:
 async def each_by_itself(calls: Calls) -> None:
     committer = Committer(asyncio.get_running_loop(), threads=2)
     engine = MemoryEngine()
-    stores = [engine.open(f"s{number}", frozenset({"a"})) for number in range(STORES)]
+    stores = [engine.open_store(f"s{number}", frozenset({"a"})) for number in range(STORES)]
     with calls.armed():
         for _ in range(ROUNDS):
             await _outcomes([committer.durable(store) for store in stores for _ in range(2)])

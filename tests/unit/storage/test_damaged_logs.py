@@ -395,8 +395,8 @@ def test_a_salvaged_log_is_brought_into_a_store_once(data: Path) -> None:
     claim = Ownership("r", 9, (LogPart(SERVER, 8),))
     for _ in range(2):
         engine = RocksEngine(cache_bytes=1 << 20)
-        engine.dead_logs.add(SERVER, salvaged(str(folder(data)), ()))
-        store = engine.open(str(data / "r"), frozenset({"a"}), None, claim)
+        engine.dead_logs.add_log(SERVER, salvaged(str(folder(data)), ()))
+        store = engine.open_store(str(data / "r"), frozenset({"a"}), None, claim)
         assert [key for key, _ in store.scan("a", b"", None)] == [b"k1", b"k5"]
         store.close()
 

@@ -116,7 +116,7 @@ def test_a_segment_that_its_living_writer_has_removed_is_no_damage(tmp_path: Pat
     writer.append([put("s", 3, 2)])
     extent = measure(str(folder))
     first, second = (segment.name for segment in extent.segments)
-    writer.remove([second])
+    writer.remove_segments([second])
     log = DeadLog(str(folder), extent)
     assert numbers(log, "r", 8) == [1]
     assert numbers(log, "s", 3) == []
@@ -134,7 +134,7 @@ def test_a_segment_that_goes_while_it_is_measured_takes_no_other_along(
     writer._end_segment()
     writer.append([put("s", 3, 2)])
     bounds, names = SegmentBounds(str(folder)).read(), os.listdir(folder)
-    writer.remove([measure(str(folder)).segments[1].name])
+    writer.remove_segments([measure(str(folder)).segments[1].name])
     with monkeypatch.context() as patched:  # as they were read a moment before
         patched.setattr(SegmentBounds, "read", lambda _self: bounds)
         if late == "names":
@@ -190,7 +190,7 @@ def test_reading_changes_no_file(tmp_path: Path) -> None:
     log = dead(folder)
     log.named()
     logs = DeadLogs()
-    logs.add("s1.1", log)
+    logs.add_log("s1.1", log)
     logs.brought_in("r")
     logs.settle()
     assert state() == before
@@ -212,7 +212,7 @@ def test_a_log_is_spent_when_no_region_lacks_anything_of_it(tmp_path: Path) -> N
     logs, spent = DeadLogs(), list[str]()
     logs.on_spent = spent.append
     for name in ("one", "two", "three"):
-        logs.add(name, dead(tmp_path / name))
+        logs.add_log(name, dead(tmp_path / name))
     assert logs.unreplayed_parts("r") == (LogPart("one", 8), LogPart("two", 8))
     assert logs.left == {"r": 2, "s": 1}
     logs.brought_in("r")
@@ -228,7 +228,7 @@ def test_a_log_that_cannot_be_read_keeps_no_region_back_that_lacks_another(tmp_p
     logs = DeadLogs()
     for name, region in (("one", "r"), ("two", "s")):
         written(tmp_path / name, [put(region, 8, 1)])
-        logs.add(name, dead(tmp_path / name))
+        logs.add_log(name, dead(tmp_path / name))
     (segment,) = (tmp_path / "one").glob("*.segment")
     segment.unlink()
     if fault == "disk":
@@ -236,12 +236,12 @@ def test_a_log_that_cannot_be_read_keeps_no_region_back_that_lacks_another(tmp_p
     engine = RocksEngine(cache_bytes=1 << 20)
     engine.dead_logs = logs
     ways = {region: Ownership(region, 9, (LogPart(name, 8),)) for name, region in (("one", "r"), ("two", "s"))}
-    store = engine.open(str(tmp_path / "s"), SPACES, None, ways["s"])
+    store = engine.open_store(str(tmp_path / "s"), SPACES, None, ways["s"])
     assert store.get("a", b"k1") == b"v"
     store.close()
     assert logs.of("two") is None, "nobody lacks anything of it any more"
     with pytest.raises(DamagedData if fault == "damage" else HostError):
-        engine.open(str(tmp_path / "r"), SPACES, None, ways["r"])
+        engine.open_store(str(tmp_path / "r"), SPACES, None, ways["r"])
 
 
 def test_a_lost_record_between_others_is_damage_at_every_epoch(tmp_path: Path) -> None:
@@ -266,7 +266,7 @@ def test_a_folder_of_an_older_program_is_read_at_the_start(tmp_path: Path) -> No
     started = Started(tmp_path)
     region = "0" * 32
     assert started.logs.unreplayed_parts(region) == (LogPart(SERVER_LOG, BEFORE_EPOCHS),)
-    store = started.engine.open(str(started.regions / region), SPACES | {"f:a"}, None, started.ownership(region))
+    store = started.engine.open_store(str(started.regions / region), SPACES | {"f:a"}, None, started.ownership(region))
     assert store.get("f:a", b"row\x00\x01q") == b"value"
     assert store.get("default", mark(era, 5)) is not None
     store.close()

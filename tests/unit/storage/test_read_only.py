@@ -19,7 +19,7 @@ CAUSE = HostError("the disk is full; free some room")
 @pytest.fixture
 def path(tmp_path: Path) -> Iterator[str]:
     """A store with a pair in a table file and one in its log, held open as a failed one may be."""
-    store = RocksEngine().open(str(tmp_path / "store"), frozenset({"a"}))
+    store = RocksEngine().open_store(str(tmp_path / "store"), frozenset({"a"}))
     put(store, b"1", b"in a file")
     store.files.flush()
     put(store, b"2", b"in the log")
@@ -31,7 +31,7 @@ def path(tmp_path: Path) -> Iterator[str]:
 def put(store: Store, key: bytes, value: bytes) -> None:
     batch = store.batch()
     batch.put("a", key, value)
-    store.write(batch)
+    store.write_batch(batch)
 
 
 def opened(path: str) -> ReadOnlyStore:

@@ -66,9 +66,9 @@ def regions(tmp_path: Path) -> RegionFolders:
     """A store's: the catalogue and a region were opened, another region was not."""
     folders = RegionFolders(str(tmp_path / "regions"), RocksEngine(cache_bytes=1 << 20))
     folders.make(["meta"])
-    folders._engine.open(folders.catalogue(), frozenset()).close()
+    folders._engine.open_store(folders.catalogue(), frozenset()).close()
     folders.make(["used", "new"])
-    folders._engine.open(folders.path("used"), frozenset()).close()
+    folders._engine.open_store(folders.path("used"), frozenset()).close()
     return folders
 
 
@@ -85,13 +85,13 @@ def test_a_region_that_was_opened_and_is_empty_is_damage_until_its_folder_is_mad
     assert not regions.is_untouched("used")
     assert regions._engine.is_emptied(path)
     with pytest.raises(DamagedData, match=r"is empty, and a store was in it: .*'columnar repair --data ") as damage:
-        regions._engine.open(path, frozenset())
+        regions._engine.open_store(path, frozenset())
     assert os.listdir(path) == [], damage
     assert regions.is_untouched("new")
-    regions._engine.open(regions.path("new"), frozenset()).close()
+    regions._engine.open_store(regions.path("new"), frozenset()).close()
     regions.make(["used"])  # by a person's word
     assert regions.is_untouched("used")
-    regions._engine.open(path, frozenset()).close()
+    regions._engine.open_store(path, frozenset()).close()
 
 
 @pytest.mark.parametrize("how", ["missing", "empty"])
@@ -118,6 +118,6 @@ def test_a_note_goes_with_its_region_and_a_disk_that_takes_none_is_no_fault(
     (opened / "meta").unlink()
     opened.rmdir()
     opened.touch()  # no folder can be made
-    regions._engine.open(regions.path("used"), frozenset()).close()
+    regions._engine.open_store(regions.path("used"), frozenset()).close()
     emptied(regions.path("used"))
     assert regions.is_untouched("used"), "nobody knows better"

@@ -31,12 +31,12 @@ def test_scans_see_what_the_engine_has_not_taken(
     changes: dict[bytes, bytes | None],
     bounds: tuple[bytes, bytes],
 ) -> None:
-    store = RocksEngine().open(str(tmp_path_factory.mktemp("busy") / "store"), frozenset({"a", "b"}))
+    store = RocksEngine().open_store(str(tmp_path_factory.mktemp("busy") / "store"), frozenset({"a", "b"}))
     try:
         first = store.batch()
         for key, value in old.items():
             first.put("a", key, value)
-        store.write(first)
+        store.write_batch(first)
         take_over = store._write_raw
         store._write_raw = busy  # type: ignore[method-assign]
         batch = store.batch()
@@ -63,7 +63,7 @@ def test_scans_see_what_the_engine_has_not_taken(
 
 def test_what_was_gathered_outlasts_an_engine_that_is_behind(tmp_path: Path) -> None:
     """Each try uses the engine's own batch up, also one that the engine refuses."""
-    store = RocksEngine().open(str(tmp_path / "store"), frozenset({"a"}), None, Ownership("r", 1))
+    store = RocksEngine().open_store(str(tmp_path / "store"), frozenset({"a"}), None, Ownership("r", 1))
 
     def stalls_at(files: int) -> None:
         triggers = dict.fromkeys(("level0_slowdown_writes_trigger", "level0_stop_writes_trigger"), str(files))
@@ -102,13 +102,13 @@ def test_what_was_gathered_outlasts_an_engine_that_is_behind(tmp_path: Path) -> 
 
 
 def test_a_write_that_the_engine_refuses_is_not_there(tmp_path: Path) -> None:
-    store = RocksEngine().open(str(tmp_path / "store"), frozenset({"a"}))
+    store = RocksEngine().open_store(str(tmp_path / "store"), frozenset({"a"}))
     try:
         store._write_raw = busy  # type: ignore[method-assign]
         batch = store.batch()
         batch.put("a", b"k", b"v")
         with pytest.raises(StoreBusy):
-            store.write(batch)
+            store.write_batch(batch)
         assert store.get("a", b"k") is None
         assert list(store.scan("a", b"", None)) == []
     finally:

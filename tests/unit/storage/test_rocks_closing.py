@@ -37,13 +37,13 @@ def counted(store: RocksStore) -> list[str]:
 
 
 def opened(path: Path) -> RocksStore:
-    return RocksEngine().open(str(path / "store"), SPACES)
+    return RocksEngine().open_store(str(path / "store"), SPACES)
 
 
 def put(store: RocksStore, key: bytes) -> None:
     batch = store.batch()
     batch.put("a", key, b"v")
-    store.write(batch)
+    store.write_batch(batch)
     store.sync()
 
 
@@ -58,7 +58,7 @@ def test_a_store_that_stands_in_its_files_closes_without_a_flush(tmp_path: Path,
         if how.startswith("deleted"):
             batch = store.batch()
             batch.delete_range("b", b"", b"x")
-            store.write(batch)
+            store.write_batch(batch)
         store.files.flush()
     closed = counted(store)
     store.close()
@@ -79,7 +79,7 @@ def test_a_store_with_anything_in_memory_is_flushed(tmp_path: Path, what: str) -
         batch.delete("b", b"k")
     else:
         batch.delete_range("b", b"", b"x")
-    store.write(batch)
+    store.write_batch(batch)
     closed = counted(store)
     store.close()
     assert sorted(closed) == sorted(SPACES | {"default"})
@@ -92,12 +92,12 @@ def test_a_closed_store_says_so_to_whoever_calls_it(tmp_path: Path, is_clean: bo
     batch = store.batch()
     batch.put("a", b"k", b"v")
     if not is_clean:
-        store.write(batch)
+        store.write_batch(batch)
         batch = store.batch()
         batch.put("a", b"k", b"v")
     store.close()
     store.close()
-    for call in (lambda: store.get("a", b"k"), store.sync, store.files.flush, lambda: store.write(batch)):
+    for call in (lambda: store.get("a", b"k"), store.sync, store.files.flush, lambda: store.write_batch(batch)):
         with pytest.raises(ColumnarError) as found:
             call()
         assert isinstance(found.value, StoreClosed)

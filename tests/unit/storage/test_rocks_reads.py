@@ -30,12 +30,12 @@ def bytes_read() -> int:
 def test_a_filter_is_not_read_whole_for_each_get(tmp_path: Path, cache: str) -> None:
     engine = RocksEngine(cache_bytes=CACHE_BYTES, in_memory_bytes=CACHE_BYTES)
     options = {"a": SpaceOptions(cache=cache)}  # type: ignore[arg-type]
-    store = engine.open(str(tmp_path / "store"), frozenset({"a"}), options)
+    store = engine.open_store(str(tmp_path / "store"), frozenset({"a"}), options)
     for first in range(0, KEYS, 5_000):
         batch = store.batch(5_000)
         for n in range(first, first + 5_000):
             batch.put("a", key(n), b"")
-        store.write(batch)
+        store.write_batch(batch)
     store.files.flush()
     store.files.compact(everything=True)
     absent = [key(KEYS + n) for n in range(10)]

@@ -29,11 +29,11 @@ def engine() -> RocksEngine:
 def put(store: RocksStore, space: str, key: bytes, value: bytes = b"v" * 100) -> None:
     batch = store.batch()
     batch.put(space, key, value)
-    store.write(batch)
+    store.write_batch(batch)
 
 
 def keys(engine: RocksEngine, path: Path, space: str = "a") -> list[bytes]:
-    store = engine.open(str(path), SPACES)
+    store = engine.open_store(str(path), SPACES)
     try:
         return [key for key, _ in store.scan(space, b"", None)]
     finally:
@@ -63,7 +63,7 @@ def tables(path: Path) -> set[str]:
 @pytest.fixture
 def flushed(engine: RocksEngine, tmp_path: Path) -> Path:
     """Rows in tables only; closed."""
-    store = engine.open(str(tmp_path / "r"), SPACES)
+    store = engine.open_store(str(tmp_path / "r"), SPACES)
     for number in range(5):
         put(store, "a", b"%d" % number)
     store.sync()
@@ -76,7 +76,7 @@ def flushed(engine: RocksEngine, tmp_path: Path) -> Path:
 def logged(engine: RocksEngine, tmp_path: Path) -> Path:
     """500 rows in a log only; killed."""
     path = tmp_path / "r"
-    store = engine.open(str(path), SPACES)
+    store = engine.open_store(str(path), SPACES)
     for number in range(500):
         put(store, "a", b"%03d" % number)
         store.sync()
@@ -91,7 +91,7 @@ def test_a_list_of_files_that_lost_its_end_is_damaged_and_nothing_is_removed(
     sane, there = manifest.read_bytes(), tables(flushed)
     for at in range(0, len(sane), 7):
         manifest.write_bytes(sane[:at] + (b"" if how == "cut" else bytes(len(sane) - at)))
-        for opened in (engine.open_reading, lambda path: engine.open(path, SPACES)):
+        for opened in (engine.open_reading, lambda path: engine.open_store(path, SPACES)):
             with pytest.raises(DamagedData, match=manifest.name):
                 opened(str(flushed))
         assert tables(flushed) == there, f"at byte {at}"
@@ -106,7 +106,7 @@ def test_without_a_bound_tables_that_nothing_accounts_for_are_damage(engine: Roc
     sane, there = manifest.read_bytes(), tables(flushed)
     manifest.write_bytes(sane[:120])
     with pytest.raises(DamagedData, match="nothing accounts for its table"):
-        engine.open(str(flushed), SPACES)
+        engine.open_store(str(flushed), SPACES)
     assert tables(flushed) == there
     manifest.write_bytes(sane)
     assert len(keys(engine, flushed)) == 5
@@ -115,7 +115,7 @@ def test_without_a_bound_tables_that_nothing_accounts_for_are_damage(engine: Roc
 def test_a_list_of_files_that_lost_a_flush_after_its_bound(engine: RocksEngine, tmp_path: Path) -> None:
     """The engine flushes by itself, and nobody notes how long the list is then."""
     path = tmp_path / "r"
-    store = engine.open(str(path), SPACES)
+    store = engine.open_store(str(path), SPACES)
     bound = read_bound(str(path))
     put(store, "a", b"flushed")
     store.sync()
@@ -133,7 +133,7 @@ def test_a_list_of_files_that_lost_a_flush_after_its_bound(engine: RocksEngine, 
     assert len(sane) > bound.length
     manifest.write_bytes(sane[: bound.length])
     with pytest.raises(DamagedData, match="operation 1 is missing"):
-        engine.open(str(left), SPACES)
+        engine.open_store(str(left), SPACES)
     manifest.write_bytes(sane)
     assert keys(engine, left) == [b"flushed", b"logged"]
 
@@ -144,7 +144,7 @@ def test_a_flipped_bit_before_the_bound_is_damage(engine: RocksEngine, logged: P
     sane = bytearray(log.read_bytes())
     sane[len(sane) * share // 100] ^= 0x10
     log.write_bytes(sane)
-    for opened in (engine.open_reading, lambda path: engine.open(path, SPACES)):
+    for opened in (engine.open_reading, lambda path: engine.open_store(path, SPACES)):
         with pytest.raises(DamagedData, match=rf"{log.name} is damaged or was cut at byte \d+: of 500 operations"):
             opened(str(logged))
     sane[len(sane) * share // 100] ^= 0x10
@@ -158,17 +158,17 @@ def test_a_log_that_lost_its_end_between_two_records_is_damage(engine: RocksEngi
     record = len(sane) // 500
     log.write_bytes(sane[: record * 400 if len(sane) < 1 << 15 else record * 100])
     with pytest.raises(DamagedData, match="of 500 operations that were synced those behind"):
-        engine.open(str(logged), SPACES)
+        engine.open_store(str(logged), SPACES)
     log.unlink()
     with pytest.raises(DamagedData, match="those behind 0 cannot be read"):
-        engine.open(str(logged), SPACES)
+        engine.open_store(str(logged), SPACES)
     log.write_bytes(sane)
     assert len(keys(engine, logged)) == 500
 
 
 def test_what_was_not_synced_may_end_anywhere(engine: RocksEngine, tmp_path: Path) -> None:
     path = tmp_path / "r"
-    store = engine.open(str(path), SPACES)
+    store = engine.open_store(str(path), SPACES)
     put(store, "a", b"synced")
     store.sync()
     sure = logs(path)[0].stat().st_size
@@ -187,7 +187,7 @@ def test_what_was_not_synced_may_end_anywhere(engine: RocksEngine, tmp_path: Pat
 def test_a_lost_log_among_others_is_damage(engine: RocksEngine, tmp_path: Path) -> None:
     """Of two spaces one is flushed: the older log is needed for the other."""
     path = tmp_path / "r"
-    store = engine.open(str(path), SPACES)
+    store = engine.open_store(str(path), SPACES)
     put(store, "b", b"first")
     put(store, "a", b"first")
     store._dicts["a"].flush(True)
@@ -203,7 +203,7 @@ def test_a_lost_log_among_others_is_damage(engine: RocksEngine, tmp_path: Path) 
             else:
                 lost.write_bytes(kept)
             with pytest.raises(DamagedData):
-                engine.open(str(left), SPACES)
+                engine.open_store(str(left), SPACES)
         lost.write_bytes(sane)
     assert keys(engine, left) == [b"first", b"second"]
 
@@ -215,14 +215,14 @@ def test_a_log_whose_end_stands_there_twice_is_damage(engine: RocksEngine, logge
     size = 32 * 1024
     log.write_bytes(sane.ljust(-(-len(sane) // size) * size, b"\x00") + sane[:size])
     with pytest.raises(DamagedData):
-        engine.open(str(logged), SPACES)
+        engine.open_store(str(logged), SPACES)
 
 
 def _ingested(store: RocksStore, engine: RocksEngine, tmp_path: Path) -> None:
     for number in range(3):
         path = tmp_path / f"in-{number}.sst"
         file = engine.sorted_file(str(path))
-        file.put(b"0", b"%d" % number)
+        file.put_pair(b"0", b"%d" % number)
         file.finish()
         store.files.ingest({"a": [str(path)]})
 
@@ -244,7 +244,7 @@ def _merged(store: RocksStore, engine: RocksEngine, tmp_path: Path) -> None:
 def _emptied(store: RocksStore, engine: RocksEngine, tmp_path: Path) -> None:
     batch = store.batch()
     batch.delete_range("a", b"", b"\xff")
-    store.write(batch)
+    store.write_batch(batch)
     store.files.flush()
     store.files.compact(everything=True)
 
@@ -253,7 +253,7 @@ def _emptied_of_nothing(store: RocksStore, engine: RocksEngine, tmp_path: Path) 
     for rows in (1, 100):
         batch = store.batch(rows)
         batch.delete_range("a", b"1", b"1")
-        store.write(batch)
+        store.write_batch(batch)
     store.sync()
     for held in (store._dicts["a"], store._dicts["b"], store._dicts["default"]):
         held.flush(True)
@@ -265,7 +265,7 @@ def test_what_numbers_operations_without_a_log_is_no_damage(
     engine: RocksEngine, tmp_path: Path, change: Callable[[RocksStore, RocksEngine, Path], None], goes_on: bool
 ) -> None:
     path = tmp_path / "r"
-    store = engine.open(str(path), SPACES)
+    store = engine.open_store(str(path), SPACES)
     put(store, "a", b"0")
     store.sync()
     change(store, engine, tmp_path)
@@ -280,10 +280,10 @@ def test_what_numbers_operations_without_a_log_is_no_damage(
 def test_a_killed_ingestion_leaves_a_table_that_is_no_damage(engine: RocksEngine, tmp_path: Path) -> None:
     """Linked into the folder of an empty store, and not in the list of files yet."""
     path = tmp_path / "r"
-    store = engine.open(str(path), SPACES)
+    store = engine.open_store(str(path), SPACES)
     left = killed(store, path)
     file = engine.sorted_file(str(left / "000123.sst"))
-    file.put(b"0", b"v")
+    file.put_pair(b"0", b"v")
     file.finish()
     assert keys(engine, left) == []
 
@@ -313,12 +313,12 @@ def test_an_older_list_of_files_is_damage(engine: RocksEngine, flushed: Path) ->
     older.write_bytes(data)
     (flushed / "CURRENT").write_text(older.name + "\n")
     with pytest.raises(DamagedData, match="not the newest list of files"):
-        engine.open(str(flushed), SPACES)
+        engine.open_store(str(flushed), SPACES)
 
 
 def test_the_bound_is_behind_no_fsync(engine: RocksEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = str(tmp_path / "r")
-    store = engine.open(path, SPACES)
+    store = engine.open_store(path, SPACES)
     put(store, "a", b"0")
     bound = read_bound(path)
     assert bound is not None
@@ -338,7 +338,7 @@ def test_openings_keep_no_memory(engine: RocksEngine, tmp_path: Path) -> None:
         with open("/proc/self/statm", encoding="ascii") as held:
             return int(held.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
-    engine.open(path, SPACES).close()
+    engine.open_store(path, SPACES).close()
     before = open_often(50)
     assert open_often(300) - before < 300 * 600
 

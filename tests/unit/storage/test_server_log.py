@@ -203,7 +203,7 @@ def test_a_write_during_a_sync_is_not_counted_as_synced(tmp_path: Path, always_s
             def flush_wal(self, sync: bool) -> None:
                 db.flush_wal(sync)
                 store._db = db
-                store.write(batch)
+                store.write_batch(batch)
 
         before = capture.last
         store._db = Slow()

@@ -76,7 +76,7 @@ def test_an_engine_s_log_that_lost_its_end_before_the_next_one_is_no_prefix(
         server.begin_another_log()
         batch = store.batch(rows=LARGE_ROWS if last == "large" else 1)
         batch.put("b", b"other", b"later")
-        store.write(batch)
+        store.write_batch(batch)
         if last == "small":
             await server.committer.durable(store)
         server.bring_newest(target)
@@ -107,7 +107,7 @@ def test_what_was_synced_is_never_replayed_though_its_marks_are_gone(
             store.sync()
         await server.put_all(b"k", b"newer")  # the mark of the old one goes with it
         if reopened:
-            server.committer.forget(server.stores[0])
+            server.committer.forget_store(server.stores[0])
             server.stores[0].close()
             server.stores[0] = server.open("r0")
             await server.put_all(b"first of the new one")
@@ -118,7 +118,7 @@ def test_what_was_synced_is_never_replayed_though_its_marks_are_gone(
         return server.cut()
 
     root = asyncio.run(write())
-    held = RocksEngine(cache_bytes=1 << 20).open(str(root / "regions" / "r1"), SPACES)  # so the log stays
+    held = RocksEngine(cache_bytes=1 << 20).open_store(str(root / "regions" / "r1"), SPACES)  # so the log stays
     for _ in range(2):
         started = opened(root)
         started.recover()
@@ -136,7 +136,7 @@ def test_what_is_taken_in_later_is_not_overwritten_by_the_log(tmp_path: Path, al
         await server.put_all(b"k", b"older")
         store = server.stores[0]
         file = server.engine.sorted_file(str(tmp_path / "in.sst"))
-        file.put(b"k", b"ingested")
+        file.put_pair(b"k", b"ingested")
         file.finish()
         store.files.ingest({"a": [str(tmp_path / "in.sst")]})
         capture = store._capture
@@ -181,7 +181,7 @@ def test_a_region_that_cannot_be_opened_keeps_its_part_of_the_log(
     root = asyncio.run(write())
     started = opened(root)
     path = str(root / "regions" / "r1")
-    held = RocksEngine(cache_bytes=1 << 20).open(path, SPACES)  # so it cannot be opened, as on a full disk
+    held = RocksEngine(cache_bytes=1 << 20).open_store(path, SPACES)  # so it cannot be opened, as on a full disk
     started.recover()
     assert started.left == {"r1": 1}
     assert started.engine.has_unreplayed_writes(held, started.ownership("r1")), (
@@ -250,7 +250,7 @@ def test_what_is_gathered_while_an_append_fails_is_neither_lost_nor_held_up(
         if meanwhile == "large":
             batch = store.batch(rows=LARGE_ROWS)
             batch.put("a", b"large", b"v")
-            store.write(batch)
+            store.write_batch(batch)
         for number in range(2):
             value = bytes(150_000 if meanwhile == "much" else 1)
             asked.append(asyncio.ensure_future(server.put(0, b"meanwhile %d" % number, value)))
@@ -409,7 +409,7 @@ def test_a_store_that_closed_without_its_fsync_gets_what_this_run_wrote(
         stores.open()
         stores.server_log.prepare()
         path = stores.region_folders.path("r0")
-        store = stores.engine.open(path, SPACES, None, stores.ownership("r0", 3))
+        store = stores.engine.open_store(path, SPACES, None, stores.ownership("r0", 3))
         for number in range(3):
             batch = store.batch()
             batch.put("a", b"k", b"%d" % number)
@@ -431,16 +431,16 @@ def test_a_store_that_closed_without_its_fsync_gets_what_this_run_wrote(
 
         with monkeypatch.context() as meanwhile:
             meanwhile.setattr(RocksStore, "sync", refuses)
-            stores.committer.forget(store)
+            stores.committer.forget_store(store)
             store.close()
         shutil.rmtree(path)
         before.rename(path)
-        bare = stores.engine.open(path, SPACES)
+        bare = stores.engine.open_store(path, SPACES)
         assert bare.get("a", b"k") == b"2", "a copy of the folder lacks it"
         bare.close()
         ownership = stores.ownership("r0", 3)
         assert ownership == Ownership("r0", 3, (LogPart(THIS_RUN, 3),), is_sole=True)
-        again = stores.engine.open(path, SPACES, None, ownership)
+        again = stores.engine.open_store(path, SPACES, None, ownership)
         assert again.get("a", b"k") == b"in the server's log"
         assert again._epoch == 3
         assert capture.synced == capture.last, "its segment may go"

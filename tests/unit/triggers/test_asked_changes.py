@@ -24,7 +24,7 @@ async def add(bench: Bench, **settings: Any) -> None:
 async def delivered(bench: Bench) -> list[Change]:
     """All until the trigger is at rest, each answered."""
     found: list[Change] = []
-    waiting = asyncio.ensure_future(bench.keeper.wait("", "", 10.0))
+    waiting = asyncio.ensure_future(bench.keeper.wait_delivered("", "", 10.0))
     while not waiting.done():
         for call in runs(*bench.main.sent):
             found.append(change_from(list(call[4][0])))

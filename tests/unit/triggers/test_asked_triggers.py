@@ -20,7 +20,7 @@ class Asked:
 
     def waiting(self, timeout_ms: int = 10_000, *, saved: bool = False) -> asyncio.Future[Waited]:
         regions = tuple(self.bench.table.regions)
-        return asyncio.ensure_future(self.triggers.wait(WaitForDelivery("t", "", timeout_ms, regions, saved)))
+        return asyncio.ensure_future(self.triggers.wait_delivered(WaitForDelivery("t", "", timeout_ms, regions, saved)))
 
     def leaves(self) -> None:
         self.bench.server.hosting.state.give_up(self.bench.table.regions[-1].region_id)
@@ -59,7 +59,7 @@ async def test_an_owner_that_has_a_region_since_a_moment_ago_opens_it_and_delive
     (info,), state = bench.table.regions, bench.server.hosting.state
     state.give_up(info.region_id)
     await bench.restart()
-    assert await bench.keeper.wait("t", "", 5.0), "it is another server's, and nothing of it is opened here"
+    assert await bench.keeper.wait_delivered("t", "", 5.0), "it is another server's, and nothing of it is opened here"
     asked = Asked(bench)
     assert state.own(info.region_id, state.epoch_of(info.region_id) + 1)
     waiting = asked.waiting()

@@ -57,7 +57,7 @@ def watched(test: Callable[[Bench, Watch], Awaitable[None]]) -> None:
 async def deliver_all(bench: Bench, *errors: str) -> None:
     left: Mapping[int, str] = dict(enumerate(errors))
     answered = 0
-    while not await bench.keeper.wait("t", "", 0.0):
+    while not await bench.keeper.wait_delivered("t", "", 0.0):
         await bench.main.until(lambda: bench.main.sent)
         for call_id, _, _ in bench.main.take():
             bench.main.answer(call_id, left.get(answered))

@@ -35,7 +35,7 @@ async def test_a_full_batch_is_one_call_and_each_effect_bears_its_own_stamp(benc
     ((number, rows),) = batches(bench.main)
     assert rows == ROWS
     did(bench, number, "done", [2, put(b"x")], [3, put(b"y")])
-    assert await bench.keeper.wait("t", "", 10.0)
+    assert await bench.keeper.wait_delivered("t", "", 10.0)
     assert [out(bench, row)[b"f:a"][1] for row in (b"x", b"y")] == stamps
 
 
@@ -57,7 +57,7 @@ async def test_a_batch_is_cut_where_its_changes_are_large(bench: Bench) -> None:
         did(bench, number)
     assert sorted(seen) == [b"0", b"1", b"2", b"3", b"4", b"5"]
     assert [value for value in seen if value in (b"0", b"2", b"4")] == [b"0", b"2", b"4"], "they are of one row"
-    assert await bench.keeper.wait("t", "", 10.0)
+    assert await bench.keeper.wait_delivered("t", "", 10.0)
 
 
 @on_bench()
@@ -103,7 +103,7 @@ async def test_a_batch_that_fails_is_halved_until_one_change_is_alone(bench: Ben
             else:
                 seen.update(rows)
                 did(bench, number)
-    assert await bench.keeper.wait("t", "", 10.0)
+    assert await bench.keeper.wait_delivered("t", "", 10.0)
     assert seen == {b"a", b"c", b"d"}
     assert sizes.count(1) >= 2
     letters = await bench.keeper.dead_letters("t", 10)
@@ -119,7 +119,7 @@ async def test_named_changes_fail_at_once_and_the_others_come_again(bench: Bench
     ((number, rows),) = batches(bench.main)
     assert rows == [b"a", b"c", b"d"]
     did(bench, number)
-    assert await bench.keeper.wait("t", "", 10.0)
+    assert await bench.keeper.wait_delivered("t", "", 10.0)
     assert [letter.error for letter in await bench.keeper.dead_letters("t", 10)] == ["no b"]
 
 
@@ -130,7 +130,7 @@ async def test_an_effect_that_names_no_change_of_the_batch_fails_it(bench: Bench
         await bench.put(b"a")
         ((number, _),) = batches(bench.main)
         did(bench, number, "done", effect)
-        assert await bench.keeper.wait("t", "", 10.0)
+        assert await bench.keeper.wait_delivered("t", "", 10.0)
     assert len(await bench.keeper.dead_letters("t", 10)) == 2
     assert out(bench, b"x") == {}
 
@@ -183,7 +183,7 @@ def test_a_change_that_no_frame_holds_is_a_failure_of_its_own(monkeypatch: pytes
         ((call_id, _, row),) = bench.main.take()
         assert row == b"small"
         bench.main.answer(call_id)
-        assert await bench.keeper.wait("t", "", 5.0)
+        assert await bench.keeper.wait_delivered("t", "", 5.0)
         (letter,) = await bench.keeper.dead_letters("t", 10)
         assert letter.row == b"large"
         assert "bytes with its images, at most" in letter.error

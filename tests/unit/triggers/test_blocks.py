@@ -24,7 +24,7 @@ class Blocked:
         self.state = DispatcherState(Figures())
         self.source = DeliverySource(Registration("t", "table", "m:f", ("f",)), DeliveryState(None))
         for number in range(4 * IN_SERIES):
-            self.source.state.read(Sequence(1, 1, number + 1), b"%d" % number)
+            self.source.state.read_change(Sequence(1, 1, number + 1), b"%d" % number)
         self.pool = self.state.pool_of("")
         self.pauses = [self.meet(0.0) for _ in range(met)]
 
@@ -67,7 +67,7 @@ def test_what_meets_an_obstacle_within_a_pause_comes_at_its_end_and_pauses_grow(
     [
         lambda blocked: blocked.pass_time(0.1),
         lambda blocked: blocked.state.retries.note_working("t"),
-        lambda blocked: blocked.state.retries.forget("t"),
+        lambda blocked: blocked.state.retries.forget_trigger("t"),
     ],
     ids=["pause", "worked", "removed"],
 )
@@ -94,7 +94,7 @@ def test_the_end_of_a_pause_is_an_event_of_the_pool_of_its_trigger() -> None:
     state = DispatcherState(Figures())
     source = DeliverySource(Registration("t", "table", "m:f", ("f",), process="label"), DeliveryState(None))
     for number in range(IN_SERIES):
-        source.state.read(Sequence(1, 1, number + 1), b"%d" % number)
+        source.state.read_change(Sequence(1, 1, number + 1), b"%d" % number)
     for _ in range(IN_SERIES):
         state.retries.block(source, source.take_call(0.0), WHY, 0.0)
     state.queue(source, 0.0)

@@ -36,7 +36,7 @@ async def test_a_letter_says_that_its_change_gave_before(bench: Bench) -> None:
     await until_sent(bench, "go")
     did(bench, calls[b"a"], "failed", error="Error: no")
     did(bench, calls[b"b"], "failed", error="Error: no")
-    assert await bench.keeper.wait("t", "", 10.0)
+    assert await bench.keeper.wait_delivered("t", "", 10.0)
     letters = {one.row: one.error for one in await bench.keeper.dead_letters("t", 10)}
     assert letters[b"b"] == "Error: no"
     assert letters[b"a"].splitlines()[-1] == "Error: no"
@@ -59,7 +59,7 @@ async def test_what_is_given_behind_a_checkpoint_counts_after_a_restart(bench: B
     ((_, calls),) = await until_sent(bench, "run")
     assert calls[0][5] == [b"half", 1]
     did(bench, calls[0][0], "done", list(tally.in_part(1)))
-    assert await bench.keeper.wait("t", "", 10.0)
+    assert await bench.keeper.wait_delivered("t", "", 10.0)
     assert await bench.keeper.dead_letters("t", 10) == []
     region = region_at_once(bench.server, totals, b"x")
     cells = {column: value for column, value, _ in get_row(region, b"x", ReadSpec(projection(totals.schema, [])))}
@@ -86,7 +86,7 @@ async def test_a_change_that_asked_to_come_again_later_is_not_called_before_afte
         due_s = consumer.state.next_due_s()
         assert due_s is not None
         assert 3_500 < due_s - asyncio.get_running_loop().time() <= 3_600
-        consumer.state.check()
+        consumer.state.check_invariants()
 
 
 @on_bench()
@@ -103,7 +103,7 @@ async def test_a_change_whose_time_has_come_while_the_store_was_down_is_called_a
         ((frame),) = await until_sent(bench, "run")
     assert (frame[1][0][4][0][1], frame[1][0][4][0][7]) == (b"a", 1), "nor was that an attempt"
     did(bench, frame[1][0][0])
-    assert await bench.keeper.wait("t", "", 10.0)
+    assert await bench.keeper.wait_delivered("t", "", 10.0)
 
 
 def test_cursors_keep_when_changes_come_again() -> None:
@@ -149,7 +149,7 @@ async def test_a_checkpoint_is_on_disk_while_its_call_goes_on(bench: Bench) -> N
                     await asyncio.sleep(0.001)
         assert bench.dispatcher.calls_in_flight() == 1
         did(bench, call_id)
-        assert await bench.keeper.wait("t", "", 10.0)
+        assert await bench.keeper.wait_delivered("t", "", 10.0)
         assert log.cursor("t") is not None
 
 
@@ -173,7 +173,7 @@ async def test_a_call_that_waits_for_no_import_any_more_has_no_time_until_it_beg
         async def pass_s(seconds: float) -> None:
             for _ in range(round(seconds * 10)):
                 now_s[0] += 0.1
-                bench.main.listener.answered(["alive", 0])
+                bench.main.listener.take_frame(["alive", 0])
                 await asyncio.sleep(0)
                 await asyncio.sleep(0)
 
@@ -184,7 +184,7 @@ async def test_a_call_that_waits_for_no_import_any_more_has_no_time_until_it_beg
         assert bench.main.kills == 0, "both wait for a thread, and their time does not run"
         assert bench.dispatcher.calls_in_flight() == 2
         did(bench, second)
-        bench.main.listener.answered(["began", [third]])
+        bench.main.listener.take_frame(["began", [third]])
         await pass_s(0.2)
         assert bench.main.kills == 1, "its time has run since it began"
 
@@ -202,7 +202,7 @@ async def test_a_call_whose_module_is_not_imported_in_time_is_ended(bench: Bench
         for _ in range(round(lanes.IMPORT_S * 10) + 2):
             assert bench.main.kills == 0
             now_s[0] += 0.1
-            bench.main.listener.answered(["alive", 0])
+            bench.main.listener.take_frame(["alive", 0])
             await asyncio.sleep(0)
             await asyncio.sleep(0)
             if bench.main.kills:
@@ -219,7 +219,7 @@ async def test_the_time_of_a_call_in_quarantine_runs_anew_when_it_begins(bench: 
     async def pass_s(seconds: float) -> None:
         for _ in range(round(seconds * 10)):
             now_s[0] += 0.1
-            bench.ward.listener.answered(["alive", 0])
+            bench.ward.listener.take_frame(["alive", 0])
             await asyncio.sleep(0)
             await asyncio.sleep(0)
 
@@ -234,7 +234,7 @@ async def test_the_time_of_a_call_in_quarantine_runs_anew_when_it_begins(bench: 
         await bench.ward.until(lambda: bench.ward.sent)
         ((call_id, _, _),) = bench.ward.take()
         await pass_s(2.5)
-        bench.ward.listener.answered(["began", [call_id]])
+        bench.ward.listener.take_frame(["began", [call_id]])
         await pass_s(1.5)
         assert bench.ward.kills == 0, "it has begun, and its own two seconds are not over"
         await pass_s(1.0)

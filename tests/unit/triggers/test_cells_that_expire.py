@@ -58,7 +58,7 @@ async def test_a_put_that_expires_into_a_followed_column_is_refused(bench: Bench
     await bench.add("whole")
     with pytest.raises(NotAllowed, match="a put into f:b of t has a time to live: trigger whole reads"):
         await bench.apply(b"r", OTHER)
-    await bench.triggers.add(bench.registration("whole", allow_expiry=True))
+    await bench.triggers.add_trigger(bench.registration("whole", allow_expiry=True))
     await bench.apply(b"r", OTHER)
     with pytest.raises(NotAllowed, match="trigger t reads"):
         await bench.apply(b"r", BRIEF)
@@ -71,10 +71,10 @@ async def test_a_family_gets_a_ttl_later_only_if_its_trigger_allows_that(bench: 
     await bench.add("t")
     with pytest.raises(NotAllowed, match=r"without trigger t hearing of it.*--allow-expiry"):
         await expires(bench)
-    await bench.triggers.add(bench.registration("t", allow_expiry=True))
+    await bench.triggers.add_trigger(bench.registration("t", allow_expiry=True))
     await expires(bench)
     with pytest.raises(IllegalArgument, match="expire after 2 s"):
-        await bench.triggers.add(bench.registration("t"))
+        await bench.triggers.add_trigger(bench.registration("t"))
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_families_of_conditions_and_looks_are_read_too(reads: dict[str, Any]) ->
             await expires(bench, "g")
         with pytest.raises(NotAllowed, match="family g of t is not dropped: trigger t reads it"):
             await alter(bench, TableChange(drop=frozenset({"g"})))
-        await bench.triggers.add(bench.registration("t", allow_expiry=True, **settings))
+        await bench.triggers.add_trigger(bench.registration("t", allow_expiry=True, **settings))
         await expires(bench, "g")
         with pytest.raises(IllegalArgument, match="family g, expire after 2 s"):
             await bench.add("other", **settings)

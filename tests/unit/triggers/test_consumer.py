@@ -25,7 +25,7 @@ from tests.unit.triggers.test_dispatcher import ROWS, Bench, on_bench
 async def deliver(bench: Bench, name: str) -> list[bytes]:
     """The rows, in the order of their calls."""
     rows: list[bytes] = []
-    waiting = asyncio.ensure_future(bench.keeper.wait(name, "", 10.0))
+    waiting = asyncio.ensure_future(bench.keeper.wait_delivered(name, "", 10.0))
     while not waiting.done():
         for call_id, _, row in bench.main.take():
             rows.append(row)
@@ -161,7 +161,7 @@ async def test_of_what_is_undelivered_open_changes_count_and_those_whose_record_
     await bench.triggers.pause("t")
     await bench.put(b"a", b"b", b"c")
     region = bench.region(b"a")
-    held = [sequence for sequence, _ in region.log.read(None)]
+    held = [sequence for sequence, _ in region.log.read_records(None)]
     for one in bench.dispatcher.intake.consumers_of("t"):
         bench.hub.listener.drop(one)
     never = Sequence(held[0].origin, held[0].epoch - 1, 5)

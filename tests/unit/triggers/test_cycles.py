@@ -26,7 +26,7 @@ async def test_a_trigger_that_yields_into_its_own_source_does_not_run_for_ever(b
     await bench.add("t", attempts=1)
     await bench.put(b"a")
     await deliver(bench, put(b"next", table=b"t"))
-    assert await bench.keeper.wait("t", "", 10.0)
+    assert await bench.keeper.wait_delivered("t", "", 10.0)
     (letter,) = await bench.keeper.dead_letters("t", 10)
     assert "t/f -> trigger t -> t/f" in letter.error
     assert "--allow-cycle" in letter.error
@@ -61,7 +61,7 @@ async def test_an_allowed_cycle_ends_after_so_many_changes(bench: Bench) -> None
             runs += 1
             did(bench, call_id, "done", put(row + b"a", table=b"t"))
         await bench.settle()
-    assert await bench.keeper.wait("t", "", 10.0)
+    assert await bench.keeper.wait_delivered("t", "", 10.0)
     assert runs == HOPS + 1, "the client's change, and as many as it may lead to"
     (letter,) = await bench.keeper.dead_letters("t", 10)
     assert letter.row == b"a" * (HOPS + 1)
@@ -106,7 +106,7 @@ async def test_a_cycle_may_be_allowed_while_the_trigger_runs(bench: Bench) -> No
     await bench.put(b"a")
     ((call_id, _, _),) = bench.main.take()
     did(bench, call_id, "done", put(b"b", table=b"t"))
-    await bench.triggers.add(bench.registration("t", attempts=100, allow_cycle=True))
+    await bench.triggers.add_trigger(bench.registration("t", attempts=100, allow_cycle=True))
     await bench.main.until(lambda: bench.main.sent)  # its pause is over
     ((call_id, _, row),) = bench.main.take()
     assert row == b"a", "the change that failed"

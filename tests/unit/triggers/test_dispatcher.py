@@ -98,7 +98,7 @@ class Bench:
         return Registration(name, table, "m:f", ("f",), **settings)
 
     async def add(self, name: str, **settings: Any) -> None:
-        adding = asyncio.ensure_future(self.triggers.add(self.registration(name, **settings)))
+        adding = asyncio.ensure_future(self.triggers.add_trigger(self.registration(name, **settings)))
         checked = asyncio.ensure_future(self.main.until(lambda: any(parts[0] == "check" for parts in self.main.sent)))
         await asyncio.wait([adding, checked], return_when=asyncio.FIRST_COMPLETED)
         if adding.done():  # it was refused
@@ -107,7 +107,7 @@ class Bench:
             return
         (check,) = [parts for parts in self.main.sent if parts[0] == "check"]
         self.main.sent.clear()
-        self.main.listener.answered(["checked", check[1], None])
+        self.main.listener.take_frame(["checked", check[1], None])
         await adding
         for consumer in self.dispatcher.intake.consumers_of(name):  # as after its first call, which runs alone
             pool = self.dispatcher.sender.pool_of(consumer.registration.process)
@@ -206,9 +206,9 @@ async def test_a_quick_trigger_has_more_in_the_worker_than_run_side_by_side(benc
     most = 0
     while calls := bench.main.take():
         most = max(most, len(calls))
-        bench.main.listener.answered(["did", [[number, "done", [], None, "", None, 10, 5] for number, _, _ in calls]])
+        bench.main.listener.take_frame(["did", [[number, "done", [], None, "", None, 10, 5] for number, _, _ in calls]])
     assert most == PLACES
-    assert await bench.keeper.wait("quick", "", 0.0)
+    assert await bench.keeper.wait_delivered("quick", "", 0.0)
 
 
 @on_bench()
@@ -222,7 +222,7 @@ async def test_a_row_never_has_two_calls_and_its_neighbours_do_not_wait(bench: B
     bench.main.answer(calls[0][0], "Error: no")
     assert bench.main.take() == [], "the row is parked"
     bench.main.answer(calls[1][0])
-    assert await bench.keeper.wait("t", "", 0.0) is False
+    assert await bench.keeper.wait_delivered("t", "", 0.0) is False
 
 
 @on_bench()
@@ -232,7 +232,7 @@ async def test_a_timeout_ends_the_worker_and_blames_that_call_alone(bench: Bench
     await bench.put(b"a")
     calls = {trigger: call_id for call_id, trigger, _ in bench.main.take()}
     for call_id in calls.values():
-        bench.main.listener.answered(["began", [call_id]])
+        bench.main.listener.take_frame(["began", [call_id]])
     await bench.main.until(lambda: bench.main.kills)
     bench.main.answer(calls["other"])  # too late: it will run again
     bench.main.die()
@@ -312,7 +312,7 @@ async def test_a_paused_trigger_is_sent_nothing_and_loses_nothing(bench: Bench) 
             seen.append(row)
             bench.main.answer(call_id)
     assert seen == ROWS[THREADS:]
-    assert await bench.keeper.wait("t", "", 0.0)
+    assert await bench.keeper.wait_delivered("t", "", 0.0)
 
 
 @on_bench()
@@ -413,7 +413,7 @@ async def test_a_failed_fsync_closes_a_region_and_its_triggers_bring_it_back(ben
         await bench.put(b"00")
     bench.main.answer(first)  # of a consumer that is gone
     assert bench.region(b"01") is not None
-    assert await bench.keeper.wait("t", "", 0.0) is False
+    assert await bench.keeper.wait_delivered("t", "", 0.0) is False
     await bench.main.until(lambda: bench.main.sent)
     assert bench.region(b"00") is not region
     for call_id, _, row in bench.main.take():
@@ -428,13 +428,13 @@ async def test_a_wait_for_one_change_costs_what_its_region_does(bench: Bench) ->
     ((call_id, _, _),) = bench.main.take()
     sequence = bench.region(b"01").log.last_logged
     assert sequence is not None
-    waiting = asyncio.ensure_future(bench.keeper.wait("t", sequence.token, 10.0))
+    waiting = asyncio.ensure_future(bench.keeper.wait_delivered("t", sequence.token, 10.0))
     await asyncio.sleep(0)
     assert list(bench.hub.followers._watchers) == [(trigger("t"), sequence.origin)]
     bench.main.answer(call_id)
     assert await waiting
     assert bench.hub.followers._watchers == {}
-    abandoned = asyncio.ensure_future(bench.keeper.wait("t", f"{sequence.origin}-99-1", 10.0))
+    abandoned = asyncio.ensure_future(bench.keeper.wait_delivered("t", f"{sequence.origin}-99-1", 10.0))
     await asyncio.sleep(0)
     abandoned.cancel()
     await asyncio.gather(abandoned, return_exceptions=True)
@@ -445,7 +445,7 @@ async def test_a_wait_for_one_change_costs_what_its_region_does(bench: Bench) ->
 async def test_a_waiter_is_let_go_when_its_trigger_is_removed(bench: Bench) -> None:
     await bench.add("t")
     await bench.put(b"a")
-    waiting = asyncio.ensure_future(bench.keeper.wait("t", "", 10.0))
+    waiting = asyncio.ensure_future(bench.keeper.wait_delivered("t", "", 10.0))
     await asyncio.sleep(0)
     await bench.triggers.remove("t")
     assert await waiting
@@ -457,7 +457,7 @@ async def test_garbage_of_a_worker_is_refused(bench: Bench) -> None:
     outcomes = ([], [1], ["x", "done", [], None, "", None, 1, 1], [1, "done", None, None, "", None, 1, 1])
     for frame in (*(["did", [one]] for one in outcomes), ["did", 1], ["what", 1], ["checked", 1, 5], [None, None]):
         with pytest.raises(ValueError, match=r"no answer of a worker|no outcome of a call"):
-            bench.main.listener.answered(frame)
+            bench.main.listener.take_frame(frame)
     bench.main.answer(999)  # of nobody any more
 
 
@@ -496,7 +496,7 @@ async def test_a_backfill_that_was_cut_off_does_not_stand_in_the_way_of_the_next
     bench.main.take()
     await bench.add("t", from_where="beginning")
     seen: list[bytes] = []
-    waiting = asyncio.ensure_future(bench.keeper.wait("t", "", 10.0))
+    waiting = asyncio.ensure_future(bench.keeper.wait_delivered("t", "", 10.0))
     while not waiting.done():
         for call_id, _, row in bench.main.take():
             seen.append(row)

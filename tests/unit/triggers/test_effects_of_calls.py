@@ -30,7 +30,7 @@ def put(row: bytes, value: bytes = b"1", table: bytes = b"out") -> list[Any]:
 
 
 def did(bench: Bench, call_id: int, what: str = "done", *effects: Any, error: Any = None, state: Any = None) -> None:
-    bench.main.listener.answered(["did", [[call_id, what, list(effects), error, "", state, USED_US, 0]]])
+    bench.main.listener.take_frame(["did", [[call_id, what, list(effects), error, "", state, USED_US, 0]]])
 
 
 def out(bench: Bench, row: bytes) -> dict[bytes, tuple[bytes, int]]:
@@ -64,8 +64,8 @@ async def test_a_change_is_done_when_its_effects_are_on_disk(bench: Bench) -> No
     (consumer,) = bench.dispatcher.intake.consumers_of("t")
     assert consumer.state.in_flight_count == 1
     assert bench.dispatcher.calls_in_flight() == 1
-    assert await bench.keeper.wait("t", "", 0.0) is False
-    assert await bench.keeper.wait("t", "", 10.0)
+    assert await bench.keeper.wait_delivered("t", "", 0.0) is False
+    assert await bench.keeper.wait_delivered("t", "", 10.0)
     assert out(bench, b"x") == {b"f:a": (b"1", stamp)}
     assert out(bench, b"y") == {b"f:a": (b"2", stamp)}
     assert bench.dispatcher.calls_in_flight() == 0
@@ -90,7 +90,7 @@ async def test_effects_that_the_store_cannot_write_now_blame_nobody(bench: Bench
     assert "effects cannot be written" in consumer.state.last_error
     region.refuses_writes = False
     did(bench, call_id, "done", put(b"x"))
-    assert await bench.keeper.wait("t", "", 10.0)
+    assert await bench.keeper.wait_delivered("t", "", 10.0)
     assert out(bench, b"x") == {b"f:a": (b"1", stamp_of(bench, b"a"))}
     assert await bench.keeper.dead_letters("t", 10) == []
 
@@ -109,7 +109,7 @@ async def test_a_trigger_whose_effects_wait_for_long_says_why(bench: Bench) -> N
             await asyncio.sleep(0)
         assert "effects cannot be written: RegionTooBusy" in bench.keeper.trigger_statuses()[0].last_error
         region.refuses_writes = False
-        assert await bench.keeper.wait("t", "", 10.0)
+        assert await bench.keeper.wait_delivered("t", "", 10.0)
     assert bench.keeper.trigger_statuses()[0].state == "running"
 
 
@@ -172,7 +172,7 @@ async def test_a_slice_is_on_disk_before_the_next_is_asked_for(bench: Bench) -> 
     (consumer,) = bench.dispatcher.intake.consumers_of("t")
     assert consumer.state.cursor().progress == ((bench.region(b"a").log.last_logged, b"half", 0),)
     did(bench, call_id, "done", put(b"y"))
-    assert await bench.keeper.wait("t", "", 10.0)
+    assert await bench.keeper.wait_delivered("t", "", 10.0)
     assert consumer.state.cursor().progress == ()
     assert out(bench, b"y")
 
@@ -208,7 +208,7 @@ async def test_a_worker_that_dies_between_two_slices_blames_nobody(bench: Bench)
     assert (calls[0][4][0][1], calls[0][4][0][7], calls[0][5]) == (b"a", 1, [b"half", 0])
     assert bench.dispatcher.calls_in_flight() == 1
     did(bench, calls[0][0], "done", put(b"z"))
-    assert await bench.keeper.wait("t", "", 10.0)
+    assert await bench.keeper.wait_delivered("t", "", 10.0)
 
 
 @on_bench()
@@ -221,7 +221,7 @@ async def test_a_change_that_is_put_off_comes_again_without_blame(bench: Bench) 
     ((_, calls),) = await until_sent(bench, "run")
     assert (calls[0][4][0][1], calls[0][4][0][7]) == (b"a", 1)
     did(bench, calls[0][0])
-    assert await bench.keeper.wait("t", "", 10.0)
+    assert await bench.keeper.wait_delivered("t", "", 10.0)
     assert await bench.keeper.dead_letters("t", 10) == []
 
 
@@ -248,7 +248,7 @@ async def test_effects_that_cannot_be_written_fail_the_change_that_yielded_them(
     did(bench, calls[b"a"], "done", put(b"x", table=b"nowhere"))
     did(bench, calls[b"b"], "done", put(b"x"))
     did(bench, calls[b"c"], "done", [9, b"what", b"is", b"this"])
-    assert await bench.keeper.wait("t", "", 10.0)
+    assert await bench.keeper.wait_delivered("t", "", 10.0)
     letters = {letter.row: letter.error for letter in await bench.keeper.dead_letters("t", 10)}
     assert sorted(letters) == [b"a", b"c"]
     assert letters[b"a"] == "its effects cannot be written: TableNotFoundException: nowhere"
@@ -317,7 +317,7 @@ async def test_a_trigger_whose_effects_have_no_room_holds_up_no_other(bench: Ben
         ((number, name, _),) = bench.main.take()
         assert name == "full", "its effects are written"
         did(bench, number)
-        assert await bench.keeper.wait("full", "", 10.0)
+        assert await bench.keeper.wait_delivered("full", "", 10.0)
 
 
 @on_bench()
@@ -356,7 +356,7 @@ async def test_a_worker_that_says_something_is_not_silent(bench: Bench) -> None:
         for _ in range(15):
             now_s[0] += 0.01
             await asyncio.sleep(0)
-            bench.main.listener.answered(["alive", 0])
+            bench.main.listener.take_frame(["alive", 0])
         assert bench.main.kills == 0
         assert bench.dispatcher.calls_in_flight() == 1, "it has not begun: its time does not run"
         for _ in range(15):
@@ -378,7 +378,7 @@ def test_the_log_takes_so_much_of_what_a_trigger_prints(caplog: pytest.LogCaptur
                 await bench.main.until(lambda: bench.main.sent)
                 ((call_id, _, _),) = bench.main.take()
                 outcome = [call_id, "done", [], None, "text\n", None, USED_US, 0]
-                bench.main.listener.answered(["did", [outcome]])
+                bench.main.listener.take_frame(["did", [outcome]])
             return [record.getMessage() for record in caplog.records if "printed" in record.getMessage()]
 
         with pytest.MonkeyPatch.context() as patch, caplog.at_level(logging.INFO):
@@ -420,7 +420,7 @@ async def test_changes_that_run_have_a_bound_of_bytes(bench: Bench) -> None:
                 seen.append(resting.pop(call_id))
                 did(bench, call_id)
         assert sorted(seen) == rows
-        assert await bench.keeper.wait("t", "", 10.0)
+        assert await bench.keeper.wait_delivered("t", "", 10.0)
         assert bench.dispatcher.common.main.running_bytes == 0
 
 
@@ -458,7 +458,7 @@ async def test_a_worker_that_is_silent_after_a_rest_is_ended(bench: Bench) -> No
             await pass_s(0.8)
             assert bench.main.kills == 0, "it had no time to say something"
             did(bench, call_id)
-            assert await bench.keeper.wait("t", "", 10.0)
+            assert await bench.keeper.wait_delivered("t", "", 10.0)
             bench.main.sent.clear()
         call_id = await call_of(b"a")
         bench.dispatcher.common.fair.suspend_trigger("t")
@@ -474,7 +474,7 @@ async def test_a_worker_that_is_silent_after_a_rest_is_ended(bench: Bench) -> No
         await bench.main.until(lambda: {kind for kind, *_ in bench.main.sent} == {"go", "run"})
         for one in list(bench.dispatcher.common.main.calls):
             did(bench, one)
-        assert await bench.keeper.wait("t", "", 10.0)
+        assert await bench.keeper.wait_delivered("t", "", 10.0)
         bench.main.sent.clear()
         call_id = await call_of(b"a")
         bench.dispatcher.intake.upkeep.pause_saving()

@@ -29,7 +29,7 @@ async def deliver(bench: Bench, name: str) -> list[bytes]:
     """The rows of the calls of one trigger; others are answered too."""
     rows = []
     assert await bench.hub._openings.settled(10.0)
-    while not await bench.keeper.wait(name, "", 0.0):
+    while not await bench.keeper.wait_delivered(name, "", 0.0):
         await bench.main.until(lambda: bench.main.sent)
         for call_id, called, row in bench.main.take():
             rows += [row] if called == name else []

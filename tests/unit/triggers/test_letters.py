@@ -62,7 +62,7 @@ async def test_a_retry_as_it_was_has_its_own_change_and_stamp_under_a_new_sequen
     assert [step[1] for step in change[4]] == [b"f:a"]
     assert (change[8], change[13]) == (False, True), "no backfill, a repeat"
     did(bench, call_id, "done", put(b"x", b"older"))
-    assert await bench.keeper.wait("t", "", 10.0)
+    assert await bench.keeper.wait_delivered("t", "", 10.0)
     assert out(bench, b"x") == {b"f:a": (b"newer", newer)}
     assert await bench.keeper.dead_letters("t", 10) == []
 
@@ -99,7 +99,7 @@ async def test_letters_are_skipped_and_purged_undelivered(bench: Bench) -> None:
 async def test_a_letter_of_an_earlier_version_is_retried_as_its_row_is_now(bench: Bench) -> None:
     await bench.add("t", attempts=1)
     old = dead_letters.writing(DeadLetter("t", "t", b"old", "5-1-1", 3, "Error: why", "", 1))
-    await bench.keeper.system.write(DEAD_LETTERS_TABLE, old)
+    await bench.keeper.system.write_mutation(DEAD_LETTERS_TABLE, old)
     with pytest.raises(TriggerError, match="1 dead letters of trigger t hold no change"):
         await bench.keeper.retry("t", b"", as_it_was=True)
     assert await bench.keeper.retry("t", b"old") == 1
@@ -112,7 +112,7 @@ async def buried(bench: Bench, count: int, error: str = "") -> None:
     """Letters of rows 0 to ``count``, oldest first."""
     for number in range(count):
         letter = DeadLetter("t", "t", b"%d" % number, f"5-1-{number + 1}", 1, error, "", 1)
-        await bench.keeper.system.write(DEAD_LETTERS_TABLE, dead_letters.writing(letter))
+        await bench.keeper.system.write_mutation(DEAD_LETTERS_TABLE, dead_letters.writing(letter))
 
 
 def test_letters_behind_the_longest_list_are_shown_retried_and_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -276,7 +276,7 @@ def test_what_is_no_letter_hides_no_letter(row: bytes, cells: dict[bytes, bytes]
         await bench.add("t", attempts=1)
         await die(bench, b"a")
         puts = tuple(Put(INFO, qualifier, value) for qualifier, value in cells.items())
-        await bench.keeper.system.write(DEAD_LETTERS_TABLE, RowMutation(row, puts))
+        await bench.keeper.system.write_mutation(DEAD_LETTERS_TABLE, RowMutation(row, puts))
         for name in ("", "t"):
             assert [one.row for one in await bench.keeper.dead_letters(name, 10)] == [b"a"]
         assert [one.row for one in await bench.keeper.dead_letter_store.letters_with_changes("t", b"", 10)] == [b"a"]

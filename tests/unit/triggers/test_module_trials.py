@@ -52,13 +52,13 @@ def test_an_import_that_hangs_is_tried_by_a_process_of_its_own_and_its_triggers_
         assert runs(*bench.main.sent) == [], "no worker imports it meanwhile"
         assert "importing its module took over" in bench.dispatcher.obstacle("t")
         assert bench.keeper.trigger_statuses()[0].state == "blocked"
-        trial.listener.answered(["checked", 0, "SyntaxError: no"])
+        trial.listener.take_frame(["checked", 0, "SyntaxError: no"])
         trial = await trial_of(bench, seen)
         assert "m:f cannot be used: SyntaxError: no" in bench.dispatcher.state.pauses.untrusted["m"]
         trial.listener.worker_gone("ended with status 3")
         trial = await trial_of(bench, seen)
         assert "the process that imported it ended with status 3" in bench.dispatcher.state.pauses.untrusted["m"]
-        trial.listener.answered(["checked", 0, None])
+        trial.listener.take_frame(["checked", 0, None])
         await bench.main.until(lambda: runs(*bench.main.sent))
         assert "m" not in bench.dispatcher.state.pauses.untrusted
         assert await bench.keeper.dead_letters("t", 10) == []
@@ -74,7 +74,7 @@ def test_a_reload_ends_the_trials(monkeypatch: pytest.MonkeyPatch) -> None:
     @on_bench()
     async def run(bench: Bench) -> None:
         await bench.add("t")
-        bench.dispatcher.trials.begin("m", "why")
+        bench.dispatcher.trials.begin_trial("m", "why")
         await bench.put(b"a")
         await bench.settle()
         assert bench.main.take() == []
@@ -88,7 +88,7 @@ def test_a_reload_ends_the_trials(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @on_bench()
 async def test_a_module_without_triggers_is_trusted_again(bench: Bench) -> None:
-    bench.dispatcher.trials.begin("gone", "why")
+    bench.dispatcher.trials.begin_trial("gone", "why")
     while "gone" in bench.dispatcher.state.pauses.untrusted:  # noqa: ASYNC110 - no event tells of it
         await asyncio.sleep(0.001)
     assert bench.trials == []
@@ -115,7 +115,7 @@ def test_a_module_that_no_worker_has_is_imported_by_a_process_of_its_own_before_
 
     @on_bench()
     async def run(bench: Bench) -> None:
-        adding = asyncio.ensure_future(bench.triggers.add(bench.registration("t")))
+        adding = asyncio.ensure_future(bench.triggers.add_trigger(bench.registration("t")))
         trial = await trial_of(bench, [])
         trial.listener.worker_gone("ended with status 3")
         with pytest.raises(TriggerError, match="m:f cannot be used: the process that imported it ended with status 3"):
@@ -140,7 +140,7 @@ def test_trials_go_on_after_an_exception(monkeypatch: pytest.MonkeyPatch) -> Non
     async def run(bench: Bench) -> None:
         await bench.add("t")
         monkeypatch.setattr(SourceTrial, "problem_with", fails_first)
-        bench.dispatcher.trials.begin("m", "why")
+        bench.dispatcher.trials.begin_trial("m", "why")
         await bench.put(b"a")
         await bench.main.until(lambda: bench.main.sent)
         assert left == [0]

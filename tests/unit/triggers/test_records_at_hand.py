@@ -74,11 +74,11 @@ def test_all_followers_share_a_bound_and_give_back() -> None:
     other.share(together)
     one.keep(Sequence(1, 1, 1), record(6))
     other.keep(Sequence(1, 1, 1), record(5))
-    assert other.take(Sequence(1, 1, 1)) is None, "no room: it is read from the log"
+    assert other.take_record(Sequence(1, 1, 1)) is None, "no room: it is read from the log"
     other.keep(Sequence(1, 1, 2), record(4))
     assert together.size_bytes == 10
-    assert one.take(Sequence(1, 1, 1)) == record(6)
-    assert one.take(Sequence(1, 1, 1)) is None
+    assert one.take_record(Sequence(1, 1, 1)) == record(6)
+    assert one.take_record(Sequence(1, 1, 1)) is None
     one.keep(Sequence(1, 1, 3), record(5))
     other.clear()
     assert together.size_bytes == 5
@@ -117,4 +117,4 @@ async def test_a_trigger_reads_no_further_while_enough_can_be_delivered(bench: B
             for number, _, _ in calls:
                 bench.main.answer(number)
         assert seen == ROWS
-        assert await bench.keeper.wait("t", "", 0.0)
+        assert await bench.keeper.wait_delivered("t", "", 0.0)

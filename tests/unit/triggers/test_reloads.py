@@ -34,7 +34,7 @@ async def label(bench: Bench) -> FakeLink:
 async def test_a_worker_that_ends_meanwhile_begins_with_changed_source(bench: Bench) -> None:
     link = await label(bench)
     reloading = asyncio.ensure_future(bench.keeper.reload())
-    bench.main.listener.answered(["checked", await asked(bench.main), None])
+    bench.main.listener.take_frame(["checked", await asked(bench.main), None])
     await asked(link)
     link.die()
     await asyncio.wait_for(reloading, 5.0)
@@ -50,7 +50,7 @@ def test_a_worker_that_keeps_the_interpreter_is_ended_and_begins_with_changed_so
     async def run(bench: Bench) -> None:
         link = await label(bench)
         reloading = asyncio.ensure_future(bench.keeper.reload())
-        bench.main.listener.answered(["checked", await asked(bench.main), None])
+        bench.main.listener.take_frame(["checked", await asked(bench.main), None])
         await reloading
         assert (link.kills, bench.main.kills) == (1, 0)
 
@@ -60,11 +60,11 @@ def test_a_worker_that_keeps_the_interpreter_is_ended_and_begins_with_changed_so
 @on_bench()
 async def test_a_check_ends_with_its_worker_alone(bench: Bench) -> None:
     link = await label(bench)
-    checking = asyncio.ensure_future(bench.keeper.check("m:f"))
+    checking = asyncio.ensure_future(bench.keeper.check_function("m:f"))
     await bench.main.until(lambda: any(parts[0] == "check" for parts in bench.main.sent))
     link.die()
     await asyncio.sleep(0)
     assert not checking.done()
     (number,) = [parts[1] for parts in bench.main.sent if parts[0] == "check"]
-    bench.main.listener.answered(["checked", number, "SyntaxError: why"])
+    bench.main.listener.take_frame(["checked", number, "SyntaxError: why"])
     assert await checking == "SyntaxError: why"

@@ -36,7 +36,7 @@ async def run_of(bench: Bench, rows: list[bytes] = ROWS, name: str = "t", **sett
 
 def done(bench: Bench, number: int, *effects: list[Any]) -> None:
     """Successive changes of a run are done, from this number on."""
-    bench.main.listener.answered(["did", [[number, list(effects), 100, 50]]])
+    bench.main.listener.take_frame(["did", [[number, list(effects), 100, 50]]])
 
 
 @on_bench()
@@ -44,11 +44,11 @@ async def test_a_run_is_one_call_and_each_effect_bears_the_stamp_of_its_change(b
     number = await run_of(bench)
     done(bench, number, *[[put(b"x-" + row)] for row in ROWS[:4]])
     done(bench, number + 4, [], [put(b"x-05")])
-    assert await bench.keeper.wait("t", "", 10.0)
+    assert await bench.keeper.wait_delivered("t", "", 10.0)
     stamps = [out(bench, b"x-" + row)[b"f:a"][1] for row in (*ROWS[:4], ROWS[5])]
     assert stamps == sorted(set(stamps))
     assert bench.dispatcher.calls_in_flight() == 0
-    bench.dispatcher.state.check()
+    bench.dispatcher.state.check_invariants()
 
 
 @on_bench()
@@ -61,17 +61,17 @@ async def test_a_change_of_a_run_fails_and_goes_on_alone(bench: Bench) -> None:
     await bench.main.until(lambda: bench.main.sent)
     assert bench.main.sent == [("go", number + 3)]
     did(bench, number + 3, "done", put(b"y"))
-    assert await bench.keeper.wait("t", "", 10.0)
+    assert await bench.keeper.wait_delivered("t", "", 10.0)
     assert [letter.row for letter in await bench.keeper.dead_letters("t", 10)] == [ROWS[2]]
     assert out(bench, b"y")
-    bench.dispatcher.state.check()
+    bench.dispatcher.state.check_invariants()
 
 
 @on_bench()
 async def test_a_change_that_hangs_is_blamed_alone(bench: Bench) -> None:
     number = await run_of(bench, timeout_ms=20)
     done(bench, number, [put(b"x")])
-    bench.main.listener.answered(["began", [number + 1]])
+    bench.main.listener.take_frame(["began", [number + 1]])
     done(bench, number + 2, [])
     await bench.main.until(lambda: bench.main.kills)
     bench.main.die()
@@ -113,7 +113,7 @@ async def test_an_effect_that_cannot_be_written_fails_its_change_alone(bench: Be
     effects[1] = [put(b"x", table=b"nowhere")]
     effects[2] = [[9, b"what", b"is", b"this"]]
     done(bench, number, *effects)
-    assert await bench.keeper.wait("t", "", 10.0)
+    assert await bench.keeper.wait_delivered("t", "", 10.0)
     assert [letter.row for letter in await bench.keeper.dead_letters("t", 10)] == ROWS[1:3]
     assert all(out(bench, b"x-" + row) for row in (ROWS[0], *ROWS[3:]))
 
@@ -128,14 +128,14 @@ async def test_a_target_that_is_unavailable_holds_up_its_change_alone(bench: Ben
     while consumer.state.open_count > 1:  # noqa: ASYNC110 - steps are iterations of the loop
         await asyncio.sleep(0)
     target.refuses_writes = False
-    assert await bench.keeper.wait("t", "", 10.0)
+    assert await bench.keeper.wait_delivered("t", "", 10.0)
     assert out(bench, b"x")
 
 
 @on_bench()
 async def test_a_run_of_a_removed_trigger_changes_nothing(bench: Bench) -> None:
     number = await run_of(bench)
-    bench.main.listener.answered(["began", [number + 2]])
+    bench.main.listener.take_frame(["began", [number + 2]])
     await bench.triggers.remove("t")
     done(bench, number, [put(b"x")], [put(b"x")])
     did(bench, number + 2, "done", put(b"x"))

@@ -81,7 +81,7 @@ async def test_a_worker_that_had_nothing_to_do_has_all_its_time(bench: Bench) ->
     await bench.put(b"1")
     ((number, _, _),) = bench.main.take()
     bench.dispatcher.common.fair.suspend_trigger("t")
-    bench.main.listener.answered(["did", [[number, "more", [], None, "", None, 10, 10]]])
+    bench.main.listener.take_frame(["did", [[number, "more", [], None, "", None, 10, 10]]])
     await clock.passes(2 * SILENCE_S)  # the call rests
     assert bench.main.kills == 0
     bench.let_go("t")
@@ -97,7 +97,7 @@ async def test_each_word_of_a_worker_winds_up_its_clock(bench: Bench) -> None:
     clock = await a_silent_worker(bench, timeout_ms=2_000)
     for _ in range(2):
         await clock.passes(SILENCE_S - 0.5)
-        bench.main.listener.answered(["alive", 0])
+        bench.main.listener.take_frame(["alive", 0])
     assert bench.main.kills == 0
     await clock.passes(SILENCE_S)
     assert bench.main.kills == 1

@@ -27,7 +27,7 @@ async def sync(bench: Bench, wanted: Sequence[Registration], removed: Sequence[s
         for link in bench.links:
             for parts in [parts for parts in link.sent if parts[0] in ("check", "reload")]:
                 link.sent.remove(parts)
-                link.listener.answered(["checked", parts[1], None])
+                link.listener.take_frame(["checked", parts[1], None])
         await asyncio.sleep(0)
     await doing
 
@@ -50,7 +50,7 @@ async def test_a_changed_trigger_keeps_its_place_and_goes_by_its_new_settings(be
     assert (waiting.row, waiting.is_backfill) == (b"r2", True), "its record lacks f:b: the row as it is"
     assert waiting.after == {b"f:a": b"1", b"f:b": b"1"}
     assert (fresh.row, fresh.is_backfill, fresh.before, fresh.after) == (b"r3", False, {}, {b"f:b": b"2"})
-    bench.keeper.dispatcher.intake.consumers_of("kept")[0].state.check()
+    bench.keeper.dispatcher.intake.consumers_of("kept")[0].state.check_invariants()
 
 
 @on_bench()
@@ -85,7 +85,7 @@ def test_a_kill_in_the_middle_leaves_each_old_or_new(step: str) -> None:
         await bench.restart()
         is_whole = step == "running"
         assert registrations(bench) == ({"kept": CHANGED, "new": NEW} if is_whole else {"kept": CHANGED})
-        bench.triggers.derivations.check()
+        bench.triggers.derivations.check_invariants()
         await sync(bench, [CHANGED, NEW], [])
         assert stored(bench) == {"kept": "running", "new": "running"}
 

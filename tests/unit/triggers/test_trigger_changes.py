@@ -250,7 +250,7 @@ def test_a_trigger_whose_last_write_is_unknown_is_called_off_when_the_disk_is_ba
         assert bench.catalogue.triggers.half_made() == ["t"]
         assert bench.keeper.trigger_statuses() == []
         with pytest.raises(OutcomeUnknown):
-            await bench.triggers.add(replace(T, name="other"))
+            await bench.triggers.add_trigger(replace(T, name="other"))
         assert bench.keeper.triggers.half_made() == ["t"], "it may be on disk: its mark stays"
         bench.rows.failure = None
         await bench.rows.write(bench.catalogue.repairs(bench.rows.read()))
@@ -283,7 +283,7 @@ async def test_processes_of_labels_are_bounded(bench: Bench) -> None:
     await bench.add("shared", process="label-0")
     await bench.add("common")
     with pytest.raises(TriggerError, match="take one of their labels: label-0, label-1"):
-        await bench.triggers.add(Registration("more", "t", "m:f", ("f",), process="another"))
+        await bench.triggers.add_trigger(Registration("more", "t", "m:f", ("f",), process="another"))
     await bench.triggers.remove("t3")
     await bench.add("more", process="another")
 
@@ -297,7 +297,7 @@ def test_a_trigger_that_names_a_family_that_is_missing_is_refused(change: dict[s
     @on_bench()
     async def run(bench: Bench) -> None:
         with pytest.raises(NoSuchColumnFamily, match="z does not exist in table t"):
-            await bench.triggers.add(replace(T, **change))
+            await bench.triggers.add_trigger(replace(T, **change))
         assert stored(bench) == {}
 
     run()

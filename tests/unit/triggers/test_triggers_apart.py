@@ -88,7 +88,7 @@ class Gateway:
         return await self.request_server(HERE, message)
 
     async def waited(self, timeout_s: float = 5.0) -> bool:
-        return await asyncio.wait_for(self.apart.wait(["t"], "links", "", timeout_s), 10)
+        return await asyncio.wait_for(self.apart.wait_delivered(["t"], "links", "", timeout_s), 10)
 
 
 @on_a_loop

@@ -108,11 +108,11 @@ class Worker:
                 self._run([number + one, *call[1:4], [call[4][one]], None, False])
         if self.link.is_up and rows[at:]:
             effects = [[[1, b"out", trigger.encode() + b"-" + row, {b"f:a": b"1"}]] for row in rows[at:]]
-            self._soon(self.link.listener.answered, ["did", [[number + at, effects, _USED_US, 0]]])
+            self._soon(self.link.listener.take_frame, ["did", [[number + at, effects, _USED_US, 0]]])
 
     def _answer(self, number: int, what: str, effects: list[Any], error: str | None = None) -> None:
         frame = ["did", [[number, what, effects, error, "", None, _USED_US, 0]]]
-        self._soon(self.link.listener.answered, frame)
+        self._soon(self.link.listener.take_frame, frame)
 
 
 async def two_triggers(calls: Calls) -> None:
@@ -122,9 +122,9 @@ async def two_triggers(calls: Calls) -> None:
     try:
         with calls.armed():
             await bench.put(*ROWS)
-            assert await bench.keeper.wait("", "", 10.0)
+            assert await bench.keeper.wait_delivered("", "", 10.0)
         await bench.put(b"later")
-        assert await bench.keeper.wait("", "", 10.0)
+        assert await bench.keeper.wait_delivered("", "", 10.0)
         await bench.settle()
         await _check(bench)
     finally:
@@ -145,13 +145,13 @@ async def _check(bench: Bench) -> None:
         letters = {letter.row for letter in await bench.keeper.dead_letters(name, 10)}
         assert not letters, "an exception of the store is one attempt"
         (consumer,) = bench.dispatcher.intake.consumers_of(name)
-        consumer.state.check()
+        consumer.state.check_invariants()
         for row in (*ROWS, b"later"):
             assert _has_effect(bench, name.encode() + b"-" + row), f"{name} {row!r}"
     for held in (bench.dispatcher.common.main, bench.dispatcher.common.quarantine):
         assert (held.calls, held.running_bytes, held.working) == ({}, 0, 0)
     fair = bench.dispatcher.common.fair
-    bench.dispatcher.state.check()
+    bench.dispatcher.state.check_invariants()
     assert fair.running_count == 0
     assert not bench.dispatcher.state.retries.applying
 

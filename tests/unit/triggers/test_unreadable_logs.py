@@ -37,7 +37,7 @@ def break_log(bench: Bench, what: str, times: int, error: ColumnarError) -> None
     setattr(log, what, failing(times, error, getattr(log, what)))
 
 
-@pytest.mark.parametrize("what", [ChangeLog.read.__name__, ChangeLog.record_at.__name__])
+@pytest.mark.parametrize("what", [ChangeLog.read_records.__name__, ChangeLog.record_at.__name__])
 def test_a_region_that_cannot_be_read_for_a_while_is_read_again(what: str) -> None:
     @on_bench(regions=2)
     async def run(bench: Bench) -> None:
@@ -64,7 +64,7 @@ def test_a_region_that_cannot_be_read_for_a_while_is_read_again(what: str) -> No
 @on_bench()
 async def test_a_consumer_that_goes_while_it_rests_takes_its_timer_with_it(bench: Bench) -> None:
     await bench.add("t")
-    break_log(bench, "read", 99, HostError("the disk is full"))
+    break_log(bench, "read_records", 99, HostError("the disk is full"))
     await bench.put(b"00")
     assert bench.dispatcher.state.timers.next_s() != NEVER
     await bench.triggers.remove("t")
@@ -78,7 +78,7 @@ async def test_nothing_is_read_for_a_consumer_that_went_while_it_rested(bench: B
         patch.setattr(delivery_state, "pause_s", lambda _failures: 0.01)
         for again in (False, True):
             await bench.add("t")
-            break_log(bench, "read", 1, HostError("the disk is full"))
+            break_log(bench, "read_records", 1, HostError("the disk is full"))
             await bench.put(b"00")
             await bench.triggers.remove("t")
             if again:
@@ -89,7 +89,7 @@ async def test_nothing_is_read_for_a_consumer_that_went_while_it_rested(bench: B
 @on_bench()
 async def test_a_damaged_log_pauses_its_trigger(bench: Bench) -> None:
     await bench.add("t")
-    break_log(bench, "read", 1, DamagedData("a record's sum is wrong"))
+    break_log(bench, "read_records", 1, DamagedData("a record's sum is wrong"))
     await bench.put(b"00")
     (status,) = bench.keeper.trigger_statuses()
     assert status.state == "paused"
@@ -123,14 +123,14 @@ async def test_a_cursor_that_cannot_be_read_keeps_neither_its_region_nor_others_
     errors = {one.name: one.last_error for one in bench.keeper.trigger_statuses()}
     assert "trigger cursor" in errors["t"]
     assert errors["other"] == ""
-    assert not await bench.keeper.wait("t", "", 0.0), "a change of it is not delivered"
-    assert await bench.keeper.wait("other", "", 5.0)
+    assert not await bench.keeper.wait_delivered("t", "", 0.0), "a change of it is not delivered"
+    assert await bench.keeper.wait_delivered("other", "", 5.0)
     bench.region(b"00").log.save_cursor("t", saved)
     await bench.main.until(lambda: bench.main.sent)
     ((call_id, name, row),) = bench.main.take()
     assert (name, row) == ("t", b"00"), "it was tried again"
     bench.main.answer(call_id)
-    assert await bench.keeper.wait("t", "", 5.0)
+    assert await bench.keeper.wait_delivered("t", "", 5.0)
     assert [one.last_error for one in bench.keeper.trigger_statuses()] == ["", ""]
 
 
@@ -220,4 +220,4 @@ async def test_a_backfill_that_fails_for_a_while_goes_on(bench: Bench) -> None:
     (status,) = bench.keeper.trigger_statuses()
     assert "the disk is full" in status.last_error
     bench.main.answer(call_id)
-    assert await bench.keeper.wait("t", "", 5.0)
+    assert await bench.keeper.wait_delivered("t", "", 5.0)

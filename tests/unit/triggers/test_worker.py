@@ -399,7 +399,7 @@ class Heard:
         self.how = ""
         self.changed = asyncio.Event()
 
-    def answered(self, frame: list[Any]) -> None:
+    def take_frame(self, frame: list[Any]) -> None:
         raise ValueError(f"not expected: {frame}")
 
     def worker_ready(self) -> None:

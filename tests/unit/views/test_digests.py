@@ -94,7 +94,7 @@ def test_bytes_of_another_version(data: bytes) -> None:
 def test_sets_of_buckets() -> None:
     chosen, buckets = {0, 7, 8, 4_095, BUCKETS - 1}, Buckets()
     for bucket in chosen:
-        buckets.add(bucket)
+        buckets.add_bucket(bucket)
     bits = buckets.pack()
     check_buckets(bits)
     assert buckets.count == len(chosen)

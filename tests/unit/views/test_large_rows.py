@@ -45,7 +45,7 @@ async def test_nobody_reads_all_members_of_a_group_with_each_change(house: ViewH
         with pytest.raises(IllegalArgument, match=f"all of family {each} of view by_a.*any number of members"):
             await house.add(View("above", Source("by_a", (f"each {each}:",))))
         with pytest.raises(IllegalArgument, match=f"all of family {each} of view by_a.*any number of members"):
-            await house.triggers.add(Registration("t", "by_a", "m:f", (each, "v"), images=True))
+            await house.triggers.add_trigger(Registration("t", "by_a", "m:f", (each, "v"), images=True))
     await house.add(View("above", Source("by_a", ("each v:",))))
 
 

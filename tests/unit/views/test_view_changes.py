@@ -262,7 +262,7 @@ async def test_definitions_that_cannot_be_kept(house: ViewHouse) -> None:
     with pytest.raises(TableExists):
         await house.add(by_a("u"))
     with pytest.raises(IllegalArgument, match="definition of a view"):
-        await house.views.add(b"{")
+        await house.views.add_view(b"{")
     assert stored(house) == {}
     await house.add(by_a())
     await house.add(by_a())
@@ -325,7 +325,7 @@ async def test_nobody_but_its_maintainer_touches_a_view(house: ViewHouse) -> Non
     put = RowMutation(b"r", (Put(b"v", b"count", b"1"),))
     writes, caller = house.keeper.applier._writes, None
     for write in (
-        lambda: writes.write(caller, served, put, str),  # type: ignore[arg-type]
+        lambda: writes.write_row(caller, served, put, str),  # type: ignore[arg-type]
         lambda: writes.write_single(caller, served, put, str),  # type: ignore[arg-type]
         lambda: writes.write_rows(caller, served, {b"r": put}, str),  # type: ignore[arg-type]
         lambda: writes.write_each(caller, [(served, put)], str),  # type: ignore[arg-type]

@@ -224,7 +224,7 @@ async def test_while_a_store_is_copied_no_view_changes(house: ViewHouse) -> None
     await house.settled("by_a")
     await house.owner.request_peer(messages.PauseDeliveries())
     await house.put_cells("t", b"1", a=b"x", n=b"3")
-    assert not await house.owner.views.wait("by_a", "", 0.02)
+    assert not await house.owner.views.wait_delivered("by_a", "", 0.02)
     assert await house.totals("by_a") == {}
     await house.owner.request_peer(messages.ReleaseDeliveries())
     await house.settled("by_a")
@@ -439,7 +439,7 @@ async def test_hops_go_through_a_view(house: ViewHouse) -> None:
     await house.settled("by_a")
     (info,) = house.served("by_a").regions
     region = await house.server.opened(house.served("by_a"), info)
-    assert [record.hops for _, record in region.log.read(None)] == [4]
+    assert [record.hops for _, record in region.log.read_records(None)] == [4]
 
 
 @in_view_house

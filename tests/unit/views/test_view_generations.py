@@ -218,7 +218,7 @@ def test_a_trigger_follows_the_generation_that_readers_see() -> None:
 
         async def refused(table: str, says: str) -> None:
             with pytest.raises(IllegalArgument, match=says):
-                await house.triggers.add(Registration("mails", table, "m:f", ("v",)))
+                await house.triggers.add_trigger(Registration("mails", table, "m:f", ("v",)))
 
         await refused("by_a.2", "readers of view by_a see by_a, not by_a.2")
         await house.views.generations.swap("by_a")
@@ -230,9 +230,11 @@ def test_a_trigger_follows_the_generation_that_readers_see() -> None:
         worker = house.workers[0]
         for table in ("by_a.2", "by_a.7"):
             worker.sent.clear()
-            adding = asyncio.ensure_future(house.triggers.add(Registration(f"on-{table}", table, "m:f", ("v",))))
+            adding = asyncio.ensure_future(
+                house.triggers.add_trigger(Registration(f"on-{table}", table, "m:f", ("v",)))
+            )
             await worker.until(lambda: worker.sent)
-            worker.listener.answered(["checked", worker.sent[0][1], None])
+            worker.listener.take_frame(["checked", worker.sent[0][1], None])
             await adding
 
     run()

@@ -17,7 +17,7 @@ class Fake:
         self.why = ""
         self.refused = asyncio.Event()
         self.over = asyncio.Event()
-        of.begin(self)
+        of.begin_handshake(self)
 
     def step(self) -> None:
         ends = time.perf_counter() + SLICE_S

@@ -32,8 +32,8 @@ def test_pieces_are_the_whole(name: str, number: int) -> None:
     pieces, at = RowPieces(form), 0
     while at < count:
         piece = cells[at : at + rng.choice([1, 2, 14, 200])]
-        pieces.add(stored(piece) if rng.random() < 0.5 else piece)
-        pieces.add([])
+        pieces.add_columns(stored(piece) if rng.random() < 0.5 else piece)
+        pieces.add_columns([])
         at += len(piece)
     packed = pieces.row(row)
     assert packed.data == form.pack(row, cells)

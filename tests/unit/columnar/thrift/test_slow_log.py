@@ -93,7 +93,7 @@ def test_a_filter_that_reads_much_and_returns_little_is_named(caplog: pytest.Log
     text = b"ValueFilter(=, 'substring:" + b"x" * 300 + b"\xff')"
     spec = ScanSpec(b"", b"", ReadSpec(Projection(())), filter_string=text)
     scanner = Scanner(SimpleNamespace(), b"pages", spec, None)  # type: ignore[arg-type]
-    opened = log.log._scanners.open(scanner, 1)
+    opened = log.log._scanners.open_scanner(scanner, 1)
 
     def logged(before: int, read: int, cells: int) -> str:
         scanner.cells_read_before, scanner.cells_read = before, before + read

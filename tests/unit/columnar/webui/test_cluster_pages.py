@@ -97,7 +97,7 @@ def test_the_servers(visit: Visit) -> None:
 
 
 def test_a_server(visit: Visit) -> None:
-    busy = visit.cluster.control.row("pages", b"b").region
+    busy = visit.cluster.control.locate_row("pages", b"b").region
     visit.cluster.rated({b"b": 40.0})
     text = visit.text(f"/servers/{busy.server}")
     assert f"{busy.server} .1 : up" in text
@@ -120,7 +120,7 @@ def test_the_map_of_a_table(visit: Visit) -> None:
 
 
 def test_a_region_that_nobody_has_is_on_the_map(visit: Visit) -> None:
-    info = visit.cluster.control.row("pages", b"b").region.info
+    info = visit.cluster.control.locate_row("pages", b"b").region.info
     visit.cluster.cluster.ask(UnassignRegion(info.region_id))
     visit.cluster.cluster.run(visit.cluster.now_ms() + 500)
     page = visit("/tables/pages")
@@ -130,7 +130,7 @@ def test_a_region_that_nobody_has_is_on_the_map(visit: Visit) -> None:
 
 
 def test_where_a_row_is(visit: Visit) -> None:
-    region = visit.cluster.control.row("pages", b"b").region
+    region = visit.cluster.control.locate_row("pages", b"b").region
     text = visit.text("/where?table=pages&row=bb")
     assert f"On {region.server} : OPEN for" in text
     assert f"Region {region.info.encoded}" in text
@@ -176,7 +176,7 @@ def test_the_map_leads_to_each_region_whatever_its_key() -> None:
 
 def test_transitions_and_decisions(visit: Visit) -> None:
     assert "Nothing: every region is where its owner row says" in visit.text("/transitions")
-    region = visit.cluster.control.row("pages", b"b").region
+    region = visit.cluster.control.locate_row("pages", b"b").region
     target = "s1" if region.server != "s1" else "s2"
     visit.cluster.cluster.ask(MoveRegion(region.info.region_id, target))
     text = visit.text("/transitions")
