@@ -240,7 +240,7 @@ class _Mortal:
         self._store, self._steps = store, steps
 
     def __getattr__(self, name: str) -> object:
-        if name in ("write", "sync"):
+        if name in ("write_batch", "sync"):
             self._steps -= 1
             if self._steps < 0:
                 raise MemoryError("dead")

@@ -49,7 +49,7 @@ def leave(one: Running, other: Running) -> asyncio.Future[None]:
     """Have every client of ``one`` go on at ``other``; done when none is left."""
 
     def give(connection: socket.socket, read: bytes) -> None:
-        asyncio.run_coroutine_threadsafe(other.server.take(connection, read), other.loop)
+        asyncio.run_coroutine_threadsafe(other.server.take_connection(connection, read), other.loop)
 
     return asyncio.run_coroutine_threadsafe(one.server.leave(give), one.loop)  # type: ignore[return-value]
 
@@ -166,7 +166,7 @@ def brought(server: Running) -> socket.socket:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         client = socket.create_connection(listening.getsockname(), timeout=20)
         accepted, _ = listening.accept()
-    server.call(server.server.take(accepted))
+    server.call(server.server.take_connection(accepted))
     return client
 
 
@@ -174,7 +174,7 @@ def part_with(
     one: Running, other: Running, most: int, within_s: float = 10, stays: Callable[[int], bool] = lambda _: False
 ) -> asyncio.Future[int]:
     def give(connection: socket.socket, read: bytes) -> None:
-        asyncio.run_coroutine_threadsafe(other.server.take(connection, read), other.loop)
+        asyncio.run_coroutine_threadsafe(other.server.take_connection(connection, read), other.loop)
 
     parting = one.server.part_with(most, give, stays, within_s)
     return asyncio.run_coroutine_threadsafe(parting, one.loop)  # type: ignore[return-value]

@@ -61,10 +61,11 @@ _FUNCTIONS: Final = frozenset(
 # Methods of files, paths, sockets, threads, templates and stores, whatever the object is called.
 _METHODS: Final = frozenset(  # as text: the formatter would give each name a line
     """
-    accept begin_capture bind compact connect do_handshake execute executemany executescript exists flush get_template
-    glob gather ingest is_dir is_file iterdir listen load_cert_chain load_verify_locations mkdir multi_get open read
-    read_bytes read_text readinto readline readlines recv recv_into rglob scan scan_reverse send sendall sendfile
-    set_thread_count shutdown start stat submit sync touch unlink write write_bytes write_text
+    accept begin_capture bind compact connect do_handshake execute executemany executescript exists flush gather
+    get_template glob ingest is_dir is_file iterdir listen load_cert_chain load_verify_locations mkdir multi_get
+    open open_meta open_store read read_bytes read_decisions read_piece read_text readinto readline readlines recv
+    recv_into rglob scan scan_reverse send sendall sendfile set_thread_count shutdown start stat submit sync touch
+    unlink write write_batch write_bytes write_rows write_text
     """.split()  # noqa: SIM905
 )
 # Methods that others have too: I/O where the object's name says that it is a store or a connection.

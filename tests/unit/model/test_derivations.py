@@ -134,7 +134,7 @@ def test_a_row_of_a_further_kind_that_cannot_be_used_stays(disk: Disk) -> None:
             again.derivations.known("a")
         await again.add("c")
         assert disk.rows[b"qu/a"][b"info:state"] == b"strange"
-        await again.forget(["a"])
+        await again.forget_derivations(["a"])
         assert sorted(disk.rows) == [b"qu/#numbers", b"qu/c"]
 
     asyncio.run(scenario())
