@@ -136,7 +136,7 @@ def sorted_cells(cells: Iterable[ExportedCell], folder: str, *, run_bytes: int =
             runs.append(_spilled(_ordered(buffered), os.path.join(folder, f"run-{len(runs):05}.cells")))
             buffered, size = [], 0
     last = _ordered(buffered)
-    # What merges earlier wins a tie: the newest run first.
+    # The source that merges earlier wins a tie: the newest run first.
     yield from heapq.merge(last, *(_read(run) for run in reversed(runs)), key=order_of)
     for run in runs:
         os.remove(run)

@@ -243,7 +243,7 @@ def _covers(writes: Iterable[Place], place: Place) -> bool:
 def with_places(registration: Registration, tables: Collection[str]) -> Registration:
     """With its writes as they are kept, ``table/family``, as the name of a table may hold a colon (its namespace).
 
-    It may be given as ``table:family`` too.  IllegalArgument: a table that there is not.
+    The name may be given as ``table:family`` too.  IllegalArgument: a table that there is not.
     """
     places = sorted({str(_place(text, tables)) for text in registration.writes})
     return replace(registration, writes=tuple(places))

@@ -145,7 +145,7 @@ class Pool:
             self._timers.plan(slot.listens_s, slot)
 
     def begin_slice(self, call: Call, now_s: float) -> None:
-        """It is the queue turn of a resting call."""
+        """Begin the next slice of a resting call, whose queue turn it is."""
         listens_s = call.slot.listens_s
         call.slot.resume(call, now_s)
         self._plan_listening(call.slot, listens_s)

@@ -38,6 +38,11 @@ def copied(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def test_every_hot_module_is_listed_once() -> None:
+    """mypyc refuses a list that names one twice, and then all of them run as sources."""
+    assert sorted(set(compiled.HOT)) == sorted(compiled.HOT)
+
+
 def test_every_hot_module_has_a_source() -> None:
     for module in compiled.HOT:
         assert compiled.source_of(module).is_file(), module

@@ -240,3 +240,19 @@ def keep_log(bench: Bench) -> None:
     assert isinstance(attributes, dict)
     attributes["CHANGE_LOG"] = "3600"
     bench.hub.table_installed("t")
+
+
+@on_bench()
+async def test_lag_in_seconds_reaches_back_to_its_beginning(bench: Bench) -> None:
+    await bench.add("t")
+    (consumer,) = bench.dispatcher.intake.consumers_of("t")
+    await bench.triggers.pause("t")
+    await bench.put(b"a")
+    began = consumer._marks[0]
+    last = bench.region(b"a").log.last_logged
+    assert last is not None
+    for n in range(5_000):  # an hour and more of a mark each fifth of a second
+        consumer._marks.append((last, began[1] - n))
+        consumer.note_durable()
+    assert len(consumer._marks) <= 512
+    assert consumer._marks[0] == began

@@ -462,22 +462,6 @@ async def test_garbage_of_a_worker_is_refused(bench: Bench) -> None:
 
 
 @on_bench()
-async def test_lag_in_seconds_reaches_back_to_its_beginning(bench: Bench) -> None:
-    await bench.add("t")
-    (consumer,) = bench.dispatcher.intake.consumers_of("t")
-    await bench.triggers.pause("t")
-    await bench.put(b"a")
-    began = consumer._marks[0]
-    last = bench.region(b"a").log.last_logged
-    assert last is not None
-    for n in range(5_000):  # an hour and more of a mark each fifth of a second
-        consumer._marks.append((last, began[1] - n))
-        consumer.note_durable()
-    assert len(consumer._marks) <= 512
-    assert consumer._marks[0] == began
-
-
-@on_bench()
 async def test_a_backfill_that_was_cut_off_does_not_stand_in_the_way_of_the_next(bench: Bench) -> None:
     await bench.put(*ROWS)
     slowed = asyncio.Event()
@@ -504,25 +488,3 @@ async def test_a_backfill_that_was_cut_off_does_not_stand_in_the_way_of_the_next
         await asyncio.sleep(0)
     assert waiting.result()
     assert sorted(seen) == ROWS
-
-
-@on_bench()
-async def test_two_administrators_at_once_leave_one_story(bench: Bench) -> None:
-    await bench.add("t")
-    results = await asyncio.gather(
-        bench.triggers.remove("t"), bench.triggers.pause("t"), bench.triggers.remove("t"), return_exceptions=True
-    )
-    assert [str(result) for result in results[1:]] == [
-        "there is no trigger t; columnar trigger list shows those there are"
-    ] * 2
-    assert [row for row in bench.rows.cells if row.startswith(b"tr/")] == [b"tr/#numbers"]
-
-
-@on_bench()
-async def test_deliveries_of_a_region_are_counted_and_failures_are_not(bench: Bench) -> None:
-    await bench.add("t", attempts=1)
-    await bench.put(b"a", b"b")
-    calls = {row: call_id for call_id, _, row in bench.main.take()}
-    bench.main.answer(calls[b"a"])
-    bench.main.answer(calls[b"b"], "Error: no")
-    assert bench.region(b"a").deliveries == 1

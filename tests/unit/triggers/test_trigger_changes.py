@@ -301,3 +301,25 @@ def test_a_trigger_that_names_a_family_that_is_missing_is_refused(change: dict[s
         assert stored(bench) == {}
 
     run()
+
+
+@on_bench()
+async def test_two_administrators_at_once_leave_one_story(bench: Bench) -> None:
+    await bench.add("t")
+    results = await asyncio.gather(
+        bench.triggers.remove("t"), bench.triggers.pause("t"), bench.triggers.remove("t"), return_exceptions=True
+    )
+    assert [str(result) for result in results[1:]] == [
+        "there is no trigger t; columnar trigger list shows those there are"
+    ] * 2
+    assert [row for row in bench.rows.cells if row.startswith(b"tr/")] == [b"tr/#numbers"]
+
+
+@on_bench()
+async def test_deliveries_of_a_region_are_counted_and_failures_are_not(bench: Bench) -> None:
+    await bench.add("t", attempts=1)
+    await bench.put(b"a", b"b")
+    calls = {row: call_id for call_id, _, row in bench.main.take()}
+    bench.main.answer(calls[b"a"])
+    bench.main.answer(calls[b"b"], "Error: no")
+    assert bench.region(b"a").deliveries == 1
