@@ -78,13 +78,13 @@ def name_refusal(site: Site, name: str, *, leaving: str = "") -> str:
 
     ``leaving`` is the name that the page has now.  The sentence says nothing of a page that the visitor may not read.
     """
-    if site.wiki.would_be_group(name):
+    if site.wiki.access.would_be_group(name):
         return _(GROUP)
     like = find_confusable(name)
     others = [one for one in similar_names(name) if one != leaving] if like is None else []
     found = sorted(site.wiki.existing(others)) if others else []
     if like is None and found:
-        shown = [other for other in found if other in site.wiki.readable(found)]
+        shown = [other for other in found if other in site.wiki.access.readable(found)]
         if not shown:
             return _("No new page can have this name: it looks like the name of another page.")
         like = Confusable(shown[0], _("that is another page"))

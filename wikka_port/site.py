@@ -84,7 +84,7 @@ class Site:
     ) -> Response:
         """Return a page in the language that is spoken; only one that is ``indexed`` may be kept by search engines."""
         text = self.templates.page(template, spoken()).render(
-            values, robots="" if indexed else robots, visitor=self.visitor, can=self.wiki.can
+            values, robots="" if indexed else robots, visitor=self.visitor, can=self.wiki.access.can
         )
         response = Response(text, status=status, mimetype="text/html")
         if not indexed:

@@ -305,7 +305,7 @@ def test_an_account_that_ends_is_named_as_the_owner_of_no_page(wiki: Wiki, direc
     assert [one.owner for one in there if one] == [neutral] * 4
     assert wiki.rights.of([f"{page} 1"])[f"{page} 1"].lists == {Privilege.READ: "Eve"}, "rights stay as they were"
     other = Visitor("Ben", "Ben", "active", False, "")
-    assert not GuardedWiki(wiki, other).decision(f"{page} 0", Privilege.CLAIM), (
+    assert not GuardedWiki(wiki, other).access.decision(f"{page} 0", Privilege.CLAIM), (
         "a page of the neutral name has an owner"
     )
     with pytest.raises(Unsuitable):

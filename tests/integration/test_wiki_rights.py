@@ -326,7 +326,7 @@ def test_groups_and_users_on_the_store(wiki: Wiki, clock: Clock) -> None:
     wiki.save("P", "text", author="Olga", base=0)
     wiki.rights.change("P", PageRights(), "", {READ: "Editors\nNobody[here]"})
     assert GuardedWiki(wiki, ANN).page("P") is not None
-    assert GuardedWiki(wiki, ANN).readable(["P", "Editors", "No page"]) == {"P", "Editors", "No page"}
+    assert GuardedWiki(wiki, ANN).access.readable(["P", "Editors", "No page"]) == {"P", "Editors", "No page"}
     wiki.save("Editors", "+Bob+", author="Olga", base=1)
     clock.now += 1
     with pytest.raises(NotAllowed):

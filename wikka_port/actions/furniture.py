@@ -35,7 +35,7 @@ def _to_editor(label: str) -> Action:
     """For who may write the page; for others the page's source, as in WikkaWiki."""
 
     def run(call: ActionCall) -> str:
-        if not call.site.wiki.can(call.page).write:
+        if not call.site.wiki.access.can(call.page).write:
             return _link(page_path(call.page, "showcode"), _("Source"), rel="nofollow")
         return _link(page_path(call.page, "edit"), call.label(_(label)), rel="nofollow")
 
@@ -94,7 +94,7 @@ def revertlink(call: ActionCall) -> str:
 
 def deletelink(call: ActionCall) -> str:
     """For who may delete the page; nothing for others."""
-    if not call.site.wiki.can(call.page).delete:
+    if not call.site.wiki.access.can(call.page).delete:
         return ""
     return _link(page_path(call.page, "delete"), call.label(_("Delete this page")), rel="nofollow")
 

@@ -105,7 +105,7 @@ def ownerlink(call: ActionCall) -> str:
     if owner:
         yours = call.site.visitor.name is not None and owner.casefold() == call.site.visitor.name.casefold()
         return _("You own this page") if yours else _("Owner: {owner}", owner=escape(owner))
-    if call.site.wiki.can(call.page).claim:
+    if call.site.wiki.access.can(call.page).claim:
         url = escape(page_path(call.page, "claim"))
         return _('Nobody owns this page (<a href="{url}" rel="nofollow">claim it</a>)', url=url)
     return _("Nobody owns this page")
@@ -114,7 +114,7 @@ def ownerlink(call: ActionCall) -> str:
 def acls(call: ActionCall) -> str:
     """Return a link to the rights of the page, for who may change them; nothing for others."""
     call.site.wiki.page(call.page)
-    if not call.site.wiki.can(call.page).change_rights:
+    if not call.site.wiki.access.can(call.page).change_rights:
         return ""
     label = call.label(_("Rights of this page"))
     return f'<a href="{escape(page_path(call.page, "acls"))}" rel="nofollow">{escape(label)}</a>'

@@ -23,7 +23,7 @@ from wikka_port.urls import page_path
 def handle_delete(site: Site, request: Request, name: str) -> Response:
     if site.wiki.page(name) is None:
         return missing_page(site, name)
-    site.wiki.require(name, Privilege.DELETE)
+    site.wiki.access.require(name, Privilege.DELETE)
 
     def form(status: int, problem: str) -> Response:
         values = {"reason": reason_in(request), "linking": site.wiki.backlinks(name, limit=6)}
@@ -39,7 +39,7 @@ def handle_delete(site: Site, request: Request, name: str) -> Response:
 
 def handle_undelete(site: Site, request: Request, name: str) -> Response:
     """GET lists the deleted pages of the name, POST brings one back or purges it."""
-    site.wiki.require(name, Privilege.READ)
+    site.wiki.access.require(name, Privilege.READ)
     found = site.wiki.moves.deleted(name)
     if not found:
         return missing_page(site, name)

@@ -160,7 +160,7 @@ def _discard_draft(site: Site, request: Request, name: str, draft: FormDraft) ->
 
 def _compare(site: Site, request: Request, name: str) -> Response:
     page = site.wiki.page(name)
-    site.wiki.require(name, Privilege.WRITE)
+    site.wiki.access.require(name, Privilege.WRITE)
     wanted = request.args.get("draft", "")
     own = site.wiki.drafts(name).own(name, owners_of(site, request)) if is_id(wanted) else []
     kept = next((one for one in own if one.id == wanted), None)

@@ -66,7 +66,7 @@ def handle_edit(site: Site, request: Request, name: str) -> Response:
     if request.method == "POST":
         return _posted(site, request, name)
     page = site.wiki.page(name)
-    site.wiki.require(name, Privilege.WRITE)
+    site.wiki.access.require(name, Privilege.WRITE)
     draft = _first_draft(site, request, page)
     if page is not None and request.args.get("section"):
         draft = of_section(site, page, draft, request.args["section"])
@@ -198,7 +198,7 @@ def _to_page(name: str, draft: FormDraft, merged: str) -> Response:
 def _previewed(site: Site, request: Request, name: str, draft: FormDraft) -> Response:
     try:
         page = site.wiki.page(name)
-        site.wiki.require(name, Privilege.WRITE)
+        site.wiki.access.require(name, Privilege.WRITE)
     except NotAllowed as refused:
         return refused_edit(site, request, name, draft, refused)
     except StoreUnavailable:
@@ -242,8 +242,8 @@ def _preview_answer(site: Site, request: Request, name: str, draft: FormDraft) -
     """Within the rights of who may edit the page, or suggest a change; without the store as well as it goes."""
     try:
         page = site.wiki.page(name)
-        if not site.wiki.can(name).suggest:
-            site.wiki.require(name, Privilege.WRITE)
+        if not site.wiki.access.can(name).suggest:
+            site.wiki.access.require(name, Privilege.WRITE)
     except NotAllowed as not_allowed:
         return form_json(site, request, {"error": sentence(site, not_allowed)}, status=403, fresh=False)
     except StoreUnavailable:

@@ -116,7 +116,7 @@ def handle_search(site: Site, request: Request, name: str) -> Response:
     exists = bool(exact) and exact in site.wiki.existing([exact])
     if request.args.get("go") and exists:
         return redirect(page_url(exact), status=302)
-    if exact and exact not in site.wiki.readable([exact]):
+    if exact and exact not in site.wiki.access.readable([exact]):
         exact, exists = "", False  # not a word about it
     query = parse(typed, site.wiki.languages())
     found = site.wiki.search(query, page=page, pages=site.rough_page_count.get())

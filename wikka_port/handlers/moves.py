@@ -43,7 +43,7 @@ def handle_rename(site: Site, request: Request, name: str) -> Response:
     page = site.wiki.page(name)
     if page is None:
         return missing_page(site, name)
-    site.wiki.require(name, Privilege.RENAME)
+    site.wiki.access.require(name, Privilege.RENAME)
 
     def form(status: int, problem: str) -> Response:
         return _rename_form(site, request, name, status=status, problem=problem)
@@ -93,7 +93,7 @@ def _begin_jobs(site: Site, request: Request, move: Move) -> str:
     if "links" in request.form:
         chosen.append((LINKS, [one for one in islice(linking(wiki, old), JOB_PAGES_MAX) if one != old]))
     for kind, found in chosen:
-        names = sorted(site.wiki.listed(found))
+        names = sorted(site.wiki.access.listed(found))
         if names:
             job = new_job(kind, visitor.signature, "account", **given, along=last)
             jobs.begin(job, names)
@@ -180,7 +180,7 @@ def _undone(site: Site, jobs: Jobs, progress: Progress) -> str:
 
 
 def _progress_page(site: Site, request: Request, progress: Progress, *, status: int, problem: str) -> Response:
-    readable = site.wiki.readable([one.name for one in (*progress.done, *progress.left)][: 2 * _MAX_LISTED])
+    readable = site.wiki.access.readable([one.name for one in (*progress.done, *progress.left)][: 2 * _MAX_LISTED])
     values = {
         "progress": progress,
         "done": [one for one in progress.done if one.name in readable][:_MAX_LISTED],

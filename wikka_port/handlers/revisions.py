@@ -131,7 +131,7 @@ def handle_revert(site: Site, request: Request, name: str) -> Response:
     if page is None:
         return missing_page(site, name)
     if request.method != "POST":  # what is posted is checked with the save
-        site.wiki.require(name, Privilege.WRITE)
+        site.wiki.access.require(name, Privilege.WRITE)
     wanted = number(request, "revision")
     old = _last_but_one(site, page) if wanted is None else site.wiki.revision(name, wanted)
     if old is None or old.body is None:

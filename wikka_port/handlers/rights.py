@@ -51,10 +51,10 @@ def handle_acls(site: Site, request: Request, name: str) -> Response:
     page = site.wiki.page(name)
     if page is None:
         return missing_page(site, name)
-    site.wiki.require(name, Privilege.CHANGE_RIGHTS)
+    site.wiki.access.require(name, Privilege.CHANGE_RIGHTS)
     counting = {
         one.privilege: one.access.text
-        for one in explained(site.wiki.rights, page.name, page.rights, site.wiki.readable)
+        for one in explained(site.wiki.rights, page.name, page.rights, site.wiki.access.readable)
     }
     unchanged = proposal_from(page.rights, counting)
     if request.method == "POST":
@@ -87,7 +87,7 @@ def _posted(site: Site, request: Request, page: Page, proposal: Proposal) -> Res
         site.wiki.rights.change(page.name, page.rights, proposal.owner, proposal.lists)
     except RightsChanged:
         current = site.wiki.page(page.name)  # raises NotAllowed if the author lost his right by that
-        site.wiki.require(page.name, Privilege.CHANGE_RIGHTS)
+        site.wiki.access.require(page.name, Privilege.CHANGE_RIGHTS)
         if current is None:
             return missing_page(site, page.name)
         return _form(site, request, current, _onto(proposal, current), status=409, problem=_(CHANGED))
@@ -167,7 +167,7 @@ def _form(
         status=status,
         page_name=page.name,
         page=page,
-        explained=explained(site.wiki.rights, page.name, page.rights, site.wiki.readable),
+        explained=explained(site.wiki.rights, page.name, page.rights, site.wiki.access.readable),
         always=who_always(page.owner),
         proposal=proposal,
         privileges=[(privilege, _(TITLES[privilege])) for privilege in LISTED],
@@ -181,7 +181,7 @@ def handle_claim(site: Site, request: Request, name: str) -> Response:
     page = site.wiki.page(name)
     if page is None:
         return missing_page(site, name)
-    site.wiki.require(name, Privilege.CLAIM)
+    site.wiki.access.require(name, Privilege.CLAIM)
 
     def form(status: int, problem: str) -> Response:
         return form_page(site, request, "claim.html", status=status, page_name=page.name, problem=problem)

@@ -43,7 +43,7 @@ def handle_show(site: Site, request: Request, name: str) -> Response:
         target = site.wiki.page(document.redirect)
         if target is not None:
             origin, page, document = name, target, page_document(site, request, target)
-    edit = page_url(page.name, "edit") if document.headings and site.wiki.can(page.name).write else ""
+    edit = page_url(page.name, "edit") if document.headings and site.wiki.access.can(page.name).write else ""
     values = {**_values(site, page, document, edit, request.args), "merged": _merge_of(request, page)}
     values["waiting"] = site.wiki.waiting(page.name)
     indexed = not (request.args and request.args.keys() & OF_ACTIONS)
@@ -65,7 +65,7 @@ def _values(
     site: Site, page: Page, document: Document, edit: str = "", parameters: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
     heading = document.headings[0] if document.headings else None
-    notes = site.visitor.is_active and site.wiki.can(page.name).write
+    notes = site.visitor.is_active and site.wiki.access.can(page.name).write
     return {
         "page_name": page.name,
         "page": page,

@@ -61,7 +61,7 @@ def _answer(site: Site, request: Request, name: str) -> Response:
     page = site.wiki.page(name)
     if page is None:
         return missing_page(site, name)
-    writer = site.wiki.can(name).write
+    writer = site.wiki.access.can(name).write
     if request.method == "POST":
         if "send" in request.form:
             return _send(site, request, page)
@@ -84,8 +84,8 @@ def _of_page(page: Page) -> FormDraft:
 
 def _require_to_suggest(site: Site, name: str) -> None:
     """Raises NotAllowed for who may write, and for who is blocked."""
-    if not site.wiki.can(name).suggest:
-        raise NotAllowed(name, Privilege.WRITE, site.wiki.decision(name, Privilege.WRITE))
+    if not site.wiki.access.can(name).suggest:
+        raise NotAllowed(name, Privilege.WRITE, site.wiki.access.decision(name, Privilege.WRITE))
 
 
 def _previewed(site: Site, request: Request, page: Page) -> Response:
@@ -160,7 +160,7 @@ def _decided(site: Site, request: Request, page: Page, writer: bool) -> Response
     if "take" not in request.form:
         kept.delete_suggestion(page.name, found.id)
         return redirect(page_path(page.name, "suggestion") if writer else page_url(page.name))
-    site.wiki.require(page.name, Privilege.WRITE)
+    site.wiki.access.require(page.name, Privilege.WRITE)
     note = _w("Suggested by {who}", who=found.who)
     note = (f"{note}: {found.note}" if found.note else note)[: site.config.max_note_chars]
     taken = FormDraft(

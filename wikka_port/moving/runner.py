@@ -46,7 +46,7 @@ def work(wiki: Wiki, job: Job, step: Callable[[], None] = lambda: None) -> Progr
         step()
         return item
 
-    return jobs.work(job.id, one, lambda _: guarded.listed(more_of(wiki, job)))
+    return jobs.work(job.id, one, lambda _: guarded.access.listed(more_of(wiki, job)))
 
 
 def start(wiki: Wiki, job: Job) -> threading.Thread:

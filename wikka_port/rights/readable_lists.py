@@ -1,20 +1,20 @@
 """The lists of a wiki without the pages that a predicate leaves out, and numbers that count no such page.
 
-The predicate is ``listed``, of whoever makes these lists (``guarded``).  A list of ``listings`` that is not in here
+The predicate is ``access.listed``.  A list of ``listings`` that is not in here
 cannot be read through it.  A list continues reading until it has as many names as were requested; past LISTED_QUICK of
-them it calls ``before_expensive_read``.  Nothing is left out, and nothing more is read, for who ``sees_all``.
+them it calls ``before_expensive_read``.  Nothing is left out, and nothing more is read, for who may read all.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TypeVar
 
 from wikka_port.limits import LISTED_QUICK, LISTED_STEP, RANDOM_TRIES, SEARCHED_NAMES
 from wikka_port.listings import Listings, RecentChange
 from wikka_port.names import page_key
+from wikka_port.rights.access import PageAccess
 from wikka_port.schema import folded, name_row
 from wikka_port.search import nearest
 from wikka_port.search.query import Query
@@ -24,36 +24,25 @@ from wikka_port.search.suggesting import HeadingOf
 T = TypeVar("T")
 
 
-class ReadableLists(ABC):
-    __slots__ = ("_before_expensive_read", "_lists")
+class ReadableLists:
+    __slots__ = ("_before_expensive_read", "_lists", "access")
 
-    def __init__(self, lists: Listings, before_expensive_read: Callable[[], object]) -> None:
+    def __init__(self, lists: Listings, access: PageAccess, before_expensive_read: Callable[[], object]) -> None:
         """``before_expensive_read`` is called before much is read for one list; it may raise."""
+        self.access = access
         self._lists = lists
         self._before_expensive_read = before_expensive_read
 
-    @abstractmethod
-    def sees_all(self) -> bool:
-        """Whether every page may be read."""
-
-    @abstractmethod
-    def listed(self, names: Iterable[str]) -> set[str]:
-        """Filter ``names``: those that may be read, of pages that are there."""
-
-    @abstractmethod
-    def check_readable(self, name: str) -> str:
-        """Return ``name`` normalised.  Raises NotAllowed."""
-
     def _gathered(self, fetch: Callable[[T | None, int], list[T]], name_of: Callable[[T], str], limit: int) -> list[T]:
         """Up to ``limit`` items that may be read.  ``fetch(last, n)``: up to n items after ``last``."""
-        if self.sees_all():
+        if self.access.sees_all():
             return fetch(None, limit)
         found: list[T] = []
         last: T | None = None
         looked, step = 0, limit
         while len(found) < limit:
             items = fetch(last, step)
-            kept = self.listed(name_of(item) for item in items)
+            kept = self.access.listed(name_of(item) for item in items)
             found += [item for item in items if name_of(item) in kept]
             looked += len(items)
             if len(items) < step:
@@ -64,7 +53,7 @@ class ReadableLists(ABC):
         return found[:limit]
 
     def _kept(self, found: list[str], limit: int) -> list[str]:
-        kept = self.listed(found)
+        kept = self.access.listed(found)
         return [name for name in found if name in kept][:limit]
 
     def names(self, *, start: str = "", prefix: str = "", limit: int = 500) -> list[str]:
@@ -84,7 +73,7 @@ class ReadableLists(ABC):
 
     def backlinks(self, name: str, *, after: str = "", limit: int = 500) -> list[str]:
         """Raises NotAllowed if ``name`` may not be read."""
-        name = self.check_readable(name)
+        name = self.access.check_readable(name)
 
         def fetch(last: str | None, number: int) -> list[str]:
             found = self._lists.backlinks(name, after=last or after, limit=number)
@@ -95,14 +84,14 @@ class ReadableLists(ABC):
 
     def wanted(self, *, after: str = "", limit: int = 200) -> list[tuple[str, int]]:
         """Counted are links from pages that may be read; a name that no such page has is not shown."""
-        if self.sees_all():
+        if self.access.sees_all():
             return self._lists.wanted(after=after, limit=limit)
         found: list[tuple[str, int]] = []
         looked = 0
         while len(found) < limit:
             items = self._lists.wanted(after=after, limit=LISTED_STEP)
             linking = self._lists.linking([name for name, _ in items])
-            kept = self.listed(source for sources in linking.values() for source in sources)
+            kept = self.access.listed(source for sources in linking.values() for source in sources)
             counts = ((name, sum(source in kept for source in linking.get(name, ()))) for name, _ in items)
             found += [(name, count) for name, count in counts if count]
             if len(items) < LISTED_STEP:
@@ -114,12 +103,12 @@ class ReadableLists(ABC):
         return found[:limit]
 
     def most_wanted(self, *, limit: int = 200) -> list[tuple[str, int]]:
-        if self.sees_all():
+        if self.access.sees_all():
             return self._lists.most_wanted(limit=limit)
         return sorted(self.wanted(limit=SEARCHED_NAMES), key=lambda item: (-item[1], name_row(item[0])))[:limit]
 
     def initials(self, *, limit: int = 200) -> list[str]:
-        if self.sees_all():
+        if self.access.sees_all():
             return self._lists.initials(limit=limit)
         return sorted({folded(name)[:1] for step in self._all_names() for name in step})[:limit]
 
@@ -127,16 +116,16 @@ class ReadableLists(ABC):
         """A few places are tried; None if no page there may be read."""
         for _ in range(RANDOM_TRIES):
             name = self._lists.some_page(key)
-            if name is None or self.listed([name]):
+            if name is None or self.access.listed([name]):
                 return name
             key = page_key(name).decode() + "0"
         return None
 
     def search(self, query: Query, *, page: int = 1, pages: int = 0) -> Results:
         """Found, counted and respelled are only pages that may be read."""
-        if self.sees_all():
+        if self.access.sees_all():
             return self._lists.search(query, page=page, pages=pages)
-        found = self._lists.search(query, page=page, pages=pages, readable=self.listed)
+        found = self._lists.search(query, page=page, pages=pages, readable=self.access.listed)
         return found if found.count else replace(found, instead="", has_more=False)
 
     def languages(self) -> list[str]:
@@ -144,20 +133,22 @@ class ReadableLists(ABC):
         return self._lists.languages()
 
     def suggested(self, typed: str, *, most: int = 8) -> list[str]:
-        return self._kept(self._lists.suggested(typed, most=most if self.sees_all() else LISTED_STEP), most)
+        return self._kept(self._lists.suggested(typed, most=most if self.access.sees_all() else LISTED_STEP), most)
 
     def suggested_headings(self, typed: str, *, most: int) -> list[HeadingOf]:
-        readable = None if self.sees_all() else self.listed
+        readable = None if self.access.sees_all() else self.access.listed
         return self._lists.suggested_headings(typed, most=most, readable=readable)
 
     def nearest(self, name: str, *, pages: int) -> list[str]:
         return self._kept(self._lists.nearest(name, pages=pages), nearest.MOST)
 
     def search_titles(self, text: str, *, limit: int = 100) -> list[str]:
-        return self._kept(self._lists.search_titles(text, limit=limit if self.sees_all() else SEARCHED_NAMES), limit)
+        return self._kept(
+            self._lists.search_titles(text, limit=limit if self.access.sees_all() else SEARCHED_NAMES), limit
+        )
 
     def count_pages(self) -> int:
-        if self.sees_all():
+        if self.access.sees_all():
             return self._lists.count_pages()
         return sum(map(len, self._all_names()))
 
@@ -166,13 +157,13 @@ class ReadableLists(ABC):
         return self._lists.count_pages_roughly()
 
     def count_changes(self) -> int:
-        if self.sees_all():
+        if self.access.sees_all():
             return self._lists.count_changes()
         count, token, kept = 0, "", dict[str, bool]()
         while True:
             items, token = self._lists.changes(before=token, limit=LISTED_STEP)
             unknown = {item.name for item in items} - kept.keys()
-            kept |= dict.fromkeys(unknown, False) | dict.fromkeys(self.listed(unknown), True)
+            kept |= dict.fromkeys(unknown, False) | dict.fromkeys(self.access.listed(unknown), True)
             count += sum(kept[item.name] for item in items)
             if not token:
                 return count
@@ -181,20 +172,20 @@ class ReadableLists(ABC):
         """Yield all that may be read, in steps."""
         start = ""
         while names := self._lists.names(start=start, limit=LISTED_STEP):
-            yield self.listed(names[1:] if names[0] == start else names)
+            yield self.access.listed(names[1:] if names[0] == start else names)
             if len(names) < LISTED_STEP:
                 return
             start = names[-1]
 
     def changes(self, *, before: str = "", limit: int = 50) -> tuple[list[RecentChange], str]:
         """The token is that of the last change that is shown: it reveals no other."""
-        if self.sees_all():
+        if self.access.sees_all():
             return self._lists.changes(before=before, limit=limit)
         found: list[RecentChange] = []
         token, looked, step = before, 0, limit
         while True:
             items, onward = self._lists.changes(before=token, limit=step)
-            kept = self.listed(item.name for item in items)
+            kept = self.access.listed(item.name for item in items)
             shown = [place for place, item in enumerate(items) if item.name in kept]
             missing = limit - len(found)
             if len(shown) > missing or (len(shown) == missing and shown[-1:] != [len(items) - 1]):

@@ -1,0 +1,172 @@
+"""The decisions on what one visitor may do with pages, from the rights of a page, the rules and the groups of the wiki.
+
+Rights of pages in a list are read from the rows of these pages, with one call for up to ROWS_PER_CALL of them, and not
+at all if there never was a rule.
+
+An object serves one request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from wikka_port.names import normalise
+from wikka_port.page_rows import Page
+from wikka_port.pages import StoreUnavailable, Wiki
+from wikka_port.rights.judging import BLOCKED_STATUSES, Decision, Guarded, NotAllowed, group_names, may
+from wikka_port.rights.rules import NO_RIGHTS, PageRights, Privilege
+from wikka_port.texts import N_
+from wikka_port.visitors import NOBODY, Visitor
+
+_OPEN: Final = Decision(True, N_("there is no rule"))
+
+
+@dataclass(frozen=True, slots=True)
+class Can:
+    """The visitor's possibilities with a page, for the links on it."""
+
+    write: bool
+    change_rights: bool
+    claim: bool
+    suggest: bool = False  # a change, which who may edit the page takes or refuses
+    rename: bool = False
+    delete: bool = False
+
+
+_POSSIBLE: Final = (
+    *(Privilege.WRITE, Privilege.CHANGE_RIGHTS, Privilege.CLAIM),
+    *(Privilege.RENAME, Privilege.DELETE),
+)
+_ALL_OPEN: Final = Can(True, False, False)
+_NOTHING: Final = Can(False, False, False)
+
+
+class PageAccess:
+    """The visitor's rights to pages, as they were read in this request."""
+
+    __slots__ = ("_can", "_seen", "_wiki", "visitor")
+
+    def __init__(self, wiki: Wiki, visitor: Visitor) -> None:
+        self.visitor = visitor
+        self._wiki = wiki
+        self._can: dict[str, Can] = {}
+        self._seen: dict[str, tuple[PageRights, bool]] = {}  # rights, and whether the page is there
+
+    def record_page(self, name: str, page: Page | None) -> None:
+        """Take the rights of a page that was read now.  Raises NotAllowed if the visitor may not read it."""
+        name = normalise(name) if page is None else page.name
+        rights = NO_RIGHTS if page is None else page.rights
+        self._seen[name] = (rights, page is not None)
+        self._can.pop(name, None)
+        self.require_of(name, rights, page is not None, Privilege.READ)
+
+    def decision(self, name: str, privilege: Privilege) -> Decision:
+        """Call ``judging.may`` on the page as it was read in this request; it is read where it was not."""
+        name = normalise(name)
+        return self.decide(name, *self._rights_seen(name), privilege)
+
+    def _rights_seen(self, name: str) -> tuple[PageRights, bool]:
+        """Return the rights of the page, and whether it is there, as it was read in this request."""
+        if name not in self._seen:
+            if self._wiki.rights.rules().is_open:
+                self.record_page(name, self._wiki.stored_page(name).page)
+            else:
+                self._seen[name] = (self._wiki.rights.of([name])[name], True)
+        return self._seen[name]
+
+    def require(self, name: str, privilege: Privilege) -> None:
+        """Check ``privilege`` on the page as ``decision`` does.  Raises NotAllowed."""
+        name = normalise(name)
+        self.require_of(name, *self._rights_seen(name), privilege)
+
+    def can(self, name: str) -> Can:
+        """Return what the page as it was read in this request allows; nothing while the store is unavailable."""
+        found = self._can.get(name)
+        if found is None:
+            found = self._can[name] = self._found_can(name)
+        return found
+
+    def _found_can(self, name: str) -> Can:
+        name = normalise(name)
+        rights, exists = self._seen.get(name, (NO_RIGHTS, False))
+        try:
+            if self.visitor.name is None and not rights.lists and self._wiki.rights.rules().is_open:
+                return _ALL_OPEN
+            guarded = self._guarded(name, rights, exists)
+        except StoreUnavailable:
+            return _NOTHING
+        decided = [may(self.visitor, guarded, one).allowed for one in _POSSIBLE]
+        suggests = exists and not decided[0] and self.visitor.status not in BLOCKED_STATUSES
+        write, change_rights, claim, rename, delete = decided
+        return Can(write, change_rights, claim, suggests, rename, delete)
+
+    def decide(self, name: str, rights: PageRights, exists: bool, privilege: Privilege) -> Decision:
+        """Call ``judging.may`` with these rights of the page."""
+        rules = self._wiki.rights.rules()
+        if rules.is_open and not rights.lists and privilege is Privilege.READ:
+            return _OPEN
+        return may(self.visitor, self._guarded(name, rights, exists), privilege)
+
+    def require_of(self, name: str, rights: PageRights, exists: bool, privilege: Privilege) -> None:
+        """Check ``privilege`` with these rights of the page.  Raises NotAllowed."""
+        decision = self.decide(name, rights, exists, privilege)
+        if not decision:
+            raise NotAllowed(name, privilege, decision)
+
+    def _guarded(self, name: str, rights: PageRights, exists: bool) -> Guarded:
+        """Raises StoreUnavailable."""
+        rules = self._wiki.rights.rules()
+        groups = self._wiki.rights.members(group_names(self.visitor, [(name, rights)], rules))
+        return Guarded(name, rights, exists, rules, groups)
+
+    def check_readable(self, name: str) -> str:
+        """Return ``name`` normalised.  Raises NotAllowed; costs a call only where there are rules."""
+        name = normalise(name)
+        if name in self._seen or not self._wiki.rights.rules().is_open:
+            self.require(name, Privilege.READ)
+        return name
+
+    def sees_all(self) -> bool:
+        """Whether every page may be read."""
+        return self._wiki.rights.rules().is_open or (self.visitor.admin and self.visitor.is_active)
+
+    def readable(self, names: Iterable[str]) -> set[str]:
+        """Filter ``names``: the visitor may read what is left."""
+        wanted = set(names)
+        return wanted if not wanted or self.sees_all() else self._may_read(self._wiki.rights.of(wanted))
+
+    def listed(self, names: Iterable[str]) -> set[str]:
+        """As ``readable``, of ``names`` that come from an index, without those at which no page is any more.
+
+        An index may not know yet that a page was deleted or has another name, and its rights went with it: nothing
+        says who might read it.
+        """
+        wanted = set(names)
+        return wanted if not wanted or self.sees_all() else self._may_read(self._wiki.rights.of_pages(wanted))
+
+    def everybody_may(self, name: str, privilege: Privilege) -> bool:
+        """Whether a visitor without an account may, with the page as it was read in this request, if it is there.
+
+        Raises StoreUnavailable.
+        """
+        rights, exists = self._seen.get(name, (NO_RIGHTS, False))
+        return exists and bool(may(NOBODY, self._guarded(name, rights, exists), privilege))
+
+    def is_there(self, name: str) -> bool:
+        """Whether the page was there when it was read in this request."""
+        return self._seen.get(name, (NO_RIGHTS, False))[1]
+
+    def would_be_group(self, name: str) -> bool:
+        """Administrators alone begin a page of a name that lists mean as a group: its text says who is in it."""
+        return not (self.visitor.admin and self.visitor.is_active) and self._wiki.rights.means_group(name)
+
+    def _may_read(self, rights: Mapping[str, PageRights]) -> set[str]:
+        rules = self._wiki.rights.rules()
+        groups = self._wiki.rights.members(group_names(self.visitor, rights.items(), rules))
+        return {
+            name
+            for name, of in rights.items()
+            if may(self.visitor, Guarded(name, of, True, rules, groups), Privilege.READ)
+        }
