@@ -65,15 +65,15 @@ class Descriptions:
 
     def faults(self) -> tuple[str, ...]:
         """Return one line about the regions of this server that cannot be written."""
-        found = self._server.write_faults()
+        found = self._server.read_only.write_faults()
         return (write_fault_text(len(found), found[0].info, found[0].why),) if found else ()
 
     def unwritable_count(self) -> int:
-        return len(self._server.write_faults())
+        return len(self._server.read_only.write_faults())
 
     def write_fault(self, info: RegionInfo) -> str:
         """Return why a region of this server cannot be written; empty: it can."""
-        return next((fault.why for fault in self._server.write_faults() if fault.info == info), "")
+        return next((fault.why for fault in self._server.read_only.write_faults() if fault.info == info), "")
 
     # --- regions -----------------------------------------------------------------------------------
 

@@ -41,7 +41,7 @@ class RateMeter:
         before, self._counted = self._counted, {}
         found = []
         wanted = frozenset(owned)
-        self._faults = {fault.info.region_id: fault.why for fault in self._server.write_faults()}
+        self._faults = {fault.info.region_id: fault.why for fault in self._server.read_only.write_faults()}
         self._takes += 1
         shares = 1 + self._server.open_count() // SIZED_AT_ONCE
         self._due = (shares, self._takes % shares)

@@ -12,39 +12,33 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Collection, Iterator
 from contextlib import suppress
 from functools import partial
-from itertools import islice
-from random import Random
-from typing import Final, Protocol
+from typing import Final
 
 from columnar.clock import Clock
 from columnar.errors import ColumnarError, NotServingRegion
-from columnar.limits import FLUSHED_AT_ONCE, GATHERED_BYTES, OPEN_REGIONS, STEP_BYTES
+from columnar.limits import GATHERED_BYTES, OPEN_REGIONS, STEP_BYTES
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Table
 from columnar.regions.hooks import ChangeListener, LogPolicy
+from columnar.regions.life.eviction import Eviction
 from columnar.regions.life.hosting import Hosting
-from columnar.regions.life.opening import RETRY_S, WriteFault
-from columnar.regions.life.region_state import Event, State
+from columnar.regions.life.opening_queue import OpeningQueue
+from columnar.regions.life.read_only_regions import ReadOnlyRegions
+from columnar.regions.life.region_state import State
 from columnar.regions.life.retry import retry_until_ready
 from columnar.regions.read.reply_memory import ReplyMemoryBudget
 from columnar.regions.region import Region
 from columnar.regions.region_upkeep import RegionUpkeep
 from columnar.regions.tables import ServedTable, Tables
 from columnar.regions.write.guards import NeededFrom, nobody_needs
-from columnar.runtime.faults import FAULTS, surviving
-from columnar.runtime.planned_step import PlannedStep
+from columnar.runtime.faults import surviving
 from columnar.storage.api import Engine, StoreClosed
 from columnar.storage.commit import Committer
 from columnar.storage.region_folders import RegionFolders
 
-READ_ONLY_LOOP: Final = "openings of regions for writers"
 FIRST_EPOCH: Final = 1
-
-
-MOST_CANDIDATES: Final = 16  # of each half, at one opening; regions that may not be closed are passed over
 
 
 ASYNC_SYNC_S: Final = 1.0  # unsynced writes are synced within this time
@@ -77,35 +71,6 @@ class AsyncWrites:
                 region.sync_async_writes()
 
 
-class Chance(Protocol):
-    """``random.Random``, or a part of it."""
-
-    def sample(self, population: list[int], k: int) -> list[int]: ...
-
-
-def to_close(by_use: Collection[int], surplus: int, rng: Chance) -> Iterator[int]:
-    """Choose the regions to close if more regions are open than the bound allows.
-
-        older half      by the last use; a random one of it is closed
-        younger half    closed only if no region of the older half may be closed, least used first
-
-    The least recently used region would be the wrong choice for clients that cycle through more regions than may be
-    open, as all clients do after a server has died: that region is the one that is wanted next, so every request would
-    open a region.  With the random choice some 4 of 10 requests find their region open while a quarter more regions are
-    in use than may be open.  Regions in constant use are in the younger half and stay open.
-
-    ``by_use``: least used first; the last one stays.
-
-    The caller takes ``surplus`` of them, and passes over those that may not be closed.  O(open regions), some 10 us a
-    thousand.
-    """
-    older = list(islice(by_use, len(by_use) // 2))
-    count = surplus + MOST_CANDIDATES
-    yield from rng.sample(older, min(count, len(older)))
-    last = min(len(older) + count, len(by_use) - 1)
-    yield from list(islice(by_use, len(older), max(last, len(older))))
-
-
 class RegionServer:
     """Owned by the loop's thread."""
 
@@ -121,21 +86,21 @@ class RegionServer:
     ) -> None:
         self.tables = Tables()
         self.listener: ChangeListener = ChangeListener()
-        self.clock = clock
         self.reply_memory = ReplyMemoryBudget(GATHERED_BYTES, STEP_BYTES)
         self.folders = RegionFolders(regions_folder, engine)
-        self.hosting = Hosting(engine, self.folders, committer, clock, epoch, self)
+        self.read_only = ReadOnlyRegions(self)
+        self.hosting = Hosting(committer, epoch, self.read_only, self)
+        self.openings = OpeningQueue(
+            engine, self.folders, committer, clock, self.hosting, self.read_only, self.schema_of
+        )  # fmt: skip
+        self.eviction = Eviction(self.hosting, open_regions, self._is_idle)
         self.upkeep = RegionUpkeep(self)
         self.async_writes = AsyncWrites(self.hosting)
         self._open: OrderedDict[int, Region] = self.hosting.serving  # by region id, least used first
         self._awaited = self.hosting.awaited
         self._last_used: Region | None = None  # the last of ``_open``, unless it was closed
-        self._open_bound = open_regions
-        self._evicted: dict[int, asyncio.Future[None]] = {}  # over the bound: they are flushed, and closed then
-        self._chance = Random(1)  # seeded: the same requests close the same regions
         self._policies: dict[str, LogPolicy] = {}
         self.guards_needed_from: NeededFrom = nobody_needs  # replaced by the sender of contributions
-        self._retry = PlannedStep(READ_ONLY_LOOP, self._retry_read_only)  # of regions whose disk takes no writes
 
     # --- tables ------------------------------------------------------------------------------------
 
@@ -174,7 +139,7 @@ class RegionServer:
         region = self._open.get(info.region_id)
         if region is None:
             self.schema_of(info)
-            raise self.hosting.want(info)
+            raise self.openings.want(info)
         if self._awaited:
             self._awaited.pop(info.region_id, None)
         self._open.move_to_end(info.region_id)
@@ -197,12 +162,12 @@ class RegionServer:
     def region_opened(self, region: Region) -> None:
         region.log_policy = self._policies.get(region.info.table)
         region.on_durable = self._changes_durable
-        self._close_surplus()
+        self.eviction.close_surplus()
         if self.hosting.state_of(region) is State.READ_ONLY:
-            self.write_failed()
+            self.read_only.plan_retry()
             return
-        if self.hosting.read_only.faults:
-            asyncio.get_running_loop().call_soon(self._open_faulty)
+        if self.read_only.has_faults:
+            asyncio.get_running_loop().call_soon(self.read_only.open_faulty)
         if region.log_policy is not None:
             self.listener.region_opened(region)
 
@@ -242,93 +207,12 @@ class RegionServer:
     def open_count(self) -> int:
         return len(self._open)
 
-    @property
-    def has_room(self) -> bool:
-        """Whether one more region may be open without closing another."""
-        return len(self._open) < self._open_bound
-
     def all_open(self) -> list[Region]:
         return list(self._open.values())
-
-    # --- closing -----------------------------------------------------------------------------------
-
-    def _close_surplus(self) -> None:
-        """Close the regions over the bound that ``surplus.to_close`` chooses.
-
-        Clean regions are closed at once; a flush waits for the disk, so the rest is flushed in a thread first.
-        """
-        surplus = len(self._open) - self._open_bound - len(self._evicted)
-        if surplus <= 0:
-            return
-        for region_id in list(to_close(self._open, surplus, self._chance)):
-            region = self._open[region_id]
-            if not self._may_evict(region) or not self._is_idle(region):
-                continue
-            if region.store.files.is_clean or len(self._evicted) >= FLUSHED_AT_ONCE:
-                self.evict(region)
-            else:
-                is_idle = partial(self._is_idle, region)  # a change may be logged while it is flushed
-                self._evicted[region_id] = closing = asyncio.ensure_future(self.hosting.close(region, is_idle))
-                closing.add_done_callback(partial(self._was_evicted, region_id))
-            surplus -= 1
-            if surplus == 0:
-                return
 
     def _is_idle(self, region: Region) -> bool:
         """Tell whether every follower has read its log."""
         return region.log_policy is None or self.listener.may_close(region)
-
-    def _was_evicted(self, region_id: int, _closing: asyncio.Future[None]) -> None:
-        del self._evicted[region_id]
-
-    def _may_evict(self, region: Region) -> bool:
-        may_close = self.hosting.state_of(region) in (State.OPEN, State.READ_ONLY)
-        may_close = may_close and region.info.region_id not in self._evicted
-        return may_close and not region.upkeep and region.is_quiet and not self.hosting.is_awaited(region)
-
-    def evict(self, region: Region) -> None:
-        """Close a quiet region; the next request opens it again."""
-        self.hosting.report_event(region, Event.EVICTED)
-
-    def write_failed(self) -> None:
-        """Plan to open read-only regions for writing again, if the disk takes writes by then."""
-        self._retry.after(RETRY_S)
-
-    def _retry_read_only(self) -> None:
-        for region in self.all_open():
-            try:
-                self._retry_one(region)
-            except Exception as fault:  # noqa: BLE001 - it would be for readers only for ever
-                FAULTS.met(READ_ONLY_LOOP, fault)
-                self.write_failed()
-        self._open_faulty()
-
-    def _open_faulty(self) -> None:
-        """Open a closed region whose disk took no writes, to notice without requests that the disk takes them again."""
-        faults = (fault.info for fault in self.write_faults() if fault.passes)
-        closed = next((info for info in faults if not self.is_open(info)), None)
-        served = self.serving(closed) if closed is not None else None
-        if closed is not None and served is not None:
-            with suppress(ColumnarError):  # RegionUnavailable: it is being opened
-                self.open_region(served, closed)
-            self.write_failed()
-
-    def write_faults(self) -> list[WriteFault]:
-        """Return the faults of regions that this server owns and that cannot be written."""
-        faults = self.hosting.read_only.faults
-        for region_id, fault in list(faults.items()):
-            if not self.owns(fault.info) or self.serving(fault.info) is None:
-                self.hosting.read_only.forget_region(region_id)  # it was moved, split, merged, dropped or disabled
-        return list(faults.values())
-
-    def _retry_one(self, region: Region) -> None:
-        if self.hosting.state_of(region) is not State.READ_ONLY:
-            return
-        if self._may_evict(region):
-            self.evict(region)
-            self.open_for_consumers(region)
-        else:
-            self.write_failed()
 
     def region_unserved(self, region: Region) -> None:
         if self._last_used is region:
@@ -342,13 +226,13 @@ class RegionServer:
 
     async def close_table(self, name: str) -> None:
         """Close the table's regions in order; the caller has refused requests for them before."""
-        self.hosting.call_off_openings(lambda info: info.table == name)
+        self.openings.call_off(lambda info: info.table == name)
         await self.hosting.close_all(self.open_regions_of(name))
         await self.hosting.closed_aside(lambda info: info.table == name)
 
     async def close_regions(self, infos: list[RegionInfo]) -> None:
         """Close the regions until none of their stores is open.  No request may be routed to them any more."""
-        self.hosting.call_off_openings(infos.__contains__)
+        self.openings.call_off(infos.__contains__)
         for info in infos:
             region = self._open.get(info.region_id)
             if region is not None:
@@ -359,7 +243,7 @@ class RegionServer:
 
     async def close(self) -> None:
         """Sync and close every region."""
-        self._retry.cancel()
+        self.read_only.stop()
         self.async_writes.stop()
         self.upkeep.stop()
-        await self.hosting.stop()
+        await self.openings.stop()

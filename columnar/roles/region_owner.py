@@ -43,7 +43,7 @@ class RegionOwner:
             messages.CloseTable: lambda message: server.close_table(message.table),
             messages.CloseRegions: lambda message: server.close_regions(list(message.regions)),
             messages.FollowSchema: self._follow_schema,
-            messages.PrepareRegions: lambda message: server.hosting.prepare(message.table, list(message.regions)),
+            messages.PrepareRegions: lambda message: server.openings.prepare(message.table, list(message.regions)),
             messages.PublishTriggers: lambda message: manager.follow_triggers(message.triggers),
             messages.CheckFunction: lambda message: manager.check_function(message.function),
             messages.CheckSource: lambda message: manager.check_source(message.functions),

@@ -128,10 +128,10 @@ class ClusterServer:
             self.stores.clock.observe(self._config.clock_ms)
             self.serving = Serving(config, self.stores, None, slot_of_server(self.local_server))
             self.region_assigner = RegionAssigner(self.local_server, self.serving.server, self.stores)
-            self.serving.server.hosting.ownership_at = self.region_assigner.ownership_at
-            self.serving.server.hosting.on_settled = self.region_assigner.settled
-            self.serving.server.hosting.on_opening = self.stores.opening_notes.begins
-            self.serving.server.hosting.on_ended = self.stores.opening_notes.ends
+            self.serving.server.openings.ownership_at = self.region_assigner.ownership_at
+            self.serving.server.openings.on_settled = self.region_assigner.settled
+            self.serving.server.openings.on_opening = self.stores.opening_notes.begins
+            self.serving.server.openings.on_ended = self.stores.opening_notes.ends
             self.routes = Routes()
             undo.push_async_callback(self.serving.close)
             self.ports = ServerPorts(config, self._folder, read_tls(config))
@@ -361,7 +361,7 @@ class ClusterServer:
         await self.peer_server.close()
         await self._listening.close()
         await self.peers.close()
-        self.region_assigner.stop()
+        self.region_assigner.openings.stop()
         await self.serving.close()
         self.stores.close()
         await asyncio.get_running_loop().shutdown_default_executor()  # work of a thread belongs to this process

@@ -93,7 +93,7 @@ class ServerRpcHandlers:
         self.on_routes((message.region.table,))
 
     async def _take_rates(self, _message: owners.Rates) -> tuple[owners.RegionRates, ...]:
-        return self._rates.take_rates(self._region_assigner.serving())
+        return self._rates.take_rates(self._region_assigner.state.serving())
 
     async def _withdraw(self, message: regions.Withdraw) -> None:
         served = self._tables.named(message.table)

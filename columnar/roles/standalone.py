@@ -55,7 +55,7 @@ class Standalone:
             self.leading = Leading(self.stores)
             epoch = await self.leading.open()
             self.serving = Serving(self.config, self.stores, epoch)
-            self.serving.server.hosting.ownership_at = self.stores.ownership
+            self.serving.server.openings.ownership_at = self.stores.ownership
             undo.push_async_callback(self._close_regions)
             self.leading.lead(self.serving.owner, self.config.trigger_modules)
             self.serving.follow_master(self.leading, self.leading.region_changes)

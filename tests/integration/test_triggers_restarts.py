@@ -201,7 +201,7 @@ def test_a_region_that_a_failed_fsync_closed_comes_back_for_its_triggers(start: 
     connection.table(b"t").put(b"a", {b"f:a": b"1"})
     (region,) = (region for region in regions(serving) if region.info.start == b"")
     connection.triggers.resume("t")
-    serving.do(lambda: serving.store.serving.server.evict(region))
+    serving.do(lambda: serving.store.serving.server.eviction.evict(region))
     assert connection.triggers.wait("t")
     assert len(seen(connection, b"a")) >= 1
 

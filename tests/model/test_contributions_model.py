@@ -80,7 +80,7 @@ class Places:
         """Reopen a region."""
         region = self.region(rng.choice(self.groups))
         await self.server.hosting.quiesce(region)
-        self.server.evict(region)
+        self.server.eviction.evict(region)
 
     async def close(self) -> None:
         raise NotImplementedError

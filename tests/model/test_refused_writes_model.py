@@ -228,7 +228,7 @@ class Run:
     async def reopen(self) -> None:
         await self.settle()
         self.region.log.end_tail()
-        self.house.server.evict(self.region)
+        self.house.server.eviction.evict(self.region)
         self.begun()
 
     # --- looks -------------------------------------------------------------------------------------

@@ -165,7 +165,7 @@ class ChangingHouse:
 
     async def close(self) -> None:
         await self.regions.close()
-        self.server.hosting.check_invariants()
+        self.server.openings.check_invariants()
         await self.keeper.close()
         await self.server.close()
         self.committer.close()

@@ -20,7 +20,7 @@ def opened_at_once(server: RegionServer, served: ServedTable, info: RegionInfo) 
         except RegionUnavailable as away:
             if server.hosting.state.state(info.region_id) is not State.OPENING:
                 raise
-            server.hosting.open_next()
+            server.openings.open_next()
             if away.available.done():
                 away.available.result()
 

@@ -95,8 +95,8 @@ class House:
         )
         self.logs = Logs()
         self.owning = RegionAssigner(HERE, self.server, self.logs)
-        self.server.hosting.ownership_at = self.owning.ownership_at
-        self.server.hosting.on_settled = self.owning.settled
+        self.server.openings.ownership_at = self.owning.ownership_at
+        self.server.openings.on_settled = self.owning.settled
         self.reports: list[CannotOpen] = []
         self.owning.on_cannot_open = self.reports.append
         self.server.folders.make([info.encoded for info in REGIONS])
@@ -121,13 +121,13 @@ class House:
 
     async def settled(self) -> None:
         """Nothing is opened in the background any more."""
-        while self.owning._opening is not None and not self.owning._opening.done():
-            await asyncio.wait([self.owning._opening])
+        while (opening := self.owning.openings._opening) is not None and not opening.done():
+            await asyncio.wait([opening])
 
     async def close(self) -> None:
         self.engine.gate.release()
-        self.owning.stop()
-        self.server.hosting.check_invariants()
+        self.owning.openings.stop()
+        self.server.openings.check_invariants()
         await self.server.close()
         self.committer.close()
 

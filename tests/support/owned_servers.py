@@ -242,7 +242,7 @@ class OwnedServers:
 
     async def close(self) -> None:
         for one in self.servers:
-            one.server.hosting.check_invariants()
+            one.server.openings.check_invariants()
             one.routes.check_invariants()
             await one.server.close()
             one.committer.close()

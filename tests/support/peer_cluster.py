@@ -135,7 +135,7 @@ class PeerHouse:
     def check(self) -> None:
         self.forwarding.check_invariants()
         self.peers.check_invariants()
-        self.server.hosting.check_invariants()
+        self.server.openings.check_invariants()
         self.routes.check_invariants()
         assert self.answering.serving_bytes >= 0
 

@@ -81,9 +81,9 @@ class House:
 
     async def close(self) -> None:
         self.gate.release()
-        self.server.hosting.check_invariants()
+        self.server.openings.check_invariants()
         await self.server.close()
-        self.server.hosting.check_invariants()
+        self.server.openings.check_invariants()
         self.committer.close()
 
 

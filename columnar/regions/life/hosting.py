@@ -3,14 +3,9 @@
 Callers report events (``report_event``), and the state machine returns the instructions that follow.  A paused request
 waits for a future, its region's gate; when the gate is resolved, the request locates the region of its row again.
 
-Regions are opened in the order in which they were wanted, one per loop iteration: an opening takes the engine some
-6 ms, and requests for open regions are served between two openings.
-
 Invariants:
     I1. ``serving`` contains exactly the regions in a state of ``region_state.SERVING``, least used first.
-    I2. A region in OPENING is in ``_wanted``: it is opened, or its requests fail with the reason, within as many
-        loop iterations as regions were wanted before it.
-    I3. A region that was opened for a request stays open until the request arrives, AWAITED_S at most: otherwise
+    I2. A region that was opened for a request stays open until the request arrives, AWAITED_S at most: otherwise
         requests for more regions than may be open would close each other's regions.
 
 Owned by the loop.
@@ -25,46 +20,33 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Final, Protocol
 
-from columnar.clock import Clock
 from columnar.errors import (
     ColumnarError,
-    DamagedData,
-    DiskFails,
-    HostError,
     NotServingRegion,
     RegionNotLocal,
     RegionUnavailable,
 )
 from columnar.limits import FLUSHED_AT_ONCE
 from columnar.model.region_info import RegionInfo
-from columnar.model.schema import Table
 from columnar.regions.life.hosting_state import HostingState
-from columnar.regions.life.opening import ReadOnlyRegions, opened_again, region_of
+from columnar.regions.life.read_only_regions import ReadOnlyRegions
 from columnar.regions.life.region_state import HAS_STORE, SERVING, WAITING, Do, Event, State
-from columnar.regions.region import Region, spaces_of
-from columnar.regions.spaces import options_of_spaces
+from columnar.regions.region import Region
 from columnar.runtime.faults import surviving
-from columnar.storage.api import Engine, Store, StoreBusy
+from columnar.storage.api import Store, StoreBusy
 from columnar.storage.commit import Committer
-from columnar.storage.ownership import Ownership
-from columnar.storage.region_folders import RegionFolders
 
 _log = logging.getLogger(__name__)
 
 LOOP: Final = "the hosting of regions"
 
 UPKEEP_POLL_S: Final = 0.01
-PREPARE_PAUSE_S: Final = 0.005  # between two stores that are made, each some 3 ms on the loop
-CLOSING_S: Final = 10.0  # what the server's own closing waits for stores that failed
 AWAITED_S: Final = 1.0
 _ENDS: Final = frozenset({Event.EVICTED, Event.QUIET, Event.FSYNC_FAILED})  # its consumers let go of it
 
 
 class HostingEvents(Protocol):
     """``regions.server.RegionServer``."""
-
-    def schema_of(self, info: RegionInfo) -> Table:
-        """Return the schema to open the region with.  NotServingRegion."""
 
     def region_opened(self, region: Region) -> None: ...
 
@@ -74,38 +56,21 @@ class HostingEvents(Protocol):
     def region_closing(self, region: Region) -> None:
         """Release the region before its store closes."""
 
-    def write_failed(self) -> None:
-        """Note that a region cannot be written; requests may not open it soon."""
-
 
 class Hosting:
     def __init__(
-        self,
-        engine: Engine,
-        folders: RegionFolders,
-        committer: Committer,
-        clock: Clock,
-        epoch: int | None,
-        events: HostingEvents,
+        self, committer: Committer, epoch: int | None, read_only: ReadOnlyRegions, events: HostingEvents
     ) -> None:
+        """``epoch``: of ``HostingState``."""
         self.state = HostingState(epoch)
         self._events = events
-        self.engine = engine
-        self.folders = folders
         self.serving: OrderedDict[int, Region] = OrderedDict()
-        self.on_opening: Callable[[int], None] = lambda _region_id: None  # a region's store is opened from now on ...
-        self.on_ended: Callable[[int], None] = lambda _region_id: None  # ... and has been, or could not be
-        # Called when an opening has ended.
-        self.on_settled: Callable[[RegionInfo, Exception | None], None] = lambda _info, _failure: None
-        self.ownership_at: Callable[[str, int], Ownership] = Ownership  # of a region, encoded, at an epoch
         self._committer = committer
-        self._clock = clock
-        self.awaited: dict[int, float] = {}  # region id -> deadline; opened for requests that are still to come (I3)
-        self._wanted: OrderedDict[int, RegionInfo] = OrderedDict()  # in OPENING, the next one first
+        self.awaited: dict[int, float] = {}  # region id -> deadline; opened for requests that are still to come (I2)
         self._regions: dict[int, Region] = {}  # of every state but NONE and OPENING, closed ones too
         self._gates: dict[int, asyncio.Future[None]] = {}  # of those for which requests wait
         self._refusals: dict[int, str] = {}
-        self.read_only = ReadOnlyRegions(engine, committer, clock)
+        self._read_only = read_only
         committer.on_broken = self._broken
 
     def state_of(self, region: Region) -> State:
@@ -117,36 +82,7 @@ class Hosting:
         """Return the region unless its state is NONE, OPENING or CLOSED.  Its store may be closed."""
         return self._regions.get(region_id)
 
-    # --- opening -----------------------------------------------------------------------------------
-
-    def want(self, info: RegionInfo) -> RegionUnavailable:
-        """Queue the opening of a region that is not served; the returned error says when to retry.
-
-        Raises NotServingRegion, RegionUnavailable.
-        """
-        self._check_may_open(info)
-        region_id = info.region_id
-        self.state.apply_event(region_id, Event.WANTED)
-        self._wanted[region_id] = info
-        if len(self._wanted) == 1:
-            asyncio.get_running_loop().call_soon(self.open_next)
-        return RegionUnavailable(info.encoded, self.gate(region_id), is_opening=True)
-
-    def open_in(self, info: RegionInfo, store: Store) -> Region:
-        """Serve the region from a store that is open already.  Raises as ``want`` does; HostError, DamagedData."""
-        self._check_may_open(info)
-        self.state.apply_event(info.region_id, Event.WANTED)
-        event = Event.NOT_OPENED
-        try:
-            table = self._events.schema_of(info)
-            region = region_of(store, info, table, self._committer, self._clock)
-            event = Event.OPENED
-        finally:
-            self.state.apply_event(info.region_id, event)
-        self._serve(region)
-        return region
-
-    def _check_may_open(self, info: RegionInfo) -> None:
+    def check_may_open(self, info: RegionInfo) -> None:
         """Raise RegionUnavailable (retry after its ``available``) or NotServingRegion if the region may not be opened.
 
         RegionNotLocal is the NotServingRegion of a region that another server owns.
@@ -161,79 +97,17 @@ class Hosting:
         if not self.state.owns(info.region_id):
             raise RegionNotLocal(info.table, info.encoded)
 
-    def open_next(self) -> None:
-        if not self._wanted:
-            return
-        region_id, info = next(iter(self._wanted.items()))
-        failure: Exception | None = None
-        try:
-            self._open(info)
-        except Exception as fault:  # noqa: BLE001 - the requests that wait for it get it, whatever it is
-            failure = fault
-            self._fail(region_id, fault)
-        try:
-            self.on_settled(info, failure)
-        finally:  # I2: a fault of one region does not delay the other regions
-            if self._wanted:
-                asyncio.get_running_loop().call_soon(self.open_next)
-
-    def _open(self, info: RegionInfo) -> None:
-        event = Event.NOT_OPENED
-        self.on_opening(info.region_id)
-        try:
-            region, event = self._opened(info, self._events.schema_of(info))
-        finally:
-            self.on_ended(info.region_id)
-            del self._wanted[info.region_id]
-            self.state.apply_event(info.region_id, event)
-        self.awaited[info.region_id] = asyncio.get_running_loop().time() + AWAITED_S
-        self._serve(region)
-        self._release(info.region_id)
-
-    def _opened(self, info: RegionInfo, table: Table) -> tuple[Region, Event]:
-        path, ownership = self.folders.path(info.encoded), self.ownership(info)
-        try:
-            region = opened_again(self.engine, path, info, table, self._committer, self._clock, ownership)
-        except (DiskFails, DamagedData) as fault:
-            self.read_only.note(info, fault)
-            self._events.write_failed()
-            raise
-        except HostError as cause:
-            self.read_only.note(info, cause)
-            self._events.write_failed()
-            if ownership.unreplayed_logs and not ownership.is_sole:
-                raise  # served only once every unreplayed log is on disk; another server may succeed
-            return self.read_only.opened(path, info, table, cause, ownership), Event.OPENED_READING
-        self.read_only.takes_writes(info)
-        return region, Event.OPENED
-
-    def _serve(self, region: Region) -> None:
+    def serve(self, region: Region, *, for_requests: bool = False) -> None:
+        """Serve a region that was opened.  ``for_requests``: they are still to come (I2)."""
         region_id = region.info.region_id
+        if for_requests:
+            self.awaited[region_id] = asyncio.get_running_loop().time() + AWAITED_S
         self._regions[region_id] = self.serving[region_id] = region
         _log.debug("region %s of %s is open", region.info.encoded, region.info.table)
         self._events.region_opened(region)
 
-    def call_off_openings(self, is_meant: Callable[[RegionInfo], bool]) -> None:
-        """Cancel the queued openings that ``is_meant`` selects; their requests locate the region of their row again."""
-        for info in [info for info in self._wanted.values() if is_meant(info)]:
-            del self._wanted[info.region_id]
-            self.state.apply_event(info.region_id, Event.NOT_OPENED)
-            self._release(info.region_id)
-            self.on_settled(info, None)
-
-    def ownership(self, info: RegionInfo) -> Ownership:
-        """Return the ownership to open the region's store with: the owner's epoch and the unreplayed logs."""
-        return self.ownership_at(info.encoded, self.state.epoch_of(info.region_id))
-
-    async def prepare(self, table: Table, infos: list[RegionInfo]) -> None:
-        """Make the stores of regions that will soon be served: making one costs some 40 ms, opening it 6."""
-        for info in infos:
-            path = self.folders.path(info.encoded)
-            self.engine.open_store(path, spaces_of(table), options_of_spaces(table)).close()
-            await asyncio.sleep(PREPARE_PAUSE_S)
-
     def is_awaited(self, region: Region) -> bool:
-        """Tell whether the request for which the region was opened is still to come (I3)."""
+        """Tell whether the request for which the region was opened is still to come (I2)."""
         until_s = self.awaited.get(region.info.region_id)
         return until_s is not None and asyncio.get_running_loop().time() < until_s
 
@@ -271,7 +145,7 @@ class Hosting:
         elif do is Do.CLOSE_ASIDE:
             self._close_aside(region)
         elif do is Do.RELEASE:
-            self._release(region_id)
+            self.release(region_id)
         elif do is Do.REFUSE:
             self._refuse(region_id, why)
         elif do is Do.PAUSE_WRITES:
@@ -287,16 +161,16 @@ class Hosting:
             gate = self._gates[region_id] = asyncio.get_running_loop().create_future()
         return gate
 
-    def _release(self, region_id: int) -> None:
+    def release(self, region_id: int) -> None:
         gate = self._gates.pop(region_id, None)
         if gate is not None:
             gate.set_result(None)
 
     def _refuse(self, region_id: int, why: str) -> None:
         self._refusals[region_id] = why
-        self._fail(region_id, NotServingRegion(why))
+        self.fail(region_id, NotServingRegion(why))
 
-    def _fail(self, region_id: int, failure: Exception) -> None:
+    def fail(self, region_id: int, failure: Exception) -> None:
         gate = self._gates.pop(region_id, None)
         if gate is not None:
             gate.set_exception(failure)
@@ -314,9 +188,8 @@ class Hosting:
     def _broken(self, store: Store, failure: ColumnarError) -> None:
         for region in [region for region in self._regions.values() if region.store is store and region.is_open]:
             _log.error("region %s of %s: fsync failed: %s", region.info.encoded, region.info.table, failure.text)
-            self.read_only.note(region.info, failure)
+            self._read_only.note_fault(region.info, failure)
             self.report_event(region, Event.FSYNC_FAILED)
-            self._events.write_failed()
 
     # --- closing -----------------------------------------------------------------------------------
 
@@ -381,17 +254,9 @@ class Hosting:
         _, missing = await asyncio.wait(gates, timeout=timeout_s)
         return not missing
 
-    async def stop(self) -> None:
-        """Sync and close every region.  No region is opened after this call."""
-        self.state.stop()
-        self.call_off_openings(lambda _info: True)
-        await self.close_all(list(self.serving.values()))
-        await self.all_there(CLOSING_S)
-
     def check_invariants(self) -> None:
-        """I1, I2, and the invariants of the machine."""
+        """I1, and the invariants of the machine."""
         self.state.check_invariants()
-        assert set(self._wanted) == set(self.state.in_states(frozenset({State.OPENING}))), "I2"
         assert set(self.awaited) <= set(self._regions)
         assert set(self.serving) == set(self.state.in_states(SERVING))
         has_region = frozenset(State) - {State.NONE, State.OPENING, State.CLOSED}

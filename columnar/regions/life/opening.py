@@ -5,12 +5,8 @@ Blocks for some 6 ms, during which the engine holds the interpreter lock.
 
 from __future__ import annotations
 
-import logging
 import os
-import re
-from dataclasses import dataclass
 from shlex import quote
-from typing import Final
 
 from columnar.clock import Clock
 from columnar.errors import ColumnarError, DamagedData, HostError
@@ -71,84 +67,32 @@ def region_of(store: Store, info: RegionInfo, table: Table, committer: Committer
     return Region(info, table, store, log, reached, guards, _number(store, FUTURE), committer, clock)
 
 
+def opened_for_reading(
+    engine: Engine, path: str, info: RegionInfo, table: Table, committer: Committer, clock: Clock,
+    ownership: Ownership, cause: HostError,
+) -> Region:  # fmt: skip
+    """Open the region for readers; writers get ``cause``.  Raises ``cause`` if readers must not see it, either.
+
+    Readers must not see a region in the middle of an ingestion of sorted files (only an opening that writes can undo
+    that), one whose last writes are in the server's log only (possible after a power cut), and one that lacks a
+    family's space.
+    """
+    try:
+        store = open_read_only(engine, path, cause)
+    except (ColumnarError, OSError):
+        raise cause from None
+    if (
+        not spaces_of(table) <= store.spaces
+        or store.get(META_SPACE, INGESTING) is not None
+        or engine.has_unreplayed_writes(store, ownership)
+    ):
+        store.close()
+        raise cause
+    region = region_of(store, info, table, committer, clock)
+    store.refuse_writes()
+    region.refuse_writes(cause)
+    return region
+
+
 def _number(store: Store, key: bytes) -> int:
     return int.from_bytes(store.get(META_SPACE, key) or b"", "big")
-
-
-_log = logging.getLogger(__name__)
-
-RETRY_S: Final = 1.0
-
-
-_NUMBERS: Final = re.compile(r"\d+")
-
-
-@dataclass(frozen=True, slots=True)
-class WriteFault:
-    """A region that cannot be written, since a write, an fsync or an opening of it failed."""
-
-    info: RegionInfo
-    why: str
-    passes: bool  # its disk may take writes again; False: its files are damaged
-
-
-class ReadOnlyRegions:
-    """Regions whose disk takes no writes: opened for reading, and opened for writing when the disk takes writes again.
-
-    A region that cannot be opened because the disk is full, mounted read-only or out of descriptors is opened for
-    reading: that writes no files and finds all that was acknowledged.  Writers get the reason.  Every RETRY_S each such
-    region is closed; the next request opens it, for writing if the disk takes writes by then.  The server opens one
-    region without a request, so that a disk that takes writes again is noticed in any case.
-
-    These regions are refused as before, because a reader must not see their state: a region whose files are damaged,
-    one in the middle of an ingestion of sorted files (only an opening that writes can undo that), one whose last writes
-    are in the server's log only (possible after a power cut), one that lacks a family's space, and one whose disk
-    reported a failed read, write or fsync: the pages that such a disk returns afterwards cannot be trusted.
-
-    Owned by the loop.
-
-    Opens them, and remembers which were opened so.
-    """
-
-    def __init__(self, engine: Engine, committer: Committer, clock: Clock) -> None:
-        self._engine = engine
-        self._committer = committer
-        self._clock = clock
-        self.faults: dict[int, WriteFault] = {}  # by region id, until the region takes writes again
-        self._said: dict[int, str] = {}  # region id -> the cause that was logged, until it takes writes again
-
-    def opened(self, path: str, info: RegionInfo, table: Table, cause: HostError, ownership: Ownership) -> Region:
-        """The region, for readers.  ``cause`` itself where not even that goes."""
-        try:
-            store = open_read_only(self._engine, path, cause)
-        except (ColumnarError, OSError):
-            raise cause from None
-        if (
-            not spaces_of(table) <= store.spaces
-            or store.get(META_SPACE, INGESTING) is not None
-            or self._engine.has_unreplayed_writes(store, ownership)
-        ):
-            store.close()
-            raise cause
-        region = region_of(store, info, table, self._committer, self._clock)
-        store.refuse_writes()
-        region.refuse_writes(cause)
-        kind = _NUMBERS.sub("", cause.text)  # each try has a file of another number
-        if self._said.get(info.region_id) != kind:
-            self._said[info.region_id] = kind
-            _log.error("region %s of %s is read-only: %s", info.encoded, info.table, cause.text)
-        return region
-
-    def note(self, info: RegionInfo, failure: ColumnarError) -> None:
-        """Remember why the region cannot be written, until it is opened for writing or forgotten."""
-        self.faults[info.region_id] = WriteFault(info, failure.text, not isinstance(failure, DamagedData))
-
-    def forget_region(self, region_id: int) -> None:
-        self.faults.pop(region_id, None)
-        self._said.pop(region_id, None)
-
-    def takes_writes(self, info: RegionInfo) -> None:
-        """Note that the region was opened for writing."""
-        self.faults.pop(info.region_id, None)
-        if self._said.pop(info.region_id, None) is not None:
-            _log.warning("region %s of %s takes writes again", info.encoded, info.table)

@@ -4,8 +4,7 @@
     CloseRegion       triggers paused, flushed while it serves, blocked, closed, then answered
     RenumberRegion    the epoch rises under an open store, too
 
-Stores are opened in the background one after the other, those with unreplayed logs first.  A request opens its own
-region by itself (``hosting``), so it waits for one other opening at most.
+Stores are opened in the background (``assigned_openings``).
 
 Invariants:
     W1. Each request is answered once: by the report of its epoch, or by the refusal.
@@ -20,14 +19,12 @@ Knows nothing of links and frames.  Owned by the loop.
 from __future__ import annotations
 
 import asyncio
-import itertools
 import logging
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from heapq import heappop, heappush
 from typing import Any, Final
 
-from columnar.errors import ColumnarError, DamagedData, HostError, NotServingRegion, RegionUnavailable
+from columnar.errors import ColumnarError, DamagedData, HostError, NotServingRegion
 from columnar.model.owner import Incarnation
 from columnar.model.owner_messages import (
     CannotOpen,
@@ -39,6 +36,7 @@ from columnar.model.owner_messages import (
 )
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import RegionChange
+from columnar.regions.life.assigned_openings import AssignedOpenings
 from columnar.regions.life.region_state import (
     SERVING,
     AssignmentOutput,
@@ -58,7 +56,6 @@ from columnar.regions.log.lacking_logs import LackingLogs, Logs
 from columnar.regions.region import Region
 from columnar.regions.server import RegionServer
 from columnar.runtime.background import Background
-from columnar.runtime.faults import FAULTS, surviving
 from columnar.storage.ownership import Ownership
 
 _log = logging.getLogger(__name__)
@@ -69,10 +66,35 @@ CLOSE_AGAIN_S: Final = 1.0  # after a fault; the master ends a server that never
 REPORT_AGAIN_S: Final = 10.0
 FIRST_EPOCH: Final = 1  # of the regions that a split or a merge makes
 
+PendingKey = tuple[type[Any], int, int]  # kind of request, region, epoch
+
+
+class PendingRequests:
+    """Requests that wait for their report (W1)."""
+
+    def __init__(self) -> None:
+        self._futures: dict[PendingKey, list[asyncio.Future[Any]]] = {}
+
+    def add_request(self, key: PendingKey) -> asyncio.Future[Any]:
+        """Return the future of one more request.  A cancelled caller cancels its own future only."""
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._futures.setdefault(key, []).append(future)
+        return future
+
+    def answer(self, key: PendingKey, answer: Any) -> None:
+        for future in self._futures.pop(key, ()):
+            if not future.done():
+                future.set_result(answer)
+
+    def fail(self, key: PendingKey, failure: ColumnarError) -> None:
+        for future in self._futures.pop(key, ()):
+            if not future.done():
+                future.set_exception(failure)
+
 
 class RegionAssigner:
     def __init__(self, local_server: Incarnation, server: RegionServer, logs: Logs) -> None:
-        self._state = server.hosting.state
+        self.state = server.hosting.state
         self.on_cannot_open: Callable[[CannotOpen], None] = lambda _report: None
         # Called with a region that a split or merge blocks: the change was called off, says the master.
         self.on_blocked: Callable[[RegionInfo], None] = lambda _region: None
@@ -81,13 +103,10 @@ class RegionAssigner:
         self._logs = logs
         self._infos: dict[int, RegionInfo] = {}  # of every assigned region, by id
         self._ids: dict[str, int] = {}  # the same by encoded name
-        # By kind, region and epoch.
-        self._pending_requests: dict[tuple[type[Any], int, int], list[asyncio.Future[Any]]] = {}
+        self._pending = PendingRequests()
         self._lacking = LackingLogs(local_server, logs)
-        self._to_open: list[tuple[bool, int, int]] = []  # a heap: those that may be served last, by order and region id
-        self._order = itertools.count()
-        self._opening: asyncio.Task[None] | None = None
         self._work = Background("work on the regions of this server")
+        self.openings = AssignedOpenings(server, self._lacking, self._infos, self._work, self._not_opened)
         self._unopened: dict[int, tuple[int, float]] = {}  # region id -> its epoch, time of the report
         self._dropped: dict[int, RegionInfo] = {}  # of no table any more, and not forgotten yet
 
@@ -100,31 +119,30 @@ class RegionAssigner:
         """
         self._know(request.region, request.sealed)
         region, owner = request.region.region_id, request.owner
-        doing = self._state.on_open_region(region, owner, leader, is_doubted=request.is_doubted)
+        doing = self.state.on_open_region(region, owner, leader, is_doubted=request.is_doubted)
         await self._answered(OpenRegion, region, owner.epoch, doing)
 
     async def renumber(self, request: RenumberRegion, leader: int) -> None:
         """Answer RenumberRegion; arguments and errors as of ``open``."""
         self._know(request.region, request.sealed)
         region, owner = request.region.region_id, request.owner
-        await self._answered(OpenRegion, region, owner.epoch, self._state.on_renumber_region(region, owner, leader))
+        await self._answered(OpenRegion, region, owner.epoch, self.state.on_renumber_region(region, owner, leader))
 
     async def close(self, request: CloseRegion, leader: int) -> GivenUp:
         self._know(request.region, ())
         region, epoch = request.region.region_id, request.epoch
-        doing = self._state.on_close_region(region, epoch, leader)
+        doing = self.state.on_close_region(region, epoch, leader)
         answer: GivenUp = await self._answered(CloseRegion, region, epoch, doing)
         return answer
 
     async def _answered(
         self, kind: type[Any], region_id: int, epoch: int, doing: tuple[AssignmentOutput, ...]
     ) -> Any:  # fmt: skip
-        """Carry the request out and wait for its report (W1).  A cancelled caller cancels its own future only."""
+        """Carry the request out and wait for its report (W1)."""
         for one in doing:
             if isinstance(one, Refuse) and one.why is Why.OLD_LEADER:
                 raise NotServingRegion(self._refused(one))  # a current leader's pending request of the same key goes on
-        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._pending_requests.setdefault((kind, region_id, epoch), []).append(future)
+        future = self._pending.add_request((kind, region_id, epoch))
         self._carry_out(doing)
         return await future
 
@@ -134,10 +152,6 @@ class RegionAssigner:
         self._dropped.pop(info.region_id, None)
         self._lacking.know(sealed)
 
-    def serving(self) -> dict[int, int]:
-        """Return the epochs of the assigned regions that may be served."""
-        return self._state.serving()
-
     # --- instructions --------------------------------------------------------------------------------
 
     def _carry_out(self, instructions: Iterable[AssignmentOutput], failure: ColumnarError | None = None) -> None:
@@ -146,14 +160,14 @@ class RegionAssigner:
             match one:
                 case Recover():
                     self._lacking.lacks(one.region, one.unreplayed_logs)
-                    self._open_soon(one.region)
+                    self.openings.open_soon(one.region)
                 case CallOff():
                     self._call_off(one.region, one.epoch)
                 case MayServe():
                     # Its store has the records that an earlier ownership period of this server left in this run's
                     # log: segments need not wait for it.
                     self._logs.server_log.brought_in(self._infos[one.region].encoded)
-                    self._open_soon(one.region)
+                    self.openings.open_soon(one.region)
                 case RaiseEpoch():
                     region = self._hosting.find_region(one.region)
                     if region is not None and region.is_open:
@@ -161,24 +175,16 @@ class RegionAssigner:
                 case Leave():
                     self._work.spawn(self._leave(self._infos[one.region], one.epoch))
                 case ReportOpened():
-                    self._answer(OpenRegion, one.region, one.epoch, None)
+                    self._pending.answer((OpenRegion, one.region, one.epoch), None)
                 case ReportClosed():
-                    self._answer(CloseRegion, one.region, one.epoch, GivenUp(one.epoch, one.has_unreplayed_log))
+                    given_up = GivenUp(one.epoch, one.has_unreplayed_log)
+                    self._pending.answer((CloseRegion, one.region, one.epoch), given_up)
                 case ReportFailed():
                     assert failure is not None, "``not_opened`` has it"
-                    self._fail(OpenRegion, one.region, one.epoch, failure)
+                    self._pending.fail((OpenRegion, one.region, one.epoch), failure)
                 case Refuse():
-                    self._fail(OpenRegion, one.region, one.epoch, NotServingRegion(self._refused(one)))
-
-    def _answer(self, kind: type[Any], region: int, epoch: int, answer: Any) -> None:
-        for future in self._pending_requests.pop((kind, region, epoch), ()):
-            if not future.done():
-                future.set_result(answer)
-
-    def _fail(self, kind: type[Any], region: int, epoch: int, failure: ColumnarError) -> None:
-        for future in self._pending_requests.pop((kind, region, epoch), ()):
-            if not future.done():
-                future.set_exception(failure)
+                    refused = NotServingRegion(self._refused(one))
+                    self._pending.fail((OpenRegion, one.region, one.epoch), refused)
 
     def _refused(self, refusal: Refuse) -> str:
         info = self._infos[refusal.region]
@@ -191,100 +197,38 @@ class RegionAssigner:
         region_id = self._ids.get(encoded)
         if region_id is None:
             return Ownership(encoded, max(epoch, FIRST_EPOCH))  # a split or a merge makes it
-        epochs = self._state.find(region_id).epochs
+        epochs = self.state.find(region_id).epochs
         own = tuple(part for part in self._logs.server_log.unreplayed_parts(encoded) if part.epoch in epochs)
         return Ownership(encoded, epoch, self._lacking.parts_of(region_id) + own)
 
     def _call_off(self, region_id: int, epoch: int) -> None:
         """Cancel an opening that has not begun: an opening is one loop step.  Reading its logs may have begun."""
         self._lacking.has_all(region_id)
-        self._hosting.call_off_openings(lambda one: one.region_id == region_id)
-        self._carry_out(self._state.on_not_recovered(region_id, epoch))
-
-    def _open_soon(self, region_id: int) -> None:
-        heappush(self._to_open, (region_id not in self._lacking, next(self._order), region_id))
-        if self._opening is None or self._opening.done():
-            self._opening = self._work.spawn(self._open_all())
-
-    async def _open_all(self) -> None:
-        await asyncio.sleep(0)  # requests of the same loop iteration keep their order
-        while self._to_open:
-            may_serve, _, region_id = heappop(self._to_open)
-            try:
-                if not may_serve and region_id in self._lacking:
-                    await self._open_with_logs(region_id)
-                elif may_serve and self._is_worth_opening(region_id):
-                    await self._open(region_id)
-                else:
-                    await asyncio.sleep(0)
-            except Exception as fault:  # noqa: BLE001 - the next ones are opened, and this one is reported
-                FAULTS.met("openings of the owner's regions", fault)
-                with surviving("openings of the owner's regions"):
-                    self._not_opened(region_id, fault)
-                await asyncio.sleep(0)
-
-    async def _open_with_logs(self, region_id: int) -> None:
-        """Open the region with its logs.  Close it again if its table is disabled: no request would do so."""
-        info = self._infos[region_id]
-        try:
-            await self._lacking.load(region_id)
-        except Exception as fault:  # noqa: BLE001 - whatever it is, it is reported, and the next regions are opened
-            _log.error("logs that region %s lacks cannot be read", info.encoded, exc_info=fault)
-            if region_id in self._lacking and self._state.state(region_id) is State.NONE:
-                self._not_opened(region_id, fault)  # else a request has it opened, which ends with a report
-            return
-        if region_id in self._lacking:  # else a request has had it opened meanwhile
-            await self._open(region_id)
-            region = self._hosting.find_region(region_id)
-            if region is not None and self._server.serving(info) is None:
-                await self._hosting.close(region)
-
-    def _is_worth_opening(self, region_id: int) -> bool:
-        """Tell whether to open the region before its first request.
-
-        Not above the bound of open regions, unless a follower reads its changes; never if its store would be new.
-        """
-        info = self._infos.get(region_id)
-        if info is None or not self._state.find(region_id).may_serve:
-            return False
-        if self._state.state(region_id) is not State.NONE or self._server.serving(info) is None:
-            return False
-        has_room = self._server.has_room or self._server.policy_of(info.table) is not None
-        return has_room and not self._server.is_untouched(info)
-
-    async def _open(self, region_id: int) -> None:
-        """Wait until the opening has ended, with or without success; ``_settled`` was called by then."""
-        try:
-            unavailable = self._hosting.want(self._infos[region_id])
-        except RegionUnavailable as waiting:
-            unavailable = waiting
-        except ColumnarError as refused:  # a close was requested meanwhile, or no table has it
-            self._not_opened(region_id, refused)
-            return
-        await asyncio.wait([unavailable.available])
+        self._server.openings.call_off(lambda one: one.region_id == region_id)
+        self._carry_out(self.state.on_not_recovered(region_id, epoch))
 
     def settled(self, info: RegionInfo, failure: Exception | None) -> None:
         """Report the end of an opening, for a request or in the background.  Without failure: opened or called off."""
         region_id = info.region_id
         if failure is not None:
             self._not_opened(region_id, failure)
-        elif self._state.state(region_id) is State.NONE:
+        elif self.state.state(region_id) is State.NONE:
             if region_id in self._lacking:
-                self._open_soon(region_id)
+                self.openings.open_soon(region_id)
         elif region_id in self._lacking:
             self._lacking.has_all(region_id)
-            self._carry_out(self._state.on_recovered(region_id, self._state.epoch_of(region_id)))
+            self._carry_out(self.state.on_recovered(region_id, self.state.epoch_of(region_id)))
         else:
             self._unopened.pop(region_id, None)
 
     def _not_opened(self, region_id: int, failure: Exception) -> None:
         why = failure.text if isinstance(failure, ColumnarError) else repr(failure)
-        is_damaged, epoch = isinstance(failure, DamagedData), self._state.epoch_of(region_id)
+        is_damaged, epoch = isinstance(failure, DamagedData), self.state.epoch_of(region_id)
         if region_id in self._lacking:
             self._lacking.has_all(region_id)
             reported = DamagedData(why) if is_damaged else HostError(why)
-            self._carry_out(self._state.on_not_recovered(region_id, epoch), reported)
-        elif isinstance(failure, NotServingRegion) or not self._state.find(region_id).may_serve:
+            self._carry_out(self.state.on_not_recovered(region_id, epoch), reported)
+        elif isinstance(failure, NotServingRegion) or not self.state.find(region_id).may_serve:
             pass  # it goes, or its table has
         else:
             self._report_unopened(region_id, epoch, why, is_damaged)
@@ -310,13 +254,13 @@ class RegionAssigner:
             except Exception:  # noqa: BLE001 - whatever it is, the region stays this server's until it is closed
                 _log.exception("region %s is not closed; trying again", info.encoded)
                 await asyncio.sleep(CLOSE_AGAIN_S)
-        self._carry_out(self._state.on_closed(info.region_id, epoch, has_unreplayed_log=has_unreplayed_log))
+        self._carry_out(self.state.on_closed(info.region_id, epoch, has_unreplayed_log=has_unreplayed_log))
         if closed is not None:
             self._server.listener.release(closed)  # the region may be assigned again
         self.forget_dropped()
 
     def _has_unreplayed_log(self, info: RegionInfo) -> bool:
-        epochs = self._state.find(info.region_id).epochs
+        epochs = self.state.find(info.region_id).epochs
         return any(part.epoch in epochs for part in self._logs.server_log.unreplayed_parts(info.encoded))
 
     async def _close(self, info: RegionInfo) -> Region | None:
@@ -326,7 +270,7 @@ class RegionAssigner:
         while (state := hosting.state.state(region_id)) is not State.NONE:
             region = hosting.find_region(region_id)
             if state is State.OPENING:
-                hosting.call_off_openings(lambda one: one.region_id == region_id)
+                self._server.openings.call_off(lambda one: one.region_id == region_id)
             elif state is State.BLOCKED:
                 self.on_blocked(info)
             elif region is None or state not in SERVING:
@@ -361,7 +305,7 @@ class RegionAssigner:
         for info in change.fresh:
             self._infos[info.region_id] = info
             self._ids[info.encoded] = info.region_id
-            self._state.made(info.region_id, FIRST_EPOCH)
+            self.state.made(info.region_id, FIRST_EPOCH)
 
     def dropped(self, infos: Iterable[RegionInfo]) -> None:
         """Forget each of these regions, which no table has any more, when its store is closed."""
@@ -371,24 +315,16 @@ class RegionAssigner:
     def forget_dropped(self) -> None:
         """Forget the dropped regions whose store is closed.  Called when one may have been closed."""
         for region_id, info in list(self._dropped.items()):
-            is_closed = self._state.state(region_id) in (State.NONE, State.CLOSED)
-            if not is_closed or region_id in self._lacking or self._state.find(region_id).is_leaving:
+            is_closed = self.state.state(region_id) in (State.NONE, State.CLOSED)
+            if not is_closed or region_id in self._lacking or self.state.find(region_id).is_leaving:
                 continue
             del self._dropped[region_id]
             self._logs.server_log.brought_in(info.encoded)  # its records in this run's log are not needed
             self._infos.pop(region_id, None)
             self._ids.pop(info.encoded, None)
             self._unopened.pop(region_id, None)
-            self._state.forget_region(region_id)
-
-    # --- the end -------------------------------------------------------------------------------------
-
-    def stop(self) -> None:
-        """Stop opening regions in the background."""
-        self._to_open.clear()
-        if self._opening is not None:
-            self._opening.cancel()
+            self.state.forget_region(region_id)
 
     def check_invariants(self) -> None:
-        self._state.check_invariants()
+        self.state.check_invariants()
         self._lacking.check_invariants()

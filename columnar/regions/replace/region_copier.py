@@ -76,9 +76,9 @@ class RegionCopier:
             base.store.files.checkpoint(self._server.folder_of(info))
         for info in self.fresh:
             await asyncio.sleep(0)  # an opening takes the loop some 10 ms
-            path, hosting = self._server.folder_of(info), self._server.hosting
+            path, openings = self._server.folder_of(info), self._server.openings
             spaces, options = spaces_of(base.table), options_of_spaces(base.table)
-            store = hosting.engine.open_store(path, spaces, options, hosting.ownership(info))
+            store = openings.engine.open_store(path, spaces, options, openings.ownership(info))
             self.stores.append(store)
             clip(store, base.views, info)
         for source in self._sources[1:]:
@@ -214,11 +214,11 @@ async def copy_region(server: RegionServer, info: RegionInfo, path: str) -> None
     A closed region whose store has every acknowledged write stays closed: no other code runs while its files are
     linked, so it cannot be opened meanwhile.
     """
-    folder, engine = server.folder_of(info), server.hosting.engine
+    folder, engine = server.folder_of(info), server.openings.engine
     if not server.hosting.state.owns(info.region_id):
         raise RegionNotLocal(info.table, info.encoded)  # its owner may have the store open
     is_closed = server.hosting.state.state(info.region_id) is State.NONE  # else a thread may still be closing it
-    if is_closed and engine.exists(folder) and not server.hosting.ownership(info).unreplayed_logs:
+    if is_closed and engine.exists(folder) and not server.openings.ownership(info).unreplayed_logs:
         try:
             link_closed(folder, path)
         except OSError as error:

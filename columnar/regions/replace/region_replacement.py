@@ -165,7 +165,7 @@ class Replacement(ABC):
 
     def _open(self, info: RegionInfo, store: Store) -> None:
         try:
-            self.server.hosting.open_in(info, store)
+            self.server.openings.open_in(info, store)
         except ColumnarError as error:  # the next request tries again, and with a log the listener
             _log.error("region %s of %s cannot be opened: %s", info.encoded, info.table, error.text)
             if not self.server.is_open(info):

@@ -109,7 +109,7 @@ async def test_it_goes_on_where_it_was_after_a_closing(bench: Bench) -> None:
     await collecting.add("c")
     await bench.put(b"a")
     await collecting.drain()
-    bench.server.evict(bench.region(b"a"))
+    bench.server.eviction.evict(bench.region(b"a"))
     await bench.put(b"b")
     await collecting.drain()
     assert collecting.seen == [b"a", b"b"]
@@ -137,7 +137,7 @@ async def test_a_subscription_that_is_called_off_leaves_no_log(bench: Bench) -> 
     assert not bench.region(b"a").log.cursors()
     collecting.removed.add(1)
     await collecting.add("other", 2)
-    bench.server.evict(bench.region(b"a"))
+    bench.server.eviction.evict(bench.region(b"a"))
     assert set(bench.region(b"a").log.cursors()) == {"collector:other"}
 
 
@@ -148,7 +148,7 @@ async def test_a_region_that_opens_while_a_subscription_begins_is_marked_then(be
     await bench.hub.begin_subscription(collecting.subscription("c", 7))
     for row in (b"00", b"01"):
         bench.region(row).log.drop_cursor("collector:c")
-        bench.server.evict(bench.region(row))  # as one that another owner had when the subscription began
+        bench.server.eviction.evict(bench.region(row))  # as one that another owner had when the subscription began
     assert bench.region(b"00").log.number_of("collector:c") == 7
     await bench.put(b"00")
     await bench.hub.follow(collecting.subscription("c", 7))
@@ -164,11 +164,11 @@ async def test_the_cursor_of_a_removed_one_goes_and_that_of_an_unknown_kind_stay
     await bench.add("t")
     region = bench.region(b"a")
     region.log.begin_cursor("view:v", region.log.cursors()["t"], 7)
-    bench.server.evict(region)
+    bench.server.eviction.evict(region)
     bench.hub.unsubscribe(FollowerName(COLLECTOR, "c"))
     assert set(bench.region(b"a").log.cursors()) == {"collector:c", "view:v", "t"}, "no removal is recorded"
     collecting.removed.add(7)
-    bench.server.evict(bench.region(b"a"))
+    bench.server.eviction.evict(bench.region(b"a"))
     assert set(bench.region(b"a").log.cursors()) == {"view:v", "t"}
 
 
@@ -306,7 +306,7 @@ async def test_cursors_of_many_regions_are_saved_in_steps(bench: Bench) -> None:
     upkeep.save_all()
     assert len(saved) == SAVED_AT_ONCE
     gone = next(region for region in bench.server.all_open() if region not in saved and region.table.name == "t")
-    bench.server.evict(gone)
+    bench.server.eviction.evict(gone)
     saved.clear()
     await bench.put(b"0")
     while upkeep._round:  # noqa: ASYNC110 - each step is an iteration of the loop

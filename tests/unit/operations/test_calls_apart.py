@@ -406,7 +406,7 @@ def test_a_region_that_leaves_between_plan_and_write_is_named_elsewhere() -> Non
         asking = asyncio.ensure_future(owner.handle(peer_requests.Apply("t", writes)))
         await asyncio.sleep(0)  # planned, and waits for its turn
         (region,) = [one for one in owner.server.all_open() if one.info == info]
-        owner.server.evict(region)
+        owner.server.eviction.evict(region)
         owner.server.hosting.state.give_up(info.region_id)
         applied = await asking
         assert applied.not_local_rows == (1, 2)
@@ -431,7 +431,7 @@ def test_a_region_that_leaves_between_two_steps_of_a_call_gets_the_rest_from_its
         await asyncio.sleep(0)  # the first batch is written, the second waits for its turn
         (region,) = [one for one in owner.server.all_open() if one.info == info]
         await owner.server.hosting.quiesce(region)
-        owner.server.evict(region)
+        owner.server.eviction.evict(region)
         await cluster.move(info, cluster.servers[1])
         cluster.before = lambda _server, _message: failure
         if failure is not None:

@@ -65,16 +65,16 @@ async def test_it_does_nothing(house: House, call: Call) -> None:
     await house.put(b"20")
     (info,) = house.infos
     await house.server.close_regions([info])
-    hosting = house.server.hosting
+    hosting, openings = house.server.hosting, house.server.openings
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(hosting, "open_next", lambda: None)  # not its turn yet
+        patch.setattr(openings, "open_next", lambda: None)  # not its turn yet
         waiting = asyncio.ensure_future(call(house))
         while hosting.state.state(info.region_id) is not State.OPENING:  # noqa: ASYNC110 - nobody tells
             await asyncio.sleep(0)
         for _ in range(9):  # until it waits for nothing but the region
             await asyncio.sleep(0)
         await house.changes.disable(b"t")
-    hosting.open_next()
+    openings.open_next()
     with pytest.raises(TableNotEnabled):
         await waiting
     assert not house.server.is_open(info)

@@ -239,12 +239,12 @@ async def test_other_cells_of_a_family_with_guards_stay(house: House) -> None:
 async def test_guards_are_found_after_a_restart(house: House) -> None:
     await house.put(b"r", goes(b"a", 1))
     await house.server.hosting.quiesce(house.region())
-    house.server.evict(house.region())
+    house.server.eviction.evict(house.region())
     assert house.region().guards
     house.clock.now_ms += 2 * GUARD_MS
     await house.server.upkeep.major_compact(house.region())
     await house.server.hosting.quiesce(house.region())
-    house.server.evict(house.region())
+    house.server.eviction.evict(house.region())
     assert not house.region().guards
     assert members(house) == {}
 

@@ -49,7 +49,7 @@ def test_a_cell_far_ahead_wins_after_another_that_was_less_so(reopened: bool) ->
         await house.put(b"r", Put(b"a", b"q", b"far", now_ms + 2_000))
         await house.put(b"s", Put(b"a", b"q", b"near", now_ms + 1_000))
         if reopened:
-            house.server.evict(house.region())
+            house.server.eviction.evict(house.region())
         house.clock.now_ms = now_ms + 1_500
         await house.put(b"r", Put(b"a", b"q", b"now"))
         assert house.row(b"r") == [(b"a:q", b"far", now_ms + 2_000)]

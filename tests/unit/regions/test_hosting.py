@@ -98,7 +98,7 @@ def test_requests_wait_while_a_thread_closes_a_broken_store() -> None:
 def test_events_about_a_region_that_was_opened_anew_meanwhile_change_nothing() -> None:
     async def check(house: House) -> None:
         old = house.region()
-        house.server.evict(old)
+        house.server.eviction.evict(old)
         new = house.region()
         for event in Event:
             house.server.hosting.report_event(old, event)
@@ -111,7 +111,7 @@ def test_events_about_a_region_that_was_opened_anew_meanwhile_change_nothing() -
 def test_a_region_that_was_given_up_is_refused_until_a_later_epoch() -> None:
     async def check(house: House) -> None:
         (info,) = house.served.regions
-        house.server.evict(house.region())
+        house.server.eviction.evict(house.region())
         state = house.server.hosting.state
         state.apply_event(info.region_id, Event.GIVEN_UP)
         with pytest.raises(NotServingRegion, match="served by another"):
@@ -128,7 +128,7 @@ def test_nothing_is_logged_of_a_refusal_for_which_nobody_waits_any_more() -> Non
 
     async def check(house: House) -> None:
         (info,) = house.served.regions
-        house.server.evict(house.region())
+        house.server.eviction.evict(house.region())
         told: list[Any] = []
         asyncio.get_running_loop().set_exception_handler(lambda _loop, context: told.append(context))
         house.server.hosting.gate(info.region_id)
@@ -146,7 +146,7 @@ def test_an_opening_that_fails_leaves_the_next_one_free(tmp_path: Path) -> None:
         for _ in range(2):
             with pytest.raises(DamagedData, match="is missing"):
                 house.region()
-            house.server.hosting.check_invariants()
+            house.server.openings.check_invariants()
         house.server.folders.make([info.encoded])
         assert house.row(b"r") == []
 

@@ -54,7 +54,7 @@ def test_a_fault_on_the_way_keeps_no_region_in_closing(
         monkeypatch.setattr(target, name, once(RuntimeError(f"{name} fails"), getattr(target, name)))
         async with asyncio.timeout(5):
             assert await house.close_at(1) == GivenUp(1, False)
-        house.server.hosting.check_invariants()
+        house.server.openings.check_invariants()
 
     run(check)
     assert expected_faults() == ({"work on the regions of this server": 1} if place == "release" else {})

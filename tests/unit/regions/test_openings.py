@@ -60,7 +60,7 @@ def housed(**options: Any) -> Callable[[Callable[[Opening], Awaitable[None]]], C
                 try:
                     async with asyncio.timeout(20):
                         await test(house)
-                    house.server.hosting.check_invariants()
+                    house.server.openings.check_invariants()
                 finally:
                     await house.close()
 
@@ -237,7 +237,7 @@ async def test_a_fault_after_an_opening_keeps_no_other_waiting(house: Opening) -
         if info == house.info(b"a"):
             raise RuntimeError("whoever hears of openings has a fault")
 
-    house.server.hosting.on_settled = settled
+    house.server.openings.on_settled = settled
     found = await asyncio.gather(*(house.want(row) for row in ROWS))
     assert [region.info for region in found] == [house.info(row) for row in ROWS]
     assert faults == ["whoever hears of openings has a fault"]
@@ -276,7 +276,7 @@ async def test_a_region_that_is_closed_within_a_call_is_written_later_in_it(hous
     apply = regions[0].apply
 
     def closing(mutation: RowMutation) -> Any:
-        house.server.evict(regions[1])
+        house.server.eviction.evict(regions[1])
         return apply(mutation)
 
     regions[0].apply = closing  # type: ignore[method-assign]

@@ -13,8 +13,8 @@ import pytest
 from columnar.errors import DamagedData, DiskFails, HostError
 from columnar.model.mutation import Put
 from columnar.model.schema import Family, make_table
-from columnar.regions import server
 from columnar.regions.hooks import LogPolicy
+from columnar.regions.life import read_only_regions
 from columnar.regions.life.region_state import State
 from columnar.regions.tables import ServedTable
 from columnar.regions.write.ingestion import INGESTING
@@ -58,7 +58,7 @@ Check = Callable[[House, FullEngine], Awaitable[None]]
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Check], None]:
     """One row is stored, the region is closed, and the disk is full."""
-    monkeypatch.setattr(server, "RETRY_S", 0.005)
+    monkeypatch.setattr(read_only_regions, "RETRY_S", 0.005)
 
     def go(check: Check) -> None:
         async def main() -> None:
@@ -227,18 +227,19 @@ def test_a_closed_region_is_tried_again_after_an_exception_at_any_call(
         engine.lags = True  # the server's log has writes that it has not: readers are not served either
         with pytest.raises(HostError):
             house.region()
-        assert [fault.passes for fault in house.server.write_faults()] == [True]
+        assert [fault.passes for fault in house.server.read_only.write_faults()] == [True]
         faults = [KeyError(place)]
-        call = getattr(house.server, place)
+        target = house.server.read_only if place == "write_faults" else house.server
+        call = getattr(target, place)
 
         def failing_once(*args: Any) -> Any:
             if faults:
                 raise faults.pop()
             return call(*args)
 
-        monkeypatch.setattr(house.server, place, failing_once)
+        monkeypatch.setattr(target, place, failing_once)
         engine.refusal, engine.lags = None, False
-        house.server.write_failed()
+        house.server.read_only.plan_retry()
         while faults or not house.server.is_open(house.served.regions[0]):  # noqa: ASYNC110 - by a timer
             await asyncio.sleep(0.001)
         assert sum(expected_faults().values()) == 1

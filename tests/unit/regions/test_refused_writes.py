@@ -58,7 +58,7 @@ def refused(house: House, *puts: Put) -> None:
 async def stays_ahead(house: House, ahead: Put) -> None:
     """Put it, and nothing that the clock stamps takes its place, when the region has been opened again."""
     await house.put(b"r", ahead)
-    house.server.evict(house.region())
+    house.server.eviction.evict(house.region())
     house.clock.now_ms += AHEAD_MS // 2
     await house.put_value(b"r", b"by the clock")
     assert house.row(b"r", b"a:q") == [(b"a:q", b"ahead", ahead.timestamp)]

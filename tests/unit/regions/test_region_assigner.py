@@ -56,7 +56,7 @@ def test_what_is_behind_is_brought_in_before_the_answer_and_once() -> None:
         assert house.engine.claims == [Ownership(FIRST.encoded, 9, behind)]
         assert house.logs.read == [("s2.3", lengths), ("s3.4", ())]
         assert house.logs.dead_logs.of("s2.3") is None, "nobody lacks anything of it any more"
-        house.server.evict(await house.region())
+        house.server.eviction.evict(await house.region())
         await house.region()
         assert house.engine.claims[1:] == [Ownership(FIRST.encoded, 9)]
 
@@ -177,7 +177,7 @@ def test_a_region_of_a_disabled_table_is_closed_when_it_has_what_was_behind() ->
         await house.open(Owner(HERE, 2), REGIONS[1])
         await house.settled()
         assert house.server.open_count() == 0, "nobody would close it when the table is dropped"
-        assert house.owning.serving() == {10: 2, 11: 2}
+        assert house.owning.state.serving() == {10: 2, 11: 2}
         house.server.tables.install(house.served)
         await house.put()
         behind = (LogPart("s2.3", 1),)
@@ -192,7 +192,7 @@ def test_own_records_come_from_this_runs_log() -> None:
         assert house.engine.claims == [Ownership(FIRST.encoded, 3, (LogPart(THIS_RUN, 2),))]
         # Later its disk fails; the log has records of an earlier tenure, too, which others have written over.
         house.logs.server_log.parts[FIRST.encoded] = (LogPart(THIS_RUN, 1), LogPart(THIS_RUN, 3))
-        house.server.evict(await house.region())
+        house.server.eviction.evict(await house.region())
         await house.region()
         assert house.engine.claims[1:] == [Ownership(FIRST.encoded, 3, (LogPart(THIS_RUN, 3),))]
 
@@ -315,7 +315,7 @@ def test_the_master_hears_once_of_a_region_that_a_request_could_not_open() -> No
         assert house.reports == [CannotOpen(FIRST, 1, "a file is missing", True)]
         house.engine.failures.clear()
         await house.region()
-        house.server.evict(await house.region())
+        house.server.eviction.evict(await house.region())
         house.engine.failures[FIRST.encoded] = HostError("the disk is full")
         with pytest.raises(HostError):
             await house.region()
@@ -405,13 +405,13 @@ def test_successors_of_a_split_are_owned_and_what_no_table_has_is_forgotten() ->
         halves = (RegionInfo("t", 20, b"", b"b"), RegionInfo("t", 21, b"b", b"d"))
         house.owning.made(RegionChange((FIRST,), halves, 1))
         assert house.server.hosting.state.owns(20)
-        assert house.owning.serving() == {10: 1, 20: 1, 21: 1}
+        assert house.owning.state.serving() == {10: 1, 20: 1, 21: 1}
         house.owning.dropped([FIRST])
-        assert 10 in house.owning.serving(), "its store is open"
-        house.server.evict(await house.region())
+        assert 10 in house.owning.state.serving(), "its store is open"
+        house.server.eviction.evict(await house.region())
         house.logs.server_log.parts[FIRST.encoded] = (LogPart(THIS_RUN, 1),)
         house.owning.forget_dropped()
-        assert house.owning.serving() == {20: 1, 21: 1}
+        assert house.owning.state.serving() == {20: 1, 21: 1}
         assert not house.logs.server_log.parts, "segments need not wait for it"
 
     run(check)

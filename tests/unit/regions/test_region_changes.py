@@ -192,7 +192,7 @@ async def test_a_table_of_the_system_is_read_again_after_its_region_was_closed(h
     await tables.write_mutation(DEAD_LETTERS_TABLE, RowMutation(b"x", (Put(b"info", b"letter", b"{}"),)))
     served = house.server.tables.enabled(DEAD_LETTERS_TABLE.encode())
     region = opened_at_once(house.server, served, served.regions[0])
-    house.server.evict(region)
+    house.server.eviction.evict(region)
     assert [row async for row, _ in tables.rows(DEAD_LETTERS_TABLE)] == [b"x"]
 
 
@@ -272,7 +272,7 @@ def test_a_disk_that_fails_while_requests_wait_opens_nothing_before_the_catalogu
             if step in ("made", "committed"):
                 with pytest.raises(RegionUnavailable):
                     house.server.open_region(house.table, parent)
-                house.server.hosting.check_invariants()
+                house.server.openings.check_invariants()
 
         store, house.regions.at = house.region(b"10").store, at
         if is_taken:

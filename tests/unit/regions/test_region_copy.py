@@ -34,9 +34,9 @@ def test_a_closed_region_that_a_log_has_more_of_is_opened_to_be_copied(
         house = House(make_table("t", [Family("a")]))
         await house.put_value(b"r")
         info = house.region().info
-        house.server.evict(house.region())
+        house.server.eviction.evict(house.region())
         behind = (LogPart("dead", 1),) if is_behind else ()
-        house.server.hosting.ownership_at = lambda region, epoch: Ownership(region, epoch, behind)
+        house.server.openings.ownership_at = lambda region, epoch: Ownership(region, epoch, behind)
         await region_copier.copy_region(house.server, info, "copies/r")
         folder = house.server.folder_of(info)
         await house.close()

@@ -34,7 +34,7 @@ def test_rates_are_of_the_time_since_the_last_question() -> None:
         now[0] += 2.0
         assert without_size(meter.take_rates([10, 11])) == [(10, 0.0, 0.0, 99), (11, 0.0, 0.0, 0)]
         # It is closed and opened: it counts from its opening.
-        house.server.evict(house.region(b"a"))
+        house.server.eviction.evict(house.region(b"a"))
         await house.put_value(b"a")
         now[0] += 1.0
         assert without_size(meter.take_rates([10])) == [(10, 0.0, 1.0, 99)]
@@ -52,7 +52,7 @@ def test_a_closed_region_has_its_last_size_and_a_systems_table_no_limit() -> Non
         (held,) = meter.take_rates([10])
         assert held.size_bytes > 100
         assert held.limit_bytes == 0
-        house.server.evict(house.region(b"a"))
+        house.server.eviction.evict(house.region(b"a"))
         assert meter.take_rates([10]) == (RegionRates(10, 0.0, 0.0, 0.0, held.size_bytes, 0),)
         await house.close()
 

@@ -50,7 +50,7 @@ async def stamp(house: House, timestamp: int | None = None, row: bytes = b"r") -
 
 
 async def reopen(house: House, clock_ms: int) -> None:
-    house.server.evict(house.region())
+    house.server.eviction.evict(house.region())
     house.clock.now_ms = clock_ms
     house.region()
 

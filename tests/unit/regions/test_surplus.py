@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from columnar.limits import FLUSHED_AT_ONCE
 from columnar.model.schema import Family, make_table
 from columnar.regions.hooks import ChangeListener, LogPolicy
+from columnar.regions.life.eviction import MOST_CANDIDATES, to_close
 from columnar.regions.life.region_state import State
 from columnar.regions.region import Region
-from columnar.regions.server import MOST_CANDIDATES, to_close
 from columnar.storage.rocks import RocksEngine
 from columnar.storage.rocks_store import RocksStore
 from tests.support.region_house import House
@@ -117,7 +117,7 @@ def test_a_region_with_unflushed_writes_is_closed_by_a_thread_and_a_clean_one_at
         assert house.server.open_count() == 8 + FLUSHED_AT_ONCE, "so many are flushed, and those over it were evicted"
         engine.going.set()
         async with asyncio.timeout(20):
-            await asyncio.gather(*house.server._evicted.values())
+            await asyncio.gather(*house.server.eviction._flushing.values())
         assert house.server.open_count() == 8
         assert len(engine.flushed) == FLUSHED_AT_ONCE
         assert [len(house.row(row)) for row in ROWS] == [1] * 8 + [0] * 8
@@ -143,7 +143,7 @@ def test_a_region_whose_log_grows_while_it_is_flushed_stays_open(tmp_path: Path)
             await house.put_value(row)
             house.region(row).log_policy = LogPolicy(frozenset(), frozenset())
         house.region(ROWS[3])
-        (closing,) = house.server._evicted.values()
+        (closing,) = house.server.eviction._flushing.values()
         listener.has_more = True
         engine.going.set()
         async with asyncio.timeout(20):

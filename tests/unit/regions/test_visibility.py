@@ -240,7 +240,7 @@ def test_a_row_that_ran_ahead_of_the_clock_takes_puts_after_a_restart() -> None:
             await house.put_value(b"r", b"%d" % n)
         region = house.region()
         await house.server.hosting.quiesce(region)
-        house.server.evict(region)
+        house.server.eviction.evict(region)
         house.clock.now_ms += 2
         await house.put_value(b"r", b"after")
         assert [value for _, value, _ in house.row(b"r")] == [b"after"]

@@ -49,7 +49,7 @@ def test_the_lag_of_what_an_earlier_run_left_counts_from_the_opening(monkeypatch
         await bench.put(b"a", b"b")
         clock.now_s = 103.0
         assert bench.keeper.trigger_statuses()[0].lag_seconds == 3.0
-        bench.server.evict(bench.region(b"a"))
+        bench.server.eviction.evict(bench.region(b"a"))
         clock.now_s = 110.0
         bench.region(b"a")
         clock.now_s = 117.0
@@ -91,7 +91,7 @@ async def test_a_namesake_begins_anew_in_a_region_that_was_closed_meanwhile(benc
     await bench.put(*rows)
     await bench.add("t", from_where="beginning")
     assert sorted(await deliver(bench, "t")) == rows
-    bench.server.evict(bench.region(b"r"))
+    bench.server.eviction.evict(bench.region(b"r"))
     await bench.triggers.remove("t")
     await bench.add("t", from_where="beginning")
     assert sorted(await deliver(bench, "t")) == rows, "the mark of its namesake's backfill is not its own"
@@ -102,7 +102,7 @@ async def test_a_namesake_is_not_given_what_an_earlier_one_had_open(bench: Bench
     await bench.add("t")
     await bench.triggers.pause("t")
     await bench.put(b"old")
-    bench.server.evict(bench.region(b"old"))
+    bench.server.eviction.evict(bench.region(b"old"))
     await bench.triggers.remove("t")
     await bench.add("t")
     await bench.put(b"new")
@@ -228,7 +228,7 @@ async def test_a_region_that_is_opened_knows_at_once_what_of_its_log_is_only_kep
     await deliver(bench, "t")
     await bench.triggers.pause("t")
     await bench.put(b"a", b"b", b"c")
-    bench.server.evict(bench.region(b"r"))
+    bench.server.eviction.evict(bench.region(b"r"))
     log = bench.region(b"r").log
     while log.records < len(ROWS) + 3:  # noqa: ASYNC110 - it is counted in steps
         await asyncio.sleep(0)

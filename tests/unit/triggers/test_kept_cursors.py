@@ -61,7 +61,7 @@ async def test_a_trigger_whose_registration_cannot_be_read_keeps_its_place(bench
 async def test_a_cursor_of_another_kind_of_follower_stays(bench: Bench) -> None:
     await bench.add("t")
     bench.region(b"a").log.save_cursor("stream:audit", ELSEWHERE)
-    bench.server.evict(bench.region(b"a"))
+    bench.server.eviction.evict(bench.region(b"a"))
     assert bench.region(b"a").log.cursors()["stream:audit"] == ELSEWHERE
 
 
@@ -121,7 +121,7 @@ async def test_the_cursor_of_a_removed_trigger_goes_at_the_opening(bench: Bench)
     await bench.add("t")
     await bench.add("other")
     region = bench.region(b"a")
-    bench.server.evict(region)
+    bench.server.eviction.evict(region)
     await bench.triggers.remove("t")
     assert set(bench.region(b"a").log.cursors()) == {"other"}
 
@@ -130,7 +130,7 @@ async def test_the_cursor_of_a_removed_trigger_goes_at_the_opening(bench: Bench)
 async def test_a_cursor_of_an_earlier_version_goes_by_its_name(bench: Bench) -> None:
     await bench.add("other")
     bench.region(b"a").log.save_cursor("gone", ELSEWHERE)
-    bench.server.evict(bench.region(b"a"))
+    bench.server.eviction.evict(bench.region(b"a"))
     assert set(bench.region(b"a").log.cursors()) == {"other"}
 
 
@@ -175,7 +175,7 @@ async def test_a_registration_that_fails_on_the_way_is_called_off(bench: Bench) 
     bench.triggers.at = lambda _step: None
     assert bench.server.policy_of("t") is None
     await bench.add("other")
-    bench.server.evict(bench.region(b"a"))
+    bench.server.eviction.evict(bench.region(b"a"))
     assert set(bench.region(b"a").log.cursors()) == {"other"}
 
 

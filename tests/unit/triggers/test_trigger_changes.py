@@ -220,10 +220,10 @@ async def test_no_cursor_goes_before_the_owner_was_told_of_triggers(bench: Bench
     await bench.add("t")
     bench.region(b"a").log.save_cursor("older", bench.region(b"a").log.cursors()["t"])
     bench.keeper._triggers = None
-    bench.server.evict(bench.region(b"a"))
+    bench.server.eviction.evict(bench.region(b"a"))
     assert set(bench.region(b"a").log.cursors()) == {"t", "older"}
     await bench.triggers.publish()
-    bench.server.evict(bench.region(b"a"))
+    bench.server.eviction.evict(bench.region(b"a"))
     assert set(bench.region(b"a").log.cursors()) == {"t"}
 
 

@@ -106,7 +106,7 @@ def damage_cursor(bench: Bench) -> bytes:
     saved = region.log.cursor("t")
     assert saved is not None
     region.log.save_cursor("t", b"?")
-    bench.server.evict(region)
+    bench.server.eviction.evict(region)
     return saved
 
 
@@ -155,7 +155,7 @@ async def test_the_next_try_goes_with_its_region_or_its_trigger(bench: Bench) ->
     listener = bench.hub.listener
     region = bench.region(b"00")
     assert listener._tries
-    bench.server.evict(region)
+    bench.server.eviction.evict(region)
     assert not listener._tries
     region = bench.region(b"00")
     (subscription,) = bench.hub._subscriptions.of_table("t")
@@ -169,14 +169,14 @@ async def test_the_next_try_goes_with_its_region_or_its_trigger(bench: Bench) ->
 async def test_the_cursor_of_a_removed_trigger_that_cannot_go_keeps_no_region_back(bench: Bench) -> None:
     await bench.add("t")
     await bench.add("other")
-    bench.server.evict(bench.region(b"00"))
+    bench.server.eviction.evict(bench.region(b"00"))
     await bench.triggers.remove("t")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ChangeLog, "drop_cursor", failing(1, HostError("the disk is full"), ChangeLog.drop_cursor))
         await bench.put(b"00")
     assert [name for _, name, _ in bench.main.take()] == ["other"]
     assert set(bench.region(b"00").log.cursors()) == {"t", "other"}
-    bench.server.evict(bench.region(b"00"))
+    bench.server.eviction.evict(bench.region(b"00"))
     assert set(bench.region(b"00").log.cursors()) == {"other"}
 
 

@@ -16,7 +16,7 @@ from tests.support.view_house import ViewHouse, by_a, in_view_house
 async def add_while_elsewhere(house: ViewHouse) -> None:
     """The region of ``t`` has no owner until the view is being built: its server died, and another gets it next."""
     (info,) = house.served("t").regions
-    house.server.evict(await house.server.opened(house.served("t"), info))
+    house.server.eviction.evict(await house.server.opened(house.served("t"), info))
 
     async def elsewhere(_served: Any, _info: Any) -> Any:
         raise RegionNotLocal("t", "elsewhere")
@@ -53,7 +53,7 @@ async def test_the_place_of_a_view_that_was_not_marked_goes_with_it(house: ViewH
     (info,) = house.served("t").regions
     region = await house.server.opened(house.served("t"), info)
     house.keeper.hub.upkeep.save(region)
-    house.server.evict(region)
+    house.server.eviction.evict(region)
     await house.views.drop("by_a")
     await house.add(by_a("other"))
     region = await house.server.opened(house.served("t"), info)

@@ -1,0 +1,168 @@
+"""The queue of regions whose stores are to be opened: in the order in which they were wanted, one per loop iteration.
+
+An opening takes the engine some 6 ms; requests for open regions are served between two openings.
+
+Invariant:
+    I1. A region in OPENING is in the queue: it is opened, or its requests fail with the reason, within as many loop
+        iterations as regions were wanted before it.
+
+Owned by the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Final
+
+from columnar.clock import Clock
+from columnar.errors import DamagedData, DiskFails, HostError, RegionUnavailable
+from columnar.model.region_info import RegionInfo
+from columnar.model.schema import Table
+from columnar.regions.life.hosting import Hosting
+from columnar.regions.life.opening import opened_again, opened_for_reading, region_of
+from columnar.regions.life.read_only_regions import ReadOnlyRegions
+from columnar.regions.life.region_state import Event, State
+from columnar.regions.region import Region, spaces_of
+from columnar.regions.spaces import options_of_spaces
+from columnar.storage.api import Engine, Store
+from columnar.storage.commit import Committer
+from columnar.storage.ownership import Ownership
+from columnar.storage.region_folders import RegionFolders
+
+PREPARE_PAUSE_S: Final = 0.005  # between two stores that are made, each some 3 ms on the loop
+CLOSING_S: Final = 10.0  # what the server's own closing waits for stores that failed
+
+
+class OpeningQueue:
+    def __init__(
+        self,
+        engine: Engine,
+        folders: RegionFolders,
+        committer: Committer,
+        clock: Clock,
+        hosting: Hosting,
+        read_only: ReadOnlyRegions,
+        schema_of: Callable[[RegionInfo], Table],
+    ) -> None:
+        """``schema_of``: the schema to open a region with.  NotServingRegion."""
+        self.engine = engine
+        self.on_opening: Callable[[int], None] = lambda _region_id: None  # a region's store is opened from now on ...
+        self.on_ended: Callable[[int], None] = lambda _region_id: None  # ... and has been, or could not be
+        # Called when an opening has ended.
+        self.on_settled: Callable[[RegionInfo, Exception | None], None] = lambda _info, _failure: None
+        self.ownership_at: Callable[[str, int], Ownership] = Ownership  # of a region, encoded, at an epoch
+        self._folders = folders
+        self._committer = committer
+        self._clock = clock
+        self._hosting = hosting
+        self._state = hosting.state
+        self._read_only = read_only
+        self._schema_of = schema_of
+        self._wanted: OrderedDict[int, RegionInfo] = OrderedDict()  # in OPENING, the next one first
+
+    def want(self, info: RegionInfo) -> RegionUnavailable:
+        """Queue the opening of a region that is not served; the returned error says when to retry.
+
+        Raises NotServingRegion, RegionUnavailable.
+        """
+        self._hosting.check_may_open(info)
+        region_id = info.region_id
+        self._state.apply_event(region_id, Event.WANTED)
+        self._wanted[region_id] = info
+        if len(self._wanted) == 1:
+            asyncio.get_running_loop().call_soon(self.open_next)
+        return RegionUnavailable(info.encoded, self._hosting.gate(region_id), is_opening=True)
+
+    def open_in(self, info: RegionInfo, store: Store) -> Region:
+        """Serve the region from a store that is open already.  Raises as ``want`` does; HostError, DamagedData."""
+        self._hosting.check_may_open(info)
+        self._state.apply_event(info.region_id, Event.WANTED)
+        event = Event.NOT_OPENED
+        try:
+            table = self._schema_of(info)
+            region = region_of(store, info, table, self._committer, self._clock)
+            event = Event.OPENED
+        finally:
+            self._state.apply_event(info.region_id, event)
+        self._hosting.serve(region)
+        return region
+
+    def open_next(self) -> None:
+        if not self._wanted:
+            return
+        region_id, info = next(iter(self._wanted.items()))
+        failure: Exception | None = None
+        try:
+            self._open(info)
+        except Exception as fault:  # noqa: BLE001 - the requests that wait for it get it, whatever it is
+            failure = fault
+            self._hosting.fail(region_id, fault)
+        try:
+            self.on_settled(info, failure)
+        finally:  # I1: a fault of one region does not delay the other regions
+            if self._wanted:
+                asyncio.get_running_loop().call_soon(self.open_next)
+
+    def _open(self, info: RegionInfo) -> None:
+        event = Event.NOT_OPENED
+        self.on_opening(info.region_id)
+        try:
+            region, event = self._opened(info, self._schema_of(info))
+        finally:
+            self.on_ended(info.region_id)
+            del self._wanted[info.region_id]
+            self._state.apply_event(info.region_id, event)
+        self._hosting.serve(region, for_requests=True)
+        self._hosting.release(info.region_id)
+
+    def _opened(self, info: RegionInfo, table: Table) -> tuple[Region, Event]:
+        path, ownership = self._folders.path(info.encoded), self.ownership(info)
+        try:
+            region = opened_again(self.engine, path, info, table, self._committer, self._clock, ownership)
+        except (DiskFails, DamagedData) as fault:
+            self._read_only.note_fault(info, fault)
+            raise
+        except HostError as cause:
+            self._read_only.note_fault(info, cause)
+            if ownership.unreplayed_logs and not ownership.is_sole:
+                raise  # served only once every unreplayed log is on disk; another server may succeed
+            region = opened_for_reading(
+                self.engine, path, info, table, self._committer, self._clock, ownership, cause
+            )  # fmt: skip
+            self._read_only.note_reading(info, cause)
+            return region, Event.OPENED_READING
+        self._read_only.note_writing(info)
+        return region, Event.OPENED
+
+    def call_off(self, is_meant: Callable[[RegionInfo], bool]) -> None:
+        """Cancel the queued openings that ``is_meant`` selects; their requests locate the region of their row again."""
+        for info in [info for info in self._wanted.values() if is_meant(info)]:
+            del self._wanted[info.region_id]
+            self._state.apply_event(info.region_id, Event.NOT_OPENED)
+            self._hosting.release(info.region_id)
+            self.on_settled(info, None)
+
+    def ownership(self, info: RegionInfo) -> Ownership:
+        """Return the ownership to open the region's store with: the owner's epoch and the unreplayed logs."""
+        return self.ownership_at(info.encoded, self._state.epoch_of(info.region_id))
+
+    async def prepare(self, table: Table, infos: list[RegionInfo]) -> None:
+        """Make the stores of regions that will soon be served: making one costs some 40 ms, opening it 6."""
+        for info in infos:
+            path = self._folders.path(info.encoded)
+            self.engine.open_store(path, spaces_of(table), options_of_spaces(table)).close()
+            await asyncio.sleep(PREPARE_PAUSE_S)
+
+    async def stop(self) -> None:
+        """Sync and close every region.  No region is opened after this call."""
+        self._state.stop()
+        self.call_off(lambda _info: True)
+        await self._hosting.close_all(list(self._hosting.serving.values()))
+        await self._hosting.all_there(CLOSING_S)
+
+    def check_invariants(self) -> None:
+        """I1, and the invariants of the hosting."""
+        assert set(self._wanted) == set(self._state.in_states(frozenset({State.OPENING}))), "I1"
+        self._hosting.check_invariants()
