@@ -19,6 +19,7 @@ import logging
 import time
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from columnar.errors import ColumnarError, DamagedData, HostError
@@ -35,7 +36,7 @@ from columnar.model.owner import Incarnation, Owner, OwnershipPeriod, find_unrep
 from columnar.model.owner_messages import Segments
 from columnar.model.region_info import RegionInfo
 from columnar.storage import server_folders
-from columnar.storage.dead_logs import DeadLog, measure
+from columnar.storage.dead_logs import READ_AGAIN_S, READINGS, DeadLog, measure, read_repeatedly
 from columnar.storage.opening_notes import opened_at
 from columnar.storage.ownership import LogPart, Ownership
 from columnar.storage.process_stores import ProcessStores
@@ -45,7 +46,7 @@ from columnar.storage.server_folders import Seal
 _log = logging.getLogger(__name__)
 
 
-RETRY_S: Final = 1.0  # after the disk refused to read a log
+RETRY_S: Final = READ_AGAIN_S  # after the disk refused to read a log
 
 
 class FolderDeadServerLogs:
@@ -60,8 +61,12 @@ class FolderDeadServerLogs:
         self._readings: dict[Incarnation, asyncio.Future[Segments]] = {}  # of extents, under way
 
     async def read_dead_server_log(self, server: Incarnation) -> DeadServerLog:
-        """Returns when it could be read: its regions must not be served without it."""
+        """Return when the log could be read: its regions must not be served without it.
+
+        A damaged log is read READINGS times: caches of this machine may show an older state of its files.
+        """
         died_ns = time.monotonic_ns()
+        readings = 0  # that found damage
         while True:
             seal, owned = self._catalogue.seal_of(server), owned_by(self._catalogue, server)
             try:
@@ -70,10 +75,14 @@ class FolderDeadServerLogs:
                 if self._unread.get(server) != error.text:
                     _log.error("the log of server %s cannot be read: %s; trying again", server, error.text)
                 self._unread[server] = error.text
-                await asyncio.sleep(RETRY_S)
             else:
-                self._unread.pop(server, None)
-                return dead_log
+                readings += 1
+                if not dead_log.damage or readings >= READINGS:
+                    self._unread.pop(server, None)
+                    return dead_log
+                _log.error("the log of server %s, which is over, is damaged: %s", server, dead_log.damage)
+                self._unread[server] = dead_log.damage
+            await asyncio.sleep(RETRY_S)
 
     def _read_dead_server_log(
         self, server: Incarnation, seal: Seal | None, owned: Owned, died_ns: int
@@ -82,8 +91,6 @@ class FolderDeadServerLogs:
         dead_log = read_dead_server_log(self._data, server, seal, owned)
         if dead_log.log is not None and (seal is None or seal.is_of_files):
             server_folders.sync_extent(dead_log.log)
-        elif dead_log.damage:
-            _log.error("the log of server %s, which is over, is damaged: %s", server, dead_log.damage)
         try:
             opened = opened_at(server_folders.folder_of(self._data, str(server)), died_ns)
         except OSError as error:
@@ -107,7 +114,7 @@ class FolderDeadServerLogs:
         reading = self._readings.get(server)
         if reading is not None and is_over:
             return await asyncio.shield(reading)
-        reading = asyncio.ensure_future(asyncio.to_thread(self._extent, server, is_over))
+        reading = asyncio.ensure_future(read_repeatedly(partial(self._extent, server, is_over)))
         if is_over:
             self._readings[server] = reading
             reading.add_done_callback(lambda _: self._readings.pop(server))

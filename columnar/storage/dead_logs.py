@@ -11,6 +11,10 @@ A segment ends at its first frame that is not whole.  Before the bound of ``SYNC
 must be whole, and no whole frame may follow the end: otherwise the log is damaged.  After the bound a power cut may
 have left any bytes; they were never acknowledged.
 
+A file system of several machines may show a machine an older state of a file for a moment: a shorter one, or none.  So
+a read that gives fewer bytes than the file has, or had when it was sealed, is an error (HostError) and not the end of
+the segment, and damage is believed only if it is found READINGS times in a row (``read_repeatedly``).
+
 A log that was read once is sealed at the ends of its last whole frames (``extent``): from then on all these frames must
 be there, whatever ``SYNCED`` says.
 
@@ -22,16 +26,18 @@ Invariants:
 
 from __future__ import annotations
 
+import asyncio
 import os
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from shlex import quote
-from typing import Final
+from typing import Final, TypeVar
 
-from columnar.errors import DamagedData, HostError
+from columnar.errors import ColumnarError, DamagedData, HostError
 from columnar.storage.data_folder import SERVERS, check_place
+from columnar.storage.durable_files import read_first, size_of_file
 from columnar.storage.ownership import THIS_RUN, LogPart
 from columnar.storage.rocks_errors import refused
 from columnar.storage.segment_bounds import SegmentBounds
@@ -50,6 +56,10 @@ ASIDE: Final = "move the folder aside to go on: writes of the last seconds befor
 SUFFIX: Final = ".segment"
 RUN: Final = "run"  # a file: the log's name in hex, and the number of the run that wrote to it last
 
+READINGS: Final = 3  # of a log that seems to be damaged
+READ_AGAIN_S: Final = 1.0  # caches of file systems that were met were older than this by 0.2 s at most
+
+T = TypeVar("T")
 Found = Sequence[tuple[bytes, Record]]  # records of one region with their marks, ascending
 
 
@@ -117,16 +127,21 @@ def segment_number(name: str) -> int:
 
 
 def measure(folder: str) -> Sealed:
-    """Seal the log in ``folder``, which its writer has left for ever.  HostError; DamagedData: a segment is missing.
+    """Seal the log in ``folder``, which its writer has left for ever.
+
+    HostError; DamagedData: a segment is missing, or shorter than what was synced of it.
 
     The log of a writer that lives on is measured as it is by now, without segments that the writer removes meanwhile.
     """
     stored_bounds = SegmentBounds(folder)
     try:
         bounds, lengths = stored_bounds.read(), _lengths_in(folder)
-        for number in bounds:
-            if segment_name(number) not in lengths and not stored_bounds.has_forgotten(number):
-                raise DamagedData(f"{folder}/{segment_name(number)} is missing; {remedy(folder)}")
+        for number, bound in bounds.items():
+            path, length = os.path.join(folder, segment_name(number)), lengths.get(segment_name(number))
+            if length is None and not stored_bounds.has_forgotten(number):
+                raise DamagedData(f"{path} is missing; {remedy(folder)}")
+            if length is not None and length < bound:
+                raise _cut(path, length, bound)
     except OSError as error:
         raise refused(error, f"cannot read the server's log {folder}") from error
     return Sealed(tuple(Segment(name, size, bounds.get(segment_number(name), 0)) for name, size in lengths.items()))
@@ -138,8 +153,14 @@ def _lengths_in(folder: str) -> dict[str, int]:
     with suppress(FileNotFoundError):  # a server that wrote no log
         for name in sorted(name for name in os.listdir(folder) if name.endswith(SUFFIX)):
             with suppress(FileNotFoundError):  # removed since by its writer
-                lengths[name] = os.path.getsize(os.path.join(folder, name))
+                lengths[name] = size_of_file(os.path.join(folder, name))
     return lengths
+
+
+def _cut(path: str, at: int, synced_bytes: int) -> DamagedData:
+    """Return the error about a segment whose last whole frame ends before what was synced."""
+    text = f"{path} is damaged or was cut at byte {at}: {synced_bytes} were synced"
+    return DamagedData(f"{text}; {remedy(os.path.dirname(path))}")
 
 
 def sealed_at(lengths: Iterable[tuple[str, int]]) -> Sealed:
@@ -150,18 +171,21 @@ def sealed_at(lengths: Iterable[tuple[str, int]]) -> Sealed:
 def sealed_by_older(folder: str, lengths: Iterable[tuple[str, int]]) -> Sealed:
     """``sealed_at`` for the seal of an older program: lengths of files, whose ends need not be whole.  HostError."""
     try:
-        bounds = SegmentBounds(folder).read()
+        bounds, present = SegmentBounds(folder).read(), _lengths_in(folder)
     except OSError as error:
         raise refused(error, f"cannot read the server's log {folder}") from error
-    # A bound above the length was raised after the seal: ``measure`` and the first reader read the log before.
-    return Sealed(tuple(Segment(name, size, min(bounds.get(segment_number(name), 0), size)) for name, size in lengths))
+    segments = []
+    for name, size in lengths:
+        # A bound above the length was raised after the seal: ``measure`` and the first reader read the log before.
+        bound = min(bounds.get(segment_number(name), 0), size)
+        segments.append(Segment(name, min(size, max(bound, present.get(name, size))), bound))  # a power cut may cut it
+    return Sealed(tuple(segments))
 
 
 def identity_of(folder: str) -> tuple[bytes, int] | None:
     """The log's own name and the run that wrote to it last; None: no run has begun.  HostError, DamagedData."""
     try:
-        with open(os.path.join(folder, RUN), encoding="ascii") as file:
-            name, _, run = file.read().partition(" ")
+        name, _, run = read_first(os.path.join(folder, RUN)).decode("ascii").partition(" ")
         log = bytes.fromhex(name)
         if len(log) != LOG_BYTES:
             raise ValueError(f"{len(log)} bytes are no name of a log")
@@ -214,8 +238,10 @@ class DeadLog:
         except DamagedData as error:
             raise DamagedData(f"{path}: {error.text}; {remedy(self.folder)}") from error
         if whole < segment.synced_bytes:
-            text = f"{path} is damaged or was cut at byte {whole}: {segment.synced_bytes} were synced"
-            raise DamagedData(f"{text}; {remedy(self.folder)}")
+            raise _cut(path, whole, segment.synced_bytes)
+        if len(data) < segment.length_bytes:
+            _check_place(self.folder)
+            raise HostError(f"{path} has {len(data)} bytes, and had {segment.length_bytes} when the log was sealed")
         if whole < len(data) and _is_followed(data, whole, records):
             raise DamagedData(f"{path} is damaged at byte {whole}: whole frames follow; {remedy(self.folder)}")
         self._extent.append((segment.name, whole))
@@ -290,12 +316,23 @@ def _is_followed(segment: bytes, at: int, records: Sequence[Record]) -> bool:
 def _first_bytes(path: str, count: int) -> bytes | None:
     """Never more than the seal covers (D1).  None: there is no such file."""
     try:
-        with open(path, "rb") as file:
-            return file.read(count)
+        return read_first(path, count)
     except FileNotFoundError:
         return None
     except OSError as error:
         raise refused(error, f"cannot read the server's log {path}") from error
+
+
+async def read_repeatedly(read: Callable[[], T]) -> T:
+    """Return what ``read`` returns in a thread, after READINGS that met an error at most.
+
+    The error of the last reading counts: damage that other readings do not find was a cache's.
+    """
+    for _ in range(READINGS - 1):
+        with suppress(ColumnarError):
+            return await asyncio.to_thread(read)
+        await asyncio.sleep(READ_AGAIN_S)
+    return await asyncio.to_thread(read)
 
 
 class DeadLogs:

@@ -3,6 +3,7 @@
     write_durably    a whole file: new content in ``PATH.new``, fsync, rename, fsync of the directory
     rename_durably   a file or folder, with its directory's fsync
     map_fixed        a file of constant size that is written through its mapping
+    read_first       the beginning of a file, or an error; never less of it without a word
 
 RocksDB syncs its own files but no directory entry; without ``sync_folder`` a power cut may undo the making, renaming or
 removal of a file or folder.
@@ -12,6 +13,7 @@ All functions block for as long as the disk takes.  They raise OSError.
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Sequence
 from contextlib import suppress
@@ -19,6 +21,7 @@ from mmap import mmap
 from typing import Final
 
 HALF: Final = ".new"  # suffix of a file or folder that is not whole yet
+_PIECE_BYTES: Final = 16 * 1024 * 1024  # of one read
 
 
 def write_durably(path: str, data: bytes) -> None:
@@ -55,6 +58,41 @@ def has_size(path: str, size_bytes: int) -> bool:
         return os.path.getsize(path) == size_bytes
     except FileNotFoundError:
         return False
+
+
+def read_first(path: str, count: int | None = None) -> bytes:
+    """Return the first ``count`` bytes of the file, or all bytes that it has.  EIO: fewer were read than it has.
+
+    A read that ends early looks like the end of the file.  On a file system of several machines it may be one that the
+    cache of this machine has, and not the file's.
+    """
+    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        size = os.fstat(file).st_size
+        wanted = size if count is None else count
+        pieces: list[bytes] = []
+        found = 0
+        while found < wanted and (piece := os.read(file, min(wanted - found, _PIECE_BYTES))):
+            pieces.append(piece)
+            found += len(piece)
+    finally:
+        os.close(file)
+    if found < min(wanted, size):
+        raise OSError(errno.EIO, f"only {found} bytes of its {size} could be read", path)
+    return b"".join(pieces)
+
+
+def size_of_file(path: str) -> int:
+    """Return the size of the file, which is opened for that.
+
+    A file system of several machines asks its server for the size when a file is opened; for ``stat`` it may answer
+    from the cache of this machine.
+    """
+    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.fstat(file).st_size
+    finally:
+        os.close(file)
 
 
 def rename_durably(source: str, target: str) -> None:

@@ -22,6 +22,7 @@ from columnar.storage.dead_logs import (
     segment_name,
     segment_number,
 )
+from columnar.storage.durable_files import read_first
 from columnar.storage.rocks_errors import refused
 from columnar.storage.segment_bounds import SegmentBounds
 from columnar.storage.server_log import (
@@ -110,8 +111,7 @@ class SalvagedLog(DeadLog):
     def _bytes(self, segment: Segment) -> bytes | None:
         path = os.path.join(self.folder, segment.name)
         try:
-            with open(path, "rb") as file:
-                return file.read()
+            return read_first(path)
         except FileNotFoundError:
             return None
         except OSError as error:

@@ -22,7 +22,7 @@ from threading import Lock
 from typing import Final
 from zlib import crc32
 
-from columnar.storage.durable_files import has_size, map_fixed
+from columnar.storage.durable_files import has_size, map_fixed, read_first
 from columnar.storage.synced_bound import SYNCED
 
 _WORD: Final = b"segment1"
@@ -62,16 +62,14 @@ class SegmentBounds:
     def read(self) -> dict[int, int]:
         """OSError."""
         try:
-            with open(self._path, "rb") as file:
-                return lengths_in(file.read(FILE_BYTES))
+            return lengths_in(read_first(self._path, FILE_BYTES))
         except FileNotFoundError:
             return {}
 
     def has_forgotten(self, segment: int) -> bool:
         """Whether the segment, which is missing, was removed by the log's writer (B2).  OSError."""
         try:
-            with open(self._path, "rb") as file:
-                data = file.read(FILE_BYTES)
+            data = read_first(self._path, FILE_BYTES)
         except FileNotFoundError:
             return False
         at = segment % SLOTS * SLOT_BYTES

@@ -43,7 +43,14 @@ from columnar.storage.dead_logs import (
     segment_name,
     segment_number,
 )
-from columnar.storage.durable_files import make_all_lasting, sync_file, sync_folder, sync_folder_if_any, write_durably
+from columnar.storage.durable_files import (
+    make_all_lasting,
+    read_first,
+    sync_file,
+    sync_folder,
+    sync_folder_if_any,
+    write_durably,
+)
 from columnar.storage.rocks_errors import refused
 from columnar.storage.segment_bounds import SegmentBounds
 from columnar.storage.synced_bound import SYNCED
@@ -124,8 +131,7 @@ def _logged(said: str) -> bytes:
 
 def _said_by(path: str) -> tuple[str, str] | None:
     """Return the incarnation and the log that a file ``logged`` names; None: it names none.  OSError."""
-    with open(path, "rb") as file:
-        data = file.read(_LOGGED_BYTES)
+    data = read_first(path, _LOGGED_BYTES)
     said, _, _ = data.decode(errors="replace").rpartition(" ")
     if not said or _logged(said) != data:
         return None

@@ -35,7 +35,7 @@ from threading import Lock
 from typing import Final, NamedTuple
 from zlib import crc32
 
-from columnar.storage.durable_files import has_size, map_fixed
+from columnar.storage.durable_files import has_size, map_fixed, read_first
 
 SYNCED: Final = "SYNCED"
 _WORD: Final = b"synced 1"
@@ -80,8 +80,7 @@ def bound_in(data: bytes) -> Bound | None:
 def read_bound(folder: str) -> Bound | None:
     """Read the folder's bound; None: it has none.  OSError."""
     try:
-        with open(os.path.join(folder, SYNCED), "rb") as file:
-            return bound_in(file.read(FILE_BYTES))
+        return bound_in(read_first(os.path.join(folder, SYNCED), FILE_BYTES))
     except FileNotFoundError:
         return None
 

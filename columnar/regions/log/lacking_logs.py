@@ -20,7 +20,7 @@ from typing import Protocol
 from columnar.errors import ColumnarError, HostError
 from columnar.model.owner import Incarnation, OwnershipPeriod
 from columnar.model.owner_messages import Segments
-from columnar.storage.dead_logs import DeadLog, DeadLogs
+from columnar.storage.dead_logs import DeadLog, DeadLogs, read_repeatedly
 from columnar.storage.ownership import THIS_RUN, LogPart
 
 _log = logging.getLogger(__name__)
@@ -52,6 +52,7 @@ class LackingLogs:
         self._logs = logs
         self._sealed: dict[str, Segments] = {}  # the greatest reported extents of logs, by incarnation
         self._read_to: dict[str, Segments] = {}  # of the logs in memory
+        self._unreadable: dict[str, DeadLog] = {}  # logs of which a reading failed, or is under way
         self._lacking: dict[int, tuple[LogPart, ...]] = {}  # by region id
         self._needed: dict[str, set[int]] = {}  # the same by log
 
@@ -97,12 +98,19 @@ class LackingLogs:
         return parts
 
     async def load(self, region_id: int) -> None:
-        """Read its logs in a thread: 16 MiB take 24 ms.  An error comes again when the store is opened."""
+        """Read its logs in a thread: 16 MiB take 24 ms.  An error comes again when the store is opened.
+
+        A log that cannot be read is read repeatedly, once for all regions that lack it.
+        """
         for part in self.parts_of(region_id):
             log = self._logs.dead_logs.of(part.log)
-            if log is not None and not log.is_loaded:
-                with suppress(ColumnarError):
-                    await asyncio.to_thread(log.load)
+            if log is None or log.is_loaded:
+                continue
+            is_first = self._unreadable.get(part.log) is not log
+            self._unreadable[part.log] = log
+            with suppress(ColumnarError):
+                await (read_repeatedly(log.load) if is_first else asyncio.to_thread(log.load))
+                self._unreadable.pop(part.log, None)
 
     def has_all(self, region_id: int) -> None:
         """Mark the region as lacking no log: its store was opened with them, or will not be opened locally (L2)."""
@@ -114,6 +122,7 @@ class LackingLogs:
             if not needed:
                 del self._needed[part.log]
                 self._read_to.pop(part.log, None)
+                self._unreadable.pop(part.log, None)
                 self._logs.dead_logs.drop(part.log)
 
     def check_invariants(self) -> None:
@@ -121,3 +130,4 @@ class LackingLogs:
         assert lacked == set(self._needed), "L1"
         assert all(self._needed.values()), "L1"
         assert self._read_to.keys() <= self._needed.keys(), "L1"
+        assert self._unreadable.keys() <= self._needed.keys(), "L1"

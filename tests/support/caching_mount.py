@@ -1,0 +1,78 @@
+"""A file system of several machines, as one machine sees it whose cache is older than the files."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from columnar.storage import dead_logs, durable_files
+
+
+class CachingMount:
+    """Stands in for ``os`` in the modules that read logs of dead servers; files are as they are until one is aged."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._lengths: dict[str, int] = {}  # reads of the file end there
+        self._sizes: dict[str, int] = {}  # as the file's attributes say
+        self._hidden: set[str] = set()  # names that its folder does not show
+        self._readings_left: dict[str, int] = {}  # of the aged files; after them the cache is as new as the file
+        self._open: dict[int, str] = {}
+        self.readings: list[str] = []  # names of files that were opened
+        for module in (durable_files, dead_logs):
+            monkeypatch.setattr(module, "os", self)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(os, name)
+
+    def age(self, path: Path, *, length: int | None = None, size: int | None = None, readings: int = 1 << 30) -> None:
+        """Show reads only ``length`` bytes of the file, and its size as ``size``, until it was opened so often."""
+        if length is not None:
+            self._lengths[str(path)] = length
+        if size is not None:
+            self._sizes[str(path)] = size
+        self._readings_left[str(path)] = readings
+
+    def hide(self, path: Path) -> None:
+        self._hidden.add(str(path))
+
+    def renew(self) -> None:
+        """From now on the cache is as new as the files."""
+        self._lengths.clear()
+        self._sizes.clear()
+        self._hidden.clear()
+
+    # --- calls of the system ---------------------------------------------------------------------------
+
+    def open(self, path: str, flags: int, mode: int = 0o777) -> int:
+        if path in self._hidden:
+            raise FileNotFoundError(2, os.strerror(2), path)
+        file = os.open(path, flags, mode)
+        self._open[file] = path
+        self.readings.append(os.path.basename(path))
+        if path in self._readings_left:
+            self._readings_left[path] -= 1
+            if self._readings_left[path] < 0:
+                self._lengths.pop(path, None)
+                self._sizes.pop(path, None)
+        return file
+
+    def fstat(self, file: int) -> Any:
+        size = self._sizes.get(self._open.get(file, ""))
+        return os.fstat(file) if size is None else SimpleNamespace(st_size=size)
+
+    def read(self, file: int, count: int) -> bytes:
+        length = self._lengths.get(self._open.get(file, ""))
+        if length is not None:
+            count = max(0, min(count, length - os.lseek(file, 0, os.SEEK_CUR)))
+        return os.read(file, count)
+
+    def close(self, file: int) -> None:
+        self._open.pop(file, None)
+        os.close(file)
+
+    def listdir(self, folder: str) -> list[str]:
+        return [name for name in os.listdir(folder) if os.path.join(folder, name) not in self._hidden]
