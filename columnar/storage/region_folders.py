@@ -1,4 +1,4 @@
-"""``DATA/regions``: the folder of each region, by the region's encoded name; only this module makes paths of names.
+"""``DATA/regions``: the folder of each region, by the region's encoded name.
 
     regions/ENCODED             the region's store
     regions/ENCODED.deleted     being removed, as are those of partial copies (``file_copies``)
