@@ -24,13 +24,11 @@ from operator import attrgetter
 from typing import Final
 
 from columnar.master.instructions import Prefer
-from columnar.master.placement import Place
+from columnar.master.placement_records import Place
 from columnar.master.plan_draft import Draft
 
 EVERY_MS: Final = 10_000
 QUIET_MS: Final = 60_000  # after a server came or went
-SETTLED_MS: Final = 5 * 60_000  # a region is moved once in this time by balance
-BY_HAND_MS: Final = 60 * 60_000  # a region that an operator moved stays this long
 OF_A_ROUND: Final = 50
 PER_SERVERS: Final = 5  # one more in a round for this many servers
 TOO_MUCH: Final = 1.2
@@ -45,21 +43,17 @@ _COMPARED: Final = 8  # of them
 _DEEP: Final = 0.2  # a server that gives away one large region may sink this far below ``ENOUGH``
 
 
-def may_settle(place: Place, now_ms: int) -> bool:
-    """Return whether balance and home may move the region now."""
-    return now_ms - place.settled_ms >= SETTLED_MS and now_ms - place.by_hand_ms >= BY_HAND_MS
-
-
 # --- balance -----------------------------------------------------------------------------------------
 
 
 def balance(draft: Draft) -> None:
-    current, now_ms = draft.current, draft.now_ms
-    if now_ms - current.balanced_ms < EVERY_MS or now_ms - current.changed_ms < QUIET_MS:
+    times, now_ms = draft.current.balance, draft.now_ms
+    is_quiet = now_ms - times.balanced_ms >= EVERY_MS and now_ms - times.changed_ms >= QUIET_MS
+    if not (is_quiet or draft.balances_now):
         return
-    if any(_is_coming(draft, name) for name in current.astray):
+    if any(_is_coming(draft, name) for name in draft.current.homes.astray):
         return
-    draft.has_balanced = True
+    draft.note_balance()
     if len(draft.eligible) > 1:
         round_ = _Round(draft)
         if round_.mean > 0:
@@ -72,7 +66,7 @@ def _is_coming(draft: Draft, name: str) -> bool:
     if not draft.may_take(name):
         return False
     places = draft.current.places
-    return any(places[region].why_ideal for region in draft.current.astray[name])
+    return any(places[region].why_ideal for region in draft.current.homes.astray[name])
 
 
 class _Round:
@@ -127,7 +121,7 @@ class _Round:
         """Return the regions that may move, most loaded first."""
         now_ms, chosen = self._draft.now_ms, self._chosen
         free = self._draft.free_places(name)
-        found = [place for place in free if place.info.region_id not in chosen and may_settle(place, now_ms)]
+        found = [place for place in free if place.info.region_id not in chosen and place.may_settle(now_ms)]
         found.sort(key=_LOAD, reverse=True)
         return found
 

@@ -24,7 +24,6 @@ from typing import Any, Final, Protocol
 
 from columnar.errors import CallerError, NotAllowed
 from columnar.master import cluster_status_builder as builder
-from columnar.master.balancing import may_settle
 from columnar.master.cluster_state import ClusterState
 from columnar.master.cluster_status_builder import ServerFacts
 from columnar.master.instructions import (
@@ -42,7 +41,7 @@ from columnar.master.instructions import (
     UnassignRegion,
     UndrainServer,
 )
-from columnar.master.placement import NEVER_MS, Phase, Place, Server, ServerState
+from columnar.master.placement_records import Phase, Place, Server, ServerState
 from columnar.master.plan_draft import Draft
 from columnar.master.planner import plan
 from columnar.master.requests import refusal
@@ -156,8 +155,8 @@ class ClusterControl:
 
     def take_decisions(self) -> list[DecisionStatus]:
         """Return the decisions since the last call, oldest first; at most DECISIONS_KEPT."""
-        fresh = min(self._state.decisions_made - self._taken, DECISIONS_KEPT)
-        self._taken = self._state.decisions_made
+        fresh = min(self._state.plans.decisions_made - self._taken, DECISIONS_KEPT)
+        self._taken = self._state.plans.decisions_made
         return self.decisions()[:fresh][::-1] if fresh else []
 
     # --- regions -----------------------------------------------------------------------------------
@@ -231,7 +230,7 @@ class ClusterControl:
         await self._within(wait_s, lambda: not builder.left_on(self._state, found))
         left = builder.left_on(self._state, found)
         text = f"{counted(left)} left on {server}" if left else f"{server} is empty, and stays so"
-        return Change(text, remarks=tuple(self._state.remarks), left=left)
+        return Change(text, remarks=tuple(self._state.plans.remarks), left=left)
 
     def _check_others(self, server: str) -> None:
         drained = self._state.desired.drained
@@ -256,26 +255,20 @@ class ClusterControl:
             moves = self._moves(made.instructions)
             text = f"{counted(len(moves))} would move" if moves else "nothing would move"
             return Change(text, is_done=False, moves=moves, remarks=made.remarks)
-        last = self._state.decisions[-1] if self._state.decisions else None
+        last = self._state.plans.decisions[-1] if self._state.plans.decisions else None
         await self._servers.request(BalanceNow())
         fresh = []
-        for decision in reversed(self._state.decisions):
+        for decision in reversed(self._state.plans.decisions):
             if decision is last:
                 break
             fresh.append(decision.what)
         moves = self._moves(tuple(reversed(fresh)))
         text = f"another server for {counted(len(moves))}" if moves else "nothing is to move"
-        return Change(text, moves=moves, remarks=tuple(self._state.remarks))
+        return Change(text, moves=moves, remarks=tuple(self._state.plans.remarks))
 
     def _balancing(self) -> Plan:
         """The plan, if balance were due now; nothing of it is carried out."""
-        current = self._state.current
-        kept = current.balanced_ms, current.changed_ms
-        current.balanced_ms = current.changed_ms = NEVER_MS
-        try:
-            return plan(self._state.desired, current, self._servers.now_ms(), _Evenly())
-        finally:
-            current.balanced_ms, current.changed_ms = kept
+        return plan(self._state.desired, self._state.current, self._servers.now_ms(), _Evenly(), balances_now=True)
 
     def _moves(self, instructions: tuple[object, ...]) -> tuple[PlannedMove, ...]:
         places = self._state.current.places
@@ -343,7 +336,7 @@ class ClusterControl:
             return
         if brought:
             yield f"{counted(brought)} at home again"
-        missing = len(self._state.current.astray.get(server.name, ()))
+        missing = len(self._state.current.homes.astray.get(server.name, ()))
         if missing:
             yield f"{counted(missing)} not moved again so soon"
 
@@ -370,8 +363,8 @@ class ClusterControl:
         current, now_ms = self._state.current, self._servers.now_ms()
         if any(target == name for _, target in current.moves.values()):
             return True
-        astray = (current.places[region] for region in current.astray.get(name, ()))
-        return any(place.why_ideal or may_settle(place, now_ms) for place in astray)
+        astray = (current.places[region] for region in current.homes.astray.get(name, ()))
+        return any(place.why_ideal or place.may_settle(now_ms) for place in astray)
 
     async def stop(self, name: str, dry_run: bool, came_by: str = "") -> Change:
         """Return when it has ended; ``came_by`` as of ``restart``."""

@@ -26,7 +26,7 @@ from columnar.limits import MIB
 from columnar.master.balancing import TOO_MUCH
 from columnar.master.cluster_state import ClusterState
 from columnar.master.instructions import Close, Decision, Give, Merge, Prefer, Say, Split
-from columnar.master.placement import IDLE, NEVER_MS, Phase, Place, Server, ServerState
+from columnar.master.placement_records import IDLE, NEVER_MS, Phase, Place, Server, ServerState
 from columnar.model import cluster_status_records as words
 from columnar.model.cluster_status_records import (
     UNKNOWN_MS,
@@ -86,7 +86,7 @@ def build_cluster_status(state: ClusterState, facts: FactsOf, now_ms: int) -> Cl
         is_balancing=settings.balancer,
         is_splitting=settings.auto_split,
         is_writable=current.catalogue.is_sound,
-        remarks=(*_unwritable(state, now_ms), *state.remarks, *faults, *_busy_remarks(servers)),
+        remarks=(*_unwritable(state, now_ms), *state.plans.remarks, *faults, *_busy_remarks(servers)),
         faults=faults,
     )
 
@@ -94,7 +94,7 @@ def build_cluster_status(state: ClusterState, facts: FactsOf, now_ms: int) -> Cl
 def _write_faults(places: Iterable[Place]) -> Iterable[str]:
     found = list(places)
     if found:
-        yield write_fault_text(len(found), found[0].info, found[0].write_fault)
+        yield write_fault_text(len(found), found[0].info, found[0].measured.write_fault)
 
 
 def _unwritable(state: ClusterState, now_ms: int) -> Iterable[str]:
@@ -156,15 +156,15 @@ def _notes(state: ClusterState, server: Server, now_ms: int) -> Iterable[str]:
         yield f"drained, {counted(left)} left on it" if left else "drained: it gets no region"
     if server.name in state.desired.leaving:
         yield f"it is to stop, {counted(left_on(state, server))} left on it"
-    if server.shunned_until_ms > now_ms:
-        seconds = (server.shunned_until_ms - now_ms + 999) // 1_000
-        yield f"for {seconds} s it gets no region, {server.why_shunned(now_ms)}"
+    if server.failures.shunned_until_ms > now_ms:
+        seconds = (server.failures.shunned_until_ms - now_ms + 999) // 1_000
+        yield f"for {seconds} s it gets no region, {server.failures.why_shunned(now_ms)}"
     if server.opening:
         yield f"on the way to it: {counted(len(server.opening))}"
-    unwritable = sum(bool(state.current.places[region].write_fault) for region in server.regions)
+    unwritable = sum(bool(state.current.places[region].measured.write_fault) for region in server.regions)
     if unwritable:
         yield f"{counted(unwritable)} cannot be written"
-    astray = len(state.current.astray.get(server.name, ()))
+    astray = len(state.current.homes.astray.get(server.name, ()))
     if astray:
         yield f"elsewhere, though at home here: {counted(astray)}"
 
@@ -180,7 +180,7 @@ def _age(since_ms: int, now_ms: int) -> int:
 
 
 def _requests_per_s(place: Place) -> float:
-    return place.reads_per_s + place.writes_per_s
+    return place.measured.reads_per_s + place.measured.writes_per_s
 
 
 # --- regions -----------------------------------------------------------------------------------------
@@ -210,10 +210,10 @@ def build_region_status(place: Place, facts: FactsOf, now_ms: int) -> RegionStat
         home=place.ideal or "",
         why=_why(place),
         load=place.load,
-        reads_per_s=place.reads_per_s,
-        writes_per_s=place.writes_per_s,
-        deliveries_per_s=place.deliveries_per_s,
-        size_bytes=place.size_bytes,
+        reads_per_s=place.measured.reads_per_s,
+        writes_per_s=place.measured.writes_per_s,
+        deliveries_per_s=place.measured.deliveries_per_s,
+        size_bytes=place.measured.size_bytes,
     )
 
 
@@ -221,20 +221,20 @@ def _why(place: Place) -> str:
     if place.phase is Phase.OFFLINE:
         return "a person has unassigned it"
     if place.phase is Phase.FAILED_OPEN:
-        return f"{_tried(place)}: {place.failure}"
-    if place.phase is Phase.HOMELESS and place.tried:
-        return f"{_tried(place)} and is tried again: {place.failure}"
+        return f"{_tried(place)}: {place.attempts.failure}"
+    if place.phase is Phase.HOMELESS and place.attempts.tried:
+        return f"{_tried(place)} and is tried again: {place.attempts.failure}"
     if place.phase is Phase.HOMELESS:
         waits = "no server may take it as yet"
         return waits if place.owner is None else f"{place.owner.server} had it last, and {waits}"
-    if place.write_fault:
-        return f"it cannot be written: {place.write_fault}"
+    if place.measured.write_fault:
+        return f"it cannot be written: {place.measured.write_fault}"
     return place.why or "it was there when the master started, or a split or merge made it there"
 
 
 def _tried(place: Place) -> str:
-    times = f", {len(place.tried)} times in all" if len(place.tried) > 1 else ""
-    return f"it could not be opened by {' nor '.join(dict.fromkeys(place.tried))}{times}"
+    times = f", {len(place.attempts.tried)} times in all" if len(place.attempts.tried) > 1 else ""
+    return f"it could not be opened by {' nor '.join(dict.fromkeys(place.attempts.tried))}{times}"
 
 
 def list_table_statuses(state: ClusterState) -> list[TableStatus]:
@@ -248,7 +248,7 @@ def list_table_statuses(state: ClusterState) -> list[TableStatus]:
             len(assigned),
             len({place.server for place in assigned} - {None}),
             sum(place.load for place in assigned),
-            sum(place.size_bytes for place in assigned),
+            sum(place.measured.size_bytes for place in assigned),
         )
         for name, assigned in sorted(places.items())
     ]
@@ -310,9 +310,9 @@ def list_blocked_regions(state: ClusterState) -> dict[int, str]:
 def _explain_blocked(place: Place) -> str:
     encoded = place.info.encoded
     what = f"region {encoded} of {place.info.table} is not served: {_why(place)}"
-    if place.phase is Phase.FAILED_OPEN and place.rounds:
+    if place.phase is Phase.FAILED_OPEN and place.attempts.rounds:
         return f"{what}; it is tried again by itself, and 'columnar assign {encoded}' tries at once"
-    then = "then " if place.phase is Phase.FAILED_OPEN and place.is_damaged else ""
+    then = "then " if place.phase is Phase.FAILED_OPEN and place.attempts.is_damaged else ""
     return f"{what}; {then}'columnar assign {encoded}' opens it"
 
 
@@ -332,12 +332,13 @@ def _obstacles(state: ClusterState, place: Place, server: Server | None, now_ms:
             yield f"{server.name} is drained: the region leaves it"
         elif server.name in state.desired.leaving:
             yield f"{server.name} is to stop: the region leaves it"
-    if place.write_fault:
-        yield f"it cannot be written: {place.write_fault}"
+    if place.measured.write_fault:
+        yield f"it cannot be written: {place.measured.write_fault}"
     if place.info.table in state.current.paused_tables:
         yield "the table is being copied: none of its regions moves, splits or merges meanwhile"
-    if place.limit_bytes and place.size_bytes > place.limit_bytes:
-        text = f"it has {place.size_bytes // MIB} MiB, over its table's limit of {place.limit_bytes // MIB}"
+    size_bytes, limit_bytes = place.measured.size_bytes, place.measured.limit_bytes
+    if size_bytes > limit_bytes > 0:
+        text = f"it has {size_bytes // MIB} MiB, over its table's limit of {limit_bytes // MIB}"
         is_splitting = state.desired.operator_settings.auto_split
         yield f"{text}: it is split next" if is_splitting else f"{text}, and auto-split is off"
 
@@ -348,14 +349,14 @@ def _explain_not_served(state: ClusterState, place: Place, now_ms: int) -> Itera
     if place.phase is Phase.OFFLINE:
         yield f"a person has unassigned the region; 'columnar assign {encoded}' opens it"
     elif place.phase is Phase.FAILED_OPEN:
-        again = "it is tried again by itself; " if place.rounds else ""
+        again = "it is tried again by itself; " if place.attempts.rounds else ""
         yield f"{_why(place)}; {again}'columnar assign {encoded}' tries again"
     elif place.phase is Phase.HOMELESS:
         yield f"no server has owned it for {since}: {_why(place)}"
     elif place.phase is Phase.CHANGING:
         yield f"it has been {hbase_word(place).lower()} for {since}; requests wait for the last hundredths of a second"
-    elif place.phase is Phase.LEAVING and place.tried:
-        yield f"{_tried(place)}, which has been giving it up for {since}: {place.failure}"
+    elif place.phase is Phase.LEAVING and place.attempts.tried:
+        yield f"{_tried(place)}, which has been giving it up for {since}: {place.attempts.failure}"
     elif place.phase is Phase.LEAVING:
         yield f"a person has unassigned it: {place.server} has been closing it for {since}"
     elif owner is not None and place.phase is not Phase.OPEN:
@@ -428,7 +429,7 @@ def _transition(place: Place, is_writable: bool, now_ms: int) -> TransitionStatu
 def list_decision_statuses(state: ClusterState, now_ms: int, region: int | None = None) -> list[DecisionStatus]:
     """Newest first; of one region where ``region`` is given."""
     found = []
-    for decision in reversed(state.decisions):
+    for decision in reversed(state.plans.decisions):
         if region is None or region in _regions_of(decision):
             found.append(_decision(state, decision, now_ms))
     return found

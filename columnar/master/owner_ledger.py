@@ -18,7 +18,7 @@ Knows nothing of servers, of their notifications, nor of why a region gets anoth
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
@@ -198,7 +198,7 @@ class OwnerLedger:
     def has_unsent(self) -> bool:
         return bool(self._unsent or self._seals_unsent or self._unnamed)
 
-    def take_write(self, infos: Mapping[int, RegionInfo], operator_settings: OperatorSettings | None) -> Write:
+    def take_write(self, info_of: Callable[[int], RegionInfo], operator_settings: OperatorSettings | None) -> Write:
         self._number += 1
         owners = [(region, self.rows[region]) for region in self._unsent]
         gone = tuple(server for server in self._unnamed if server not in self._named)
@@ -209,7 +209,7 @@ class OwnerLedger:
         self._unsent, self._seals_unsent, self._unnamed = {}, {}, {}
         return Write(
             self._number,
-            tuple((infos[region], row) for region, row in owners),
+            tuple((info_of(region), row) for region, row in owners),
             tuple(seals.items()),
             gone,
             operator_settings,

@@ -14,7 +14,8 @@ from heapq import heapify, heappop, heappush
 from typing import Final, Protocol
 
 from columnar.master.instructions import Close, Give, Instruction, Merge, Plan, Reason, Split
-from columnar.master.placement import PROVEN_MS, Current, Desired, Phase, Place, ServerState
+from columnar.master.placement import PROVEN_MS, Current, Desired
+from columnar.master.placement_records import Phase, Place, ServerState
 
 _NEARLY: Final = 0.02  # of the mean load: so little less is no reason to take a server with more regions of the table
 _COMPARED: Final = 4  # servers of nearly equal load
@@ -28,7 +29,11 @@ class Chance(Protocol):
 
 
 class Draft:
-    def __init__(self, desired: Desired, current: Current, now_ms: int, rng: Chance) -> None:
+    def __init__(
+        self, desired: Desired, current: Current, now_ms: int, rng: Chance, *, balances_now: bool = False
+    ) -> None:
+        """``balances_now``: a round of balance is due, whenever the last one was."""
+        self.balances_now = balances_now
         self.desired = desired
         self.current = current
         self.now_ms = now_ms
@@ -49,6 +54,10 @@ class Draft:
     def plan(self) -> Plan:
         return Plan(tuple(self.instructions), tuple(self.remarks), self._wake_at_ms, self.has_balanced)
 
+    def note_balance(self) -> None:
+        """A round of balance is due."""
+        self.has_balanced = True
+
     def wake(self, at_ms: int) -> None:
         if self._wake_at_ms is None or at_ms < self._wake_at_ms:
             self._wake_at_ms = at_ms
@@ -62,7 +71,7 @@ class Draft:
             drained = self.desired.drained
             up = [server for server in self.current.servers.values() if server.state is ServerState.UP]
             kept = [server for server in up if server.name not in drained]
-            sound = [server for server in kept if server.shunned_until_ms <= self.now_ms]
+            sound = [server for server in kept if server.failures.shunned_until_ms <= self.now_ms]
             self._eligible = [server.name for server in sound or kept or up]
         return self._eligible
 
@@ -71,7 +80,7 @@ class Draft:
         """Return whether some server is up, not drained and not shunned; the first one found is enough."""
         drained, servers = self.desired.drained, self.current.servers.values()
         return any(
-            one.state is ServerState.UP and one.name not in drained and one.shunned_until_ms <= self.now_ms
+            one.state is ServerState.UP and one.name not in drained and one.failures.shunned_until_ms <= self.now_ms
             for one in servers
         )
 
@@ -80,7 +89,7 @@ class Draft:
         server = self.current.servers.get(name)
         if server is None or server.state is not ServerState.UP:
             return False
-        if name in self.desired.drained or server.shunned_until_ms > self.now_ms:
+        if name in self.desired.drained or server.failures.shunned_until_ms > self.now_ms:
             return not self._has_sound and name in self.eligible
         return True
 
@@ -136,7 +145,9 @@ class Draft:
         True reserves the trial for this region.
         """
         current = self.current
-        on_trial = [one for one in (*current.in_transition, *current.suspects) if current.places[one].is_suspect]
+        on_trial = [
+            one for one in (*current.in_transition, *current.suspects) if current.places[one].attempts.is_suspect
+        ]
         if self._has_trial or any(one != place.info.region_id for one in on_trial):
             self.wake(self.now_ms + PROVEN_MS)
             return False

@@ -21,7 +21,7 @@ from __future__ import annotations
 from typing import Final
 
 from columnar.limits import MIB
-from columnar.master.balancing import balance, may_settle
+from columnar.master.balancing import balance
 from columnar.master.instructions import (
     REQUESTED,
     Close,
@@ -34,7 +34,8 @@ from columnar.master.instructions import (
     SplitRegion,
     UnassignRegion,
 )
-from columnar.master.placement import OPENING_TRIES, Current, Desired, Phase, Place
+from columnar.master.placement import Current, Desired
+from columnar.master.placement_records import OPENING_TRIES, Phase, Place
 from columnar.master.plan_draft import Chance, Draft
 from columnar.master.replacements import due
 from columnar.model.region_messages import RegionLoad
@@ -46,8 +47,8 @@ OPENING_WAITS_MS: Final = (0, 1_000, 2_000, 4_000)  # after this many tries
 assert len(OPENING_WAITS_MS) == OPENING_TRIES - 1
 
 
-def plan(desired: Desired, current: Current, now_ms: int, rng: Chance) -> Plan:
-    draft = Draft(desired, current, now_ms, rng)
+def plan(desired: Desired, current: Current, now_ms: int, rng: Chance, *, balances_now: bool = False) -> Plan:
+    draft = Draft(desired, current, now_ms, rng, balances_now=balances_now)
     if now_ms < current.catalogue.unwritable_until_ms:
         draft.wake(current.catalogue.unwritable_until_ms)
         return draft.plan()
@@ -64,7 +65,7 @@ def plan(desired: Desired, current: Current, now_ms: int, rng: Chance) -> Plan:
             _merge(draft, request)
     if desired.drained:
         _empty_drained(draft)
-    if current.astray:
+    if current.homes.astray:
         _send_home(draft)
     if desired.operator_settings.auto_split and current.large:
         split_large(draft)
@@ -95,18 +96,18 @@ def _next_owner(draft: Draft, place: Place) -> tuple[str | None, str, Reason]:
     if owner.source is not None and draft.current.is_alive(owner.source.server):
         why = f"{owner.server} is gone, and {owner.source.server} has not closed it yet"
         return owner.source.server.name, why, Reason.RETURNED
-    if len(place.tried) >= OPENING_TRIES:
-        return draft.choose(place), f"tried again: {place.failure}", Reason.FAILURE
-    if place.tried:
-        why = f"could not be opened by {' nor '.join(dict.fromkeys(place.tried))}: {place.failure}"
-        has_others = any(name not in place.tried for name in draft.eligible)
-        wait_ms = max(OPENING_WAITS_MS[len(place.tried) - 1], 0 if has_others else RETRY_MS)
+    if place.attempts.is_exhausted:
+        return draft.choose(place), f"tried again: {place.attempts.failure}", Reason.FAILURE
+    if place.attempts.tried:
+        why = f"could not be opened by {' nor '.join(dict.fromkeys(place.attempts.tried))}: {place.attempts.failure}"
+        has_others = any(name not in place.attempts.tried for name in draft.eligible)
+        wait_ms = max(OPENING_WAITS_MS[len(place.attempts.tried) - 1], 0 if has_others else RETRY_MS)
         if draft.now_ms - place.since_ms < wait_ms:
             draft.wake(place.since_ms + wait_ms)
             return None, why, Reason.FAILURE
-        if place.is_suspect and not draft.may_try(place):
+        if place.attempts.is_suspect and not draft.may_try(place):
             return None, why, Reason.FAILURE
-        return draft.choose(place, apart_from=place.tried) or draft.choose(place), why, Reason.FAILURE
+        return draft.choose(place, apart_from=place.attempts.tried) or draft.choose(place), why, Reason.FAILURE
     if draft.current.is_beginning and place.ideal is not None and draft.may_take(place.ideal):
         return place.ideal, "the start: the server that had it last", Reason.START
     if draft.current.is_alive(owner.server):
@@ -182,7 +183,7 @@ def _empty_drained(draft: Draft) -> None:
 
 
 def _send_home(draft: Draft) -> None:
-    for name, regions in draft.current.astray.items():
+    for name, regions in draft.current.homes.astray.items():
         if not draft.current.is_up(name) or not draft.may_take(name):
             continue
         if draft.now_ms - draft.current.servers[name].since_ms < SHARE_MS and _share_openings(draft, name):
@@ -193,7 +194,7 @@ def _send_home(draft: Draft) -> None:
             if not (draft.has_slots and draft.has_slot(name)):
                 break
             place = draft.current.places[region]
-            if not draft.may_leave(place) or (not place.why_ideal and not may_settle(place, draft.now_ms)):
+            if not draft.may_leave(place) or (not place.why_ideal and not place.may_settle(draft.now_ms)):
                 continue
             reason = Reason.BALANCE if place.why_ideal else Reason.HOME
             draft.move(place, name, place.why_ideal or f"{name} is back", reason)
@@ -206,7 +207,9 @@ def _share_openings(draft: Draft, name: str) -> bool:
     there are such regions.
     """
     current, server = draft.current, draft.current.servers[name]
-    waits = (place for place in map(current.places.__getitem__, current.astray[name]) if _is_opening(draft, place))
+    waits = (
+        place for place in map(current.places.__getitem__, current.homes.astray[name]) if _is_opening(draft, place)
+    )
     servers = max(2, len(draft.eligible))
     of_others = sum(len(one.opening) for one in current.servers.values()) - len(server.opening)
     if server.opening and (of_others - (servers - 1) * len(server.opening)) // servers < SHARED_AT_ONCE:
@@ -234,11 +237,11 @@ HOT_BYTES: Final = 64 * MIB
 
 def is_large(place: Place, share: float) -> bool:
     """Return whether ``split_large`` should check the region.  ``share``: a server's load, if all had the same."""
-    return _is_hot(place, share) or place.size_bytes > place.limit_bytes > 0
+    return _is_hot(place, share) or place.measured.size_bytes > place.measured.limit_bytes > 0
 
 
 def _is_hot(place: Place, share: float) -> bool:
-    return place.load > max(HOT_SHARE * share, HOT_LOAD) and place.size_bytes >= HOT_BYTES
+    return place.load > max(HOT_SHARE * share, HOT_LOAD) and place.measured.size_bytes >= HOT_BYTES
 
 
 def split_large(draft: Draft) -> None:
@@ -274,15 +277,15 @@ def _may_split(draft: Draft, place: Place) -> bool:
 
 
 def _next_split(places: dict[int, Place], share: float, free_bytes: int) -> tuple[Place, str] | None:
-    limited = [place for place in places.values() if place.limit_bytes]
-    loads = [RegionLoad(place.info, place.size_bytes, place.limit_bytes) for place in limited]
-    tried = {region: place.unsplit_bytes for region, place in places.items() if place.unsplit_bytes}
+    limited = [place for place in places.values() if place.measured.limit_bytes]
+    loads = [RegionLoad(place.info, place.measured.size_bytes, place.measured.limit_bytes) for place in limited]
+    tried = {region: place.measured.unsplit_bytes for region, place in places.items() if place.measured.unsplit_bytes}
     info = due(loads, tried, free_bytes)
     if info is not None:
         place = places[info.region_id]
-        return place, f"{place.size_bytes // MIB} MiB are over its table's {place.limit_bytes // MIB}"
+        return place, f"{place.measured.size_bytes // MIB} MiB are over its table's {place.measured.limit_bytes // MIB}"
     for place in places.values():
-        is_new = place.size_bytes > place.unsplit_bytes * 3 // 2
-        if _is_hot(place, share) and is_new and place.size_bytes * 2 < free_bytes:
+        is_new = place.measured.size_bytes > place.measured.unsplit_bytes * 3 // 2
+        if _is_hot(place, share) and is_new and place.measured.size_bytes * 2 < free_bytes:
             return place, f"it alone has {place.load / share:.1f} times the mean load of a server"
     return None

@@ -35,7 +35,8 @@ from columnar.master.instructions import (
     UnassignRegion,
     UndrainServer,
 )
-from columnar.master.placement import NEVER_MS, Current, Desired, Phase, Place, Server, ServerState
+from columnar.master.placement import Current, Desired
+from columnar.master.placement_records import Phase, Place, Server, ServerState
 from columnar.master.replacements import check_merge, check_split
 
 GONE: Final = "the region was dropped, split or merged meanwhile; ask for the regions again"
@@ -131,11 +132,9 @@ def _obstacle(server: Server, desired: Desired, now_ms: int) -> str:
         return f"is drained ('columnar undrain {server.name}' ends that)"
     if server.name in desired.leaving:
         return "is being stopped or restarted"
-    if server.shunned_until_ms > now_ms:
-        seconds = (server.shunned_until_ms - now_ms + 999) // 1_000
-        return (
-            f"is to be left alone for {seconds} s more, {server.why_shunned(now_ms)} (a move that names it goes there)"
-        )
+    if server.failures.shunned_until_ms > now_ms:
+        seconds, why = (server.failures.shunned_until_ms - now_ms + 999) // 1_000, server.failures.why_shunned(now_ms)
+        return f"is to be left alone for {seconds} s more, {why} (a move that names it goes there)"
     return ""
 
 
@@ -206,7 +205,7 @@ def _unopened(place: Place) -> str | None:
         return None
     if place.phase is Phase.OFFLINE:
         return f"region {place.info.encoded} was unassigned meanwhile"
-    return f"region {place.info.encoded} could not be opened: {place.failure}"
+    return f"region {place.info.encoded} could not be opened: {place.attempts.failure}"
 
 
 class Requests:
@@ -228,7 +227,7 @@ class Requests:
         if why is not None:
             self._outputs.append(Answer(number, why))
         elif isinstance(request, BalanceNow):
-            self._current.balanced_ms = self._current.changed_ms = NEVER_MS
+            self._current.balance.balance_at_once()
             self._outputs.append(Answer(number, None))
         elif isinstance(request, EvacuateServer):
             (self._desired.leaving.add if request.on else self._desired.leaving.discard)(request.server)
@@ -249,7 +248,8 @@ class Requests:
         if settings != before:
             for name in settings.drained - before.drained:
                 self.drained_ms[name] = now_ms
-            self._desired.operator_settings = self.operator_settings_to_write = settings
+            self._desired.set_operator_settings(settings)
+            self.operator_settings_to_write = settings
 
     def _add_region_request(self, number: int, request: Request, now_ms: int) -> None:
         for earlier, other in list(self._desired.requests.items()):
@@ -258,8 +258,7 @@ class Requests:
         self._desired.requests[number] = request
         place = self._current.places[regions_of(request)[0]]
         if isinstance(request, AssignRegion) and place.phase in (Phase.OFFLINE, Phase.FAILED_OPEN):
-            place.tried, place.is_damaged, place.deaths, place.retry_ms = (), False, 0, None
-            place.is_doubted = True  # the request is answered when it is known whether its store could be opened
+            place.note_attempt(place.attempts.assigned())  # the answer says whether its store could be opened
             self._current.set_phase(place, Phase.HOMELESS, now_ms)
         if isinstance(request, UnassignRegion) and place.phase in (Phase.HOMELESS, Phase.FAILED_OPEN):
             self._current.set_phase(place, Phase.OFFLINE, now_ms)
@@ -292,7 +291,8 @@ class Requests:
     def not_written(self, number: int) -> None:
         settings, answered = self._sent.pop(number, (None, []))
         if settings is not None and not self._sent:
-            self._desired.operator_settings, self.operator_settings_to_write = self._on_disk, None
+            self._desired.set_operator_settings(self._on_disk)
+            self.operator_settings_to_write = None
             answered, self._to_answer = [*answered, *self._to_answer], []
         self._outputs += [Answer(request, REFUSED) for request in answered]
         for waiting, request in list(self._desired.requests.items()):

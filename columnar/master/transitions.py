@@ -25,14 +25,13 @@ from typing import Final
 
 from columnar.master.instructions import Close, NotifyServer, Open, Output, Reason, Renumber
 from columnar.master.owner_ledger import End, OwnerLedger
-from columnar.master.placement import OPENING_TRIES, PROVEN_MS, RETRY_PAUSES_MS, Current, Desired, Phase, Place
+from columnar.master.placement import PROVEN_MS, Current, Desired
+from columnar.master.placement_records import NO_ATTEMPTS, Phase, Place
 from columnar.model.histogram import Histogram
 from columnar.model.owner import Incarnation, OwnershipPeriod, settled
 
 RETRIED_AT_ONCE: Final = 100  # regions, at one tick
-TRIED_KEPT: Final = 100  # names of servers, of a region that is tried for hours
 CLOSING_MS: Final = 120_000  # a server that has not closed a region by then is ended; a compaction may take a minute
-assert TRIED_KEPT > OPENING_TRIES
 
 
 class Tallies:
@@ -71,7 +70,7 @@ class Tallies:
 class Transitions:
     def __init__(self, desired: Desired, current: Current, ledger: OwnerLedger) -> None:
         self.outputs: list[Output] = []
-        self.is_urgent = False  # a region waits for its row to be written
+        self.is_urgent = False  # a region waits for its row to be written (``write_sent`` resets it)
         self._desired = desired
         self._current = current
         self._ledger = ledger
@@ -79,8 +78,9 @@ class Transitions:
 
     def give(self, place: Place, server: Incarnation, why: str, reason: Reason, now_ms: int) -> None:
         region, source = place.info.region_id, place.server
-        place.owner, place.why, place.reason = self._ledger.next_owner(region, server), why, reason
-        self._ledger.set(region, place.owner)
+        owner = self._ledger.next_owner(region, server)
+        place.give(owner, why, reason)
+        self._ledger.set(region, owner)
         self._current.end_move(region)
         self._current.set_server(place, server.name)
         self._current.set_phase(place, Phase.WRITING, now_ms)
@@ -88,9 +88,18 @@ class Transitions:
             self._current.begin_move(region, source, server.name)
         self.is_urgent = True
 
+    def take_outputs(self) -> list[Output]:
+        outputs = list(self.outputs)
+        self.outputs.clear()
+        return outputs
+
+    def write_sent(self) -> None:
+        """Note that the rows are being written."""
+        self.is_urgent = False
+
     def close(self, place: Place, why: str, now_ms: int) -> None:
         """Have the owner close the region; no server opens it meanwhile."""
-        place.why = why
+        place.leave(why)
         self._current.set_phase(place, Phase.LEAVING, now_ms)
         self.notify_owner(place, now_ms)
 
@@ -98,12 +107,12 @@ class Transitions:
         """Continue from the row on disk, because its next row could not be written."""
         region = place.info.region_id
         self._current.end_move(region)
-        place.reason = None
-        place.owner = self._ledger.revert(region)
-        if place.owner is None:
+        owner = self._ledger.revert(region)
+        place.revert(owner)
+        if owner is None:
             self.orphan(place, now_ms)
         else:
-            self._current.set_server(place, place.owner.server.name)
+            self._current.set_server(place, owner.server.name)
             self.advance(place, now_ms)
 
     def advance(self, place: Place, now_ms: int) -> None:
@@ -113,7 +122,7 @@ class Transitions:
         row = self._ledger.without_source(region, place.owner)
         if row is not place.owner:
             needs_disk = row.unreplayed_logs != place.owner.unreplayed_logs
-            place.owner = row
+            place.replace_row(row)
             self._ledger.set(region, row)
             if needs_disk:
                 self.is_urgent = True
@@ -142,7 +151,7 @@ class Transitions:
         """Notify the server that has the next step; a server without a link is notified at its hello."""
         region, row = place.info.region_id, place.owner
         assert row is not None, "it has an owner"
-        place.notified_ms = now_ms
+        place.note_notification(now_ms)
         if place.phase is Phase.CLOSING and row.source is not None:
             if self._current.is_alive(row.source.server):
                 self.outputs.append(NotifyServer(row.source.server, Close(region, row.source.epoch, place.why)))
@@ -151,7 +160,9 @@ class Transitions:
         elif place.phase is Phase.OPENING and self._current.is_alive(row.server):
             self._ledger.record_opener(region, row)
             has_it = any(period.server == row.server for period in row.unreplayed_logs)
-            request = Renumber(region, row, place.why) if has_it else Open(region, row, place.why, place.is_doubted)
+            request = (
+                Renumber(region, row, place.why) if has_it else Open(region, row, place.why, place.attempts.is_doubted)
+            )
             self.outputs.append(NotifyServer(row.server, request))
 
     def notify_owner_again(self, place: Place, server: Incarnation, now_ms: int) -> None:
@@ -168,18 +179,17 @@ class Transitions:
             return
         self._current.end_move(region)
         self._current.set_phase(place, Phase.OPEN, now_ms)
-        has_passed = place.rounds > 0
-        if place.deaths:
+        has_passed = place.attempts.rounds > 0
+        if place.attempts.deaths:
             self._current.suspects[region] = None  # its server may die of it in a moment
         else:
-            self.forgive(place)
+            place.note_attempt(NO_ATTEMPTS)
         if has_passed:
             self.try_again(now_ms, all_at_once=True)
-        self.tallies.opened(region, place.reason, now_ms)
-        place.reason = None
+        self.tallies.opened(region, place.end_give(), now_ms)
         row = settled(place.owner)
         if row != self._ledger.durable.get(region):
-            place.owner = row
+            place.replace_row(row)
             self._ledger.set(region, row)
 
     def failed(self, server: Incarnation, region: int, epoch: int, why: str, is_damaged: bool, now_ms: int) -> None:
@@ -204,10 +214,9 @@ class Transitions:
     def _note_failure(self, place: Place, why: str, is_damaged: bool, now_ms: int) -> None:
         assert place.owner is not None, "it was told to open it"
         name = place.owner.server.name
-        place.tried, place.failure = (*place.tried, name)[-TRIED_KEPT:], why
-        place.is_damaged, place.is_doubted = is_damaged, True
+        place.note_attempt(place.attempts.failed(name, why, is_damaged))
         if not is_damaged:
-            self._current.servers[name].could_not_open(place.info.region_id, now_ms)
+            self._current.servers[name].failures.could_not_open(place.info.region_id, now_ms)
 
     def died_opening(self, server: Incarnation, opened: Collection[int]) -> None:
         """The server died while it opened these regions, or a moment later: a try of each, and perhaps the cause."""
@@ -216,10 +225,7 @@ class Transitions:
             row = place.owner if place is not None else None
             if place is None or row is None or server not in (row.server, row.source and row.source.server):
                 continue
-            place.deaths += 1
-            place.tried, place.is_damaged, place.is_doubted = (*place.tried, server.name), False, True
-            suffix = f", as {place.deaths - 1} before it" if place.deaths > 1 else ""
-            place.failure = f"server {server} died when it opened it{suffix}"
+            place.note_attempt(place.attempts.owner_died(server))
 
     def acquit(self, now_ms: int) -> None:
         """Forgive regions that servers have survived for PROVEN_MS."""
@@ -229,24 +235,18 @@ class Transitions:
                 del self._current.suspects[region]
             elif now_ms - place.since_ms >= PROVEN_MS:
                 del self._current.suspects[region]
-                self.forgive(place)
-
-    @staticmethod
-    def forgive(place: Place) -> None:
-        """Earlier failures count no more."""
-        place.tried, place.failure, place.is_damaged, place.is_doubted, place.deaths = (), "", False, False, 0
-        place.rounds, place.retry_ms = 0, None
+                place.note_attempt(NO_ATTEMPTS)
 
     def try_again(self, now_ms: int, *, all_at_once: bool = False) -> None:
         """Open regions that stay closed for a cause that may have passed, when their pauses are over."""
         current = self._current
         due = [current.places[region] for region in current.failed]
-        due = [one for one in due if one.retry_ms is not None and (all_at_once or now_ms >= one.retry_ms)]
+        due = [one for one in due if one.attempts.is_due(now_ms, all_at_once=all_at_once)]
         for place in due[:RETRIED_AT_ONCE]:
-            place.retry_ms = None
+            place.note_attempt(place.attempts.due_at(None))
             current.set_phase(place, Phase.HOMELESS, now_ms)
         for place in due[RETRIED_AT_ONCE:]:
-            place.retry_ms = now_ms
+            place.note_attempt(place.attempts.due_at(now_ms))
 
     def _expected(self, server: Incarnation, region: int, epoch: int) -> Place | None:
         """The region, if that server is opening it at that epoch."""
@@ -305,12 +305,11 @@ class Transitions:
         phase = Phase.HOMELESS
         if region in self._desired.operator_settings.unassigned:
             phase = Phase.OFFLINE
-        elif place.is_damaged or place.is_deadly:
+        elif place.attempts.is_hopeless:
             phase = Phase.FAILED_OPEN
-        elif len(place.tried) >= OPENING_TRIES:
+        elif place.attempts.is_exhausted:
             phase = Phase.FAILED_OPEN
-            place.retry_ms = now_ms + RETRY_PAUSES_MS[min(place.rounds, len(RETRY_PAUSES_MS) - 1)]
-            place.rounds += 1
+            place.note_attempt(place.attempts.paused(now_ms))
         if phase is not Phase.HOMELESS:
             self.tallies.stays_closed(region)
         self._current.set_phase(place, phase, now_ms)

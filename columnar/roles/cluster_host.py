@@ -31,7 +31,7 @@ from columnar.master.catalogue import Catalogue
 from columnar.master.cluster_state import ClusterState
 from columnar.master.cluster_status_builder import list_blocked_regions
 from columnar.master.dead_servers import DeadServerLog
-from columnar.master.placement import Phase
+from columnar.master.placement_records import Phase
 from columnar.master.publishing import Publishing
 from columnar.model import owner_messages as messages
 from columnar.model.owner import Incarnation, Owner, is_named, servers_to_replay
@@ -321,9 +321,9 @@ class ClusterHost:
         if not fresh and not gone:
             return []
         if gone:
-            self.event(self.state.removed(gone, self.now_ms()))
+            self.event(self.state.tables.removed(gone, self.now_ms()))
         if fresh:
-            self.event(self.state.created(fresh, self.now_ms()))
+            self.event(self.state.tables.created(fresh, self.now_ms()))
         self.publish_routes()
         return fresh
 
@@ -366,10 +366,10 @@ class ClusterHost:
 
     def pause_table_transitions(self, table: str) -> None:
         """Begin no transition of the table's regions until ``release``: the table is being copied."""
-        self.event(self.state.pause_table_transitions(table, self.now_ms()))
+        self.event(self.state.tables.pause_table_transitions(table, self.now_ms()))
 
     def release(self, table: str) -> None:
-        self.event(self.state.released(table, self.now_ms()))
+        self.event(self.state.tables.released(table, self.now_ms()))
 
     def owner_of(self, region: RegionInfo) -> Incarnation | None:
         """Return the server that serves the region now; None if the region is in transition or closed."""

@@ -146,7 +146,7 @@ class ClusterRequests:
         if regions[0] not in self._state.current.places:
             return  # it is committed all the same
         self._failures |= dict.fromkeys(regions, error)
-        self._host.event(self._state.change_failed(regions, text, self._host.now_ms()))
+        self._host.event(self._state.tables.change_failed(regions, text, self._host.now_ms()))
         for region in regions:
             self._failures.pop(region, None)
 
@@ -160,7 +160,7 @@ class ClusterRequests:
     def successor_owner(self, region: RegionInfo) -> Owner | None:
         """NotServingRegion: it is gone."""
         self.epoch_of(region)
-        return self._state.successor_owner(region.region_id)
+        return self._state.tables.successor_owner(region.region_id)
 
     def committed(self, change: RegionChange) -> None:
         """The catalogue has it: routes first, for requests wait."""
@@ -170,4 +170,4 @@ class ClusterRequests:
         if any(set(gone) & set(regions) for regions, _ in self._waiting.values()):
             self._made |= dict.fromkeys(gone, change.fresh)
         self._host.replaced(change.gone[0].table, change.fresh, row)
-        self._host.event(self._state.changed(gone, change.fresh, self._host.now_ms()))
+        self._host.event(self._state.tables.changed(gone, change.fresh, self._host.now_ms()))

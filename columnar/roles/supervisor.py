@@ -35,7 +35,7 @@ from columnar.errors import HostError
 from columnar.master.cluster_control import ClusterControl
 from columnar.master.cluster_state import ClusterState
 from columnar.master.dead_servers import named_in
-from columnar.master.placement import ServerState
+from columnar.master.placement_records import ServerState
 from columnar.model.owner import Incarnation
 from columnar.model.owner_messages import Address, Addresses, CannotOpen, HandoverResult, Listening
 from columnar.model.region_messages import Backfilled, Commit, Peer

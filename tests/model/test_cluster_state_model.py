@@ -18,7 +18,7 @@ from columnar.master.instructions import (
     UnassignRegion,
     UndrainServer,
 )
-from columnar.master.placement import Phase, ServerState
+from columnar.master.placement_records import Phase, ServerState
 from columnar.model.owner_messages import RegionRates
 from columnar.model.region_info import RegionInfo
 from tests.support.deep import seeds

@@ -12,7 +12,7 @@ from random import Random
 import pytest
 
 from columnar.master.instructions import AssignRegion, Open, Renumber
-from columnar.master.placement import DEATHS_DEADLY, Phase
+from columnar.master.placement_records import DEATHS_DEADLY, Phase
 from columnar.model.owner import Incarnation
 from columnar.model.region_info import RegionInfo
 from tests.support.deep import seeds
@@ -89,7 +89,7 @@ def test_a_deadly_region_is_closed_and_all_others_serve(deadly: int, within_ms: 
         assert {phase for region, phase in phases.items() if region not in closed} == {Phase.OPEN}, number
         assert cluster.deaths <= deadly * DEATHS_DEADLY, number
         for region in closed:
-            assert "died when it opened it" in cluster.state.current.places[region].failure
+            assert "died when it opened it" in cluster.state.current.places[region].attempts.failure
 
 
 def test_a_region_that_was_only_near_is_not_taken_for_a_deadly_one() -> None:
@@ -103,7 +103,7 @@ def test_a_region_that_was_only_near_is_not_taken_for_a_deadly_one() -> None:
             cluster.later(at_ms, partial(cluster.kill_one_of, f"s{rng.randint(1, 3)}"))
         cluster.run(100_000)
         assert {place.phase for place in cluster.state.current.places.values()} == {Phase.OPEN}, number
-        assert all(not place.deaths for place in cluster.state.current.places.values()), number
+        assert all(not place.attempts.deaths for place in cluster.state.current.places.values()), number
 
 
 def test_a_person_may_have_it_tried_again() -> None:
@@ -123,4 +123,4 @@ def test_a_server_that_a_person_stops_dies_of_nothing() -> None:
     for server in list(cluster.servers):
         cluster.kill(server, asked=True)
     cluster.run(1_000)
-    assert all(not place.deaths for place in cluster.state.current.places.values())
+    assert all(not place.attempts.deaths for place in cluster.state.current.places.values())

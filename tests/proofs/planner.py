@@ -44,7 +44,7 @@ from columnar.master.instructions import (
     Renumber,
     UndrainServer,
 )
-from columnar.master.placement import Phase, ServerState
+from columnar.master.placement_records import Phase, ServerState
 from columnar.model.owner_messages import RegionRates
 from columnar.model.region_info import RegionInfo
 from columnar.runtime.process_tuning import calm_collector
@@ -105,7 +105,7 @@ class Trial:
         infos = [RegionInfo(f"t{n % 50}", n + 2, b"%06d" % n, b"%06d" % (n + 1)) for n in range(size.regions)]
         self.cluster = PlannedCluster(infos, self._rng, seed=seed, with_data=False)
         self.cluster.after_event = self._look
-        self.cluster.state.decisions = _Decisions(self)
+        self.cluster.state.plans.decisions = _Decisions(self)
         self._popularity = {info.region_id: self._pareto() for info in infos}
         self._lost: dict[int, int] = {}  # region -> when its server was fenced
         self._balanced: dict[int, int] = {}

@@ -167,7 +167,8 @@ class Master:
     def event(self, name: str, *args: Any, **about: Any) -> None:
         self.world.trace(self.process, (name, args, about))
         self.has_changed = True
-        outputs: list[Output] = getattr(self.state, name)(*args, now_ms=self._agenda.now_ms, **about)
+        of = self.state if hasattr(self.state, name) else self.state.tables
+        outputs: list[Output] = getattr(of, name)(*args, now_ms=self._agenda.now_ms, **about)
         for output in outputs:
             self._carry_out(output)
 

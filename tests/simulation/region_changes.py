@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from columnar.errors import IllegalArgument
 from columnar.master.instructions import Merge, Split
-from columnar.master.placement import Phase
+from columnar.master.placement_records import Phase
 from columnar.master.replacements import Plan, merge_plan, split_plan
 from columnar.model.owner import first_owner
 from columnar.model.region_info import RegionInfo
@@ -222,7 +222,7 @@ class RegionChanges:
         """Routes first, for requests wait."""
         master = self._master
         gone = [info.region_id for info in change.gone]
-        row = master.state.successor_owner(gone[0])
+        row = master.state.tables.successor_owner(gone[0])
         self._world.changes[len(gone) - 1] += 1
         master.publish(lambda number: ChangeRoutes(number, change.gone, tuple(route_to(i, row) for i in change.fresh)))
         master.event("changed", gone, change.fresh)

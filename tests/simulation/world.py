@@ -10,7 +10,7 @@ from functools import partial
 from random import Random
 
 from columnar.master.instructions import AssignRegion, MoveRegion, OwnerRequest, SwitchBalancer, UndrainServer
-from columnar.master.placement import Phase, ServerState
+from columnar.master.placement_records import Phase, ServerState
 from columnar.model.owner import Incarnation
 from columnar.model.owner_messages import Segments
 from columnar.model.region_info import RegionInfo

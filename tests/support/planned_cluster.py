@@ -150,7 +150,8 @@ class PlannedCluster:
 
     def event(self, name: str, *args: object, **named: object) -> None:
         begun = time.process_time()
-        outputs = getattr(self.state, name)(*args, now_ms=self.now_ms, **named)
+        of = self.state if hasattr(self.state, name) else self.state.tables
+        outputs = getattr(of, name)(*args, now_ms=self.now_ms, **named)
         self.cpu_s.append((time.process_time() - begun, name))
         for output in outputs:
             self._carry_out(output)
@@ -225,7 +226,7 @@ class PlannedCluster:
         else:
             bounds = [(gone[0].start, gone[1].end)]
         fresh = [RegionInfo(gone[0].table, first + n, *ends) for n, ends in enumerate(bounds)]
-        row = self.state.successor_owner(gone[0].region_id)
+        row = self.state.tables.successor_owner(gone[0].region_id)
         for info in gone:
             del self.infos[info.region_id], self.catalogue[info.region_id], server.serving[info.region_id]
         for info in fresh:

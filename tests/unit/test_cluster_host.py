@@ -17,7 +17,7 @@ from columnar.master import instructions as do
 from columnar.master.catalogue import Catalogue
 from columnar.master.cluster_state import ClusterState
 from columnar.master.dead_servers import DeadServerLog
-from columnar.master.placement import Phase
+from columnar.master.placement_records import Phase
 from columnar.master.region_changes import RegionChanges
 from columnar.model import owner_messages as told
 from columnar.model import region_messages as messages

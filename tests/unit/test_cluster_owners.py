@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from columnar.errors import RetryLater
-from columnar.master.placement import Phase, Place
+from columnar.master.placement_records import Phase, Place
 from columnar.model import owner_messages as told
 from columnar.model import region_messages as messages
 from columnar.model.region_info import RegionInfo

@@ -13,7 +13,7 @@ from columnar.errors import HostError
 from columnar.flows import log_upkeep, region_openings
 from columnar.flows.region_openings import RegionOpenings
 from columnar.master import region_changes, view_changes, view_generations
-from columnar.master.placement import Phase
+from columnar.master.placement_records import Phase
 from columnar.master.region_changes import RegionChanges
 from columnar.master.view_changes import ViewChanges
 from columnar.master.view_generations import ViewGenerations

@@ -46,7 +46,7 @@ def of_steady_loads(popularity: Callable[[int, int], float]) -> PlannedCluster:
 
 
 def balanced_at(cluster: PlannedCluster) -> list[int]:
-    gifts = [one for one in cluster.state.decisions if isinstance(one.what, Give)]
+    gifts = [one for one in cluster.state.plans.decisions if isinstance(one.what, Give)]
     return [one.at_ms for one in gifts if one.what.reason is Reason.BALANCE]
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from columnar.errors import CallerError, NotAllowed
 from columnar.master.instructions import DrainServer
-from columnar.master.placement import Phase
+from columnar.master.placement_records import Phase
 from columnar.model.cluster_status_records import Change
 from tests.support.operated_cluster import OperatedCluster, table_infos
 from tests.support.planned_cluster import Delays

@@ -36,7 +36,13 @@ def everything(cluster: OperatedCluster) -> object:
     """What a dry run must leave as it is."""
     wishes = cluster.state.desired.operator_settings
     owners = {region: place.owner for region, place in cluster.state.current.places.items()}
-    return wishes, owners, len(cluster.state.decisions), list(cluster.ended), cluster.state.current.balanced_ms
+    return (
+        wishes,
+        owners,
+        len(cluster.state.plans.decisions),
+        list(cluster.ended),
+        cluster.state.current.balance.balanced_ms,
+    )
 
 
 def test_a_move_is_answered_when_the_region_serves() -> None:
@@ -170,7 +176,7 @@ def test_a_restart_empties_the_server_and_brings_its_regions_home() -> None:
     assert change.text == "s2 is up again as s2.2, in the place of s2.1; 4 regions at home again"
     assert [one.info for one in cluster.control.server_regions("s2")] == at_home
     assert cluster.state.desired.operator_settings.drained == frozenset()
-    assert cluster.state.current.servers["s2"].deaths_ms == ()
+    assert cluster.state.current.servers["s2"].failures.deaths_ms == ()
 
 
 def test_a_server_that_stopped_is_started_by_a_restart() -> None:
@@ -285,4 +291,4 @@ def test_a_fence_is_a_death() -> None:
     change = done(cluster.control.fence("s1", False))
     assert change.text == "s1.1 answers nothing any more; 2 regions for other owners"
     assert "s1.1 is fenced: a person had it fenced" in {one.text for one in cluster.control.decisions()}
-    assert len(cluster.state.current.servers["s1"].deaths_ms) == 1
+    assert len(cluster.state.current.servers["s1"].failures.deaths_ms) == 1

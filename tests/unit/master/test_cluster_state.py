@@ -22,7 +22,7 @@ from columnar.master.instructions import (
     UnassignRegion,
     Write,
 )
-from columnar.master.placement import AVOIDED_MS, BENCHED_MS, OPENING_TRIES, RETRY_PAUSES_MS, Phase
+from columnar.master.placement_records import AVOIDED_MS, BENCHED_MS, OPENING_TRIES, RETRY_PAUSES_MS, Phase
 from columnar.master.planner import OPENING_WAITS_MS
 from columnar.model.owner import Incarnation, Owner, OwnershipPeriod
 from columnar.model.region_info import RegionInfo
@@ -118,7 +118,7 @@ def test_a_region_is_tried_a_few_times_at_different_servers_with_growing_waits()
         outputs = state.failed(tell.server, 2, tell.request.owner.epoch, "no", False, now_ms)
         state.check_invariants()
     place = state.current.places[2]
-    assert (place.phase, place.failure, list(state.current.failed)) == (Phase.FAILED_OPEN, "no", [2])
+    assert (place.phase, place.attempts.failure, list(state.current.failed)) == (Phase.FAILED_OPEN, "no", [2])
     assert set(tried[:3]) == {"s1", "s2", "s3"}
     assert waits == [0, *OPENING_WAITS_MS]
     for later_ms in (100, RETRY_PAUSES_MS[0] - 1):
@@ -160,7 +160,7 @@ def test_an_owner_that_cannot_open_its_region_gives_it_up_before_another_tries()
     assert tell.request == Open(2, tell.request.owner, f"could not be opened by {owner.server.name}: no file", True)
     state.opened(other, 2, tell.request.owner.epoch, 2_030)
     place = state.current.places[2]
-    assert (place.phase, place.tried, place.is_doubted) == (Phase.OPEN, (), False)
+    assert (place.phase, place.attempts.tried, place.attempts.is_doubted) == (Phase.OPEN, (), False)
     assert place.ideal == other.name, "it does not go home to a server that cannot open it"
     state.check_invariants()
 
@@ -201,7 +201,7 @@ def test_a_report_that_comes_amid_a_split_is_taken_when_it_comes_again() -> None
     assert not of(NotifyServer, state.unopened(owner.server, 2, owner.epoch, "no file", False, 2_010)), (
         "the split goes on"
     )
-    state.change_failed([2], "no file", 2_020)
+    state.tables.change_failed([2], "no file", 2_020)
     (tell,) = of(NotifyServer, state.unopened(owner.server, 2, owner.epoch, "no file", False, 12_010))
     assert isinstance(tell.request, Close)
 
@@ -213,17 +213,17 @@ def test_tries_begin_anew_when_the_region_was_open() -> None:
     (write,) = of(Write, state.failed(tell.server, 2, tell.request.owner.epoch, "no", False, 20))
     (tell,) = of(NotifyServer, state.row_written(write.number, 30))
     state.opened(tell.server, 2, tell.request.owner.epoch, 40)
-    assert state.current.places[2].tried == ()
+    assert state.current.places[2].attempts.tried == ()
 
 
 def test_a_death_counts_and_a_stop_that_was_asked_for_does_not() -> None:
     state = opened(begun(S1, S2))
     state.fenced(S2, (), (), 2_000, asked=True)
-    assert state.current.servers["s2"].deaths_ms == ()
+    assert state.current.servers["s2"].failures.deaths_ms == ()
     state.joined(S3, 2_000)
     state.hello(S3, {}, {}, 2_500)
     state.fenced(S3, (), (), 3_000)
-    assert state.current.servers["s3"].deaths_ms == (3_000,)
+    assert state.current.servers["s3"].failures.deaths_ms == (3_000,)
 
 
 def test_starts_that_fail_do_not_keep_regions_from_the_one_that_succeeds() -> None:
@@ -235,22 +235,22 @@ def test_starts_that_fail_do_not_keep_regions_from_the_one_that_succeeds() -> No
         state.silent(Incarnation("s2", number), "it ended with status 2", 2_000 + number)
         state.fenced(Incarnation("s2", number), (), (), 2_000 + number)
     found = state.current.servers["s2"]
-    assert found.deaths_ms == (2_000,)
-    assert found.shunned_until_ms < 2_000
+    assert found.failures.deaths_ms == (2_000,)
+    assert found.failures.shunned_until_ms < 2_000
 
 
 def test_a_server_that_could_not_open_several_regions_is_avoided_until_it_starts_again() -> None:
     state = begun(S1, S2)
     server = state.current.servers["s1"]
     for region in (2, 2, 3, 4):
-        assert server.shunned_until_ms < 1_000
-        server.could_not_open(region, 1_000)
-    assert server.shunned_until_ms == 1_000 + AVOIDED_MS
-    assert "could not open 3 regions" in server.why_shunned(1_001)
+        assert server.failures.shunned_until_ms < 1_000
+        server.failures.could_not_open(region, 1_000)
+    assert server.failures.shunned_until_ms == 1_000 + AVOIDED_MS
+    assert "could not open 3 regions" in server.failures.why_shunned(1_001)
     (write,) = of(Write, state.begin_planning(1_001))
     assert write.owners[0][1].server == S2
     state.joined(Incarnation("s1", 3), 1_002)
-    assert server.shunned_until_ms < 1_000, "it is another process"
+    assert server.failures.shunned_until_ms < 1_000, "it is another process"
 
 
 # --- requests that nobody can carry out ----------------------------------------------------------
@@ -268,7 +268,7 @@ def test_a_move_to_any_server_says_at_once_why_there_is_none() -> None:
     assert moved_anywhere(opened(begun(S1))) == ["the store has no other server"]
     state = opened(begun(S1, S2))
     _, other = owner_and_other(state)
-    state.current.servers[other.name].benched_until_ms = 2_000 + BENCHED_MS[0]
+    state.current.servers[other.name].failures.benched_until_ms = 2_000 + BENCHED_MS[0]
     (said,) = moved_anywhere(state)
     assert said.startswith(f"no other server may take the region now: {other.name} is to be left alone for 60 s more")
     assert not moved_anywhere(state, 2_000 + BENCHED_MS[0]), "it moves"
@@ -284,7 +284,7 @@ def test_a_move_to_any_server_says_at_once_why_there_is_none() -> None:
 
 def test_a_move_that_waits_hears_when_the_last_other_server_is_gone() -> None:
     state = opened(begun(S1, S2))
-    state.pause_table_transitions("t", 1_900)
+    state.tables.pause_table_transitions("t", 1_900)
     assert moved_anywhere(state) == []
     _, other = owner_and_other(state)
     assert answers(state.fenced(other, (), (), 2_500)) == [
@@ -295,7 +295,7 @@ def test_a_move_that_waits_hears_when_the_last_other_server_is_gone() -> None:
 def test_a_region_that_could_not_be_opened_is_not_split_nor_moved() -> None:
     state = opened(begun(S1, S2))
     owner, _ = owner_and_other(state)
-    state.pause_table_transitions("t", 1_900)
+    state.tables.pause_table_transitions("t", 1_900)
     assert not answers(state.add_request(6, SplitRegion(2), 1_950))
     state.unopened(owner.server, 2, owner.epoch, "a block is damaged", True, 2_000)
     (said,) = answers(state.closed(owner.server, 2, owner.epoch, 2_010))

@@ -14,7 +14,7 @@ from columnar.master.instructions import (
     SwitchBalancer,
     UnassignRegion,
 )
-from columnar.master.placement import OPENING_TRIES, Phase
+from columnar.master.placement_records import OPENING_TRIES, Phase
 from columnar.model.cluster_status_records import RegionStatus, RowStatus
 from columnar.model.owner import Incarnation
 from columnar.model.region_info import RegionInfo
@@ -135,8 +135,8 @@ def test_what_cannot_be_opened_says_who_tried() -> None:
     assert found.region.state == "FAILED_OPEN"
     encoded = place.info.encoded
     (said, *_) = found.remarks
-    why = f"it could not be opened by s2, {len(place.tried)} times in all: it cannot be opened"
-    assert len(place.tried) > OPENING_TRIES, "it is tried again by itself"
+    why = f"it could not be opened by s2, {len(place.attempts.tried)} times in all: it cannot be opened"
+    assert len(place.attempts.tried) > OPENING_TRIES, "it is tried again by itself"
     assert said == f"{why}; it is tried again by itself; 'columnar assign {encoded}' tries again"
     assert found.region.why == why
     (shown, *_) = cluster.control.transitions()
@@ -198,7 +198,7 @@ def test_a_copied_table_and_a_large_region_say_so() -> None:
     cluster = operated()
     place = next(one for one in cluster.state.current.places.values() if one.info.contains_row(b"b"))
     cluster.cluster.event("pause_table_transitions", "t")
-    place.size_bytes, place.limit_bytes = 3 << 30, 1 << 30
+    place.measured.size_bytes, place.measured.limit_bytes = 3 << 30, 1 << 30
     assert row_of(cluster, b"b").remarks == (
         "the table is being copied: none of its regions moves, splits or merges meanwhile",
         "it has 3072 MiB, over its table's limit of 1024: it is split next",

@@ -9,7 +9,7 @@ import pytest
 from columnar.limits import MIB
 from columnar.master.catalogue_rows import OperatorSettings
 from columnar.master.instructions import MoveRegion, Throttles
-from columnar.master.placement import ServerState
+from columnar.master.placement_records import BY_HAND_MS, ServerState
 from columnar.model.owner_messages import RegionRates
 from columnar.model.region_info import RegionInfo
 from tests.support.planned_cluster import PlannedCluster
@@ -30,7 +30,7 @@ def test_a_server_that_takes_no_region_back_keeps_no_other_from_its_own(at: int,
     elif why == "down":
         stage.current.servers[odd].state = ServerState.DOWN
     else:
-        stage.current.servers[odd].benched_until_ms = NOW_MS + 1
+        stage.current.servers[odd].failures.benched_until_ms = NOW_MS + 1
     assert given(stage.made()) == {one: home for home, one in homes}
     assert region not in given(stage.made())
 
@@ -83,7 +83,7 @@ def test_a_region_that_may_not_leave_keeps_no_other_from_going_home(at: int) -> 
     stage.desired.throttles = Throttles(moves_per_server=8)
     mine = [stage.region(f"s{n + 2}", ideal="s1") for n in range(4)]
     odd = mine.pop(at)
-    odd.by_hand_ms = odd.settled_ms = NOW_MS - 1
+    odd.stays_until_ms = NOW_MS - 1 + BY_HAND_MS
     assert given(stage.made()) == {one.info.region_id: "s1" for one in mine}
 
 
@@ -107,5 +107,9 @@ def test_a_report_of_a_region_that_is_not_its_servers_keeps_no_other_from_being_
     cluster.event("loads", incarnation, [RegionRates(one, 50.0, 2.0, 1.0, MIB, 1 << 34) for one in reported])
     for one in mine[:3]:
         place = current.places[one]
-        assert (place.reads_per_s, place.writes_per_s, place.size_bytes) == (50.0, 2.0, MIB), one
-    assert current.places[others[0]].reads_per_s == 0.0
+        assert (place.measured.reads_per_s, place.measured.writes_per_s, place.measured.size_bytes) == (
+            50.0,
+            2.0,
+            MIB,
+        ), one
+    assert current.places[others[0]].measured.reads_per_s == 0.0

@@ -10,7 +10,8 @@ import pytest
 from columnar.master.catalogue_rows import OperatorSettings
 from columnar.master.cluster_state import ClusterState
 from columnar.master.instructions import Close, NotifyServer, Output, Write
-from columnar.master.placement import Current, Phase
+from columnar.master.placement import Current
+from columnar.master.placement_records import Phase
 from columnar.model.owner import Incarnation
 from columnar.model.region_info import RegionInfo
 

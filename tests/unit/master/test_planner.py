@@ -22,7 +22,18 @@ from columnar.master.instructions import (
     SplitRegion,
     UnassignRegion,
 )
-from columnar.master.placement import BENCHED_MS, Current, Desired, Phase, Place, Server, ServerState, score
+from columnar.master.placement import Current, Desired
+from columnar.master.placement_records import (
+    BENCHED_MS,
+    BY_HAND_MS,
+    SETTLED_MS,
+    OpeningAttempts,
+    Phase,
+    Place,
+    Server,
+    ServerState,
+    score,
+)
 from columnar.master.planner import SHARE_MS, plan
 from columnar.model.owner import Incarnation, Owner, first_owner
 from columnar.model.owner_messages import RegionRates
@@ -121,7 +132,8 @@ def test_a_source_that_has_not_closed_the_region_keeps_it() -> None:
 def test_a_server_that_could_not_open_the_region_is_not_asked_again() -> None:
     stage = Stage(2)
     lost = stage.region(None)
-    lost.owner, lost.tried, lost.since_ms = first_owner(Incarnation("s1", 1)), ("s1",), NOW_MS
+    lost.owner, lost.attempts = first_owner(Incarnation("s1", 1)), OpeningAttempts(tried=("s1",))
+    lost.since_ms = NOW_MS
     stage.region("s2", 100)
     assert given(stage.made()) == {lost.info.region_id: "s2"}
 
@@ -129,7 +141,8 @@ def test_a_server_that_could_not_open_the_region_is_not_asked_again() -> None:
 def test_where_there_is_no_other_server_the_same_one_tries_again_later() -> None:
     stage = Stage(1)
     lost = stage.region(None)
-    lost.owner, lost.tried, lost.since_ms = first_owner(Incarnation("s1", 1)), ("s1",), NOW_MS
+    lost.owner, lost.attempts = first_owner(Incarnation("s1", 1)), OpeningAttempts(tried=("s1",))
+    lost.since_ms = NOW_MS
     assert stage.plan().wake_at_ms == NOW_MS + 1_000
     assert stage.made() == ()
     assert given(stage.made(NOW_MS + 1_000)) == {lost.info.region_id: "s1"}
@@ -138,14 +151,14 @@ def test_where_there_is_no_other_server_the_same_one_tries_again_later() -> None
 def test_a_server_that_died_three_times_in_five_minutes_gets_nothing_for_a_while() -> None:
     server = Server("s1")
     for at_ms in (0, 100_000, 200_000):
-        server.died(at_ms)
-    assert server.benched_until_ms == 200_000 + BENCHED_MS[0]
-    server.died(290_000)
-    assert server.benched_until_ms == 290_000 + BENCHED_MS[1]
-    server.died(3_000_000)
-    assert server.benches == 0, "forgiven"
+        server.failures.process_died(at_ms)
+    assert server.failures.benched_until_ms == 200_000 + BENCHED_MS[0]
+    server.failures.process_died(290_000)
+    assert server.failures.benched_until_ms == 290_000 + BENCHED_MS[1]
+    server.failures.process_died(3_000_000)
+    assert server.failures.benches == 0, "forgiven"
     stage = Stage(2)
-    stage.current.server("s1").benched_until_ms = NOW_MS + 1
+    stage.current.server("s1").failures.benched_until_ms = NOW_MS + 1
     lost = stage.region(None)
     stage.region("s2", 100)
     assert given(stage.made()) == {lost.info.region_id: "s2"}
@@ -268,7 +281,7 @@ def test_the_region_most_over_its_limit_is_split_first_one_at_a_time_for_each_se
     stage = Stage(2)
     for size in (150, 400, 120):
         place = stage.region("s1")
-        place.size_bytes, place.limit_bytes = size * MIB, 100 * MIB
+        place.measured.size_bytes, place.measured.limit_bytes = size * MIB, 100 * MIB
         stage.current.large[place.info.region_id] = None
     assert [one.region for one in stage.made() if isinstance(one, Split)] == [3]
     stage.desired.operator_settings = OperatorSettings(auto_split=False, balancer=False)
@@ -281,7 +294,7 @@ def test_a_region_that_alone_has_half_of_a_servers_share_is_split_if_it_is_not_t
     stage.region("s2", 500)
     stage.current.large[hot.info.region_id] = None
     assert not [one for one in stage.made() if isinstance(one, Split)]
-    hot.size_bytes = 64 * MIB
+    hot.measured.size_bytes = 64 * MIB
     assert [one.region for one in stage.made() if isinstance(one, Split)] == [hot.info.region_id]
 
 
@@ -303,10 +316,10 @@ def test_balance_waits_after_a_server_came_or_went_and_between_rounds() -> None:
     stage = Stage(2)
     for _ in range(10):
         stage.region("s1", 10)
-    stage.current.changed_ms = NOW_MS - 59_999
+    stage.current.balance.changed_ms = NOW_MS - 59_999
     assert stage.made() == ()
     assert preferred(stage.made(NOW_MS + 1))
-    stage.current.balanced_ms = NOW_MS
+    stage.current.balance.balanced_ms = NOW_MS
     assert stage.made(NOW_MS + 9_999) == ()
     assert preferred(stage.made(NOW_MS + 10_000))
     stage.desired.operator_settings = OperatorSettings(balancer=False)
@@ -318,9 +331,9 @@ def test_regions_that_were_moved_lately_or_by_hand_stay() -> None:
     for n in range(10):
         place = stage.region("s1", 10)
         if n % 2:
-            place.settled_ms = NOW_MS - 299_999
+            place.stays_until_ms = NOW_MS - 299_999 + SETTLED_MS
         else:
-            place.by_hand_ms = NOW_MS - 3_599_999
+            place.stays_until_ms = NOW_MS - 3_599_999 + BY_HAND_MS
     assert preferred(stage.made()) == {}
     assert preferred(stage.made(NOW_MS + 1))
 
@@ -384,7 +397,7 @@ def test_a_region_that_is_too_much_for_any_server_goes_where_little_was_moved_la
     large = [stage.region("s1", 300), stage.region("s1", 290)]
     for _ in range(30):
         lately = stage.region("s2", 3.0)
-        lately.settled_ms = NOW_MS - 1_000
+        lately.stays_until_ms = NOW_MS - 1_000 + SETTLED_MS
         stage.region("s3", 3.1)
         stage.region("s4", 4.0)
     made = preferred(stage.made())
@@ -396,7 +409,7 @@ def test_a_region_that_leaves_room_for_others_goes_where_the_least_load_is() -> 
     for _ in range(4):
         stage.region("s1", 50)
     for _ in range(30):
-        stage.region("s2", 3.0).settled_ms = NOW_MS - 1_000
+        stage.region("s2", 3.0).stays_until_ms = NOW_MS - 1_000 + SETTLED_MS
         stage.region("s3", 3.1)
         stage.region("s4", 4.0)
     assert set(preferred(stage.made()).values()) == {"s2"}
@@ -412,7 +425,7 @@ def test_the_score_of_a_region() -> None:
 
 def rated(stage: Stage, place: Place, load: float, times: int, every_ms: int = 5_000) -> float:
     for _ in range(times):
-        stage.current.rate(place, load, max(0, place.rated_ms) + every_ms)
+        stage.current.rate(place, load, max(0, place.measured.rated_ms) + every_ms)
     return place.load
 
 
@@ -439,5 +452,5 @@ def test_a_clock_that_goes_back_stands_still() -> None:
     stage = Stage()
     place = stage.region("s1")
     rated(stage, place, 10, 30)
-    stage.current.rate(place, 1_000, place.rated_ms - 40_000)
+    stage.current.rate(place, 1_000, place.measured.rated_ms - 40_000)
     assert place.load == pytest.approx(10)

@@ -62,7 +62,7 @@ def test_of_two_changes_of_a_region_one_is_done_and_the_other_hears_that_it_is_g
     (change,) = of(Split, outputs := state.add_request(1, one, 2_000)) + of(Merge, outputs)
     second = state.add_request(2, other, 2_001)
     assert of(Answer, second) == [], "it waits, as in one process"
-    answers = of(Answer, state.changed(regions_changed(change), successors(change), 2_010))
+    answers = of(Answer, state.tables.changed(regions_changed(change), successors(change), 2_010))
     if _shares(one, other):
         assert sorted((answer.request, answer.error) for answer in answers) == [(1, None), (2, GONE)]
     else:
@@ -78,16 +78,16 @@ def test_after_a_failure_the_other_request_has_a_try_of_its_own(request_: SplitR
     state = opened()
     (change,) = of(Split, outputs := state.add_request(1, request_, 2_000)) + of(Merge, outputs)
     state.add_request(2, request_, 2_001)
-    outputs = state.change_failed(regions_changed(change), "the disk is full", 2_010)
+    outputs = state.tables.change_failed(regions_changed(change), "the disk is full", 2_010)
     assert of(Answer, outputs) == [Answer(1, "the disk is full")]
     assert of(type(change), outputs) == [change], "the second is begun"
-    outputs = state.changed(regions_changed(change), successors(change), 2_020)
+    outputs = state.tables.changed(regions_changed(change), successors(change), 2_020)
     assert of(Answer, outputs) == [Answer(2, None)]
 
 
 def test_a_change_that_nobody_asked_for_is_no_success_of_a_request() -> None:
     state = opened()
-    state._carry_out(Split(2, None, "it is large"), 2_000)
+    state.plans._carry_out(Split(2, None, "it is large"), 2_000)
     state.add_request(1, SplitRegion(2, b"b"), 2_001)
-    answers = of(Answer, state.changed([2], successors(Split(2, None, "it is large")), 2_010))
+    answers = of(Answer, state.tables.changed([2], successors(Split(2, None, "it is large")), 2_010))
     assert answers == [Answer(1, GONE)]

@@ -20,8 +20,8 @@ from columnar.master.instructions import (
     Wake,
     Write,
 )
-from columnar.master.placement import OPENING_TRIES, RETRY_PAUSES_MS, Phase
-from columnar.master.transitions import CLOSING_MS, TRIED_KEPT
+from columnar.master.placement_records import OPENING_TRIES, RETRY_PAUSES_MS, TRIED_KEPT, Phase
+from columnar.master.transitions import CLOSING_MS
 from columnar.model.owner import Incarnation
 from columnar.model.region_info import RegionInfo
 from tests.support.deep import seeds
@@ -108,11 +108,11 @@ def test_a_region_that_the_host_keeps_closed_is_tried_with_growing_pauses_for_ev
     for pause, least_ms in zip(pauses, RETRY_PAUSES_MS, strict=False):
         assert least_ms <= pause <= least_ms + 2_000
     assert max(pauses) <= RETRY_PAUSES_MS[-1] + 2_000
-    assert len(cluster.state.current.places[2].tried) <= TRIED_KEPT
+    assert len(cluster.state.current.places[2].attempts.tried) <= TRIED_KEPT
     cluster.failing.clear()
     cluster.run(3_600_000 + RETRY_PAUSES_MS[-1] + 2_000)
     assert cluster.phases() == {Phase.OPEN}
-    assert cluster.state.current.places[2].rounds == 0
+    assert cluster.state.current.places[2].attempts.rounds == 0
 
 
 def test_a_region_that_opens_again_has_all_others_tried_at_once() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from columnar.master.instructions import DrainServer, MoveRegion, Reason, UnassignRegion
-from columnar.master.placement import Phase
+from columnar.master.placement_records import Phase
 from columnar.model.owner import Incarnation
 from tests.support.operated_cluster import OperatedCluster, table_infos
 
