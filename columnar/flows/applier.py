@@ -24,19 +24,18 @@ Owned by the loop.
 from __future__ import annotations
 
 import asyncio
-import heapq
 import logging
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 from columnar.errors import CallerError, ColumnarError, ProgramFault
 from columnar.flows.delivery_state import pause_s
 from columnar.flows.effects import Write, for_table
 from columnar.flows.fair_share import SHARE
 from columnar.flows.governor import GovernedStep, Governor
+from columnar.flows.write_line import WriteLine
 from columnar.model.mutation import RowMutation
 from columnar.operations.access import TableAccess
 from columnar.regions.region import Region
@@ -105,6 +104,21 @@ class Job:
         self.is_over = False  # ``on_applied`` was called, or the job was given up
         self.obstacle = ""  # why it is aside for long
 
+    def pass_write(self) -> None:
+        """The next write is in a batch."""
+        self.at += 1
+
+    def go_aside(self) -> None:
+        self.is_aside = True
+
+    def note_obstacle(self, why: str) -> None:
+        self.obstacle = why
+
+    def end(self) -> None:
+        """End the job and forget its caller, who may have the job: the writes of a cycle wait for the collector."""
+        self.is_over = True
+        self.on_applied, self.on_trouble = _nothing, None
+
     def has_gone(self) -> bool:
         return self.is_over
 
@@ -124,6 +138,19 @@ class _Batch:
         self.mutations: list[RowMutation] = []
         self.rows: set[bytes] = set()
         self.jobs: list[Job] = []  # one for each mutation
+
+    def add_write(self, job: Job, mutation: RowMutation) -> None:
+        self.mutations.append(mutation)
+        self.rows.add(mutation.row)
+        self.jobs.append(job)
+
+    def part_of(self, job: Job) -> _Batch:
+        """Return a batch of the job's writes alone."""
+        part = _Batch(self.region, self.served)
+        for mutation, whose in zip(self.mutations, self.jobs, strict=True):
+            if whose is job:
+                part.add_write(job, mutation)
+        return part
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +207,7 @@ class Applier:
     def give_up(self, job: Job) -> None:
         """Write no more of the job; ``on_applied`` is not called."""
         if not job.is_over:
-            job.is_over = True
+            job.end()
             self._pending_bytes -= job.size_bytes
             left = self._pending_by_follower[job.name] - job.size_bytes
             if left:
@@ -234,7 +261,7 @@ class Applier:
                 self._failed(job, error)
             except UNEXPECTED as fault:
                 self._fault(job, fault)
-            job.at += 1
+            job.pass_write()
             taken += len(mutation.operations) + job.extra
         return max(taken, 1)
 
@@ -255,9 +282,7 @@ class Applier:
             if not job.is_queued:  # an earlier write of it was refused: a later one of the row would hide that for ever
                 return
             batch = batches[id(region)] = _Batch(region, served)
-        batch.mutations.append(mutation)
-        batch.rows.add(mutation.row)
-        batch.jobs.append(job)
+        batch.add_write(job, mutation)
 
     def _write(self, batch: _Batch) -> None:
         jobs = list(dict.fromkeys(batch.jobs))
@@ -282,10 +307,7 @@ class Applier:
     def _write_alone(self, batch: _Batch, jobs: list[Job]) -> None:
         """Write each job in a batch of its own: an error belongs to the job whose row it is."""
         for job in jobs:
-            alone = _Batch(batch.region, batch.served)
-            alone.mutations = [one for one, whose in zip(batch.mutations, batch.jobs, strict=True) if whose is job]
-            alone.jobs = [job]
-            self._write(alone)
+            self._write(batch.part_of(job))
 
     def _apply(self, region: Region, served: ServedTable, mutations: list[RowMutation], jobs: list[Job]) -> None:
         applied = region.apply_many(mutations)
@@ -349,20 +371,21 @@ class Applier:
     def _finish_job(self, job: Job, error: ColumnarError | None) -> None:
         if job.is_over:
             return
+        on_applied = job.on_applied
         self.give_up(job)
         try:
-            job.on_applied(error)
+            on_applied(error)
         except UNEXPECTED as fault:  # ``on_applied`` has not settled the job
             FAULTS.met(LOOP, fault)
             with surviving(LOOP):
-                job.on_applied(ProgramFault(fault))
+                on_applied(ProgramFault(fault))
 
     # --- aside ---------------------------------------------------------------------------------------
 
     def _go_aside(self, job: Job) -> None:
         if job.is_queued and not self._is_callers(job):
             self._background.spawn(self._aside(job))
-            job.is_aside = True
+            job.go_aside()
 
     async def _aside(self, job: Job) -> None:
         try:
@@ -382,7 +405,7 @@ class Applier:
                 if isinstance(error, CallerError) or loop.time() >= ends_s:
                     self._finish_job(job, error)
                     return
-                job.obstacle = error.wire_message if tries > QUIET_TRIES else ""
+                job.note_obstacle(error.wire_message if tries > QUIET_TRIES else "")
                 _log.info("effects are written again in %.1f s: %s", pause_s(tries), error.text)
                 await asyncio.sleep(pause_s(tries))
             else:
@@ -402,81 +425,3 @@ class Applier:
 
 def _nothing(_applied: Any) -> None:
     return None
-
-
-T = TypeVar("T")
-_REMEMBERED: Final = 1_024  # owners without jobs, before those are forgotten that have no more to pay
-
-
-class _Owner(Generic[T]):
-    __slots__ = ("jobs", "name", "share", "tag")
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.share = 1
-        self.tag = 0.0  # virtual writes: when its next write starts
-        self.jobs: deque[T] = deque()
-
-    def add_job(self, share: int, job: T, virtual: float) -> bool:
-        """Return whether it is the owner's only job; then its next write starts at ``virtual`` at the earliest."""
-        self.share = share
-        self.jobs.append(job)
-        if len(self.jobs) > 1:
-            return False
-        self.tag = max(self.tag, virtual)
-        return True
-
-    def charge(self, count: int) -> None:
-        self.tag += count / self.share
-
-
-class WriteLine(Generic[T]):
-    """The line of jobs that write: owners take queue turns by their operations so far, divided by their share.
-
-    Start-time fair queueing, as in ``fair_share``: an owner with a million writes before it delays another owner's few
-    by its part of a step, not by all of them.  The jobs of one owner go in their order.
-    """
-
-    def __init__(self) -> None:
-        self._owners: dict[str, _Owner[T]] = {}
-        self._heap: list[tuple[float, int, _Owner[T]]] = []  # of owners with jobs, one entry each
-        self._virtual = 0.0
-        self._highest = 0.0  # tag of any owner
-        self._serial = 0
-
-    def __bool__(self) -> bool:
-        return bool(self._heap)
-
-    def push(self, name: str, share: int, job: T) -> None:
-        owner = self._owners.get(name)
-        if owner is None:
-            self._forget()
-            owner = self._owners[name] = _Owner(name)
-        if owner.add_job(share, job, self._virtual):
-            self._serial += 1
-            heapq.heappush(self._heap, (owner.tag, self._serial, owner))
-
-    def first(self) -> T:
-        """Return the job that is next in the line.  There is one."""
-        return self._heap[0][2].jobs[0]
-
-    def wrote(self, count: int, *, is_over: bool) -> None:
-        """Count writes of ``first``; ``is_over``: it leaves the line.  An exception leaves all as it was."""
-        virtual, _, owner = self._heap[0]
-        owner.charge(count)
-        self._virtual = virtual
-        self._highest = max(self._highest, owner.tag)
-        if is_over:
-            owner.jobs.popleft()
-        if owner.jobs:
-            self._serial += 1
-            heapq.heapreplace(self._heap, (owner.tag, self._serial, owner))
-            return
-        heapq.heappop(self._heap)
-        if not self._heap:
-            self._virtual = self._highest  # no owner waits: no owner has anything to pay
-
-    def _forget(self) -> None:
-        if len(self._owners) >= _REMEMBERED:
-            kept = {one.name: one for one in self._owners.values() if one.jobs or one.tag > self._virtual}
-            self._owners = kept

@@ -22,6 +22,8 @@ from columnar.model.schema import Table
 
 WRITE_BYTES: Final = 200  # of a mutation's objects in memory
 OPERATION_BYTES: Final = 200
+_SEQUENCES: Final = (list, tuple)  # not ``list | tuple``: compiled code would make that type anew for each effect
+_COLUMNS: Final = (dict, list)
 _ALL_FAMILIES: Final = b""  # of the table, whose schema is not known when effects are read
 
 
@@ -63,10 +65,10 @@ def size_of(writes: list[Write]) -> int:
 
 def _write_of(effect: Any, stamp: int) -> Write:
     """Decode one effect.  No ``match``: its patterns take twice as long, and each effect of each change comes here."""
-    if isinstance(effect, list | tuple) and len(effect) == 4:
+    if isinstance(effect, _SEQUENCES) and len(effect) == 4:
         kind, table, row, what = effect
         if isinstance(table, bytes) and isinstance(row, bytes) and row:
-            if isinstance(what, dict | list) and len(what) > ROW_OPERATIONS:
+            if isinstance(what, _COLUMNS) and len(what) > ROW_OPERATIONS:
                 raise RequestTooBig(
                     f"an effect names {len(what)} columns of row {abbreviate(row)}, at most {ROW_OPERATIONS} are "
                     "written as one step: yield several"

@@ -77,7 +77,7 @@ def flow_store(*flags: str) -> Iterator[FlowStore]:
         path = os.path.join(folder, "heard")
         heard = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         heard.bind(path)
-        process = StoreProcess(Path(folder) / "data", "--trigger-modules", MODULE, *flags)
+        process = StoreProcess(Path(folder) / "data", "--trigger-modules", MODULE, *flags, is_forked=False)
         process.environment[HEARD_AT] = path
         with process, heard:
             store = FlowStore(process, heard)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -92,6 +94,37 @@ async def test_a_job_is_told_when_it_is_on_disk(bench: Bench) -> None:
     assert bench.told == [("one", None)]
     assert [bench.row(b"a"), bench.row(b"z")] == [[(b"f:a", b"1", 5_000)]] * 2
     assert bench.applier._pending_bytes == 0
+
+
+class _Caller:
+    """Has its job, which knows whom to notify: a cycle, until the job is over."""
+
+    def __init__(self, bench: Bench, effect: list[Any]) -> None:
+        self._bench = bench
+        writes = writes_of([effect], 5_000)
+        self.job = bench.applier.apply(writes, size_of(writes), self._applied, on_trouble=self._trouble)
+
+    def _applied(self, error: ColumnarError | None) -> None:
+        self._bench.told.append(("caller", error))
+
+    def _trouble(self) -> None:
+        self._bench.told.append(("trouble", None))
+
+
+@pytest.mark.parametrize("effect", [put(b"a"), put(b"a", table=b"none")], ids=["written", "in trouble"])
+def test_the_writes_of_a_job_that_is_over_need_no_collector(effect: list[Any]) -> None:
+    @on_bench
+    async def run(bench: Bench) -> None:
+        caller = weakref.ref(_Caller(bench, effect))
+        await bench.until_told(1)
+        await asyncio.sleep(0)
+        assert caller() is None
+
+    gc.disable()
+    try:
+        run()
+    finally:
+        gc.enable()
 
 
 @on_bench

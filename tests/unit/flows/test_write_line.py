@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from columnar.flows.applier import WriteLine
+from columnar.flows.write_line import WriteLine
 
 
 def written(line: WriteLine[list[int]], step: int) -> str:
