@@ -24,10 +24,10 @@ from columnar.errors import ColumnarError, DamagedData, abbreviate
 from columnar.flows.delivery_state import unpack_cursor
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Table
-from columnar.regions.log.change_log import LOG_SPACE, cursors_in
 from columnar.regions.log.change_record import Kind, unpack_key
 from columnar.regions.log.change_record import unpack as unpack_record
-from columnar.regions.log.log_retention import META_SPACE
+from columnar.regions.log.log_cursors import cursors_in
+from columnar.regions.log.log_retention import LOG_SPACE, META_SPACE
 from columnar.regions.read.family_view import FamilyView, views_of
 from columnar.regions.write.column_draft import VERSIONS_SPACE
 from columnar.storage.api import Store

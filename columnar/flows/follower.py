@@ -25,8 +25,8 @@ from columnar.flows.follower_name import FollowerName
 from columnar.limits import LONGEST_LATER_S
 from columnar.model.flow_graph import Flow
 from columnar.model.flow_status import RUNNING
-from columnar.regions.log.change_log import CURSOR
 from columnar.regions.log.change_record import ChangeRecord, Images, Sequence, pack_key
+from columnar.regions.log.log_cursors import CURSOR
 from columnar.regions.region import Region
 
 FILL_RECORDS: Final = 256
@@ -167,7 +167,7 @@ class Follower(ABC):
 
     def save(self) -> None:
         if self.dirty:
-            self.region.log.save_cursor(self.name.key, self._cursor())
+            self.region.log.cursors.save_cursor(self.name.key, self._cursor())
             self.dirty = False  # only after success: the log below the cursor is trimmed next
 
     def save_durably(self) -> Future[None]:
@@ -249,7 +249,7 @@ class Follower(ABC):
 
 def restored(region: Region, subscription: Subscription) -> DeliveryState:
     """The state that the follower's cursor on the region says."""
-    saved = region.log.cursor(subscription.name.key)
+    saved = region.log.cursors.cursor(subscription.name.key)
     if saved is None:
         return DeliveryState(None, bound=subscription.open_changes)
     cursor = unpack_cursor(saved)
@@ -280,9 +280,9 @@ def mark_beginning(region: Region, name: FollowerName, number: int) -> None:
 
     The mark is on disk before any later change of the region is: the engine's log keeps their order.
     """
-    if not region.log.cursor_names():
+    if not region.log.cursors.cursor_names():
         region.log.keep_all()  # no follower needs the records before
-    region.log.begin_cursor(name.key, pack_cursor(Cursor(region.log.written_to, ())), number)
+    region.log.cursors.begin_cursor(name.key, pack_cursor(Cursor(region.log.written_to, ())), number)
 
 
 def begin_after(region: Region, name: FollowerName, number: int) -> Future[None]:
@@ -293,7 +293,7 @@ def begin_after(region: Region, name: FollowerName, number: int) -> Future[None]
 
 def undelivered(region: Region, name: FollowerName) -> int:
     """Count the changes that a removed follower had still to get; exact up to LAG_COUNTED."""
-    saved = region.log.cursor(name.key)
+    saved = region.log.cursors.cursor(name.key)
     if saved is None:
         return 0
     cursor = unpack_cursor(saved)

@@ -58,7 +58,7 @@ class Handover:
         missing = next(iter(self._followers.missing_at(region_id).values()), None)
         if missing is not None:
             return missing.why
-        without = region.log.cursor_names() - {follower.name.key for follower in found}
+        without = region.log.cursors.cursor_names() - {follower.name.key for follower in found}
         if without:
             return f"{of_key(min(without))} has a place in its log and no registration that can be read; remove it"
 

@@ -194,7 +194,7 @@ class Hub:
             self.listener.drop(follower)
         for table in [one.table for one in removed]:
             for region in self._server.open_regions_of(table):
-                if name.key in region.log.cursor_names():
+                if name.key in region.log.cursors.cursor_names():
                     self._forget(region, name)
             self._apply_policy(table)
 

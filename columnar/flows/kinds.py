@@ -31,10 +31,10 @@ class Kinds:
     def is_removed(self, region: Region, name: FollowerName) -> bool:
         """Return whether the removal of its registration is recorded; an unknown kind's never is."""
         kind = self._kinds.get(name.kind)
-        return kind is not None and kind.is_removed(name.name, region.log.number_of(name.key))
+        return kind is not None and kind.is_removed(name.name, region.log.cursors.number_of(name.key))
 
     def forget_follower(self, region: Region, name: FollowerName) -> None:
         """Drop the cursor with the marks of its kind."""
         kind = self._kinds.get(name.kind)
         marks = kind.marks if kind is not None else ()
-        region.log.drop_cursor(name.key, *(mark + name.key.encode() for mark in marks))
+        region.log.cursors.drop_cursor(name.key, *(mark + name.key.encode() for mark in marks))

@@ -121,8 +121,8 @@ class LogUpkeep:
         """Trim one step (I2); True: there is more to do."""
         log, keep_s = region.log, region.table.change_log_s
         if keep_s is not None:
-            if not log.times():
-                log.vouch(region.now_ms, keep_s)
+            if not log.retention.times():
+                log.retention.vouch(log.written_to, region.now_ms, keep_s)
             log.retention.note(log.written_to, region.now_ms, keep_s)
         needs = self._needs(region)
         passed = self._passed(region, needs)
@@ -151,7 +151,7 @@ class LogUpkeep:
 
     def _without(self, region: Region) -> list[FollowerName]:
         """The cursors that have no follower, and followers that are missing."""
-        cursors = region.log.cursor_names()
+        cursors = region.log.cursors.cursor_names()
         keys = cursors.difference(one.name.key for one in self._followers.in_region(region))
         missing = [name for name, _ in self._followers.missing_at(region.info.region_id) if name.key not in cursors]
         return [name for name in (*map(of_key, keys), *missing) if self._promises(name)]
@@ -175,7 +175,7 @@ class LogUpkeep:
         """As far as the log is full of what is still needed (``backpressure``)."""
         followers = self._followers.in_region(region)
         is_needed = any(self._promises(one.name) for one in followers) or bool(self._without(region))
-        pressure = backpressure_of(*region.log.needed, self._bounds) if is_needed else NO_BACKPRESSURE
+        pressure = backpressure_of(*region.log.counts.needed, self._bounds) if is_needed else NO_BACKPRESSURE
         was_alarmed = bool(region.log_obstacle)
         region.write_delay_s, region.refuses_writes = pressure.delay_s, pressure.refuses
         region.log_obstacle = self._obstacle(region) if pressure.alarms else ""
@@ -218,6 +218,6 @@ class LogUpkeep:
 def _needed_by_cursor(region: Region, name: FollowerName) -> change_record.Sequence | None:
     """Return the oldest record that the cursor may need; None, all of them, if it is unreadable or missing (I4)."""
     try:
-        return needed_from(region.log.cursor(name.key) or b"")
+        return needed_from(region.log.cursors.cursor(name.key) or b"")
     except DamagedData:
         return None

@@ -188,7 +188,7 @@ class RegionFollowers(ChangeListener):
     def _forget_removed(self, region: Region) -> None:
         """Drop the cursors of those that were removed while the region was closed."""
         try:
-            for name in map(of_key, region.log.cursor_names()):
+            for name in map(of_key, region.log.cursors.cursor_names()):
                 if self._kinds.is_removed(region, name):
                     self._kinds.forget_follower(region, name)
         except ColumnarError as error:
@@ -199,7 +199,7 @@ class RegionFollowers(ChangeListener):
     def _mark(self, beginning: Subscription, region: Region) -> None:
         """The region opens while the subscription begins."""
         try:
-            if region.log.number_of(beginning.name.key) == beginning.number:
+            if region.log.cursors.number_of(beginning.name.key) == beginning.number:
                 return
             self._kinds.forget_follower(region, beginning.name)
             mark_beginning(region, beginning.name, beginning.number)
@@ -213,7 +213,7 @@ class RegionFollowers(ChangeListener):
         try:
             while more and region.is_open:
                 try:
-                    more = region.log.count_step(COUNTED_AT_ONCE)
+                    more = region.log.counts.count_step(COUNTED_AT_ONCE)
                 except ColumnarError:
                     raise
                 except Exception as fault:  # noqa: BLE001 - uncounted records would slow no writer

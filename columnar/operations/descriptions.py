@@ -111,7 +111,7 @@ class Descriptions:
                 if region is None or not region.is_open:
                     states.append(RegionState(info, folder))
                     continue
-                log, size_bytes = region.log, region.store.files.size_bytes()
+                log, size_bytes = region.log.counts, region.store.files.size_bytes()
                 states.append(
                     RegionState(
                         info, folder, True, region.reads, region.writes, log.records, log.size_bytes, size_bytes

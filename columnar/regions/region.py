@@ -32,10 +32,10 @@ from columnar.model.mutation import Durability, RowMutation, RowWrite
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Table
 from columnar.regions.hooks import LogPolicy
-from columnar.regions.log.change_log import LOG_SPACE, ChangeLog
+from columnar.regions.log.change_log import ChangeLog
 from columnar.regions.log.change_logging import STAMP, ChangeLogging, RowStamps
 from columnar.regions.log.change_record import ChangeRecord
-from columnar.regions.log.log_retention import META_SPACE
+from columnar.regions.log.log_retention import LOG_SPACE, META_SPACE
 from columnar.regions.read.family_view import Views, views_of
 from columnar.regions.read.wide_row import WideRow
 from columnar.regions.spaces import delete_spans, follow_spaces, row_spans

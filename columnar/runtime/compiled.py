@@ -68,6 +68,8 @@ HOT: Final = (
     "columnar.regions.read.found_rows",
     "columnar.regions.write.guards",
     "columnar.regions.write.images",
+    "columnar.regions.log.log_counts",
+    "columnar.regions.log.log_cursors",
     "columnar.regions.log.log_tail",
     "columnar.regions.write.logged_puts",
     "columnar.regions.read.plain_rows",

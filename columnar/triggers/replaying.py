@@ -43,7 +43,7 @@ def carry_out(name: FollowerName, replay: Replay, region: Region, *, starts: boo
     mark = _replay_mark(region, name)
     if mark is not None and mark[0] >= replay.number:
         return
-    saved = region.log.cursor(name.key)
+    saved = region.log.cursors.cursor(name.key)
     cursor = unpack_cursor(saved) if saved is not None else Cursor(None, ())
     marks = {
         REPLAY + name.key.encode(): _NUMBER.pack(replay.number) + pack_key(_NONE if starts else cursor.read_to or _NONE)
@@ -52,11 +52,11 @@ def carry_out(name: FollowerName, replay: Replay, region: Region, *, starts: boo
         marks[BACKFILL + name.key.encode()] = BEGIN + range_start(region.info.start)
     else:
         cursor = _rewind_cursor(region, name, cursor, replay)
-    region.log.rewind_cursor(name.key, pack_cursor(cursor), marks)
+    region.log.cursors.rewind_cursor(name.key, pack_cursor(cursor), marks)
 
 
 def _rewind_cursor(region: Region, name: FollowerName, cursor: Cursor, replay: Replay) -> Cursor:
-    start = region.log.before(replay.from_ms)
+    start = region.log.retention.before(replay.from_ms)
     if start is None:
         _log.warning("%s: the log of %s no longer reaches back so far; it begins there", name, region.info.encoded)
     if cursor.read_to is None or (start is not None and start >= cursor.read_to):

@@ -171,8 +171,8 @@ class TriggerManager:
             except RegionNotLocal:
                 continue  # its owner answers for it
             if region.table.change_log_s is not None:
-                region.log.vouch(region.now_ms, region.table.change_log_s)
-            reached = region.log.earliest_whole_time()
+                region.log.retention.vouch(region.log.written_to, region.now_ms, region.table.change_log_s)
+            reached = region.log.retention.earliest_whole_time()
             reaches = max(reaches, NOWHERE if reached is None else reached)
             await asyncio.sleep(0)
         return reaches

@@ -169,5 +169,5 @@ def _mark(name: FollowerName, number: int, region: Region) -> None:
 
     The view gets the region's rows as they are.  Earlier records have no images for it.
     """
-    if region.log.cursor(name.key) is None:
+    if region.log.cursors.cursor(name.key) is None:
         mark_beginning(region, name, number)

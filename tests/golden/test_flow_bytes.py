@@ -57,7 +57,7 @@ def test_numbers() -> None:
 
 def test_the_number_beside_a_cursor() -> None:
     store = MemoryEngine().open_store("r", frozenset({"meta", "log"}))
-    begin_log(store, 7).begin_cursor("stream:audit", b"state", 258)
+    begin_log(store, 7).cursors.begin_cursor("stream:audit", b"state", 258)
     held = dict(store.scan("meta", b"", None))
     assert held[b"cursor/stream:audit"] == b"state"
     assert held[b"number/stream:audit"] == bytes.fromhex("0000000000000102")

@@ -262,7 +262,7 @@ def test_triggers_keep_a_table_from_being_restored_and_do_not_follow_a_clone(
     fill(connection, b"clone", 8, b"of the clone")
     cells = serving.do(
         lambda: [
-            (list(region.store.scan("log", b"", None)), region.log.cursors())
+            (list(region.store.scan("log", b"", None)), region.log.cursors.all_cursors())
             for region in serving.store.serving.server.open_regions_of("clone")
         ]
     )

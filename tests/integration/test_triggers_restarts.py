@@ -248,7 +248,7 @@ def test_a_log_that_nobody_needs_slows_nobody(start: Start) -> None:
     fill(connection, 200, 30)
     assert connection.triggers.wait()
     serving.do(upkeep.save_all)
-    assert serving.do(lambda: region.log.needed[0]) <= 1
+    assert serving.do(lambda: region.log.counts.needed[0]) <= 1
     connection.triggers.pause("t")
     fill(connection, 300, 30)
     assert 0 < region.write_delay_s < 1, "its own backlog counts"
@@ -265,7 +265,7 @@ def test_a_log_that_nobody_needs_slows_nobody(start: Start) -> None:
     assert connection.triggers.wait()
     fill(connection, 500, 10)
     (region,) = regions(serving)
-    assert serving.do(lambda: region.log.records) == 215
+    assert serving.do(lambda: region.log.counts.records) == 215
     assert region.write_delay_s == 0.0, "after a restart too"
 
 
@@ -278,7 +278,7 @@ def test_a_backlog_of_large_changes_is_refused_by_its_bytes_and_says_why(start: 
     (region,) = (region for region in regions(serving) if region.info.start == b"")
     while not region.refuses_writes:
         connection.table(b"t").put(b"a", {b"f:a": b"v" * 5_000})
-    assert region.log.needed[0] < 10
+    assert region.log.counts.needed[0] < 10
     with pytest.raises(IOError, match=r"is full: trigger o is behind \(its last error: RuntimeError: as told"):
         connection.table(b"t").put(b"a", {b"f:a": b"1"})
     connection.triggers.remove("o")
@@ -303,7 +303,7 @@ def test_a_kept_log_ends_at_its_size_before_its_time(start: Start) -> None:
     rows, size = serving.do(kept)
     assert 9_000 < size <= 10_000
     assert rows == [b"a-%04d" % n for n in range(300 - len(rows), 300)], "the newest stay"
-    assert (region.log.records, region.log.size_bytes) == (len(rows), size)
+    assert (region.log.counts.records, region.log.counts.size_bytes) == (len(rows), size)
 
 
 def test_one_call_may_touch_more_regions_than_may_be_open(start: Start) -> None:

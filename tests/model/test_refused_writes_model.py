@@ -19,9 +19,8 @@ from columnar.model.mutation import Delete, Durability, Increment, Put, RowMutat
 from columnar.model.read import ReadSpec, projection
 from columnar.model.schema import Family, Table, make_table
 from columnar.regions.hooks import LogPolicy
-from columnar.regions.log.change_log import LOG_SPACE
 from columnar.regions.log.change_record import unpack, unpack_key
-from columnar.regions.log.log_retention import META_SPACE
+from columnar.regions.log.log_retention import LOG_SPACE, META_SPACE
 from columnar.regions.log.log_tail import LogTails
 from columnar.regions.read.region_reads import get_column, get_row
 from columnar.regions.region import Region
@@ -242,7 +241,7 @@ class Run:
             list(drafting._hot._counted.items()),
             region._clock_mark.bound_ms,
             (region.writes, region._async_dirty, len(region._groups)),
-            (log.records, log.size_bytes, log.last_logged),
+            (log.counts.records, log.counts.size_bytes, log.last_logged),
             {name: len(held) for name, held in vars(log).items() if isinstance(held, list)},
             list(tail._sequences) if tail is not None else None,
         )
@@ -279,9 +278,9 @@ class Run:
         for _, record in stored:
             assert record.stamp > stamps.get(record.row, -1)
             stamps[record.row] = record.stamp
-        while log.count_step(1_000):
+        while log.counts.count_step(1_000):
             pass
-        assert log.records == len(stored)
+        assert log.counts.records == len(stored)
         if log._tail is not None:
             log._tail.check_invariants()
             durable = [(at, record) for at, record in stored if at <= log.durable]

@@ -132,7 +132,7 @@ class Run:
     def note_cursors(self) -> None:
         self._tell("cursors are noted")
         for region in self.house.server.all_open():
-            held = region.log.cursor("view:v")
+            held = region.log.cursors.cursor("view:v")
             if held is not None:
                 self.saved[region.info.region_id] = held
 
@@ -149,7 +149,7 @@ class Run:
                     for follower in list(self.house.keeper.hub.followers.in_region(region)):
                         self.house.keeper.hub.listener.drop(follower)
                     upkeep.forget_region(region)
-                    region.log.save_cursor("view:v", held)
+                    region.log.cursors.save_cursor("view:v", held)
                     self._tell(f"region {region.info.start!r} begins at a cursor of before")
                     self.seen["repeats"] += 1
         self.house = await self.house.restarted()

@@ -70,7 +70,8 @@ async def cursors_are_saved(calls: Calls) -> None:
         await bench.put(b"000")
         assert await bench.keeper.wait_delivered("t", "", 10.0)
         await until(lambda: not any(one.dirty for one in bench.dispatcher.intake.consumers_of("t")))
-        await until(lambda: all(one.region.log.needed[0] <= 1 for one in bench.dispatcher.intake.consumers_of("t")))
+        logs = [one.region.log for one in bench.dispatcher.intake.consumers_of("t")]
+        await until(lambda: all(log.counts.needed[0] <= 1 for log in logs))
     finally:
         worker.cancel()
         await bench.close()

@@ -19,13 +19,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from collections.abc import Sequence as Several
+from itertools import islice
 from struct import Struct
 from typing import Final
 
 from columnar.regions.log.change_record import Sequence, pack_key, unpack_key
 from columnar.storage.api import Store
+from columnar.storage.layout import END_OF_COLUMN
 from columnar.storage.ownership import META_SPACE as META_SPACE
 
+LOG_SPACE: Final = "log"
 TIME: Final = b"time/"
 TRIMMED: Final = b"trimmed"  # origin:u64 epoch:u32 n:u64; absent if only earlier versions removed records, or none did
 _MS: Final = Struct(">Q")
@@ -101,3 +104,35 @@ class LogRetention:
             self._store.write_batch(batch)
             del marks[: len(old) - 1]
         return old[-1][1]
+
+    # --- whole since a time -------------------------------------------------------------------------
+
+    def before(self, time_ms: int) -> Sequence | None:
+        """Return a place before every record written since that time, after which the log is whole, or None."""
+        return next((at for ms, at in reversed(self._known()) if ms <= time_ms and self._is_whole(at)), None)
+
+    def times(self) -> list[int]:
+        """Return the times of the marks, ascending."""
+        return [ms for ms, _ in self._known()]
+
+    def earliest_whole_time(self) -> int | None:
+        """Return the earliest time for which ``before`` finds a place, or None."""
+        return next((ms for ms, at in self._known() if self._is_whole(at)), None)
+
+    def vouch(self, written_to: Sequence, now_ms: int, keep_s: int) -> None:
+        """Mark an empty log, written up to ``written_to``, as whole from now on, whatever it contained before."""
+        if self.earliest_whole_time() is None and not self._has_records(None):
+            batch = self._store.batch()
+            batch.put(META_SPACE, TRIMMED, pack_key(written_to))
+            self._store.write_batch(batch)
+            self.note(written_to, now_ms, keep_s)
+
+    def _is_whole(self, after: Sequence) -> bool:
+        """Tell whether no record after ``after`` was removed: ``trimmed`` says so, or an older record is there."""
+        trimmed = self._store.get(META_SPACE, TRIMMED)
+        if trimmed is not None:
+            return trimmed <= pack_key(after)
+        return self._has_records(pack_key(after) + END_OF_COLUMN)
+
+    def _has_records(self, stop: bytes | None) -> bool:
+        return any(True for _ in islice(self._store.scan(LOG_SPACE, b"", stop), 1))

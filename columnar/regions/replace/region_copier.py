@@ -26,9 +26,8 @@ from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Table
 from columnar.regions.life.region_state import State
 from columnar.regions.life.retry import retry_until_ready
-from columnar.regions.log.change_log import LOG_SPACE
 from columnar.regions.log.change_record import pack_key
-from columnar.regions.log.log_retention import META_SPACE
+from columnar.regions.log.log_retention import LOG_SPACE, META_SPACE
 from columnar.regions.read.family_view import views_of
 from columnar.regions.region import Region, spaces_of
 from columnar.regions.server import RegionServer

@@ -31,7 +31,8 @@ from columnar.model.schema import Table
 from columnar.regions.life.region_state import Event, State
 from columnar.regions.life.retry import retry_until_ready
 from columnar.regions.log import change_record, log_retention
-from columnar.regions.log.change_log import CURSOR, EPOCH
+from columnar.regions.log.change_log import EPOCH
+from columnar.regions.log.log_cursors import CURSOR
 from columnar.regions.log.log_retention import META_SPACE
 from columnar.regions.region import Region
 from columnar.regions.replace.region_copier import RegionCopier
@@ -250,7 +251,8 @@ class Merging(Replacement):
         for mark in marks | other_marks:
             batch.put(META_SPACE, mark, max(marks.get(mark, 0), other_marks.get(mark, 0)).to_bytes(8, "big"))
         if one.table.change_log_s is not None:
-            places = log_retention.merged([(one.log.times(), one.log.before), (other.log.times(), other.log.before)])
+            logs = [region.log.retention for region in self.regions]
+            places = log_retention.merged([(log.times(), log.before) for log in logs])
             for at_ms, place in (*places, (one.now_ms, read_to)):
                 batch.put(META_SPACE, *log_retention.mark(at_ms, place))
             first = places[0][1] if places else read_to

@@ -84,7 +84,7 @@ async def test_another_kind_of_follower(bench: Bench) -> None:
     await bench.put(b"00", b"01", b"00")
     await collecting.drain()
     assert sorted(collecting.seen) == [b"00", b"00", b"01"]
-    assert set(bench.region(b"00").log.cursors()) == {"collector:c"}
+    assert set(bench.region(b"00").log.cursors.all_cursors()) == {"collector:c"}
 
 
 @on_bench()
@@ -97,7 +97,7 @@ async def test_kinds_do_not_meet(bench: Bench) -> None:
     await collecting.drain()
     assert not await bench.keeper.wait_delivered("t", "", 0.0), "the trigger's worker has not answered"
     await bench.triggers.remove("t")
-    assert set(bench.region(b"a").log.cursors()) == {"collector:t"}
+    assert set(bench.region(b"a").log.cursors.all_cursors()) == {"collector:t"}
     await bench.put(b"b")
     await collecting.drain()
     assert collecting.seen == [b"a", b"b"]
@@ -131,14 +131,14 @@ async def test_the_table_logs_before_the_registration_is_durable(bench: Bench) -
 async def test_a_subscription_that_is_called_off_leaves_no_log(bench: Bench) -> None:
     collecting = Collecting(bench)
     await bench.hub.begin_subscription(collecting.subscription("c", 1))
-    assert set(bench.region(b"a").log.cursors()) == {"collector:c"}
+    assert set(bench.region(b"a").log.cursors.all_cursors()) == {"collector:c"}
     bench.hub.unsubscribe(FollowerName(COLLECTOR, "c"))
     assert bench.server.policy_of("t") is None
-    assert not bench.region(b"a").log.cursors()
+    assert not bench.region(b"a").log.cursors.all_cursors()
     collecting.removed.add(1)
     await collecting.add("other", 2)
     bench.server.eviction.evict(bench.region(b"a"))
-    assert set(bench.region(b"a").log.cursors()) == {"collector:other"}
+    assert set(bench.region(b"a").log.cursors.all_cursors()) == {"collector:other"}
 
 
 @on_bench(regions=2)
@@ -147,9 +147,9 @@ async def test_a_region_that_opens_while_a_subscription_begins_is_marked_then(be
     await bench.put(b"00", b"01")
     await bench.hub.begin_subscription(collecting.subscription("c", 7))
     for row in (b"00", b"01"):
-        bench.region(row).log.drop_cursor("collector:c")
+        bench.region(row).log.cursors.drop_cursor("collector:c")
         bench.server.eviction.evict(bench.region(row))  # as one that another owner had when the subscription began
-    assert bench.region(b"00").log.number_of("collector:c") == 7
+    assert bench.region(b"00").log.cursors.number_of("collector:c") == 7
     await bench.put(b"00")
     await bench.hub.follow(collecting.subscription("c", 7))
     await bench.put(b"01")
@@ -163,13 +163,13 @@ async def test_the_cursor_of_a_removed_one_goes_and_that_of_an_unknown_kind_stay
     await collecting.add("c", 7)
     await bench.add("t")
     region = bench.region(b"a")
-    region.log.begin_cursor("view:v", region.log.cursors()["t"], 7)
+    region.log.cursors.begin_cursor("view:v", region.log.cursors.all_cursors()["t"], 7)
     bench.server.eviction.evict(region)
     bench.hub.unsubscribe(FollowerName(COLLECTOR, "c"))
-    assert set(bench.region(b"a").log.cursors()) == {"collector:c", "view:v", "t"}, "no removal is recorded"
+    assert set(bench.region(b"a").log.cursors.all_cursors()) == {"collector:c", "view:v", "t"}, "no removal is recorded"
     collecting.removed.add(7)
     bench.server.eviction.evict(bench.region(b"a"))
-    assert set(bench.region(b"a").log.cursors()) == {"view:v", "t"}
+    assert set(bench.region(b"a").log.cursors.all_cursors()) == {"view:v", "t"}
 
 
 # --- what is needed of a log -----------------------------------------------------------------------
@@ -273,17 +273,17 @@ async def test_a_cursor_that_could_not_be_saved_is_saved_before_its_log_is_trimm
     upkeep.save(region)
     await bench.put(b"a", b"b")
     await collecting.drain()
-    save_cursor = region.log.save_cursor
+    save_cursor = region.log.cursors.save_cursor
 
     def refuses(_consumer: str, _state: bytes) -> None:
         raise HostError("the disk is full")
 
-    region.log.save_cursor = refuses  # type: ignore[method-assign]
+    region.log.cursors.save_cursor = refuses  # type: ignore[method-assign]
     upkeep.save(region)
-    region.log.save_cursor = save_cursor  # type: ignore[method-assign]
+    region.log.cursors.save_cursor = save_cursor  # type: ignore[method-assign]
     upkeep.save(region)
     assert region.log.count_after(None, 9) == 1, "the others are trimmed"
-    saved = region.log.cursor("collector:c")
+    saved = region.log.cursors.cursor("collector:c")
     assert saved is not None
     assert unpack_cursor(saved).read_to == region.log.last_to_wait_for
 

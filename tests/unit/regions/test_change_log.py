@@ -7,9 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from columnar.regions.log import change_log
-from columnar.regions.log.change_log import LOG_SPACE, ChangeLog, begin_log
+from columnar.regions.log import change_log, log_counts
+from columnar.regions.log.change_log import ChangeLog, begin_log
 from columnar.regions.log.change_record import ChangeRecord, Sequence, pack_key
+from columnar.regions.log.log_retention import LOG_SPACE
 from columnar.storage.memory import MemoryEngine
 
 MARK = b"stamp"
@@ -53,7 +54,7 @@ class Run:
             self.needed_from = Sequence(7, log.epoch, log.last_n + 1)
             log.keep_all()
         elif kind < 0.85:
-            log.count_step(rng.randrange(1, 20))
+            log.counts.count_step(rng.randrange(1, 20))
         else:
             self.trim()
 
@@ -79,18 +80,18 @@ class Run:
                 assert self.log.count_after(after, limit) == min(count, limit)
 
     def check(self) -> None:
-        while self.log.count_step(1_000):
+        while self.log.counts.count_step(1_000):
             pass
         needed = [size for one, size in self.there.items() if one >= self.needed_from]
-        assert (self.log.records, self.log.size_bytes) == (len(self.there), sum(self.there.values()))
-        assert self.log.needed == (len(needed), sum(needed))
+        assert (self.log.counts.records, self.log.counts.size_bytes) == (len(self.there), sum(self.there.values()))
+        assert self.log.counts.needed == (len(needed), sum(needed))
 
 
 @pytest.mark.parametrize("step_records", [3, 10_000])
 def test_what_is_there_and_what_is_needed(monkeypatch: pytest.MonkeyPatch, step_records: int) -> None:
     monkeypatch.setattr(change_log, "TRIM_RECORDS", step_records)
-    monkeypatch.setattr(change_log, "EVERY", 3)
-    monkeypatch.setattr(change_log, "_SLACK", 2)
+    monkeypatch.setattr(log_counts, "EVERY", 3)
+    monkeypatch.setattr(log_counts, "_SLACK", 2)
     for seed in range(150):
         run = Run(seed)
         for _ in range(60):
@@ -125,7 +126,7 @@ def test_a_lag_costs_the_same_however_far_behind_somebody_is(monkeypatch: pytest
             appended = log.append(batch, log.next(), ChangeRecord(b"r", 5, ()))
             store.write_batch(batch)
             log.written([appended])
-    while log.count_step(1_000):
+    while log.counts.count_step(1_000):
         pass
     looked: list[bytes] = []
     scan = store.scan
@@ -144,4 +145,4 @@ def test_a_lag_costs_the_same_however_far_behind_somebody_is(monkeypatch: pytest
     ):
         looked.clear()
         assert log.count_after(after, 10_000) == behind
-        assert len(looked) <= 2 * change_log.EVERY
+        assert len(looked) <= 2 * log_counts.EVERY

@@ -64,7 +64,7 @@ def test_only_families_that_somebody_follows_are_logged() -> None:
         house.server.set_policy("t", LogPolicy(frozenset({b"a"}), frozenset()))
         await house.put(b"r", Put(b"b", b"q", b"1"))
         log = house.region().log
-        assert log.records == 0
+        assert log.counts.records == 0
         await house.put(b"r", Put(b"b", b"q", b"2"), Put(b"a", b"q", b"3"))
         ((_, record),) = log.read_records(None)
         assert [(entry.family, entry.value) for entry in record.entries] == [(b"a", b"3")]

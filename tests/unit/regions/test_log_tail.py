@@ -7,9 +7,10 @@ from itertools import islice
 
 import pytest
 
-from columnar.regions.log import change_log, log_tail
-from columnar.regions.log.change_log import LOG_SPACE, begin_log
+from columnar.regions.log import log_counts, log_tail
+from columnar.regions.log.change_log import begin_log
 from columnar.regions.log.change_record import ChangeRecord, Entry, Kind, Sequence, pack_key, unpack, unpack_key
+from columnar.regions.log.log_retention import LOG_SPACE
 from columnar.regions.log.log_tail import RECORD_BYTES, LogTail, LogTails
 from columnar.storage.memory import MemoryEngine
 from tests.support.deep import seeds
@@ -77,8 +78,8 @@ class Run:
 
 @pytest.mark.parametrize("seed", range(seeds("seeds of a log's tail", deep=40, short=10)))
 def test_it_says_what_the_log_says(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(change_log, "EVERY", 4)
-    monkeypatch.setattr(change_log, "_SLACK", 2)
+    monkeypatch.setattr(log_counts, "EVERY", 4)
+    monkeypatch.setattr(log_counts, "_SLACK", 2)
     monkeypatch.setattr(log_tail, "_COMPACT", 5)
     monkeypatch.setattr(log_tail, "LOG_TAIL_BYTES", 20 * RECORD_BYTES)
     tails = LogTails(30 * RECORD_BYTES)

@@ -184,7 +184,7 @@ def test_a_trigger_that_goes_meanwhile_leaves_nothing_in_the_successors(
         monkeypatch.setattr(region_copier.RegionCopier, "begin_copy", begin)
         await (in_one(house) if splits else in_two(house))
         assert len(gone) == 2
-        assert [house.region(row).log.cursors() for row in (b"10", b"90")] == [{}, {}]
+        assert [house.region(row).log.cursors.all_cursors() for row in (b"10", b"90")] == [{}, {}]
 
     run()
 

@@ -11,10 +11,9 @@ import pytest
 from columnar.model.mutation import Delete, Put
 from columnar.model.schema import Family, make_table
 from columnar.regions.hooks import LogPolicy
-from columnar.regions.log.change_log import LOG_SPACE
 from columnar.regions.log.change_logging import OLD_AHEAD_MS, REMEMBERED_ROWS, STAMP
 from columnar.regions.log.change_record import ChangeRecord, Sequence, pack_key, unpack
-from columnar.regions.log.log_retention import META_SPACE
+from columnar.regions.log.log_retention import LOG_SPACE, META_SPACE
 from columnar.regions.write.drafting import FUTURE
 from tests.support.golden import FOLDER
 from tests.support.region_house import House

@@ -81,7 +81,7 @@ async def test_an_owner_vouches_for_cursors_that_are_on_disk(bench: Bench) -> No
         bench.main.answer(call_id)
     assert await waiting == Waited(is_delivered=True, is_not_local=False)
     region = bench.region(b"a")
-    saved = region.log.cursor("t")
+    saved = region.log.cursors.cursor("t")
     assert saved is not None
     assert unpack_cursor(saved).read_to == region.log.durable
     bench.keeper.hub.upkeep.pause_saving()

@@ -150,11 +150,11 @@ async def test_a_checkpoint_is_on_disk_while_its_call_goes_on(bench: Bench) -> N
         assert bench.dispatcher.calls_in_flight() == 1
         did(bench, call_id)
         assert await bench.keeper.wait_delivered("t", "", 10.0)
-        assert log.cursor("t") is not None
+        assert log.cursors.cursor("t") is not None
 
 
 def saved_progress(bench: Bench) -> tuple[tuple[Any, bytes, int], ...]:
-    saved = bench.region(b"a").log.cursor("t")
+    saved = bench.region(b"a").log.cursors.cursor("t")
     return unpack_cursor(saved).progress if saved is not None else ()
 
 

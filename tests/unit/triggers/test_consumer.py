@@ -165,10 +165,10 @@ async def test_of_what_is_undelivered_open_changes_count_and_those_whose_record_
     for one in bench.dispatcher.intake.consumers_of("t"):
         bench.hub.listener.drop(one)
     never = Sequence(held[0].origin, held[0].epoch - 1, 5)
-    region.log.save_cursor("t", pack_cursor(Cursor(held[1], ((never, 0), (held[0], 2)))))
+    region.log.cursors.save_cursor("t", pack_cursor(Cursor(held[1], ((never, 0), (held[0], 2)))))
     assert follower.undelivered(region, trigger("t")) == 2, "the open one and the unread one"
-    region.log.drop_cursor("t")
-    assert region.log.cursors() == {}
+    region.log.cursors.drop_cursor("t")
+    assert region.log.cursors.all_cursors() == {}
     assert follower.undelivered(region, trigger("t")) == 0, "it is forgotten"
 
 
@@ -213,10 +213,10 @@ async def test_a_new_trigger_needs_nothing_of_what_was_kept_before_it(bench: Ben
     keep_log(bench)
     await bench.put(*ROWS)
     await bench.add("t")
-    assert bench.region(b"r").log.records == len(ROWS)
-    assert bench.region(b"r").log.needed == (0, 0)
+    assert bench.region(b"r").log.counts.records == len(ROWS)
+    assert bench.region(b"r").log.counts.needed == (0, 0)
     await bench.put(b"new")
-    assert bench.region(b"r").log.needed[0] == 1
+    assert bench.region(b"r").log.counts.needed[0] == 1
 
 
 @on_bench()
@@ -230,9 +230,9 @@ async def test_a_region_that_is_opened_knows_at_once_what_of_its_log_is_only_kep
     await bench.put(b"a", b"b", b"c")
     bench.server.eviction.evict(bench.region(b"r"))
     log = bench.region(b"r").log
-    while log.records < len(ROWS) + 3:  # noqa: ASYNC110 - it is counted in steps
+    while log.counts.records < len(ROWS) + 3:  # noqa: ASYNC110 - it is counted in steps
         await asyncio.sleep(0)
-    assert 3 <= log.needed[0] <= 4
+    assert 3 <= log.counts.needed[0] <= 4
 
 
 def keep_log(bench: Bench) -> None:

@@ -60,9 +60,9 @@ async def test_a_trigger_whose_registration_cannot_be_read_keeps_its_place(bench
 @on_bench()
 async def test_a_cursor_of_another_kind_of_follower_stays(bench: Bench) -> None:
     await bench.add("t")
-    bench.region(b"a").log.save_cursor("stream:audit", ELSEWHERE)
+    bench.region(b"a").log.cursors.save_cursor("stream:audit", ELSEWHERE)
     bench.server.eviction.evict(bench.region(b"a"))
-    assert bench.region(b"a").log.cursors()["stream:audit"] == ELSEWHERE
+    assert bench.region(b"a").log.cursors.all_cursors()["stream:audit"] == ELSEWHERE
 
 
 @on_bench()
@@ -77,7 +77,7 @@ async def test_what_a_cursor_without_a_registration_needs_is_kept(bench: Bench) 
     region = bench.region(b"a")
     bench.keeper.dispatcher.intake.upkeep.save(region)
     assert region.log.count_after(None, 10) == 2
-    assert region.log.needed[0] == 2
+    assert region.log.counts.needed[0] == 2
 
 
 @on_bench()
@@ -92,7 +92,7 @@ async def test_an_unreadable_registration_is_listed_and_can_be_removed(bench: Be
     assert states == {"other": "running", "t": "unreadable"}
     await bench.triggers.remove("t")
     await bench.restart()
-    assert set(bench.region(b"a").log.cursors()) == {"other"}
+    assert set(bench.region(b"a").log.cursors.all_cursors()) == {"other"}
     assert [one.name for one in bench.keeper.trigger_statuses()] == ["other"]
 
 
@@ -105,7 +105,7 @@ async def test_writers_are_told_of_a_place_without_a_registration(bench: Bench) 
     write_registration(bench, b"t", UNREADABLE)
     await bench.restart()
     region, upkeep = bench.region(b"a"), bench.keeper.dispatcher.intake.upkeep
-    while region.log.count_step(10):
+    while region.log.counts.count_step(10):
         pass
     upkeep._bounds = LogBounds(records=2)
     upkeep.slow_writers(region)
@@ -123,15 +123,15 @@ async def test_the_cursor_of_a_removed_trigger_goes_at_the_opening(bench: Bench)
     region = bench.region(b"a")
     bench.server.eviction.evict(region)
     await bench.triggers.remove("t")
-    assert set(bench.region(b"a").log.cursors()) == {"other"}
+    assert set(bench.region(b"a").log.cursors.all_cursors()) == {"other"}
 
 
 @on_bench()
 async def test_a_cursor_of_an_earlier_version_goes_by_its_name(bench: Bench) -> None:
     await bench.add("other")
-    bench.region(b"a").log.save_cursor("gone", ELSEWHERE)
+    bench.region(b"a").log.cursors.save_cursor("gone", ELSEWHERE)
     bench.server.eviction.evict(bench.region(b"a"))
-    assert set(bench.region(b"a").log.cursors()) == {"other"}
+    assert set(bench.region(b"a").log.cursors.all_cursors()) == {"other"}
 
 
 @on_bench()
@@ -158,9 +158,9 @@ async def test_a_registration_that_was_half_made_leaves_no_cursor(bench: Bench) 
     number = bench.catalogue.triggers.all[0].number
     await follower.begin_after(bench.region(b"a"), trigger("half"), number)
     await bench.restart()
-    assert set(bench.region(b"a").log.cursors()) == {"other"}
+    assert set(bench.region(b"a").log.cursors.all_cursors()) == {"other"}
     await bench.add("half")
-    assert bench.region(b"a").log.number_of("half") == number + 1, "no number is given twice"
+    assert bench.region(b"a").log.cursors.number_of("half") == number + 1, "no number is given twice"
 
 
 @on_bench()
@@ -176,7 +176,7 @@ async def test_a_registration_that_fails_on_the_way_is_called_off(bench: Bench) 
     assert bench.server.policy_of("t") is None
     await bench.add("other")
     bench.server.eviction.evict(bench.region(b"a"))
-    assert set(bench.region(b"a").log.cursors()) == {"other"}
+    assert set(bench.region(b"a").log.cursors.all_cursors()) == {"other"}
 
 
 @on_bench()
@@ -200,9 +200,9 @@ def make_older(bench: Bench, name: bytes) -> None:
     del bench.rows.cells[b"tr/" + name][b"info:number"]
     del bench.rows.cells[b"tr/#numbers"]
     region = bench.region(b"a")
-    cursor = region.log.cursors()[name.decode()]
-    region.log.drop_cursor(name.decode())
-    region.log.save_cursor(name.decode(), cursor)
+    cursor = region.log.cursors.all_cursors()[name.decode()]
+    region.log.cursors.drop_cursor(name.decode())
+    region.log.cursors.save_cursor(name.decode(), cursor)
 
 
 @on_bench()
@@ -210,7 +210,7 @@ async def test_a_merge_does_not_lose_a_place_that_nobody_can_carry(bench: Bench)
     await bench.add("t")
     region = bench.region(b"a")
     assert await bench.hub.listener.merge_obstacle(region, 0.0) == ""
-    region.log.save_cursor("stream:audit", ELSEWHERE)
+    region.log.cursors.save_cursor("stream:audit", ELSEWHERE)
     assert "stream audit" in await bench.hub.listener.merge_obstacle(region, 0.0)
 
 
@@ -223,6 +223,6 @@ async def test_a_trigger_that_was_the_last_to_be_added_before_a_restart_stays(be
     await bench.put(b"a")
     await bench.restart()
     assert [one.name for one in bench.keeper.trigger_statuses()] == ["t", "u"]
-    assert set(bench.region(b"a").log.cursors()) == {"t", "u"}
+    assert set(bench.region(b"a").log.cursors.all_cursors()) == {"t", "u"}
     await bench.triggers.resume("t")
     assert await deliver(bench, "t") == [b"a"]

@@ -157,7 +157,7 @@ async def test_what_is_shown_again_stays_in_the_log_however_old(bench: Bench) ->
     later_ms = region.now_ms + 3_000
     while region.now_ms < later_ms:
         bench.hub.upkeep.save(region)
-    assert region.log.records == 2, "what nobody needs is gone"
+    assert region.log.counts.records == 2, "what nobody needs is gone"
     await bench.triggers.resume("t")
     assert [change[1] for change in await all_taken(bench)] == [b"a"]
 
@@ -250,7 +250,7 @@ async def test_a_start_that_no_log_reaches_is_refused_with_the_way_out(bench: Be
 @on_bench()
 async def test_the_bytes_of_the_mark(bench: Bench) -> None:
     region = bench.region(b"a")
-    region.log.save_cursor("links", pack_cursor(Cursor(Sequence(7, 2, 300), ())))
+    region.log.cursors.save_cursor("links", pack_cursor(Cursor(Sequence(7, 2, 300), ())))
     replaying.carry_out(trigger("links"), Replay(3, BEGINNING), region, starts=False)
     read_to = "0000000000000007" + "00000002" + "000000000000012c"
     assert region.mark(b"replay/links") == bytes.fromhex("0000000000000003" + read_to)

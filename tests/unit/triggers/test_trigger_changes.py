@@ -59,13 +59,13 @@ def test_a_trigger_that_was_being_added_at_a_kill_is_called_off(step: str) -> No
         await bench.put(b"00")
         await killed_at(bench, step, lambda: bench.add("t"))
         assert stored(bench) == {"other": "running", "t": "adding"}
-        assert ("t" in bench.region(b"01").log.cursors()) is (step == "marked")
+        assert ("t" in bench.region(b"01").log.cursors.all_cursors()) is (step == "marked")
         await bench.put(b"01")
         await bench.restart()
         assert stored(bench) == {"other": "running"}
         assert [one.name for one in bench.keeper.trigger_statuses()] == ["other"]
         for row in (b"00", b"01"):
-            assert set(bench.region(row).log.cursors()) == {"other"}
+            assert set(bench.region(row).log.cursors.all_cursors()) == {"other"}
         await bench.add("t")
         assert bench.catalogue.triggers.find("t").number == 3, "no number is given twice"  # type: ignore[union-attr]
         assert bench.catalogue.triggers.is_removed("t", 2)
@@ -100,7 +100,7 @@ async def test_a_trigger_runs_when_every_owner_has_marked(bench: Bench) -> None:
     fake = beside(bench)
     fake.may_answer.clear()
     adding = asyncio.ensure_future(bench.add("t"))
-    while not (fake.asked and "t" in bench.region(b"a").log.cursors()):  # noqa: ASYNC110 - its mark is nobody's event
+    while not (fake.asked and "t" in bench.region(b"a").log.cursors.all_cursors()):  # noqa: ASYNC110 - its mark is nobody's event
         await asyncio.sleep(0)
     for _ in range(20):
         await asyncio.sleep(0)
@@ -125,7 +125,7 @@ async def test_an_owner_that_cannot_mark_calls_the_trigger_off_everywhere(bench:
     assert stored(bench) == {}
     assert fake.states() == [{"t": "adding"}, {}]
     assert bench.server.policy_of("t") is None
-    assert bench.region(b"a").log.cursors() == {}
+    assert bench.region(b"a").log.cursors.all_cursors() == {}
     fake.refuses = lambda _message: None
     await bench.add("t")
     assert stored(bench) == {"t": "running"}
@@ -218,13 +218,13 @@ async def test_an_owner_that_comes_later_is_told_all(bench: Bench) -> None:
 @on_bench()
 async def test_no_cursor_goes_before_the_owner_was_told_of_triggers(bench: Bench) -> None:
     await bench.add("t")
-    bench.region(b"a").log.save_cursor("older", bench.region(b"a").log.cursors()["t"])
+    bench.region(b"a").log.cursors.save_cursor("older", bench.region(b"a").log.cursors.all_cursors()["t"])
     bench.keeper._triggers = None
     bench.server.eviction.evict(bench.region(b"a"))
-    assert set(bench.region(b"a").log.cursors()) == {"t", "older"}
+    assert set(bench.region(b"a").log.cursors.all_cursors()) == {"t", "older"}
     await bench.triggers.publish()
     bench.server.eviction.evict(bench.region(b"a"))
-    assert set(bench.region(b"a").log.cursors()) == {"t"}
+    assert set(bench.region(b"a").log.cursors.all_cursors()) == {"t"}
 
 
 # --- disks that fail -------------------------------------------------------------------------------
@@ -258,7 +258,7 @@ def test_a_trigger_whose_last_write_is_unknown_is_called_off_when_the_disk_is_ba
         await bench.triggers.catalogue_repaired()
         assert stored(bench) == {}
         assert bench.server.policy_of("t") is None
-        assert bench.region(b"a").log.cursors() == {}
+        assert bench.region(b"a").log.cursors.all_cursors() == {}
 
     run()
 

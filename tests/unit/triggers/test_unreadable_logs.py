@@ -14,6 +14,7 @@ from columnar.flows.at_hand import AT_HAND_BYTES
 from columnar.flows.backpressure import LogBounds
 from columnar.model.mutation import Put
 from columnar.regions.log.change_log import ChangeLog
+from columnar.regions.log.log_cursors import LogCursors
 from columnar.triggers.consumer import Consumer
 from columnar.triggers.delivery_source import NEVER
 from tests.unit.triggers.test_dispatcher import Bench, on_bench
@@ -103,9 +104,9 @@ def damage_cursor(bench: Bench) -> bytes:
     """The first region is closed, with a cursor of ``t`` that nobody can read; the cursor as it was."""
     region = bench.region(b"00")
     bench.hub.upkeep.save(region)
-    saved = region.log.cursor("t")
+    saved = region.log.cursors.cursor("t")
     assert saved is not None
-    region.log.save_cursor("t", b"?")
+    region.log.cursors.save_cursor("t", b"?")
     bench.server.eviction.evict(region)
     return saved
 
@@ -125,7 +126,7 @@ async def test_a_cursor_that_cannot_be_read_keeps_neither_its_region_nor_others_
     assert errors["other"] == ""
     assert not await bench.keeper.wait_delivered("t", "", 0.0), "a change of it is not delivered"
     assert await bench.keeper.wait_delivered("other", "", 5.0)
-    bench.region(b"00").log.save_cursor("t", saved)
+    bench.region(b"00").log.cursors.save_cursor("t", saved)
     await bench.main.until(lambda: bench.main.sent)
     ((call_id, name, row),) = bench.main.take()
     assert (name, row) == ("t", b"00"), "it was tried again"
@@ -172,12 +173,13 @@ async def test_the_cursor_of_a_removed_trigger_that_cannot_go_keeps_no_region_ba
     bench.server.eviction.evict(bench.region(b"00"))
     await bench.triggers.remove("t")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ChangeLog, "drop_cursor", failing(1, HostError("the disk is full"), ChangeLog.drop_cursor))
+        drop = failing(1, HostError("the disk is full"), LogCursors.drop_cursor)
+        patch.setattr(LogCursors, "drop_cursor", drop)
         await bench.put(b"00")
     assert [name for _, name, _ in bench.main.take()] == ["other"]
-    assert set(bench.region(b"00").log.cursors()) == {"t", "other"}
+    assert set(bench.region(b"00").log.cursors.all_cursors()) == {"t", "other"}
     bench.server.eviction.evict(bench.region(b"00"))
-    assert set(bench.region(b"00").log.cursors()) == {"other"}
+    assert set(bench.region(b"00").log.cursors.all_cursors()) == {"other"}
 
 
 @on_bench(regions=2)

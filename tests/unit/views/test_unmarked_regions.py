@@ -57,4 +57,4 @@ async def test_the_place_of_a_view_that_was_not_marked_goes_with_it(house: ViewH
     await house.views.drop("by_a")
     await house.add(by_a("other"))
     region = await house.server.opened(house.served("t"), info)
-    assert set(region.log.cursors()) == {follower_name("other").key}
+    assert set(region.log.cursors.all_cursors()) == {follower_name("other").key}

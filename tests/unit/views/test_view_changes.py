@@ -41,7 +41,7 @@ def stored(house: ViewHouse) -> dict[str, str]:
 
 async def cursors(house: ViewHouse, row: bytes = b"a", table: str = "t") -> set[str]:
     served = house.served(table)
-    return set((await house.server.opened(served, served.holding(row))).log.cursors())
+    return set((await house.server.opened(served, served.holding(row))).log.cursors.all_cursors())
 
 
 class Killed(BaseException):

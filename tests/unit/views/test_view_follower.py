@@ -288,14 +288,14 @@ async def test_changes_that_come_again_change_nothing(house: ViewHouse) -> None:
     await house.settled("by_a")
     region = await house.server.opened(house.served("t"), house.served("t").regions[0])
     house.keeper.hub.upkeep.save(region)
-    before = region.log.cursor("view:by_a")
+    before = region.log.cursors.cursor("view:by_a")
     assert before is not None
     await house.put_cells("t", b"1", a=b"x", n=b"3")
     await house.put_cells("t", b"1", a=b"y", n=b"4")
     await house.settled("by_a")
     for follower in house.keeper.hub.followers.of(follower_name("by_a")):
         house.keeper.hub.listener.drop(follower)
-    region.log.save_cursor("view:by_a", before)
+    region.log.cursors.save_cursor("view:by_a", before)
     again = await house.restarted()
     await again.settled("by_a")
     assert await again.totals("by_a") == {b"y": {"count": 1, "n": 4}}
@@ -319,7 +319,7 @@ def test_guards_stay_while_something_may_be_sent_again(monkeypatch: pytest.Monke
         assert await needed_from("by_a", 5) == 0, "it lags"
         await house.settled("by_a")
         assert await needed_from("by_a", 5) == 5
-        saved = region.log.cursor("view:by_a")
+        saved = region.log.cursors.cursor("view:by_a")
         assert saved is not None
         assert unpack_cursor(saved).read_to == region.log.last_to_wait_for, "the cursor says so on disk"
         house.keeper.hub.upkeep.pause_saving()
@@ -353,7 +353,7 @@ async def test_a_view_that_cannot_be_written_has_a_bounded_number_of_open_change
     for _ in range(50):
         await asyncio.sleep(0)
     follower.save()
-    saved = source.log.cursor("view:by_a")
+    saved = source.log.cursors.cursor("view:by_a")
     assert saved is not None
     assert len(unpack_cursor(saved).open) == MAX_IN_FLIGHT
     assert len(saved) < 40_000, "it is written every half second"
