@@ -1,0 +1,267 @@
+"""A compare-and-set store in ZooKeeper 3.5 or later, over kazoo (``pip install columnar[zookeeper]``).
+
+    key        ROOT/FOLDER/NAME, a persistent node; its parents are made with the first key below them
+    version    the node's version: 0 when it is created, plus one with each value
+    create     create
+    put        setData with the version
+    delete     one transaction: check of the second key, delete with the version
+    read       a transaction that checks "/", getData: sent together, and ZooKeeper keeps the order of a session's
+               requests.  ``sync`` does not do it: at the leader it waits for nothing, and a write that a follower has
+               confirmed may not be applied there.  A transaction is confirmed by a majority
+    list       sync, getChildren; then getData of each, together: without a write for each poll of each node
+
+Sessions decide nothing here: no node is ephemeral, so nothing is lost with a session but the calls under way.
+
+kazoo connects, chooses servers and renews sessions in threads of its own.  A call waits for a connection while its time
+is not over (CasUnavailable).  A request that kazoo has taken may be sent later, after its call has ended: a write is
+then CasOutcomeUnknown, and takes effect or not under its condition.
+
+Knows nothing of leases.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from time import monotonic
+from typing import Any, Final
+
+from kazoo.client import KazooClient, KazooState
+from kazoo.exceptions import (
+    AuthFailedError,
+    BadVersionError,
+    InvalidACLError,
+    KazooException,
+    NoAuthError,
+    NodeExistsError,
+    NoNodeError,
+    RolledBackError,
+    RuntimeInconsistency,
+)
+from kazoo.retry import KazooRetry
+from kazoo.security import make_digest_acl
+
+from columnar.coordination.cas import (
+    FOLDER,
+    CasOutcomeUnknown,
+    CasRefused,
+    CasUnavailable,
+    Condition,
+    VersionConflict,
+    Versioned,
+    check_key,
+)
+
+TIMEOUT_S: Final = 0.6  # of a call: a lease of 1.5 s bears two that fail
+SESSION_S: Final = 1.0  # a server that answers nothing is left after two thirds; ZooKeeper grants 2 tickTime at least
+_CONFLICTS: Final = (BadVersionError, NoNodeError, NodeExistsError)
+_FOLLOWED: Final = (RolledBackError, RuntimeInconsistency)  # of an operation beside the one that failed
+_REFUSALS: Final = (AuthFailedError, InvalidACLError, NoAuthError)
+
+
+@dataclass(frozen=True, slots=True)
+class ZookeeperAccount:
+    """User and password of the digest scheme; only this user may then read and write the nodes."""
+
+    user: str
+    password: str
+
+
+@dataclass(frozen=True, slots=True)
+class ZookeeperTls:
+    """Files in PEM: the authority of the servers, and this client's certificate and key if the servers ask for it."""
+
+    ca_file: str
+    cert_file: str | None = None
+    key_file: str | None = None
+
+
+# kazoo warns at each attempt to connect; each call of ours raises what it met.
+_unread = logging.getLogger(f"{__name__}.kazoo")
+_unread.setLevel(logging.CRITICAL)
+
+
+class _NoAnswer(Exception):
+    """The answer did not come: the request may have been carried out, or will be."""
+
+
+class CasZookeeper:
+    """``CasStore`` over ZooKeeper."""
+
+    def __init__(self, client: Any, root: str, timeout_s: float, clock: Callable[[], float] = monotonic) -> None:
+        """``client``: a KazooClient whose state ``connect`` reports here."""
+        self._client = client
+        self._root = "/" + root.strip("/")
+        self._timeout_s = timeout_s
+        self._clock = clock
+        self._is_connected = threading.Event()  # set and cleared by a thread of kazoo
+
+    @classmethod
+    def connect(
+        cls,
+        hosts: Sequence[str],
+        root: str,
+        *,
+        timeout_s: float = TIMEOUT_S,
+        session_s: float = SESSION_S,
+        account: ZookeeperAccount | None = None,
+        tls: ZookeeperTls | None = None,
+    ) -> CasZookeeper:
+        """Begin to connect, and do not wait for it.  ``hosts``: HOST:PORT each."""
+        found: dict[str, Any] = {}
+        if account is not None:
+            found["auth_data"] = [("digest", f"{account.user}:{account.password}")]
+            found["default_acl"] = [make_digest_acl(account.user, account.password, all=True)]
+        if tls is not None:
+            found |= {"use_ssl": True, "ca": tls.ca_file, "certfile": tls.cert_file, "keyfile": tls.key_file}
+        client = KazooClient(
+            ",".join(hosts),
+            timeout=session_s,
+            logger=_unread,
+            connection_retry=KazooRetry(max_tries=-1, delay=0.02, max_delay=0.2, max_jitter=0.2),
+            **found,
+        )
+        store = cls(client, root, timeout_s)
+        client.add_listener(store._heard)
+        client.start_async()
+        return store
+
+    # --- CasStore ------------------------------------------------------------------------------------
+
+    def create_key(self, key: str, value: bytes) -> int:
+        check_key(key, value)
+        until_s = self._clock() + self._timeout_s
+        try:
+            self._write(key, until_s, lambda: self._client.create_async(self._path(key), value))
+        except VersionConflict:
+            if not self._make_folder(key, until_s):
+                raise
+            self._write(key, until_s, lambda: self._client.create_async(self._path(key), value))
+        return 0
+
+    def put_key(self, key: str, value: bytes, version: int) -> int:
+        check_key(key, value)
+        _check_version(key, version)
+        until_s = self._clock() + self._timeout_s
+        return int(self._write(key, until_s, lambda: self._client.set_async(self._path(key), value, version)).version)
+
+    def delete_key(self, key: str, version: int, also: Condition | None = None) -> None:
+        check_key(key)
+        _check_version(key, version)
+        until_s = self._clock() + self._timeout_s
+        if also is None:
+            self._write(key, until_s, lambda: self._client.delete_async(self._path(key), version))
+            return
+        _check_version(also.key, also.version)
+        transaction = self._client.transaction()
+        transaction.check(self._path(also.key), also.version)
+        transaction.delete(self._path(key), version)
+        outcomes = self._write(key, until_s, transaction.commit_async)
+        for cause in (one for one in outcomes if isinstance(one, Exception) and not isinstance(one, _FOLLOWED)):
+            if isinstance(cause, _CONFLICTS):
+                raise VersionConflict(key) from cause
+            raise CasRefused(_text(cause)) from cause
+
+    def read_key(self, key: str) -> Versioned | None:
+        check_key(key)
+        until_s = self._clock() + self._timeout_s
+        self._wait_connected(until_s)
+        barrier = self._client.transaction()
+        barrier.check("/", -1)
+        barrier.commit_async()  # its own outcome says nothing
+        return self._read(until_s, [self._path(key)])[0]
+
+    def list_keys(self, folder: str) -> dict[str, Versioned]:
+        assert FOLDER.fullmatch(folder), folder
+        until_s = self._clock() + self._timeout_s
+        path = f"{self._root}/{folder}"
+        self._wait_connected(until_s)
+        self._client.sync_async(self._root)
+        try:
+            names = sorted(self._wait(self._client.get_children_async(path), until_s))
+        except NoNodeError:
+            return {}
+        except _NoAnswer as error:
+            raise CasUnavailable(str(error)) from error
+        found = self._read(until_s, [f"{path}/{name}" for name in names])
+        return {f"{folder}/{name}": one for name, one in zip(names, found, strict=True) if one is not None}
+
+    def close(self) -> None:
+        self._client.stop()
+        self._client.close()
+
+    # --- requests ------------------------------------------------------------------------------------
+
+    def _heard(self, state: str) -> None:
+        """Note the connection's state; called by a thread of kazoo."""
+        if state == KazooState.CONNECTED:
+            self._is_connected.set()
+        else:
+            self._is_connected.clear()
+
+    def _path(self, key: str) -> str:
+        return f"{self._root}/{key}"
+
+    def _wait_connected(self, until_s: float) -> None:
+        if not self._is_connected.wait(max(0.0, until_s - self._clock())):
+            raise CasUnavailable("no server of ZooKeeper accepts a session")
+
+    def _wait(self, result: Any, until_s: float) -> Any:
+        """Return the result of kazoo's; raises its conflicts, CasRefused and _NoAnswer."""
+        try:
+            return result.get(timeout=max(0.0, until_s - self._clock()))
+        except _CONFLICTS:
+            raise
+        except _REFUSALS as error:
+            raise CasRefused(_text(error)) from error
+        except (KazooException, self._client.handler.timeout_exception) as error:
+            raise _NoAnswer(_text(error)) from error
+
+    def _write(self, key: str, until_s: float, send: Callable[[], Any]) -> Any:
+        self._wait_connected(until_s)
+        try:
+            return self._wait(send(), until_s)
+        except _CONFLICTS as error:
+            raise VersionConflict(key) from error
+        except _NoAnswer as error:
+            raise CasOutcomeUnknown(key, str(error)) from error
+
+    def _make_folder(self, key: str, until_s: float) -> bool:
+        """Make the parents of the key; False: they were all there."""
+        names = self._path(key).split("/")[1:-1]
+        made = False
+        for depth in range(1, len(names) + 1):
+            try:
+                self._wait(self._client.create_async("/" + "/".join(names[:depth]), b""), until_s)
+                made = True
+            except NodeExistsError:
+                continue
+            except _NoAnswer as error:
+                raise CasUnavailable(str(error)) from error  # the key itself was not written
+        return made
+
+    def _read(self, until_s: float, paths: Sequence[str]) -> list[Versioned | None]:
+        results = [self._client.get_async(path) for path in paths]
+        try:
+            return [self._versioned(result, until_s) for result in results]
+        except _NoAnswer as error:
+            raise CasUnavailable(str(error)) from error
+
+    def _versioned(self, result: Any, until_s: float) -> Versioned | None:
+        try:
+            value, stat = self._wait(result, until_s)
+        except NoNodeError:
+            return None
+        return Versioned(value, stat.version)
+
+
+def _check_version(key: str, version: int) -> None:
+    """Raise VersionConflict of a negative version: ZooKeeper would take -1 for any version."""
+    if version < 0:
+        raise VersionConflict(key)
+
+
+def _text(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}".rstrip(": ")

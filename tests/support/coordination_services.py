@@ -1,0 +1,179 @@
+"""Real etcd and ZooKeeper on loopback, one process or three, which a test may kill, freeze and start again.
+
+Debian's packages: ``etcd-server``, and ``libzookeeper-java`` with any Java.  Nothing is installed here; ``missing``
+says what is not there, and a run under CI (``CI=true``) takes that for a failure.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import ssl
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from columnar.coordination.cas import CasStore, CasUnavailable
+from columnar.coordination.cas_etcd import CasEtcd
+from tests.support.ports import free_port
+
+START_S: Final = 60.0
+_ZOOKEEPER_JAR: Final = Path("/usr/share/java/zookeeper.jar")
+_JAVA_OPTIONS: Final = ("-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
+_LOG4J: Final = """log4j.rootLogger=WARN, out
+log4j.appender.out=org.apache.log4j.ConsoleAppender
+log4j.appender.out.layout=org.apache.log4j.PatternLayout
+log4j.appender.out.layout.ConversionPattern=%d{ISO8601} %-5p %c{1}: %m%n
+"""
+
+
+class ServiceProcess:
+    """One server of a service, of a fixed command."""
+
+    def __init__(self, command: list[str], log: Path) -> None:
+        self._command = command
+        self._log = log
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(self._command, stdout=log, stderr=log, cwd=self._log.parent)
+
+    def kill(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def freeze(self) -> None:
+        """Stop the process as a machine that stands still: its connections stay, and nobody answers."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        assert self._process is not None
+        self._process.send_signal(signal.SIGCONT)
+
+    @property
+    def log(self) -> str:
+        return self._log.read_text(errors="replace")[-3_000:] if self._log.exists() else ""
+
+
+class Service:
+    """The servers of one service; ``connect`` makes a client."""
+
+    def __init__(
+        self, servers: list[ServiceProcess], addresses: list[str], connect: Callable[[str, float], CasStore]
+    ) -> None:
+        self.servers = servers
+        self.addresses = addresses  # URLs of etcd, HOST:PORT of ZooKeeper
+        self.connect = connect  # (prefix of the keys, seconds of a call)
+
+    def start(self) -> None:
+        for server in self.servers:
+            server.start()
+        self.wait()
+
+    def wait(self, client: CasStore | None = None) -> None:
+        """Until a client, this one or another, gets an answer that a majority gave; then the client is closed."""
+        client = self.connect("waiting", 2.0) if client is None else client
+        end = time.monotonic() + START_S
+        try:
+            while True:
+                try:
+                    client.read_key("any/key")
+                    return
+                except CasUnavailable as error:
+                    if time.monotonic() > end:
+                        logs = "\n".join(server.log for server in self.servers)
+                        raise AssertionError(f"{error}; the servers said:\n{logs}") from error
+                    time.sleep(0.05)  # another process starts, and says nothing
+        finally:
+            client.close()
+
+    def kill(self) -> None:
+        for server in self.servers:
+            server.kill()
+
+
+def etcd(folder: Path, count: int, more: tuple[str, ...] = (), *, tls: ssl.SSLContext | None = None) -> Service:
+    """``more``: options of each server.  ``tls``: of clients; the servers then need a certificate among the options."""
+    scheme = "http" if tls is None else "https"
+    ports = [(free_port(), free_port()) for _ in range(count)]
+    members = ",".join(f"e{number}=http://127.0.0.1:{peer}" for number, (_, peer) in enumerate(ports))
+    servers = []
+    for number, (port, peer) in enumerate(ports):
+        url, peer_url = f"{scheme}://127.0.0.1:{port}", f"http://127.0.0.1:{peer}"
+        command = ["etcd", "--name", f"e{number}", "--data-dir", str(folder / f"e{number}")]
+        command += ["--listen-client-urls", url, "--advertise-client-urls", url]
+        command += ["--listen-peer-urls", peer_url, "--initial-advertise-peer-urls", peer_url]
+        command += ["--initial-cluster", members, "--heartbeat-interval", "50", "--election-timeout", "500"]
+        command += ["--logger", "zap", "--log-level", "error", "--unsafe-no-fsync", *more]
+        servers.append(ServiceProcess(command, folder / f"e{number}.log"))
+    urls = [f"{scheme}://127.0.0.1:{port}" for port, _ in ports]
+    return Service(servers, urls, lambda prefix, timeout_s: CasEtcd(urls, prefix, timeout_s=timeout_s, tls=tls))
+
+
+def zookeeper(folder: Path, count: int) -> Service:
+    from columnar.coordination.cas_zookeeper import CasZookeeper
+
+    ports = [(free_port(), free_port(), free_port()) for _ in range(count)]
+    members = "".join(f"server.{number}=127.0.0.1:{a}:{b}\n" for number, (_, a, b) in enumerate(ports, 1))
+    logged = folder / "log4j.properties"
+    logged.write_text(_LOG4J)
+    servers = []
+    for number, (port, _, _) in enumerate(ports, 1):
+        data = folder / f"z{number}"
+        data.mkdir(parents=True)
+        (data / "myid").write_text(f"{number}\n")
+        settings = f"tickTime=500\ninitLimit=20\nsyncLimit=4\ndataDir={data}\nclientPort={port}\n"
+        settings += "clientPortAddress=127.0.0.1\nadmin.enableServer=false\nforceSync=no\n"
+        config = folder / f"z{number}.cfg"
+        config.write_text(settings + (members if count > 1 else ""))
+        main = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
+        command = ["java", *_JAVA_OPTIONS, f"-Dlog4j.configuration=file:{logged}"]
+        command += ["-cp", str(_ZOOKEEPER_JAR), main, str(config)]
+        servers.append(ServiceProcess(command, folder / f"z{number}.log"))
+    hosts = [f"127.0.0.1:{port}" for port, _, _ in ports]
+    return Service(servers, hosts, lambda prefix, timeout_s: CasZookeeper.connect(hosts, prefix, timeout_s=timeout_s))
+
+
+def missing(kind: str) -> str | None:
+    """Say what must be installed for the service; None: nothing."""
+    if kind == "etcd":
+        return None if shutil.which("etcd") else "etcd (Debian: apt-get install etcd-server)"
+    if not _ZOOKEEPER_JAR.exists() or not shutil.which("java"):
+        return "ZooKeeper (Debian: apt-get install libzookeeper-java default-jre-headless)"
+    return None
+
+
+def need(kind: str) -> None:
+    """Skip the test, or fail it under CI, if the service is not installed."""
+    what = missing(kind)
+    if what is not None and os.environ.get("CI", "").lower() in ("true", "1"):
+        pytest.fail(f"THE COORDINATION TESTS DID NOT RUN: {what} is not installed")
+    if what is not None:
+        pytest.skip(f"THE COORDINATION TESTS DID NOT RUN: {what} is not installed")
+
+
+@contextmanager
+def running(kind: str, folder: Path, count: int = 1) -> Iterator[Service]:
+    """Start so many servers of a kind that ``need`` has found."""
+    need(kind)
+    with started({"etcd": etcd, "zookeeper": zookeeper}[kind](folder, count)) as service:
+        yield service
+
+
+@contextmanager
+def started(service: Service) -> Iterator[Service]:
+    try:
+        service.start()
+        yield service
+    finally:
+        service.kill()
