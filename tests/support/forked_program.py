@@ -21,6 +21,7 @@ from typing import Any, NoReturn
 import columnar.cli
 from columnar.config import StandaloneConfig
 from columnar.roles import standalone, store_process, supervisor  # noqa: F401 - the process imports one of two
+from tests.support.forked_children import fork_children
 
 FORKS = get_context("forkserver")
 FORKS.set_forkserver_preload([f"tests.support.{name}" for name in ("forked_program", "store_process", "frozen_heap")])
@@ -75,6 +76,7 @@ def _run(options: list[str], environment: dict[str, str], folder: str, log: Path
     os.environ.update(environment)
     os.chdir(folder)
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    fork_children()
     columnar.cli._become_the_store = _serve  # type: ignore[assignment]
     columnar.cli.main(["standalone", *options], prog_name="columnar")
     raise AssertionError("the command ends the process")

@@ -23,6 +23,7 @@ from columnar.config import StandaloneConfig
 from columnar.master.catalogue import Catalogue
 from columnar.model.region_info import RegionInfo
 from columnar.roles.standalone import Standalone
+from tests.support.forked_children import fork_children
 from tests.support.forked_program import FORKS
 
 START_S = 30.0
@@ -131,6 +132,7 @@ def launched(folder: Path, port_file: Path, modules: tuple[str, ...], log: Path)
         os.dup2(said, stream)
     os.close(said)
     os.chdir(ROOT)
+    fork_children()
     os.environ["PYTHONPATH"] = str(ROOT)  # of its trigger worker
     logging.basicConfig(level=os.environ.get("COLUMNAR_LOG_LEVEL", "WARNING"))
     uvloop.run(serve(str(folder), port_file, modules))

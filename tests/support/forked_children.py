@@ -1,0 +1,160 @@
+"""Children of a forked store as forks of it: region servers of a supervisor, and trigger workers.
+
+A new interpreter that imports a server or a worker takes 0.2 s of processor time, the fork 0.02 s.  The store calls
+``subprocess.Popen`` as ever; the step of it that makes the process is replaced (``fork_children``).  The child has the
+arguments, descriptors, environment, group, parent and exit status of the command, and none of the parent's threads,
+signal handlers, log handlers and settings of the interpreter.
+
+A server is forked only as long as RocksDB has started no thread in the parent, since the child would wait for it: the
+servers that a supervisor starts first are forks, its spare and replacements are new interpreters.
+"""
+
+from __future__ import annotations
+
+import atexit
+import faulthandler
+import gc
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final, NoReturn
+
+from columnar.config import AHEAD
+from columnar.roles import regionserver_process
+from columnar.runtime import log_lines
+from columnar.runtime.faults import FAULTS
+from columnar.triggers import worker
+
+Main = Callable[[list[str]], int]
+_ENGINE: Final = "rocksdb"  # how RocksDB names its threads
+_SWITCH_S: Final = 0.005  # of a new interpreter, as the thresholds below
+_COLLECTED: Final = (700, 10, 10)
+
+
+def fork_children() -> None:
+    """Fork the servers and workers that this process starts from now on."""
+    execute: Callable[..., int] = subprocess._fork_exec  # type: ignore[attr-defined]
+
+    def fork_or_execute(*given: Any) -> int:
+        main = _main_of(given[0])
+        return execute(*given) if main is None else _forked(main, *given[:17])
+
+    subprocess._fork_exec = fork_or_execute  # type: ignore[attr-defined]
+
+
+def _main_of(command: Sequence[Any]) -> Main | None:
+    """The program of a command as a function, if it can be a fork of this process."""
+    module, *arguments = command[command.index("-m") + 1 :] if "-m" in command else [""]
+    if module == worker.__name__:
+        return _run_worker
+    if module == regionserver_process.__name__ and AHEAD not in arguments and not _has_engine():
+        return regionserver_process.main
+    return None
+
+
+def _run_worker(arguments: list[str]) -> int:
+    sys.argv = [worker.__file__, *arguments]
+    worker.main()
+    raise AssertionError("it ends the process")
+
+
+def _has_engine() -> bool:
+    return any(thread.read_text().startswith(_ENGINE) for thread in Path("/proc/self/task").glob("*/comm"))
+
+
+def _forked(
+    main: Main,
+    command: Sequence[str],
+    _executables: object,
+    _close_all: object,
+    kept: Sequence[int],
+    folder: str | None,
+    environment: Sequence[bytes] | None,
+    stdin: int,
+    _our_stdin: int,
+    _our_stdout: int,
+    stdout: int,
+    _our_stderr: int,
+    stderr: int,
+    _our_failure: int,
+    failure: int,
+    _restore_signals: object,
+    _new_session: object,
+    group: int,
+) -> int:
+    """The parameters are those of ``_posixsubprocess.fork_exec``; returns the number of the child."""
+    pid = os.fork()
+    if pid:
+        return pid
+    arguments = list(command[command.index("-m") + 2 :])
+    try:
+        gc.freeze()  # what the parent had is never collected here: its sockets would close descriptors of the child
+        if group >= 0:
+            os.setpgid(0, group)
+        _begin_anew(environment)
+        _keep_descriptors({0: stdin, 1: stdout, 2: stderr}, {*kept} - {failure})
+        if folder is not None:
+            os.chdir(folder)
+    except BaseException:
+        traceback.print_exc()
+        os._exit(255)
+    _run(main, arguments)
+
+
+def _keep_descriptors(standard: Mapping[int, int], kept: set[int]) -> None:
+    """-1 in ``standard``: as it is.  All others are closed; that of a failure tells the parent that the child runs."""
+    for number, given in standard.items():
+        if given >= 0:
+            os.dup2(given, number)
+    for entry in os.listdir("/proc/self/fd"):
+        if int(entry) not in kept | {*standard}:
+            with suppress(OSError):  # of the listing itself
+                os.close(int(entry))
+    for number in kept:
+        os.set_inheritable(number, True)
+    sys.stdin = open(0, closefd=False, encoding="utf-8")  # multiprocessing had closed it
+
+
+def _begin_anew(environment: Sequence[bytes] | None) -> None:
+    """As a new interpreter is."""
+    signal.set_wakeup_fd(-1)
+    for number in signal.valid_signals():
+        if callable(signal.getsignal(number)):
+            signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    faulthandler.disable()
+    atexit._clear()
+    atexit.register(logging.shutdown)
+    atexit.register(log_lines.flush)
+    logging.captureWarnings(False)
+    logging.root.handlers.clear()
+    logging.root.setLevel(logging.WARNING)
+    threading.excepthook = threading.__excepthook__
+    sys.unraisablehook = sys.__unraisablehook__
+    sys.setswitchinterval(_SWITCH_S)
+    gc.enable()
+    gc.set_threshold(*_COLLECTED)
+    FAULTS.forget()
+    if environment is not None:
+        os.environb.clear()
+        os.environb.update(one.split(b"=", 1) for one in environment)  # type: ignore[misc]
+
+
+def _run(main: Main, arguments: list[str]) -> NoReturn:
+    status: Any = 1
+    try:
+        status = main(arguments)
+    except SystemExit as ended:
+        status = ended.code
+    except BaseException:
+        traceback.print_exc()
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    os._exit(status if isinstance(status, int) else 0 if status is None else 1)
