@@ -115,15 +115,8 @@ class WorkerProcess(asyncio.Protocol):
     def _start(self) -> None:
         ours, theirs = socket.socketpair()
         try:
-            # Its standard output is our standard error: ours is for the one line that says we are ready.
             command = [*self._command, "--link", str(theirs.fileno())]
-            self._process = subprocess.Popen(
-                command,
-                pass_fds=[theirs.fileno(), *self._inherited],
-                stdin=subprocess.DEVNULL,
-                stdout=_STDERR,
-                process_group=0,  # so that what functions start ends with it
-            )
+            self._process = self._spawn(command, (theirs.fileno(), *self._inherited))
         except Exception as error:  # noqa: BLE001 - whatever it is, no worker would ever be started again
             ours.close()
             if not isinstance(error, OSError):
@@ -140,6 +133,15 @@ class WorkerProcess(asyncio.Protocol):
         self._connecting = asyncio.ensure_future(asyncio.get_running_loop().create_connection(lambda: self, sock=ours))
         self._connecting.add_done_callback(self._connected)
         self._late = asyncio.get_running_loop().call_later(START_S, self._starts_late)
+
+    def _spawn(self, command: list[str], descriptors: tuple[int, ...]) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            command,
+            pass_fds=descriptors,
+            stdin=subprocess.DEVNULL,
+            stdout=_STDERR,  # ours is for the one line that says that the store is ready
+            process_group=0,  # so that what functions start ends with it
+        )
 
     def _connected(self, connecting: asyncio.Future[Any]) -> None:
         if connecting.cancelled() or (error := connecting.exception()) is None:

@@ -53,13 +53,13 @@ def _main_of(command: Sequence[Any]) -> Main | None:
     """The program of a command as a function, if it can be a fork of this process."""
     module, *arguments = command[command.index("-m") + 1 :] if "-m" in command else [""]
     if module == worker.__name__:
-        return _run_worker
+        return run_worker
     if module == regionserver_process.__name__ and AHEAD not in arguments and not _has_engine():
         return regionserver_process.main
     return None
 
 
-def _run_worker(arguments: list[str]) -> int:
+def run_worker(arguments: list[str]) -> int:
     sys.argv = [worker.__file__, *arguments]
     worker.main()
     raise AssertionError("it ends the process")
@@ -93,19 +93,40 @@ def _forked(
     pid = os.fork()
     if pid:
         return pid
-    arguments = list(command[command.index("-m") + 2 :])
     try:
-        gc.freeze()  # what the parent had is never collected here: its sockets would close descriptors of the child
         if group >= 0:
             os.setpgid(0, group)
-        _begin_anew(environment)
+        if environment is not None:
+            os.environb.clear()
+            os.environb.update(one.split(b"=", 1) for one in environment)  # type: ignore[misc]
+        _forget_parent()
         _keep_descriptors({0: stdin, 1: stdout, 2: stderr}, {*kept} - {failure})
         if folder is not None:
             os.chdir(folder)
-    except BaseException:
+    except BaseException:  # noqa: BLE001 - nothing else ends the fork
         traceback.print_exc()
-        os._exit(255)
+        os._exit(1)
+    _run(main, list(command[command.index("-m") + 2 :]))
+    raise AssertionError("it ends the process")
+
+
+def run_as_new(main: Main, arguments: list[str]) -> NoReturn:
+    """Run the program in a process that was forked for it, and end the process."""
+    _forget_parent()
     _run(main, arguments)
+
+
+def _run(main: Main, arguments: list[str]) -> NoReturn:
+    status: Any = 1
+    try:
+        status = main(arguments)
+    except SystemExit as ended:
+        status = ended.code
+    except BaseException:  # noqa: BLE001 - as an interpreter ends
+        traceback.print_exc()
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    os._exit(status if isinstance(status, int) else 0 if status is None else 1)
 
 
 def _keep_descriptors(standard: Mapping[int, int], kept: set[int]) -> None:
@@ -119,11 +140,12 @@ def _keep_descriptors(standard: Mapping[int, int], kept: set[int]) -> None:
                 os.close(int(entry))
     for number in kept:
         os.set_inheritable(number, True)
-    sys.stdin = open(0, closefd=False, encoding="utf-8")  # multiprocessing had closed it
+    sys.stdin = os.fdopen(0, closefd=False, encoding="utf-8")  # multiprocessing had closed it
 
 
-def _begin_anew(environment: Sequence[bytes] | None) -> None:
-    """As a new interpreter is."""
+def _forget_parent() -> None:
+    """What the parent had is never collected here: its sockets would close descriptors of this process."""
+    gc.freeze()
     signal.set_wakeup_fd(-1)
     for number in signal.valid_signals():
         if callable(signal.getsignal(number)):
@@ -142,19 +164,3 @@ def _begin_anew(environment: Sequence[bytes] | None) -> None:
     gc.enable()
     gc.set_threshold(*_COLLECTED)
     FAULTS.forget()
-    if environment is not None:
-        os.environb.clear()
-        os.environb.update(one.split(b"=", 1) for one in environment)  # type: ignore[misc]
-
-
-def _run(main: Main, arguments: list[str]) -> NoReturn:
-    status: Any = 1
-    try:
-        status = main(arguments)
-    except SystemExit as ended:
-        status = ended.code
-    except BaseException:
-        traceback.print_exc()
-    threading._shutdown()  # type: ignore[attr-defined]
-    atexit._run_exitfuncs()
-    os._exit(status if isinstance(status, int) else 0 if status is None else 1)

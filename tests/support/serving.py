@@ -15,9 +15,12 @@ from columnar.client import Connection
 from columnar.client.triggers import Triggers
 from columnar.config import StandaloneConfig
 from columnar.roles.standalone import Standalone
+from columnar.triggers import trigger_manager
 from tests.support import trigger_functions
+from tests.support.forked_worker import ForkedWorkerProcess
 
 T = TypeVar("T")
+trigger_manager.WorkerProcess = ForkedWorkerProcess  # type: ignore[misc]  # of all stores in the test's process
 
 
 class _PatientTriggers(Triggers):
