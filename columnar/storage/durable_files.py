@@ -2,7 +2,6 @@
 
     write_durably    a whole file: new content in ``PATH.new``, fsync, rename, fsync of the directory
     rename_durably   a file or folder, with its directory's fsync
-    map_fixed        a file of constant size that is written through its mapping
     read_first       the beginning of a file, or an error; never less of it without a word
 
 RocksDB syncs its own files but no directory entry; without ``sync_folder`` a power cut may undo the making, renaming or
@@ -17,7 +16,6 @@ import errno
 import os
 from collections.abc import Sequence
 from contextlib import suppress
-from mmap import mmap
 from typing import Final
 
 HALF: Final = ".new"  # suffix of a file or folder that is not whole yet
@@ -26,11 +24,12 @@ _PIECE_BYTES: Final = 16 * 1024 * 1024  # of one read
 
 def write_durably(path: str, data: bytes) -> None:
     """Replace the file: after a crash it contains ``data`` or its previous content.  Two fsyncs."""
-    _replace(path, data, sync=True)
+    replace_file(path, data, sync=True)
     sync_folder(os.path.dirname(os.path.abspath(path)))
 
 
-def _replace(path: str, data: bytes, *, sync: bool) -> None:
+def replace_file(path: str, data: bytes, *, sync: bool) -> None:
+    """Replace the file; a process that is killed leaves it as it was.  ``sync``: its content is on disk first."""
     half = path + HALF
     with open(half, "wb") as new:
         new.write(data)
@@ -38,26 +37,6 @@ def _replace(path: str, data: bytes, *, sync: bool) -> None:
             new.flush()
             os.fsync(new.fileno())
     os.replace(half, path)
-
-
-def map_fixed(path: str, size_bytes: int, initial: bytes | None) -> mmap:
-    """Map the file for writing.  ``initial`` replaces a file of another size; None requires the right size already.
-
-    The new file is written whole, not only extended: a page that has no block on the disk could not be stored to.
-    Neither the file nor its mapping is synced.
-    """
-    if initial is not None:
-        _replace(path, initial.ljust(size_bytes, b"\x00"), sync=False)
-    with open(path, "rb+") as file:
-        return mmap(file.fileno(), size_bytes)
-
-
-def has_size(path: str, size_bytes: int) -> bool:
-    """Whether there is such a file and it has exactly ``size_bytes``."""
-    try:
-        return os.path.getsize(path) == size_bytes
-    except FileNotFoundError:
-        return False
 
 
 def read_first(path: str, count: int | None = None) -> bytes:

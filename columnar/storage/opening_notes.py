@@ -3,9 +3,9 @@
     openings := slot*                                       SLOTS of them; big-endian
     slot     := region:u64 ended:u64                        ended: by the machine's monotonic clock, in ns; 0: not yet
 
-The file is written through its mapping, which outlives the process, and is never synced: after a power cut it is not
-needed.  Opening number N is in slot N mod SLOTS.  A slot that was half written names a region that does not exist, or a
-time in the future: its reader looks only for regions that it knows.
+The slots outlive the process (``fixed_file``), and are never synced: after a power cut they are not needed.  Opening
+number N is in slot N mod SLOTS.  A slot that was half written names a region that does not exist, or a time in the
+future: its reader looks only for regions that it knows.
 
 This finds a region whose opening kills the process, and one that kills it a moment later, too.
 """
@@ -15,11 +15,10 @@ from __future__ import annotations
 import logging
 import os
 import time
-from mmap import mmap
 from struct import Struct
 from typing import Final
 
-from columnar.storage.durable_files import map_fixed
+from columnar.storage.fixed_file import FixedFile, open_fixed
 
 _log = logging.getLogger(__name__)
 
@@ -34,9 +33,9 @@ assert _SLOT.size == 16, "read by the master of another version, perhaps"
 class OpeningNotes:
     """Owned by the loop; costs an opening 2 us."""
 
-    def __init__(self, mapping: mmap | None) -> None:
-        """``mapping``: that of the file; None: the disk has no room for it, and openings are not noted."""
-        self._map = mapping
+    def __init__(self, file: FixedFile | None) -> None:
+        """``file``: None: the disk has no room for it, and openings are not noted."""
+        self._file = file
         self._count = 0
 
     @classmethod
@@ -44,7 +43,7 @@ class OpeningNotes:
         """A new file in the folder."""
         path = os.path.join(folder, NAME)
         try:
-            return cls(map_fixed(path, FILE_BYTES, b""))
+            return cls(open_fixed(path, FILE_BYTES, b""))
         except OSError as error:
             _log.warning("%s cannot be made (%s): a region that ends its server is not found by it", path, error)
             return cls(None)
@@ -58,13 +57,18 @@ class OpeningNotes:
         self._store(region, time.monotonic_ns())
 
     def _store(self, region: int, ended_ns: int) -> None:
-        if self._map is not None:
-            _SLOT.pack_into(self._map, self._count % SLOTS * _SLOT.size, region, ended_ns)
+        if self._file is None:
+            return
+        try:
+            self._file.store(self._count % SLOTS * _SLOT.size, _SLOT.pack(region, ended_ns))
+        except OSError as error:
+            _log.warning("openings are noted no more (%s): a region that ends its server is not found by them", error)
+            self.close()
 
     def close(self) -> None:
-        if self._map is not None:
-            self._map.close()
-            self._map = None
+        if self._file is not None:
+            self._file.close()
+            self._file = None
 
 
 def opened_at(folder: str, died_ns: int) -> frozenset[int]:

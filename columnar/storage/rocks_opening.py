@@ -159,10 +159,10 @@ class SyncedBound:
     def begin_bound(self, sequence: int) -> None:
         """Begin the bound: the opening synced all that it found.  HostError: the disk has no room for the file."""
         try:
-            self._file = BoundFile.mapped(self._path)
+            self._file = BoundFile.opened(self._path)
+            self._file.begin_bound(sequence)
         except OSError as error:
             raise refused(error, f"cannot write {self._path}/SYNCED") from error
-        self._file.begin_bound(sequence)
         self.raise_manifest()
 
     @contextmanager
@@ -176,7 +176,10 @@ class SyncedBound:
 
     def raise_to(self, sequence: int) -> None:
         if self._file is not None and not self._is_paused:
-            self._file.raise_to(sequence)
+            try:
+                self._file.raise_to(sequence)
+            except OSError as error:
+                self._note_refusal(error)
 
     def drops(self, sequence: int) -> None:
         """Note the drop of a family before it, with its writes up to now.  HostError: not noted; do not drop it."""
@@ -193,9 +196,12 @@ class SyncedBound:
         try:
             self._file.raise_manifest(sync=sync)
         except (OSError, ValueError) as error:
-            if self._refusal != str(error):
-                self._refusal = str(error)
-                _log.warning("%s: how much of its list of files is synced is not noted: %s", self._path, error)
+            self._note_refusal(error)
+
+    def _note_refusal(self, error: Exception) -> None:
+        if self._refusal != str(error):
+            self._refusal = str(error)
+            _log.warning("%s: how much of it is synced is not noted: %s", self._path, error)
 
     def close(self) -> None:
         """Raise and release the bound of a closed database: its list of files has no unsynced writes."""

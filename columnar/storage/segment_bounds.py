@@ -7,8 +7,8 @@ A segment ends for its readers at the first frame that is not whole.  An end bef
 a slot, is damage and not the work of a power cut.
 
 Invariants:
-    B1. A length is stored after the fsync that covers it, to a mapped page that is not synced: it survives the
-        process, and a power cut may leave an older one.
+    B1. A length is stored after the fsync that covers it, to a file that is not synced (``fixed_file``): it survives
+        the process, and a power cut may leave an older one.
     B2. A slot is emptied, on disk, before its segment is removed.
     B3. A slot whose checksum does not match is ignored, as is a folder without the file.
 """
@@ -16,13 +16,13 @@ Invariants:
 from __future__ import annotations
 
 import os
-from mmap import mmap
 from struct import Struct
 from threading import Lock
 from typing import Final
 from zlib import crc32
 
-from columnar.storage.durable_files import has_size, map_fixed, read_first
+from columnar.storage.durable_files import read_first
+from columnar.storage.fixed_file import FixedFile, has_size, open_fixed
 from columnar.storage.synced_bound import SYNCED
 
 _WORD: Final = b"segment1"
@@ -56,8 +56,8 @@ class SegmentBounds:
     def __init__(self, folder: str) -> None:
         self._folder = folder
         self._path = os.path.join(folder, SYNCED)
-        self._lock = Lock()  # guards the map
-        self._map: mmap | None = None
+        self._lock = Lock()  # guards the file
+        self._file: FixedFile | None = None
 
     def read(self) -> dict[int, int]:
         """OSError."""
@@ -79,17 +79,18 @@ class SegmentBounds:
     def begin(self) -> None:
         """In the folder, which is there.  OSError."""
         with self._lock:
-            if self._map is not None:
+            if self._file is not None:
                 return
-            self._map = map_fixed(self._path, FILE_BYTES, None if has_size(self._path, FILE_BYTES) else b"")
+            self._file = open_fixed(self._path, FILE_BYTES, None if has_size(self._path, FILE_BYTES) else b"")
 
     def _store(self, at: int, slot: bytes) -> None:
-        assert self._map is not None, "begun"
-        self._map[at : at + SLOT_BYTES] = slot
+        assert self._file is not None, "begun"
+        self._file.store(at, slot)
 
     def raise_to(self, segment: int, length: int) -> None:
+        """Raise the bound of the segment.  OSError: it stays as it is, which is weaker, but correct."""
         with self._lock:
-            if self._map is not None:
+            if self._file is not None:
                 self._store(segment % SLOTS * SLOT_BYTES, slot_of(segment, length))
 
     def forget_segments(self, segments: list[int]) -> None:
@@ -97,17 +98,18 @@ class SegmentBounds:
         if os.path.exists(self._path):
             self.begin()
         with self._lock:
-            if self._map is None:
+            if self._file is None:
                 return
-            file = lengths_in(self._map[:FILE_BYTES])
+            data = self._file.read_bytes()
+            bounded = lengths_in(data)
             for at in range(0, FILE_BYTES, SLOT_BYTES):
-                if any(segment in segments for segment in lengths_in(self._map[at : at + SLOT_BYTES])):
+                if any(segment in segments for segment in lengths_in(data[at : at + SLOT_BYTES])):
                     self._store(at, bytes(SLOT_BYTES))
-            if any(segment in file for segment in segments):
-                self._map.flush()
+            if any(segment in bounded for segment in segments):
+                self._file.sync_file()
 
     def close(self) -> None:
         with self._lock:
-            if self._map is not None:
-                self._map.close()
-                self._map = None
+            if self._file is not None:
+                self._file.close()
+                self._file = None

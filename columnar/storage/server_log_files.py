@@ -133,7 +133,10 @@ class ServerLog:
             self._end_segment()
             raise refused(error, f"cannot write the server's log {self._folder}") from error
         self._frames += 1
-        self._bounds.raise_to(self._segment, self._length)
+        try:
+            self._bounds.raise_to(self._segment, self._length)
+        except OSError as error:
+            _log.warning("%s: how much of it is synced is not noted: %s", self._path(self._segment), error)
         return self._segment
 
     def _path(self, segment: int) -> str:

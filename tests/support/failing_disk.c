@@ -5,6 +5,7 @@
  *   f  full: what needs room says ENOSPC
  *   r  read-only: what changes anything says EROFS
  *   s  fsync and fdatasync say EIO
+ *   m  shared mappings are refused: ENODEV
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -120,6 +121,17 @@ int link(const char *old, const char *new) {
     NEXT(int, "link")
     if (refused(below(new), "fr")) return -1;
     return next(old, new);
+}
+void *mmap(void *at, size_t size, int access, int flags, int fd, off_t offset) {
+    NEXT(void *, "mmap")
+    if (*(volatile const char *)control == 'm' && (flags & MAP_SHARED) && fd >= 0 && holds(fd)) {
+        errno = ENODEV;
+        return MAP_FAILED;
+    }
+    return next(at, size, access, flags, fd, offset);
+}
+void *mmap64(void *at, size_t size, int access, int flags, int fd, off_t offset) {
+    return mmap(at, size, access, flags, fd, offset);
 }
 int ftruncate(int fd, off_t size) {
     NEXT(int, "ftruncate")

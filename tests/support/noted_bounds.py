@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 
-from columnar.storage import segment_bounds, synced_bound
 from columnar.storage.segment_bounds import SegmentBounds
 from columnar.storage.synced_bound import SYNCED, BoundFile
 
@@ -15,15 +14,15 @@ def note_bounds() -> None:
 
     def store_and_note(self: BoundFile, **changes: int) -> None:
         store(self, **changes)
-        if self._map is not None:
-            _note(self._folder, self._map[: synced_bound.FILE_BYTES])
+        if self._file is not None:
+            _note(self._folder, self._file.read_bytes())
 
     store_segment = SegmentBounds._store
 
     def store_segment_and_note(self: SegmentBounds, at: int, slot: bytes) -> None:
         store_segment(self, at, slot)
-        if self._map is not None:
-            _note(self._folder, self._map[: segment_bounds.FILE_BYTES])
+        if self._file is not None:
+            _note(self._folder, self._file.read_bytes())
 
     BoundFile._store = store_and_note  # type: ignore[method-assign]
     SegmentBounds._store = store_segment_and_note  # type: ignore[method-assign]

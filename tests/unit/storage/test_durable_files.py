@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from columnar.storage import durable_files
-from columnar.storage.durable_files import has_size, map_fixed, rename_durably, sync_folder_if_any, write_durably
+from columnar.storage.durable_files import rename_durably, sync_folder_if_any, write_durably
 
 
 @pytest.fixture
@@ -66,17 +66,3 @@ def test_a_rename_is_on_disk(tmp_path: Path, calls: list[str]) -> None:
 
 def test_a_folder_that_is_not_there_needs_no_sync(tmp_path: Path) -> None:
     sync_folder_if_any(str(tmp_path / "none"))
-
-
-def test_a_mapped_file_has_its_size_and_what_it_began_with(tmp_path: Path) -> None:
-    path = str(tmp_path / "mapped")
-    assert not has_size(path, 128)
-    held = map_fixed(path, 128, b"begin")
-    held[10:13] = b"abc"
-    held.close()
-    assert (tmp_path / "mapped").read_bytes() == b"begin\0\0\0\0\0abc".ljust(128, b"\0")
-    assert has_size(path, 128)
-    again = map_fixed(path, 128, None)
-    assert again[10:13] == b"abc"
-    again.close()
-    assert (tmp_path / "mapped").stat().st_blocks > 0, "a page without a block could not be stored to on a full disk"

@@ -65,7 +65,7 @@ def test_a_disk_without_room_for_it_keeps_no_server_from_serving(
     def refuses(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(opening_notes, "map_fixed", refuses)
+    monkeypatch.setattr(opening_notes, "open_fixed", refuses)
     notes = OpeningNotes.begun(str(tmp_path))
     notes.begins(1)
     notes.ends(1)

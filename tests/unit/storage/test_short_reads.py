@@ -126,7 +126,7 @@ def test_a_short_read_of_what_stands_beside_the_segments_is_refused(dead: Dead, 
 
 
 def test_a_bound_of_a_region_that_is_read_short_is_refused(tmp_path: Path, mount: CachingMount) -> None:
-    bound = BoundFile.mapped(str(tmp_path))
+    bound = BoundFile.opened(str(tmp_path))
     bound.begin_bound(7)
     bound.close()
     mount.age(tmp_path / SYNCED, length=0)
