@@ -54,14 +54,14 @@ class ServerLogs:
         for server, dead_log in self._pasts.items():
             log: DeadLog | None = dead_log.log
             if log is None:
-                seal = self._catalogue.seal_of(server)
+                seal = self._catalogue.ownership.seal_of(server)
                 folder = server_folders.log_of(self._data, str(server))
                 log = self._salvaged[server] = salvaged(folder, seal.lengths if seal is not None else ())
             self._logs.add_log(str(server), log)
 
     def unreplayed_parts(self, info: RegionInfo) -> tuple[LogPart, ...]:
         """Return the parts of logs that the region may lack."""
-        row = self._catalogue.owners.get(info.region_id)
+        row = self._catalogue.ownership.owners.get(info.region_id)
         if row is None:
             return ()
         return tuple(LogPart(str(one.server), one.epoch) for one in find_unreplayed_logs(row, self._is_in_log(info)))
@@ -86,7 +86,7 @@ class ServerLogs:
 
     def bring_in(self, info: RegionInfo, path: str, left: Say, *, has_own: bool = False) -> None:
         """Bring what logs have of the region into its store at ``path``.  ``has_own``: its logs are here already."""
-        row, parts = self._catalogue.owners.get(info.region_id), self.unreplayed_parts(info)
+        row, parts = self._catalogue.ownership.owners.get(info.region_id), self.unreplayed_parts(info)
         if row is None or not parts:
             return
         for server, log in () if has_own else self._salvaged.items():
@@ -114,13 +114,13 @@ class ServerLogs:
 
     async def end(self, done: Say, left: Say) -> None:
         """Remove owners from the catalogue, and the logs: every region has what it can get."""
-        if not (self._pasts or self._catalogue.owners or self._catalogue.unread):
+        if not (self._pasts or self._catalogue.ownership.owners or self._catalogue.ownership.unread):
             return
         self._say_lost(left)
         for text in contradictions(self._catalogue, self._data):
             left(f"{text}; the region may lack acknowledged writes; compare with a backup")
         newest_ms = server_folders.newest_clock(self._data)
-        await self._catalogue.forget_servers()
+        await self._catalogue.ownership.forget_servers(self._catalogue.regions())
         clock = ClockFile.opened(self._data)
         try:
             clock.keep(max(newest_ms, clock.highest_ms))

@@ -83,7 +83,7 @@ class Alterations:
 
     def _check_read(self, before: Table, after: Table, change: TableChange) -> None:
         expiring = set(expiry_changes(before, after))
-        for view in self._catalogue.views.readers(before.name):
+        for view in self._catalogue.derivations.views.readers(before.name):
             lost = sorted(view.families_of(before.name) & (change.drop | expiring))
             if lost:
                 what = "is not dropped" if lost[0] in change.drop else "keeps its TTL and MIN_VERSIONS"
@@ -118,7 +118,7 @@ class Alterations:
         if watchers:
             name = watchers[0].name
             raise NotAllowed(f"{table.name} is not truncated: trigger {name} would not hear of it; {instead}")
-        readers = self._catalogue.views.readers(table.name)
+        readers = self._catalogue.derivations.views.readers(table.name)
         if readers:
             view = readers[0].name
             raise NotAllowed(
@@ -147,22 +147,22 @@ class Alterations:
     async def create_namespace(self, name: bytes, configuration: Mapping[str, str] | None = None) -> None:
         text, checked = checked_namespace(name), checked_configuration(configuration or {})
         async with self._lock:
-            if text in self._catalogue.namespaces:
+            if text in self._catalogue.namespaces.names:
                 raise NamespaceExists(f"{text}; there is nothing to make")
-            await self._catalogue.create_namespace(text, checked)
+            await self._catalogue.namespaces.create_namespace(text, checked)
 
     async def alter_namespace(self, name: bytes, change: Mapping[str, str], *, replace: bool = False) -> None:
         """Change the configuration: an empty text removes a key, and ``replace`` also every key that is not named."""
         async with self._lock:
             text = self._known(name)
-            before = {} if replace else self._catalogue.configurations.get(text, {})
+            before = {} if replace else self._catalogue.namespaces.configurations.get(text, {})
             checked = checked_configuration({key: value for key, value in {**before, **change}.items() if value})
-            if checked != self._catalogue.configurations.get(text, {}):
-                await self._catalogue.configure_namespace(text, checked)
+            if checked != self._catalogue.namespaces.configurations.get(text, {}):
+                await self._catalogue.namespaces.configure_namespace(text, checked)
 
     def configuration_of(self, name: bytes) -> dict[str, str]:
         """NamespaceNotFound."""
-        return dict(self._catalogue.configurations.get(self._known(name), {}))
+        return dict(self._catalogue.namespaces.configurations.get(self._known(name), {}))
 
     async def drop_namespace(self, name: bytes) -> None:
         """Drop an empty namespace."""
@@ -175,10 +175,10 @@ class Alterations:
                 raise NotAllowed(
                     f"only empty namespaces can be dropped; {text} has {len(tables)} tables, drop {tables[0]} first"
                 )
-            await self._catalogue.drop_namespace(text)
+            await self._catalogue.namespaces.drop_namespace(text)
 
     def namespaces(self) -> list[str]:
-        return sorted(self._catalogue.namespaces)
+        return sorted(self._catalogue.namespaces.names)
 
     def tables_of(self, name: bytes) -> list[str]:
         """NamespaceNotFound."""
@@ -187,6 +187,6 @@ class Alterations:
 
     def _known(self, name: bytes) -> str:
         text = name.decode(errors="replace")
-        if text not in self._catalogue.namespaces:
+        if text not in self._catalogue.namespaces.names:
             raise NamespaceNotFound(f"{abbreviate(name)}; columnar namespace list shows those there are")
         return text

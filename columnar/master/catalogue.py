@@ -8,9 +8,8 @@ r"""The catalogue: the table ``columnar:meta``, with a row for each table and a 
     row ``ns/NAME``           info:state = enabled: a namespace; info:configuration = JSON of its configuration, if any;
                                ``default`` and the system's namespace have a row only with a configuration
     row ``n``                  info:next = the next region id, eight bytes
-    rows ``s/...``, ``w/...``  logs of dead incarnations, and operator settings (``catalogue_rows``)
+    rows ``e``, ``s/...``, ``w/...``  of a cluster (``ownership_rows``)
     rows ``tr/...``, ``vw/...``, ``alias/...``  triggers, views, and which generation readers see (``derivation_rows``)
-    row ``e``                  info:epoch = the epoch of this start's owner of all regions, eight bytes
 
 A change of several rows (a table with its regions) is an atomic batch of the catalogue's only region (design D12), so
 no reader ever sees half a table.
@@ -22,16 +21,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-from bisect import bisect_left, insort
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final, TypeAlias
 
 from columnar.errors import DamagedData, abbreviate
-from columnar.master import catalogue_rows, derivation_rows
+from columnar.master import derivation_rows
 from columnar.master.catalogue_rows import (
-    INFO,
-    OperatorSettings,
     deletes,
     dropped_row,
     erase,
@@ -43,27 +40,23 @@ from columnar.master.catalogue_rows import (
     u64,
 )
 from columnar.master.derivation_rows import AnySet
+from columnar.master.ownership_rows import OwnershipRows
 from columnar.master.replacements import replaced
 from columnar.model import owner, region_info, schema
 from columnar.model.derivations import Triggers, ViewSet
-from columnar.model.mutation import Delete, RowMutation
-from columnar.model.owner import Incarnation, Owner
+from columnar.model.mutation import RowMutation
+from columnar.model.owner import Owner
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import DEFAULT_NAMESPACE, SYSTEM_NAMESPACE, Family, Table, make_table
-from columnar.storage.server_folders import Seal
-
-if TYPE_CHECKING:  # a standalone writes no plans, and needs not their 0.3 MB
-    from columnar.master.instructions import Write
-    from columnar.model.owner_messages import Segments
 
 META_TABLE: Final = "columnar:meta"
 META_REGION_ID: Final = 1  # the only region that is in no catalogue
 META_SCHEMA: Final = make_table(META_TABLE, [Family("info")])
 _FIRST_REGION_ID: Final = 2
-_NONE: Final = "which is none of ours"
 BUILT_IN_NAMESPACES: Final = frozenset({DEFAULT_NAMESPACE, SYSTEM_NAMESPACE})
 
 Rows = Iterable[tuple[bytes, dict[bytes, bytes]]]  # row, column -> value
+WriteRows: TypeAlias = Callable[[list[RowMutation]], Awaitable[None]]
 
 
 @dataclass(slots=True)
@@ -72,25 +65,111 @@ class TableEntry:
     enabled: bool
     regions: list[RegionInfo] = field(default_factory=list)  # ascending
 
+    def change_schema(self, schema: Table) -> None:
+        self.schema = schema
+
+    def switch(self, enabled: bool) -> None:
+        self.enabled = enabled
+
+    def set_regions(self, regions: list[RegionInfo]) -> None:
+        self.regions = regions
+
+    def has_region(self, info: RegionInfo) -> bool:
+        at = bisect_left(self.regions, info.start, key=_start)
+        return at < len(self.regions) and self.regions[at] == info
+
+
+class Namespaces:
+    """Namespaces, each with its configuration."""
+
+    def __init__(self, write: WriteRows) -> None:
+        self._write = write
+        self.names: set[str] = set(BUILT_IN_NAMESPACES)
+        self.configurations: dict[str, Mapping[str, str]] = {}  # of namespaces that have one
+
+    def take_row(self, row: bytes, cells: Mapping[bytes, bytes]) -> None:
+        name = row.removeprefix(b"ns/").decode()
+        self.names.add(name)
+        if b"info:configuration" in cells:
+            self.configurations[name] = json.loads(cells[b"info:configuration"])
+
+    def stored_rows(self) -> dict[bytes, dict[bytes, bytes]]:
+        written = (self.names - BUILT_IN_NAMESPACES) | self.configurations.keys()
+        return {namespace_row(name): self._cells_of(name) for name in written}
+
+    def _cells_of(self, name: str) -> dict[bytes, bytes]:
+        return _namespace_cells(self.configurations.get(name, {}))
+
+    async def create_namespace(self, name: str, configuration: Mapping[str, str] | None = None) -> None:
+        await self.configure_namespace(name, configuration or {})
+
+    async def configure_namespace(self, name: str, configuration: Mapping[str, str]) -> None:
+        """Give the namespace this configuration, and no other."""
+        before = {} if name not in self.names else self._cells_of(name)
+        wanted = _namespace_cells(configuration)
+        await self._write([RowMutation(namespace_row(name), (*deletes(before, wanted), *puts(wanted)))])
+        self.names.add(name)
+        self.configurations.pop(name, None)
+        if configuration:
+            self.configurations[name] = configuration
+
+    async def drop_namespace(self, name: str) -> None:
+        await self._write([erase(namespace_row(name))])
+        self.names.discard(name)
+        self.configurations.pop(name, None)
+
+
+class StoredDerivations:
+    """The set of each kind of derivation.  Writers hold ``DerivationChanges.lock``."""
+
+    def __init__(self, write: WriteRows) -> None:
+        self._write = write
+        self._sets: dict[type[AnySet], AnySet] = {}
+
+    def load(self, rows: Rows, tables: Collection[str]) -> None:
+        self._sets = derivation_rows.sets_from(rows, tables)
+
+    def stored_rows(self) -> dict[bytes, dict[bytes, bytes]]:
+        return {row: cells for one in self._sets.values() for row, cells in derivation_rows.rows_of(one).items()}
+
+    @property
+    def triggers(self) -> Triggers:
+        triggers = self._sets[Triggers]
+        assert isinstance(triggers, Triggers)
+        return triggers
+
+    @property
+    def views(self) -> ViewSet:
+        views = self._sets[ViewSet]
+        assert isinstance(views, ViewSet)
+        return views
+
+    async def write_derivations(self, *sets: AnySet) -> None:
+        """Write these sets, which hold from now on."""
+        mutations = self.changes_to(sets)
+        if mutations:
+            await self._write(mutations)
+        self.take_written(sets)
+
+    def changes_to(self, sets: Iterable[AnySet]) -> list[RowMutation]:
+        return [change for one in sets for change in derivation_rows.changes(self._sets[type(one)], one)]
+
+    def take_written(self, sets: Iterable[AnySet]) -> None:
+        """Take those that were written: writers of other kinds may have written theirs meanwhile."""
+        self._sets |= {type(one): one for one in sets}
+
 
 class Catalogue:
-    def __init__(self, rows: Rows, write: Callable[[list[RowMutation]], Awaitable[None]]) -> None:
+    def __init__(self, rows: Rows, write: WriteRows) -> None:
         """``rows``: all that are on disk."""
         self._write = write
+        self._rows_change = asyncio.Lock()  # rows of regions go or get owners: none gets one after it went
         self.tables: dict[str, TableEntry] = {}
         self.dropped: list[RegionInfo] = []
-        self.namespaces: set[str] = set(BUILT_IN_NAMESPACES)
-        self.configurations: dict[str, Mapping[str, str]] = {}  # of namespaces that have one
-        self.owners: dict[int, Owner] = {}  # by region id; a region without an entry has had no owner
-        self.sealed: dict[Incarnation, Segments] = {}
-        self._sealed_by_older: set[Incarnation] = set()  # programs, at lengths of files
-        self.unread: dict[bytes, str] = {}  # rows whose owner or seal does not decode: a repair can do without
-        self.operator_settings = OperatorSettings()
-        self._derived: dict[type[AnySet], AnySet] = {}  # the set of each kind of derivation
-        self.epoch = 0  # of the owner; 0: no owner has been named yet
+        self.namespaces = Namespaces(write)
+        self.ownership = OwnershipRows(write, self._rows_change, self._has)
+        self.derivations = StoredDerivations(write)
         self._next_region_id = _FIRST_REGION_ID
-        self._epoch_change = asyncio.Lock()  # each caller's epoch is written before the next one is chosen
-        self._rows_change = asyncio.Lock()  # rows of regions go or get owners: none gets one after it went
         self._load(rows)
 
     def _load(self, rows: Rows) -> None:
@@ -105,7 +184,7 @@ class Catalogue:
             if info.table not in self.tables:
                 raise DamagedData(f"row {abbreviate(region_row(info))} of the catalogue names a region of no table")
             self.tables[info.table].regions.append(info)
-        self._derived = derivation_rows.sets_from(derived, self.tables)
+        self.derivations.load(derived, self.tables)
 
     def _take(
         self,
@@ -122,176 +201,35 @@ class Catalogue:
             regions.append(region_info.from_json(cells[b"info:region"]))
             if region_row(regions[-1]) != row:
                 raise ValueError("it holds another region")
-            self._take_owner(regions[-1], cells)
+            self.ownership.take_owner(regions[-1], cells)
         elif row.startswith(b"d/"):
             self.dropped.append(region_info.from_json(cells[b"info:region"]))
         elif row.startswith(b"ns/"):
-            name = row[3:].decode()
-            self.namespaces.add(name)
-            if b"info:configuration" in cells:
-                self.configurations[name] = json.loads(cells[b"info:configuration"])
+            self.namespaces.take_row(row, cells)
         elif row.startswith(derivation_rows.PREFIXES):
             derived.append((row, cells))
-        elif row.startswith(catalogue_rows.SEALED):
-            self._take_seal(catalogue_rows.sealed_server(row), cells)
-        elif row == catalogue_rows.OPERATOR_SETTINGS_ROW:
-            self.operator_settings = catalogue_rows.operator_settings_from_json(cells[b"info:wishes"])
-        elif row == b"e":
-            self.epoch = int.from_bytes(cells[b"info:epoch"], "big")
         elif row == b"n":
             self._next_region_id = int.from_bytes(cells[b"info:next"], "big")
-
-    def _take_owner(self, info: RegionInfo, cells: Mapping[bytes, bytes]) -> None:
-        if b"info:owner" not in cells:
-            return
-        try:
-            self.owners[info.region_id] = owner.from_json(cells[b"info:owner"])
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            self.unread[region_row(info)] = (
-                f"the catalogue has an owner of region {info.encoded} of {info.table}, {_NONE}: {error!r}"
-            )
-
-    def _take_seal(self, server: Incarnation, cells: Mapping[bytes, bytes]) -> None:
-        try:
-            self.sealed[server] = catalogue_rows.sealed_from_json(cells[b"info:sealed"])
-        except (ValueError, KeyError, TypeError) as error:
-            self.unread[catalogue_rows.sealed_row(server)] = (
-                f"the catalogue has a seal of the log of {server}, {_NONE}: {error!r}"
-            )
-        if b"info:whole" not in cells:
-            self._sealed_by_older.add(server)
-
-    async def raise_epoch(self) -> int:
-        """Begin an epoch that no earlier owner had; it is on disk when this returns.
-
-        Called once per start, before any region opens; by a cluster also for each start of a server, and servers that
-        died together start together.
-        """
-        async with self._epoch_change:
-            await self._write([put(b"e", epoch=u64(self.epoch + 1))])
-            self.epoch += 1
-            return self.epoch
-
-    async def forget_servers(self) -> None:
-        """Forget owners and dead logs: one process serves all regions, and no store lacks what a log has.
-
-        The epoch rises above those of all owners, so that the next owner of each region is above them.
-        """
-        tables = self.tables.values()
-        owned = [info for entry in tables for info in entry.regions if info.region_id in self.owners]
-        epoch = max([self.epoch, *(row.epoch + 1 for row in self.owners.values())])
-        mutations = [_without_owner(region_row(info)) for info in owned]
-        mutations += [erase(catalogue_rows.sealed_row(server)) for server in self.sealed]
-        mutations += [_without_owner(row) if row.startswith(b"r/") else erase(row) for row in self.unread]
-        await self._write([*mutations, put(b"e", epoch=u64(epoch))])
-        self.owners, self.sealed, self.unread, self.epoch = {}, {}, {}, epoch
-
-    async def write_owners(self, write: Write) -> None:
-        """Write the rows of a master's plan in one batch; rows of regions that no table has any more are left out."""
-        async with self._rows_change:
-            await self._write_owners(write)
-
-    async def _write_owners(self, write: Write) -> None:
-        owners = [(info, row) for info, row in write.owners if self._has(info)]
-        mutations = [put(region_row(info), owner=owner.to_json(row)) for info, row in owners]
-        sealed = {server: catalogue_rows.sealed_to_json(segments) for server, segments in write.sealed}
-        mutations += [
-            put(catalogue_rows.sealed_row(server), sealed=value, whole=b"1") for server, value in sealed.items()
-        ]
-        mutations += [erase(catalogue_rows.sealed_row(server)) for server in write.forgotten]
-        if write.operator_settings is not None:
-            mutations.append(
-                put(
-                    catalogue_rows.OPERATOR_SETTINGS_ROW,
-                    wishes=catalogue_rows.operator_settings_to_json(write.operator_settings),
-                )
-            )
-        if mutations:
-            await self._write(mutations)
-        self.owners |= {info.region_id: row for info, row in owners}
-        self.sealed |= dict(write.sealed)
-        self._sealed_by_older -= dict(write.sealed).keys()
-        for server in write.forgotten:
-            self.sealed.pop(server, None)
-        self.operator_settings = write.operator_settings or self.operator_settings
-
-    def seal_of(self, server: Incarnation) -> Seal | None:
-        """The seal of the incarnation's log; None: it has none as yet, or it was damaged."""
-        lengths = self.sealed.get(server)
-        return None if lengths is None else Seal(lengths, is_of_files=server in self._sealed_by_older)
-
-    def firm_seals(self) -> dict[Incarnation, Segments]:
-        """The seals at lengths of whole frames, which are on disk."""
-        return {one: lengths for one, lengths in self.sealed.items() if one not in self._sealed_by_older}
+        else:
+            self.ownership.take_row(row, cells)
 
     def _has(self, info: RegionInfo) -> bool:
         entry = self.tables.get(info.table)
-        if entry is None:
-            return False
-        at = bisect_left(entry.regions, info.start, key=_start)
-        return at < len(entry.regions) and entry.regions[at] == info
+        return entry is not None and entry.has_region(info)
 
-    def _forget_owners(self, regions: Iterable[RegionInfo]) -> None:
-        for info in regions:
-            self.owners.pop(info.region_id, None)
+    def regions(self) -> list[RegionInfo]:
+        return [info for entry in self.tables.values() for info in entry.regions]
 
     async def alter(self, table: Table) -> TableEntry:
         """Give an existing table this schema."""
         await self._write([put(table_row(table.name), schema=schema.to_json(table))])
         entry = self.tables[table.name]
-        entry.schema = table
+        entry.change_schema(table)
         return entry
-
-    async def create_namespace(self, name: str, configuration: Mapping[str, str] | None = None) -> None:
-        await self.configure_namespace(name, configuration or {})
-
-    async def configure_namespace(self, name: str, configuration: Mapping[str, str]) -> None:
-        """Give the namespace this configuration, and no other."""
-        before = {} if name not in self.namespaces else self._namespace_cells(name)
-        wanted = _namespace_cells(configuration)
-        await self._write([RowMutation(namespace_row(name), (*deletes(before, wanted), *puts(wanted)))])
-        self.namespaces.add(name)
-        self.configurations.pop(name, None)
-        if configuration:
-            self.configurations[name] = configuration
-
-    async def drop_namespace(self, name: str) -> None:
-        await self._write([erase(namespace_row(name))])
-        self.namespaces.discard(name)
-        self.configurations.pop(name, None)
-
-    def _namespace_cells(self, name: str) -> dict[bytes, bytes]:
-        return _namespace_cells(self.configurations.get(name, {}))
 
     async def set_enabled(self, name: str, enabled: bool) -> None:
         await self._write([put(table_row(name), state=b"enabled" if enabled else b"disabled")])
-        self.tables[name].enabled = enabled
-
-    @property
-    def triggers(self) -> Triggers:
-        triggers = self._derived[Triggers]
-        assert isinstance(triggers, Triggers)
-        return triggers
-
-    @property
-    def views(self) -> ViewSet:
-        views = self._derived[ViewSet]
-        assert isinstance(views, ViewSet)
-        return views
-
-    async def write_derivations(self, *sets: AnySet) -> None:
-        """Write these sets, which hold from now on.  Writers hold ``DerivationChanges.lock``."""
-        mutations = self._changes_to(sets)
-        if mutations:
-            await self._write(mutations)
-        self._set_derivations(sets)
-
-    def _changes_to(self, sets: Iterable[AnySet]) -> list[RowMutation]:
-        return [change for one in sets for change in derivation_rows.changes(self._derived[type(one)], one)]
-
-    def _set_derivations(self, sets: Iterable[AnySet]) -> None:
-        """Set those that were written: writers of other kinds may have written theirs meanwhile."""
-        self._derived |= {type(one): one for one in sets}
+        self.tables[name].switch(enabled)
 
     async def drop(self, name: str, *derivations: AnySet) -> list[RegionInfo]:
         """Forget the table; its regions are remembered as dropped until ``forget_dropped``.
@@ -301,12 +239,12 @@ class Catalogue:
         regions = self.tables[name].regions
         mutations = [erase(table_row(name)), *(erase(region_row(info)) for info in regions)]
         mutations += [put(dropped_row(info), region=region_info.to_json(info)) for info in regions]
-        mutations += self._changes_to(derivations)
+        mutations += self.derivations.changes_to(derivations)
         async with self._rows_change:
             await self._write(mutations)
             del self.tables[name]
-            self._set_derivations(derivations)
-            self._forget_owners(regions)
+            self.derivations.take_written(derivations)
+            self.ownership.regions_went(regions)
         self.dropped += regions
         return regions
 
@@ -332,10 +270,10 @@ class Catalogue:
         mutations += [erase(dropped_row(info)) for info in fresh]
         async with self._rows_change:
             await self._write(mutations)
-            entry.regions = replaced(entry.regions, gone, fresh)
-            self._forget_owners(gone)
+            entry.set_regions(replaced(entry.regions, gone, fresh))
+            self.ownership.regions_went(gone)
         if of is not None:
-            self.owners |= {info.region_id: of for info in fresh}
+            self.ownership.regions_came(fresh, of)
         self.dropped += gone
 
     async def reserve(self, table: str, ranges: list[tuple[bytes, bytes]]) -> list[RegionInfo]:
@@ -369,12 +307,12 @@ class Catalogue:
         mutations += [erase(dropped_row(info)) for info in regions]
         mutations += [erase(region_row(info)) for info in old]
         mutations += [put(dropped_row(info), region=region_info.to_json(info)) for info in old]
-        mutations += self._changes_to(derivations)
+        mutations += self.derivations.changes_to(derivations)
         async with self._rows_change:
             await self._write(mutations)
             self.tables[table.name] = TableEntry(table, enabled, regions)
-            self._set_derivations(derivations)
-            self._forget_owners(old)
+            self.derivations.take_written(derivations)
+            self.ownership.regions_went(old)
         self.dropped += old
         return old
 
@@ -386,10 +324,9 @@ class Catalogue:
         mutations += [erase(dropped_row(info)) for info in come]
         await self._write(mutations)
         leaving = set(gone)
-        entry.regions = [info for info in entry.regions if info not in leaving]
-        for info in come:
-            insort(entry.regions, info, key=_start)
-        self._forget_owners(gone)
+        stay = [info for info in entry.regions if info not in leaving]
+        entry.set_regions(sorted([*stay, *come], key=_start))
+        self.ownership.regions_went(gone)
 
     async def forget_dropped(self, regions: list[RegionInfo]) -> None:
         if regions:
@@ -431,26 +368,10 @@ class Catalogue:
             rows[table_row(name)] = {b"info:schema": schema.to_json(entry.schema), b"info:state": state}
             rows |= {region_row(info): self._region_cells(info) for info in entry.regions}
         rows |= {dropped_row(info): {b"info:region": region_info.to_json(info)} for info in self.dropped}
-        if self.epoch:
-            rows[b"e"] = {b"info:epoch": u64(self.epoch)}
-        written = (self.namespaces - BUILT_IN_NAMESPACES) | self.configurations.keys()
-        rows |= {namespace_row(name): self._namespace_cells(name) for name in written}
-        for server, segments in self.sealed.items():
-            cells = rows[catalogue_rows.sealed_row(server)] = {b"info:sealed": catalogue_rows.sealed_to_json(segments)}
-            if server not in self._sealed_by_older:
-                cells[b"info:whole"] = b"1"
-        if self.operator_settings != OperatorSettings():
-            rows[catalogue_rows.OPERATOR_SETTINGS_ROW] = {
-                b"info:wishes": catalogue_rows.operator_settings_to_json(self.operator_settings)
-            }
-        for one in self._derived.values():
-            rows |= derivation_rows.rows_of(one)
-        return rows
+        return rows | self.ownership.stored_rows() | self.namespaces.stored_rows() | self.derivations.stored_rows()
 
     def _region_cells(self, info: RegionInfo) -> dict[bytes, bytes]:
-        cells = {b"info:region": region_info.to_json(info)}
-        row = self.owners.get(info.region_id)
-        return cells if row is None else cells | {b"info:owner": owner.to_json(row)}
+        return {b"info:region": region_info.to_json(info)} | self.ownership.owner_cells(info)
 
 
 def strays(rows: Rows) -> tuple[list[bytes], list[tuple[bytes, dict[bytes, bytes]]]]:
@@ -466,10 +387,6 @@ def _namespace_cells(configuration: Mapping[str, str]) -> dict[bytes, bytes]:
     if configuration:
         cells[b"info:configuration"] = json.dumps(dict(configuration), sort_keys=True).encode()
     return cells
-
-
-def _without_owner(row: bytes) -> RowMutation:
-    return RowMutation(row, (Delete(INFO, b"owner"),))
 
 
 def _start(info: RegionInfo) -> bytes:

@@ -53,13 +53,16 @@ def read_dead_server_log(data: str, server: Incarnation, seal: Seal | None, owne
 def read_dead_server_logs(catalogue: Catalogue, data: str) -> dict[Incarnation, DeadServerLog]:
     """Read the log of every incarnation of earlier starts.  HostError."""
     named = named_in(catalogue, data)
-    return {one: read_dead_server_log(data, one, catalogue.seal_of(one), owned_by(catalogue, one)) for one in named}
+    return {
+        one: read_dead_server_log(data, one, catalogue.ownership.seal_of(one), owned_by(catalogue, one))
+        for one in named
+    }
 
 
 def named_in(catalogue: Catalogue, data: str) -> set[Incarnation]:
     """All incarnations of earlier starts: in rows, or with a folder."""
-    named = set(catalogue.sealed)
-    for row in catalogue.owners.values():
+    named = set(catalogue.ownership.sealed)
+    for row in catalogue.ownership.owners.values():
         named |= {row.server, *(period.server for period in row.unreplayed_logs)}
         if row.source is not None:
             named.add(row.source.server)
@@ -81,7 +84,7 @@ def owned_by(catalogue: Catalogue, server: Incarnation) -> Owned:
 def _rows_in(catalogue: Catalogue) -> Iterator[tuple[RegionInfo, Owner | None]]:
     for entry in catalogue.tables.values():
         for info in entry.regions:
-            yield info, catalogue.owners.get(info.region_id)
+            yield info, catalogue.ownership.owners.get(info.region_id)
 
 
 def contradictions(catalogue: Catalogue, data: str) -> list[str]:
@@ -90,8 +93,8 @@ def contradictions(catalogue: Catalogue, data: str) -> list[str]:
     A server writes when its row is on disk, and a later owner's row has a later epoch.  Without any row the folder was
     taken over by one process.  A damaged log says nothing.  HostError.
     """
-    found = [*catalogue.unread.values()]
-    if not catalogue.owners or not server_folders.have_logs(data):
+    found = [*catalogue.ownership.unread.values()]
+    if not catalogue.ownership.owners or not server_folders.have_logs(data):
         return found
     rows = {info.encoded: row for info, row in _rows_in(catalogue)}
     for server, dead_log in sorted(read_dead_server_logs(catalogue, data).items()):
@@ -115,6 +118,6 @@ def check_owners(catalogue: Catalogue, data: str) -> None:
         found = contradictions(catalogue, data)
     except HostError as error:
         _log.warning("nobody can tell whether owners in the catalogue are those of the logs: %s", error.text)
-        found = [*catalogue.unread.values()]
+        found = [*catalogue.ownership.unread.values()]
     if found:
         raise DamagedData(f"{found[0]}; {remedy_of(data)}")

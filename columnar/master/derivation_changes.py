@@ -72,7 +72,7 @@ class DerivationChanges(ABC, Generic[S]):
             wanted = self.derivations
             for name in names:
                 wanted = wanted.with_state(name, state)
-            await self._catalogue.write_derivations(wanted)
+            await self._catalogue.derivations.write_derivations(wanted)
         except BaseException:
             await self.call_off()
             raise

@@ -67,7 +67,7 @@ class OneOwner:
         self._catalogue = catalogue
 
     def epoch_of(self, _region: RegionInfo) -> int:
-        return self._catalogue.epoch
+        return self._catalogue.ownership.epoch
 
     def successor_owner(self, _region: RegionInfo) -> Owner | None:
         return None

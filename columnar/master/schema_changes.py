@@ -111,7 +111,7 @@ class SchemaChanges:
     def check_free(self, text: str, *, system: bool = False) -> None:
         """TableExists, also where readers of a view see another table by the name; NamespaceNotFound, NotAllowed."""
         self.check_namespace(namespace_of(text), system=system)
-        if text in self._catalogue.tables or self._catalogue.views.swap_of(text) is not None:
+        if text in self._catalogue.tables or self._catalogue.derivations.views.swap_of(text) is not None:
             raise TableExists(text)
         check_table(self._catalogue, namespace_of(text))
 
@@ -119,7 +119,7 @@ class SchemaChanges:
         """NamespaceNotFound, where no table of a user (or of the system) may be."""
         if namespace == SYSTEM_NAMESPACE and not system:
             raise NamespaceNotFound(f"{namespace} is the system's own; make the table in another")
-        if namespace not in self._catalogue.namespaces:
+        if namespace not in self._catalogue.namespaces.names:
             raise NamespaceNotFound(f"{namespace}; make it first (columnar namespace create {namespace})")
 
     async def enable(self, name: bytes) -> None:
@@ -163,7 +163,7 @@ class SchemaChanges:
 
         ``views``: the views from now on, if one is dropped with the table; its owners stop maintaining it.
         """
-        gone, triggers = self.triggers.watchers(text), self._catalogue.triggers
+        gone, triggers = self.triggers.watchers(text), self._catalogue.derivations.triggers
         async with self.losing(text):
             left = triggers.without([one.name for one in gone])
             regions = await self._catalogue.drop(text, left, *([] if views is None else [views]))
@@ -177,7 +177,7 @@ class SchemaChanges:
 
     def check_no_reader(self, table: str) -> None:
         """NotAllowed: a view reads it."""
-        readers = self._catalogue.views.readers(table)
+        readers = self._catalogue.derivations.views.readers(table)
         if readers:
             view = readers[0].name
             raise NotAllowed(
@@ -279,7 +279,7 @@ def check_regions(catalogue: Catalogue, table: str, more: int) -> None:
 
 
 def _check(catalogue: Catalogue, namespace: str, more: int, key: str) -> None:
-    most = bound(catalogue.configurations.get(namespace, {}), key)
+    most = bound(catalogue.namespaces.configurations.get(namespace, {}), key)
     if most is None:
         return
     entries = [one for name, one in catalogue.tables.items() if namespace_of(name) == namespace]

@@ -263,11 +263,11 @@ class Snapshots:
         entry = self._catalogue.tables.get(table)
         if entry is not None:
             check_not_kept(entry.schema, "restored")
-        if self._catalogue.views.swap_of(table) is not None:
+        if self._catalogue.derivations.views.swap_of(table) is not None:
             raise NotAllowed(
                 f"{table} is a view and is not restored as a table: drop it with columnar view drop {table}"
             )
-        readers = self._catalogue.views.readers(table)
+        readers = self._catalogue.derivations.views.readers(table)
         if readers:
             view = readers[0].name
             raise NotAllowed(

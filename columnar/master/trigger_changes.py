@@ -38,7 +38,7 @@ class TriggerChanges(DerivationChanges[Triggers]):
 
     @property
     def derivations(self) -> Triggers:
-        return self._catalogue.triggers
+        return self._catalogue.derivations.triggers
 
     def publication(self) -> messages.PublishTriggers:
         return messages.PublishTriggers(self.derivations)
@@ -47,7 +47,7 @@ class TriggerChanges(DerivationChanges[Triggers]):
         await self._write(self.derivations.without(names))
 
     async def _write(self, triggers: Triggers) -> None:
-        await self._catalogue.write_derivations(triggers)
+        await self._catalogue.derivations.write_derivations(triggers)
         await self.publish()
 
     def watchers(self, table: str) -> list[Trigger]:
@@ -175,7 +175,7 @@ class TriggerChanges(DerivationChanges[Triggers]):
 
     def _check_generation(self, name: str) -> None:
         """IllegalArgument: the table is one of a view that its readers do not see, which will be dropped or was."""
-        views, base = self._catalogue.views, base_of(name)
+        views, base = self._catalogue.derivations.views, base_of(name)
         live = views.live_table(base)
         if name != live and (views.find(name) is not None or views.swap_of(name) is not None):
             raise IllegalArgument(f"readers of view {base} see {live}, not {name}: name {live} as the trigger's table")
@@ -198,7 +198,7 @@ class TriggerChanges(DerivationChanges[Triggers]):
         """Write ``wanted`` with those that are added, and return when every change for these is caught."""
         for registration in added:
             wanted = wanted.adding(registration)
-        await self._catalogue.write_derivations(wanted)
+        await self._catalogue.derivations.write_derivations(wanted)
         await self.take_up([one.name for one in added], "running")
 
     async def reload(self) -> None:
@@ -262,7 +262,7 @@ class TriggerChanges(DerivationChanges[Triggers]):
             if from_ms != BEGINNING:
                 else_ = f"columnar trigger replay {name} --from beginning shows it every row as it is now"
                 await self._check_reach(table, from_ms, else_)
-            await self._catalogue.write_derivations(self.derivations.with_replay(name, from_ms))
+            await self._catalogue.derivations.write_derivations(self.derivations.with_replay(name, from_ms))
             self.at("replayed")
             await self.publish()
         _log.info("trigger %s is shown %s again", name, f"changes since {from_ms}" if from_ms else "every row")

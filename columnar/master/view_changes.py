@@ -67,7 +67,7 @@ class ViewChanges(DerivationChanges[ViewSet]):
 
     @property
     def derivations(self) -> ViewSet:
-        return self._catalogue.views
+        return self._catalogue.derivations.views
 
     def publication(self) -> messages.PublishViews:
         return messages.PublishViews(self.derivations)
@@ -179,7 +179,7 @@ class ViewChanges(DerivationChanges[ViewSet]):
     async def write_views(self, views: ViewSet) -> None:
         """Write these views and send them to every owner; they hold from now on.  Under the lock."""
         self.at("deciding")
-        await self._catalogue.write_derivations(views)
+        await self._catalogue.derivations.write_derivations(views)
         self.at("decided")
         await self.publish()
         self.at("told")
@@ -190,7 +190,7 @@ class ViewChanges(DerivationChanges[ViewSet]):
         if name in self._catalogue.tables:
             await self._changes.forget(name, without)
         else:
-            await self._catalogue.write_derivations(without)
+            await self._catalogue.derivations.write_derivations(without)
             await self.publish()
 
     async def catalogue_repaired(self) -> None:
@@ -228,7 +228,7 @@ class ViewChanges(DerivationChanges[ViewSet]):
         async with self.lock:
             for view in self.derivations.building():
                 if view.name in names and self._is_built(view, frozenset(backfilled.get(view.name, ()))):
-                    await self._catalogue.write_derivations(self.derivations.with_state(view.name, "live"))
+                    await self._catalogue.derivations.write_derivations(self.derivations.with_state(view.name, "live"))
                     await self.publish()
                     _log.info("view %s is built", view.name)
 

@@ -232,8 +232,8 @@ class ClusterHost:
                 publish = self.published(table)
                 if publish is not None:
                     await self._servers.request_server(server, publish)
-            await self._servers.request_server(server, PublishTriggers(self._catalogue.triggers))
-            await self._servers.request_server(server, PublishViews(self._catalogue.views))
+            await self._servers.request_server(server, PublishTriggers(self._catalogue.derivations.triggers))
+            await self._servers.request_server(server, PublishViews(self._catalogue.derivations.views))
             await self._replace_routes(server)
         except (NotSent, LinkBroke):
             return  # the end of the server is reported by itself
@@ -446,7 +446,7 @@ class ClusterHost:
         self.event(self.state.unopened(server, region, said.epoch, said.why, said.is_damaged, now_ms))
 
     def _sealed(self, owner: Owner, server: Incarnation) -> tuple[tuple[Incarnation, messages.Segments], ...]:
-        sealed = self._catalogue.firm_seals()
+        sealed = self._catalogue.ownership.firm_seals()
         return tuple((one, sealed[one]) for one in servers_to_replay(owner, server) if one in sealed)
 
     def _unsealed(self, owner: Owner, server: Incarnation) -> list[Incarnation]:
@@ -455,7 +455,7 @@ class ClusterHost:
         Such a server lives on after a close whose fsync failed: its writes to the region are in its log.  Or the server
         is dead, and its log was damaged when it was last read.
         """
-        sealed = self._catalogue.firm_seals()
+        sealed = self._catalogue.ownership.firm_seals()
         return [one for one in servers_to_replay(owner, server) if one not in sealed]
 
     # --- time ----------------------------------------------------------------------------------------

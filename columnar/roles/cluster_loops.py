@@ -52,7 +52,7 @@ class OwnerWrites:
         while self._waiting:
             write = self._waiting.popleft()
             try:
-                await self._catalogue.write_owners(write)
+                await self._catalogue.ownership.write_owners(write)
             except ColumnarError as error:
                 _log.error("owners of %d regions are not written: %s", len(write.owners), error.text)
                 await self._repaired()

@@ -64,11 +64,11 @@ class Leading:
         self.catalogue = self._catalogue(meta)
         meta.repairs_wanted = self.catalogue.repairs
         clock.observe(meta.newest_ms)  # else a change of the catalogue would lose against what it changes
-        if not self._has_servers and (self.catalogue.owners or has_incarnations(self._stores.folder.path)):
+        if not self._has_servers and (self.catalogue.ownership.owners or has_incarnations(self._stores.folder.path)):
             from columnar.roles.mode_switch import to_one_process  # most folders were never served by servers
 
             await to_one_process(self.catalogue, self._stores)
-        return await self.catalogue.raise_epoch()
+        return await self.catalogue.ownership.raise_epoch()
 
     def _catalogue(self, meta: MetaRegion) -> Catalogue:
         """DamagedData with a command: not all of it can be read, or it contradicts the logs of servers."""
@@ -77,7 +77,7 @@ class Leading:
             catalogue = Catalogue(meta.read_all(), meta.write_rows)
         except DamagedData as damage:
             raise DamagedData(f"{data}/{REGIONS}/{META}: {damage.text}; {RESTORE_ADVICE}") from damage
-        if catalogue.unread or (catalogue.owners and has_incarnations(data)):
+        if catalogue.ownership.unread or (catalogue.ownership.owners and has_incarnations(data)):
             from columnar.master.dead_servers import check_owners  # most folders were never served by servers
 
             check_owners(catalogue, data)
@@ -145,7 +145,7 @@ class Leading:
         if self.folders.is_untouched(info.encoded):
             return []
         stores, path = self._stores, self.folders.path(info.encoded)
-        ownership = stores.ownership(info.encoded, self.catalogue.epoch)
+        ownership = stores.ownership(info.encoded, self.catalogue.ownership.epoch)
         region = opened_again(stores.engine, path, info, table, stores.committer, stores.clock, ownership)
         try:
             return [(row, {column: value for column, value, _ in cells}) for row, cells in rows_of(region)]

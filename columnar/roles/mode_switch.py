@@ -68,7 +68,7 @@ class FolderDeadServerLogs:
         died_ns = time.monotonic_ns()
         readings = 0  # that found damage
         while True:
-            seal, owned = self._catalogue.seal_of(server), owned_by(self._catalogue, server)
+            seal, owned = self._catalogue.ownership.seal_of(server), owned_by(self._catalogue, server)
             try:
                 dead_log = await asyncio.to_thread(self._read_dead_server_log, server, seal, owned, died_ns)
             except HostError as error:
@@ -141,7 +141,7 @@ async def to_one_process(catalogue: Catalogue, stores: ProcessStores) -> None:
     data = stores.folder.path
     stores.clock.observe(server_folders.newest_clock(data))
     servers = named_in(catalogue, data)
-    if not servers and not catalogue.owners:
+    if not servers and not catalogue.ownership.owners:
         return
     dead_logs = read_dead_server_logs(catalogue, data)
     for server, dead_log in dead_logs.items():
@@ -150,13 +150,13 @@ async def to_one_process(catalogue: Catalogue, stores: ProcessStores) -> None:
     try:
         for entry in catalogue.tables.values():
             for info in entry.regions:
-                row = catalogue.owners.get(info.region_id)
+                row = catalogue.ownership.owners.get(info.region_id)
                 if row is not None:
                     _bring_home(stores, info, row, dead_logs)
     finally:
         for server in servers:
             stores.dead_logs.drop(str(server))
-    await catalogue.forget_servers()
+    await catalogue.ownership.forget_servers(catalogue.regions())
     for server in servers:
         server_folders.remove(data, str(server))
     _log.info("the folder was served by servers (%s); one process serves it now", ", ".join(map(str, sorted(servers))))
@@ -207,6 +207,6 @@ def to_servers(catalogue: Catalogue, stores: ProcessStores) -> dict[int, Owner]:
             "above says why). Start the store without --servers, which serves the other regions"
         )
     # ``recover`` may have raised a region's epoch one above that of the last run.
-    row = first_owner(Incarnation(server_folders.STANDALONE, catalogue.epoch), catalogue.epoch + 1)
+    row = first_owner(Incarnation(server_folders.STANDALONE, catalogue.ownership.epoch), catalogue.ownership.epoch + 1)
     regions = (info for entry in catalogue.tables.values() for info in entry.regions)
-    return {info.region_id: row for info in regions if info.region_id not in catalogue.owners}
+    return {info.region_id: row for info in regions if info.region_id not in catalogue.ownership.owners}

@@ -160,11 +160,15 @@ class Supervisor:
         self.stores.clock.observe(server_folders.newest_clock(data))
         invented = to_servers(catalogue, self.stores)
         self.folder.raise_format(SERVERS_SINCE)
-        owners = catalogue.owners | invented
+        owners = catalogue.ownership.owners | invented
         regions = [(info, owners.get(info.region_id)) for entry in catalogue.tables.values() for info in entry.regions]
         self._planner = TimedPlanner()
         state = ClusterState(
-            regions, catalogue.firm_seals(), catalogue.operator_settings, random.Random(), planner=self._planner
+            regions,
+            catalogue.ownership.firm_seals(),
+            catalogue.ownership.operator_settings,
+            random.Random(),
+            planner=self._planner,
         )
         for region in invented:
             state.current.set_ideal(state.current.places[region], None, "")  # that process is no server to return to
@@ -187,7 +191,7 @@ class Supervisor:
         host.load()
         self._answers = make_master_answers(self.leading, self.service.wires(), self._listening, host.cannot_open)
         hello = Hello(self.folder.cluster_id, Incarnation(MASTER, self._epoch), leader_epoch=self._epoch)
-        self.processes.follow(self, hello, catalogue.raise_epoch, self._answers)
+        self.processes.follow(self, hello, catalogue.ownership.raise_epoch, self._answers)
         self.processes.regions_of = lambda name: len(state.current.server(name).regions)
         for server in {row.server for row in invented.values()}:
             host.event(state.fenced(server, (), (), host.now_ms(), asked=True))

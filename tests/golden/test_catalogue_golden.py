@@ -53,7 +53,7 @@ async def nothing_more(_catalogue: Catalogue, _written: list[RowMutation]) -> No
 
 async def drop(catalogue: Catalogue, written: list[RowMutation]) -> None:
     written.clear()
-    await catalogue.forget_dropped(await catalogue.drop("wiki", catalogue.triggers))
+    await catalogue.forget_dropped(await catalogue.drop("wiki", catalogue.derivations.triggers))
 
 
 async def administration(catalogue: Catalogue, written: list[RowMutation]) -> None:
@@ -63,9 +63,9 @@ async def administration(catalogue: Catalogue, written: list[RowMutation]) -> No
     change = TableChange(add=(Family("new"),), drop=frozenset({"body"}), change={"meta": every})
     await catalogue.alter(altered(table, change))
     await catalogue.adopt(catalogue.tables["wiki"].schema, await catalogue.reserve("wiki", [(b"", b"")]))
-    await catalogue.create_namespace("team")
-    await catalogue.drop_namespace("team")
-    await catalogue.raise_epoch()
+    await catalogue.namespaces.create_namespace("team")
+    await catalogue.namespaces.drop_namespace("team")
+    await catalogue.ownership.raise_epoch()
 
 
 async def configured(catalogue: Catalogue, written: list[RowMutation]) -> None:
@@ -74,22 +74,23 @@ async def configured(catalogue: Catalogue, written: list[RowMutation]) -> None:
     inert = {"DATA_BLOCK_ENCODING": "FAST_DIFF", "hbase.hstore.blockingStoreFiles": "20", "METADATA.own": "v"}
     change = TableChange(change={"body": inert}, attributes={"DELETE_MARKERS": "", "OWNER": "anna"})
     await catalogue.alter(altered(catalogue.tables["wiki"].schema, change))
-    await catalogue.create_namespace("team", {"owner": "anna", "hbase.namespace.quota.maxtables": "5"})
-    await catalogue.configure_namespace("team", {"owner": "bob"})
-    await catalogue.configure_namespace("team", {})
-    await catalogue.configure_namespace("default", {"owner": "bob"})
+    await catalogue.namespaces.create_namespace("team", {"owner": "anna", "hbase.namespace.quota.maxtables": "5"})
+    await catalogue.namespaces.configure_namespace("team", {"owner": "bob"})
+    await catalogue.namespaces.configure_namespace("team", {})
+    await catalogue.namespaces.configure_namespace("default", {"owner": "bob"})
 
 
 async def triggers(catalogue: Catalogue, written: list[RowMutation]) -> None:
     await catalogue.set_enabled("wiki", True)
     written.clear()
     links = Registration("links", "wiki", "wiki.triggers:links", ("meta", "body"), True, "beginning", 5_000, 3)
+    stored = catalogue.derivations
     for n, registration in enumerate((links, replace(links, name="more", from_where="now"))):
-        await catalogue.write_derivations(catalogue.triggers.adding(registration))
-        await catalogue.write_derivations(catalogue.triggers.with_state(registration.name, ("running", "paused")[n]))
-    await catalogue.write_derivations(catalogue.triggers.with_replay("more", 1_700_000_000_000))
-    await catalogue.write_derivations(catalogue.triggers.without(["links"]))
-    await catalogue.drop("wiki", catalogue.triggers.without(["more"]))
+        await stored.write_derivations(stored.triggers.adding(registration))
+        await stored.write_derivations(stored.triggers.with_state(registration.name, ("running", "paused")[n]))
+    await stored.write_derivations(stored.triggers.with_replay("more", 1_700_000_000_000))
+    await stored.write_derivations(stored.triggers.without(["links"]))
+    await catalogue.drop("wiki", stored.triggers.without(["more"]))
 
 
 EVERY = {

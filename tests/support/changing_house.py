@@ -116,7 +116,7 @@ class ChangingHouse:
         self._rng = random.Random(seed)
 
     async def start(self) -> None:
-        self.server.hosting.state.epoch = await self.catalogue.raise_epoch()
+        self.server.hosting.state.epoch = await self.catalogue.ownership.raise_epoch()
         await self.changes.start()
         await self.triggers.start()
         for name, family in SYSTEM_TABLES:
@@ -137,8 +137,8 @@ class ChangingHouse:
 
     async def register(self, registration: Registration) -> None:
         """Without the marks that an addition sets: it is shown all that the logs have."""
-        added = self.catalogue.triggers.adding(registration).with_state(registration.name, "running")
-        await self.catalogue.write_derivations(added)
+        added = self.catalogue.derivations.triggers.adding(registration).with_state(registration.name, "running")
+        await self.catalogue.derivations.write_derivations(added)
         await self.triggers.publish()
 
     @property

@@ -48,14 +48,16 @@ async def _make_older(data: Path, more: Rows) -> None:
     leading = Leading(stores)
     epoch = await leading.open()
     catalogue = leading.catalogue
-    rows = older_rows(catalogue.triggers) | more
+    rows = older_rows(catalogue.derivations.triggers) | more
     (info,) = await catalogue.reserve(TRIGGERS_TABLE, [(b"", b"")])
     stores.region_folders.make([info.encoded])
     path, ownership = stores.region_folders.path(info.encoded), stores.ownership(info.encoded, epoch)
     region = opened(stores.engine, path, info, TABLE, stores.committer, stores.clock, ownership)
     await _write(region, rows)
     await catalogue.adopt(TABLE, [info])
-    await catalogue.write_derivations(replace(catalogue.triggers, all=(), numbers=Triggers().numbers))
+    await catalogue.derivations.write_derivations(
+        replace(catalogue.derivations.triggers, all=(), numbers=Triggers().numbers)
+    )
     await quiesce(region)
     region.close()
     await leading.close(quiesce)

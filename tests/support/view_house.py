@@ -105,7 +105,7 @@ class ViewHouse(ChangingHouse):
         assert await self.owner.views.wait_delivered(view, token, PATIENCE_S), "the view is not there in time"
 
     def state(self, view: str) -> str:
-        held = self.catalogue.views.find(view)
+        held = self.catalogue.derivations.views.find(view)
         return held.state if held is not None else ""
 
     async def restarted(self) -> ViewHouse:

@@ -83,9 +83,12 @@ class House:
         self.free: int | OSError = 1 << 40  # bytes of the disk
         self.catalogue = Catalogue([], self._write) if before is None else before.catalogue
         self.catalogue._write = self._write
-        owners, entries = self.catalogue.owners, self.catalogue.tables.values()
-        rows = [(info, owners.get(info.region_id, owner)) for entry in entries for info in entry.regions]
-        state = ClusterState(rows, self.catalogue.sealed, self.catalogue.operator_settings, Random(1))
+        self.catalogue.ownership._write = self._write
+        ownership, entries = self.catalogue.ownership, self.catalogue.tables.values()
+        rows = [(info, ownership.owners.get(info.region_id, owner)) for entry in entries for info in entry.regions]
+        state = ClusterState(
+            rows, self.catalogue.ownership.sealed, self.catalogue.ownership.operator_settings, Random(1)
+        )
         self.host = ClusterHost(state, self.catalogue, self.is_sound.wait, self, self)
         self.owners = ClusterOwners(self.host, self.catalogue, self)
         self.deaths: dict[Incarnation, asyncio.Event] = {}
@@ -193,7 +196,7 @@ async def test_a_new_table_is_served_when_its_publication_returns() -> None:
         assert kinds.index(messages.Publish) < kinds.index(told.OpenRegion), "a table before its regions"
         assert kinds.index(ChangeRoutes) < kinds.index(told.OpenRegion), "H3"
         assert [route.region for route in server.routes.of_table("t")] == infos
-    assert set(house.catalogue.owners) == {info.region_id for info in infos}, "on disk"
+    assert set(house.catalogue.ownership.owners) == {info.region_id for info in infos}, "on disk"
     await house.close()
 
 
@@ -212,7 +215,7 @@ async def test_a_dead_servers_regions_go_to_another_with_what_its_log_names() ->
         house.host.event(house.host.state.tick(house.host.now_ms()))
         await house.rest()
     assert house.removed == [one.here], "its row says no more that something is behind"
-    assert house.catalogue.sealed == {}
+    assert house.catalogue.ownership.sealed == {}
     await house.close()
 
 
@@ -302,7 +305,7 @@ def test_a_region_that_was_unassigned_stays_so_over_a_restart_which_does_not_wai
         await before.close()
         last = Incarnation("standalone", 7)
         if has_detour:
-            await before.catalogue.forget_servers()
+            await before.catalogue.ownership.forget_servers(before.catalogue.regions())
         house = House(before, owner=first_owner(last, 8))
         house.host.load()
         for server in (*before.servers, last):
@@ -378,7 +381,7 @@ async def test_a_split_is_published_at_its_commit() -> None:
     await house.rest()
     for server in (one, other):
         assert [route.region for route in server.routes.of_table("t")] == [low, high]
-    assert house.catalogue.owners.keys() == {low.region_id, high.region_id}
+    assert house.catalogue.ownership.owners.keys() == {low.region_id, high.region_id}
     await house.close()
 
 

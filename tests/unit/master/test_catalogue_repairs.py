@@ -11,6 +11,7 @@ import pytest
 
 from columnar.errors import OutcomeUnknown
 from columnar.master.catalogue import Catalogue
+from columnar.model.derivations import Triggers
 from columnar.model.mutation import RowMutation
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Family, make_table
@@ -41,13 +42,13 @@ class UnsureRows(CatalogueRows):
 
 async def made(rows: UnsureRows) -> Catalogue:
     catalogue = rows.loaded()
-    await catalogue.create_namespace("n", {"owner": "anna"})
+    await catalogue.namespaces.create_namespace("n", {"owner": "anna"})
     await catalogue.adopt(TABLE, await catalogue.reserve("t", [(b"", b"k"), (b"k", b"")]))
     await catalogue.adopt(make_table("n:other", [Family("f")]), await catalogue.reserve("n:other", [(b"", b"")]))
     await catalogue.set_enabled("n:other", False)
     for registration in (ON_T, replace(ON_T, name="off-t"), replace(ON_T, name="there", table="n:other")):
-        await catalogue.write_derivations(catalogue.triggers.adding(registration))
-    await catalogue.write_derivations(catalogue.triggers.with_state("on-t", "running"))
+        await catalogue.derivations.write_derivations(catalogue.derivations.triggers.adding(registration))
+    await catalogue.derivations.write_derivations(catalogue.derivations.triggers.with_state("on-t", "running"))
     await announce(catalogue, rows)
     return catalogue
 
@@ -72,10 +73,10 @@ async def mend(catalogue: Catalogue, rows: UnsureRows) -> None:
 
 def assert_the_same(loaded: Catalogue, memory: Catalogue) -> None:
     assert loaded.tables == memory.tables
-    assert loaded.namespaces == memory.namespaces
-    assert loaded.configurations == memory.configurations
-    assert loaded.triggers == memory.triggers
-    memory.triggers.check_invariants()
+    assert loaded.namespaces.names == memory.namespaces.names
+    assert loaded.namespaces.configurations == memory.namespaces.configurations
+    assert loaded.derivations.triggers == memory.derivations.triggers
+    memory.derivations.triggers.check_invariants()
     assert set(loaded.dropped) >= set(memory.dropped)
     live = {info for entry in memory.tables.values() for info in entry.regions}
     assert not live & set(loaded.dropped), "what serves is not removed at the next start"
@@ -86,8 +87,12 @@ async def split(catalogue: Catalogue, rows: UnsureRows) -> None:
 
 
 async def forget(catalogue: Catalogue, _rows: UnsureRows) -> None:
-    gone = [one.name for one in catalogue.triggers.of_table("t")]
-    await catalogue.forget_dropped(await catalogue.drop("t", catalogue.triggers.without(gone)))
+    gone = [one.name for one in catalogue.derivations.triggers.of_table("t")]
+    await catalogue.forget_dropped(await catalogue.drop("t", catalogue.derivations.triggers.without(gone)))
+
+
+def trigger_change(catalogue: Catalogue, change: Callable[[Triggers], Triggers]) -> Awaitable[None]:
+    return catalogue.derivations.write_derivations(change(catalogue.derivations.triggers))
 
 
 Change = Callable[[Catalogue, UnsureRows], Awaitable[object]]
@@ -95,19 +100,19 @@ CHANGES: dict[str, Change] = {
     "create": lambda c, rows: c.adopt(make_table("new", [Family("f")]), rows.reserved["create"]),
     "alter": lambda c, _: c.alter(make_table("t", [Family("f")])),
     "truncate": lambda c, rows: c.adopt(TABLE, rows.reserved["truncate"]),
-    "drop": lambda c, _: c.drop("n:other", c.triggers.without(["there"])),
+    "drop": lambda c, _: c.drop("n:other", c.derivations.triggers.without(["there"])),
     "disable": lambda c, _: c.set_enabled("t", False),
-    "create a namespace": lambda c, _: c.create_namespace("m"),
-    "drop a namespace": lambda c, _: c.drop_namespace("n"),
-    "configure a namespace": lambda c, _: c.configure_namespace("n", {"team": "b"}),
-    "configure it no more": lambda c, _: c.configure_namespace("n", {}),
-    "configure the default": lambda c, _: c.configure_namespace("default", {"owner": "bob"}),
+    "create a namespace": lambda c, _: c.namespaces.create_namespace("m"),
+    "drop a namespace": lambda c, _: c.namespaces.drop_namespace("n"),
+    "configure a namespace": lambda c, _: c.namespaces.configure_namespace("n", {"team": "b"}),
+    "configure it no more": lambda c, _: c.namespaces.configure_namespace("n", {}),
+    "configure the default": lambda c, _: c.namespaces.configure_namespace("default", {"owner": "bob"}),
     "truncate and enable": lambda c, rows: c.adopt(TABLE, rows.reserved["truncate"], enable=True),
     "split": split,
-    "add a trigger": lambda c, _: c.write_derivations(c.triggers.adding(replace(ON_T, name="new"))),
-    "a trigger runs": lambda c, _: c.write_derivations(c.triggers.with_state("off-t", "running")),
-    "a trigger is paused": lambda c, _: c.write_derivations(c.triggers.with_state("on-t", "paused")),
-    "remove triggers": lambda c, _: c.write_derivations(c.triggers.without(["on-t", "there"])),
+    "add a trigger": lambda c, _: trigger_change(c, lambda triggers: triggers.adding(replace(ON_T, name="new"))),
+    "a trigger runs": lambda c, _: trigger_change(c, lambda triggers: triggers.with_state("off-t", "running")),
+    "a trigger is paused": lambda c, _: trigger_change(c, lambda triggers: triggers.with_state("on-t", "paused")),
+    "remove triggers": lambda c, _: trigger_change(c, lambda triggers: triggers.without(["on-t", "there"])),
     "reserve": lambda c, _: c.reserve("t", [(b"", b"")]),
     "forget": forget,
 }
@@ -162,11 +167,11 @@ def can_be(name: str, catalogue: Catalogue) -> bool:
         case "drop":
             return "n:other" in catalogue.tables
         case "add a trigger":
-            return "t" in catalogue.tables and catalogue.triggers.find("new") is None
+            return "t" in catalogue.tables and catalogue.derivations.triggers.find("new") is None
         case "a trigger runs":
-            return catalogue.triggers.find("off-t") is not None
+            return catalogue.derivations.triggers.find("off-t") is not None
         case "a trigger is paused":
-            return catalogue.triggers.find("on-t") is not None
+            return catalogue.derivations.triggers.find("on-t") is not None
         case "create a namespace" | "drop a namespace" | "truncate" | "remove triggers":
             return True
         case "split":

@@ -113,12 +113,12 @@ def test_a_repair_takes_out_what_does_not_decode(rows: Rows) -> None:
         written.extend(mutations)
 
     catalogue = Catalogue(rows.items(), write)
-    assert set(catalogue.unread) == {region_row(ONE), b"s/s1.5"}
-    asyncio.run(catalogue.forget_servers())
+    assert set(catalogue.ownership.unread) == {region_row(ONE), b"s/s1.5"}
+    asyncio.run(catalogue.ownership.forget_servers(catalogue.regions()))
     gone = {mutation.row for mutation in written for one in mutation.operations if isinstance(one, Delete)}
     assert gone == {region_row(ONE), region_row(TWO), b"s/s1.5"}
     assert any(isinstance(one, Put) for mutation in written for one in mutation.operations), "the epoch"
-    assert not catalogue.unread
+    assert not catalogue.ownership.unread
 
 
 @pytest.mark.parametrize("row", [b"t/t", region_row(ONE), b"w/wishes", b"e", b"s/nobody"])

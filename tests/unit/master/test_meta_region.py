@@ -74,7 +74,7 @@ class Kept:
     async def break_it(self) -> None:
         self.gate.fail()
         with pytest.raises(OutcomeUnknown):
-            await self.catalogue.create_namespace("lost")
+            await self.catalogue.namespaces.create_namespace("lost")
         assert not self.is_sound
 
     async def tried(self, more: int) -> None:
@@ -105,7 +105,7 @@ def kept(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[Kept], Awaitabl
             unhandled: list[object] = []
             loop.set_exception_handler(lambda _, context: unhandled.append(context))
             async with asyncio.timeout(20):
-                await kept.catalogue.create_namespace("held")
+                await kept.catalogue.namespaces.create_namespace("held")
                 await test(kept)
                 await kept.close()
                 tries = kept.tries
@@ -114,7 +114,7 @@ def kept(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[Kept], Awaitabl
             assert asyncio.all_tasks() == {asyncio.current_task()}
             assert unhandled == []
             again = Kept(memory)
-            found = sorted(again.catalogue.namespaces - {"default", "columnar"})
+            found = sorted(again.catalogue.namespaces.names - {"default", "columnar"})
             await again.close()
             return found
 
@@ -131,12 +131,12 @@ def test_it_is_mended_when_the_disk_takes_writes_again(kept: Run) -> None:
         await kept.break_it()
         await kept.tried(2)
         with pytest.raises(HostError, match="until the disk takes writes of the catalogue"):
-            await kept.catalogue.create_namespace("refused")
+            await kept.catalogue.namespaces.create_namespace("refused")
         assert kept.told == []
         kept.gate.release()
         await kept.until_mended()
         assert kept.told == [True], "whoever is told may write"
-        await kept.catalogue.create_namespace("later")
+        await kept.catalogue.namespaces.create_namespace("later")
         assert kept.told == [True]
 
     assert kept(test) == ["held", "later"]
@@ -149,7 +149,7 @@ def test_it_breaks_and_is_mended_again_and_again(kept: Run) -> None:
             kept.gate.release()
             await kept.until_mended()
             kept.told.clear()
-            await kept.catalogue.create_namespace(f"n{n}")
+            await kept.catalogue.namespaces.create_namespace(f"n{n}")
 
         said = "the disk refused to sync: the disk is gone"
         assert kept.heard == [said, "", said, "", said, ""]
@@ -161,7 +161,7 @@ def test_changes_that_fail_together_are_one_failure(kept: Run, caplog: pytest.Lo
     async def test(kept: Kept) -> None:
         kept.gate.fail()
         failed = await asyncio.gather(
-            *(kept.catalogue.create_namespace(f"lost{n}") for n in range(3)), return_exceptions=True
+            *(kept.catalogue.namespaces.create_namespace(f"lost{n}") for n in range(3)), return_exceptions=True
         )
         assert [type(one) for one in failed] == [OutcomeUnknown] * 3
         kept.gate.release()
@@ -182,10 +182,10 @@ def test_an_engine_that_refuses_the_write_is_opened_anew(kept: Run, monkeypatch:
 
         monkeypatch.setattr(kept.meta.region, "store", Changed(kept.meta.region.store, gather=refuse))
         with pytest.raises(HostError, match="the engine is broken"):
-            await kept.catalogue.create_namespace("lost")
+            await kept.catalogue.namespaces.create_namespace("lost")
         assert not kept.is_sound
         await kept.until_mended()
-        await kept.catalogue.create_namespace("later")
+        await kept.catalogue.namespaces.create_namespace("later")
 
     assert kept(test) == ["held", "later"]
 
@@ -195,7 +195,7 @@ def test_the_highest_timestamp_that_was_read_is_known(kept: Run) -> None:
 
     async def test(kept: Kept) -> None:
         for kept.clock.now_ms in (5_000, 9_000, 7_000):
-            await kept.catalogue.create_namespace(f"n{kept.clock.now_ms}")
+            await kept.catalogue.namespaces.create_namespace(f"n{kept.clock.now_ms}")
         list(kept.meta.read_all())
         assert kept.meta.newest_ms == 9_000
 
@@ -222,7 +222,7 @@ def test_it_is_closed_while_it_is_mended(kept: Run, fails: bool) -> None:
         kept.gate.hold()
         await asyncio.to_thread(kept.gate.entered.wait, 10)
         with pytest.raises(HostError, match="until the disk takes writes of the catalogue"):
-            await kept.catalogue.create_namespace("refused")
+            await kept.catalogue.namespaces.create_namespace("refused")
         closing = asyncio.ensure_future(kept.meta.close(kept.server.hosting.quiesce))
         for _ in range(20):
             await asyncio.sleep(0)
@@ -265,9 +265,11 @@ def test_it_is_closed_when_the_store_that_failed_is(kept: Run, monkeypatch: pyte
 
 def test_a_caller_that_goes_takes_nothing_from_the_others(kept: Run) -> None:
     async def test(kept: Kept) -> None:
-        await kept.catalogue.create_namespace("first")
+        await kept.catalogue.namespaces.create_namespace("first")
         kept.gate.hold()
-        gone, stays = (asyncio.ensure_future(kept.catalogue.create_namespace(name)) for name in ("gone", "stays"))
+        gone, stays = (
+            asyncio.ensure_future(kept.catalogue.namespaces.create_namespace(name)) for name in ("gone", "stays")
+        )
         await asyncio.to_thread(kept.gate.entered.wait, 10)
         gone.cancel()
         await asyncio.wait([gone])
@@ -280,7 +282,7 @@ def test_a_caller_that_goes_takes_nothing_from_the_others(kept: Run) -> None:
 def test_it_is_closed_with_a_change_under_way(kept: Run) -> None:
     async def test(kept: Kept) -> None:
         kept.gate.hold()
-        change = asyncio.ensure_future(kept.catalogue.create_namespace("last"))
+        change = asyncio.ensure_future(kept.catalogue.namespaces.create_namespace("last"))
         await asyncio.to_thread(kept.gate.entered.wait, 10)
         closing = asyncio.ensure_future(kept.meta.close(kept.server.hosting.quiesce))
         await asyncio.sleep(0)

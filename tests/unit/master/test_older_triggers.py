@@ -103,11 +103,11 @@ def test_the_table_goes_with_its_regions_and_a_second_start_has_nothing_to_do() 
     rows = CatalogueRows()
     asyncio.run(older(rows))
     first = start(rows)
-    assert first.triggers == HELD
+    assert first.derivations.triggers == HELD
     assert list(first.tables) == ["t"]
     assert [info.table for info in first.dropped] == [TRIGGERS_TABLE], "its folder goes when the start is over"
     held = dict(rows.cells)
-    assert start(rows).triggers == HELD
+    assert start(rows).derivations.triggers == HELD
     assert rows.cells == held
 
 
@@ -121,9 +121,9 @@ def test_a_start_that_ends_in_the_write_leaves_the_one_or_the_other(is_there: bo
     rows.failure = None
     left = Catalogue(rows.read(), rows.write)
     assert (TRIGGERS_TABLE in left.tables) is not is_there
-    assert (left.triggers == HELD) is is_there
-    assert (left.triggers == Triggers()) is not is_there
-    assert start(rows).triggers == HELD
+    assert (left.derivations.triggers == HELD) is is_there
+    assert (left.derivations.triggers == Triggers()) is not is_there
+    assert start(rows).derivations.triggers == HELD
 
 
 def test_a_table_that_cannot_be_read_keeps_the_store_from_starting() -> None:

@@ -48,59 +48,71 @@ def test_owners_sealed_logs_and_wishes_are_read_back() -> None:
     rows, catalogue, (left, right) = filled()
     moved = Owner(S2, 9, 0, OwnershipPeriod(S1, 8), (OwnershipPeriod(S1, 7),))
     sealed = ((S1, (("00000001.segment", 4_096), ("00000002.segment", 17))),)
-    finish(catalogue.write_owners(Write(1, ((left, first_owner(S1)), (right, moved)), sealed, (), WISHES)))
+    finish(catalogue.ownership.write_owners(Write(1, ((left, first_owner(S1)), (right, moved)), sealed, (), WISHES)))
     again = Catalogue(rows.read(), rows.write)
-    assert again.owners == catalogue.owners == {left.region_id: first_owner(S1), right.region_id: moved}
-    assert again.sealed == catalogue.sealed == dict(sealed)
-    assert again.operator_settings == catalogue.operator_settings == WISHES
+    assert (
+        again.ownership.owners
+        == catalogue.ownership.owners
+        == {left.region_id: first_owner(S1), right.region_id: moved}
+    )
+    assert again.ownership.sealed == catalogue.ownership.sealed == dict(sealed)
+    assert again.ownership.operator_settings == catalogue.ownership.operator_settings == WISHES
     assert again.tables["t"].regions == [left, right]
 
 
 def test_a_forgotten_log_has_no_row() -> None:
     rows, catalogue, _ = filled()
-    finish(catalogue.write_owners(Write(1, (), ((S1, ()), (S2, ())), (), None)))
-    finish(catalogue.write_owners(Write(2, (), (), (S1,), None)))
-    assert Catalogue(rows.read(), rows.write).sealed == {S2: ()}
+    finish(catalogue.ownership.write_owners(Write(1, (), ((S1, ()), (S2, ())), (), None)))
+    finish(catalogue.ownership.write_owners(Write(2, (), (), (S1,), None)))
+    assert Catalogue(rows.read(), rows.write).ownership.sealed == {S2: ()}
 
 
 def test_an_owner_of_a_region_that_was_dropped_meanwhile_is_left_out() -> None:
     rows, catalogue, (left, right) = filled()
-    finish(catalogue.drop("t", catalogue.triggers))
-    finish(catalogue.write_owners(Write(1, ((left, first_owner(S1)), (right, first_owner(S1))), (), (), None)))
+    finish(catalogue.drop("t", catalogue.derivations.triggers))
+    finish(
+        catalogue.ownership.write_owners(Write(1, ((left, first_owner(S1)), (right, first_owner(S1))), (), (), None))
+    )
     assert not [row for row in rows.cells if row.startswith(b"r/")]
-    assert catalogue.owners == {}
+    assert catalogue.ownership.owners == {}
 
 
 def test_successors_of_a_split_have_their_owner_by_the_same_write() -> None:
     rows, catalogue, (left, right) = filled()
-    finish(catalogue.write_owners(Write(1, ((left, first_owner(S1, 8)), (right, first_owner(S2))), (), (), None)))
+    finish(
+        catalogue.ownership.write_owners(Write(1, ((left, first_owner(S1, 8)), (right, first_owner(S2))), (), (), None))
+    )
     fresh = [RegionInfo("t", 8, b"", b"c"), RegionInfo("t", 9, b"c", b"k")]
     finish(catalogue.replace([left], fresh, first_owner(S1)))
     again = Catalogue(rows.read(), rows.write)
     assert (
-        again.owners == catalogue.owners == {8: first_owner(S1), 9: first_owner(S1), right.region_id: first_owner(S2)}
+        again.ownership.owners
+        == catalogue.ownership.owners
+        == {8: first_owner(S1), 9: first_owner(S1), right.region_id: first_owner(S2)}
     )
     assert again.tables["t"].regions == [*fresh, right]
 
 
 def test_owners_go_with_their_regions() -> None:
     _, catalogue, (left, right) = filled()
-    finish(catalogue.write_owners(Write(1, ((left, first_owner(S1)), (right, first_owner(S2))), (), (), None)))
-    finish(catalogue.drop("t", catalogue.triggers))
-    assert catalogue.owners == {}
+    finish(
+        catalogue.ownership.write_owners(Write(1, ((left, first_owner(S1)), (right, first_owner(S2))), (), (), None))
+    )
+    finish(catalogue.drop("t", catalogue.derivations.triggers))
+    assert catalogue.ownership.owners == {}
 
 
 def test_after_a_write_of_unknown_outcome_owners_and_logs_are_as_before() -> None:
     rows, catalogue, (left, right) = filled()
-    finish(catalogue.write_owners(Write(1, ((left, first_owner(S1)),), ((S1, (("1", 2),)),), (), WISHES)))
+    finish(catalogue.ownership.write_owners(Write(1, ((left, first_owner(S1)),), ((S1, (("1", 2),)),), (), WISHES)))
     other = Catalogue(rows.read(), rows.write)
     new = Write(2, ((left, Owner(S2, 2)), (right, first_owner(S2))), ((S2, ()),), (S1,), OperatorSettings())
-    finish(other.write_owners(new))
+    finish(other.ownership.write_owners(new))
     finish(rows.write(catalogue.repairs(rows.read())))
     again = Catalogue(rows.read(), rows.write)
-    assert again.owners == {left.region_id: first_owner(S1)}
-    assert again.sealed == {S1: (("1", 2),)}
-    assert again.operator_settings == WISHES
+    assert again.ownership.owners == {left.region_id: first_owner(S1)}
+    assert again.ownership.sealed == {S1: (("1", 2),)}
+    assert again.ownership.operator_settings == WISHES
 
 
 def test_regions_that_are_exchanged_stay_ascending() -> None:

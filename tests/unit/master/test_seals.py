@@ -29,26 +29,26 @@ def older() -> CatalogueRows:
 
 def test_a_seal_of_an_older_program_is_none_to_rely_on() -> None:
     catalogue = Catalogue(older().read(), older().write)
-    assert catalogue.seal_of(DEAD) == Seal(LENGTHS, is_of_files=True)
-    assert catalogue.firm_seals() == {}
-    assert catalogue.seal_of(S1) is None
+    assert catalogue.ownership.seal_of(DEAD) == Seal(LENGTHS, is_of_files=True)
+    assert catalogue.ownership.firm_seals() == {}
+    assert catalogue.ownership.seal_of(S1) is None
 
 
 def test_a_seal_that_is_written_is_firm_from_then_on() -> None:
     rows = older()
     catalogue = Catalogue(rows.read(), rows.write)
-    asyncio.run(catalogue.write_owners(Write(1, (), ((DEAD, LENGTHS),), (), None)))
+    asyncio.run(catalogue.ownership.write_owners(Write(1, (), ((DEAD, LENGTHS),), (), None)))
     for found in (catalogue, Catalogue(rows.read(), rows.write)):
-        assert found.seal_of(DEAD) == Seal(LENGTHS)
-        assert found.firm_seals() == {DEAD: LENGTHS}
-    asyncio.run(catalogue.write_owners(Write(2, (), (), (DEAD,), None)))
-    assert Catalogue(rows.read(), rows.write).seal_of(DEAD) is None
+        assert found.ownership.seal_of(DEAD) == Seal(LENGTHS)
+        assert found.ownership.firm_seals() == {DEAD: LENGTHS}
+    asyncio.run(catalogue.ownership.write_owners(Write(2, (), (), (DEAD,), None)))
+    assert Catalogue(rows.read(), rows.write).ownership.seal_of(DEAD) is None
 
 
 def test_an_older_program_reads_the_seals_of_this_one() -> None:
     """It looks at the lengths alone."""
     rows = older()
-    asyncio.run(Catalogue(rows.read(), rows.write).write_owners(Write(1, (), ((DEAD, LENGTHS),), (), None)))
+    asyncio.run(Catalogue(rows.read(), rows.write).ownership.write_owners(Write(1, (), ((DEAD, LENGTHS),), (), None)))
     ((_, cells),) = rows.read()
     assert cells == {b"info:sealed": b'[["00000001.segment", 4096]]', b"info:whole": b"1"}
 

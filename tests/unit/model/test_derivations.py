@@ -60,7 +60,7 @@ def cells_of(queue: Queue) -> dict[bytes, bytes]:
 class QueueChanges(DerivationChanges[Queues]):
     @property
     def derivations(self) -> Queues:
-        queues = self._catalogue._derived[Queues]
+        queues = self._catalogue.derivations._sets[Queues]
         assert isinstance(queues, Queues)
         return queues
 
@@ -68,13 +68,13 @@ class QueueChanges(DerivationChanges[Queues]):
         return messages.ReloadFunctions()  # any message
 
     async def forget_derivations(self, names: Sequence[str]) -> None:
-        await self._catalogue.write_derivations(self.derivations.without(names))
+        await self._catalogue.derivations.write_derivations(self.derivations.without(names))
         await self.publish()
 
     async def add(self, name: str) -> None:
         async with self.lock:
             await self.settle()
-            await self._catalogue.write_derivations(self.derivations.adding(name))
+            await self._catalogue.derivations.write_derivations(self.derivations.adding(name))
             await self.take_up([name], "live")
 
 
@@ -119,7 +119,7 @@ def test_a_further_kind_is_added_called_off_and_read_again(disk: Disk) -> None:
         assert again.derivations == Queues((Queue("a", "live", 1),), Numbers(2, ((2, 2),)))
         again.derivations.check_invariants()
         assert again.derivations.is_removed("b", 2)
-        assert again._catalogue.triggers == Triggers()
+        assert again._catalogue.derivations.triggers == Triggers()
 
     asyncio.run(scenario())
 

@@ -439,10 +439,10 @@ async def test_a_large_region_splits_by_itself(house: House) -> None:
 @housed()
 async def test_only_the_owner_at_its_epoch_carries_a_change_out(house: House) -> None:
     await house.put(b"10", b"90")
-    house.catalogue.epoch += 1  # another was named meanwhile
+    house.catalogue.ownership.epoch += 1  # another was named meanwhile
     with pytest.raises(NotServingRegion, match="not owned at epoch"):
         await house.regions.split(house.infos[0], b"50")
-    house.catalogue.epoch -= 1
+    house.catalogue.ownership.epoch -= 1
     assert house.catalogue.dropped == []
     assert len(await house.regions.split(house.infos[0], b"50")) == 2
 
@@ -452,7 +452,7 @@ async def test_nothing_is_committed_but_the_change_that_is_being_finished(house:
     """An owner that was called off, or fenced, may come late."""
     await house.put(b"10", b"90")
     low, high = (RegionInfo("t", 1_000 + n, start, end) for n, (start, end) in enumerate(((b"", b"5"), (b"5", b""))))
-    late = RegionChange(tuple(house.infos), (low, high), house.catalogue.epoch)
+    late = RegionChange(tuple(house.infos), (low, high), house.catalogue.ownership.epoch)
     with pytest.raises(NotServingRegion, match="called off"):
         await house.regions.request_peer(Commit(late))
 
@@ -470,11 +470,11 @@ async def test_nothing_is_committed_but_the_change_that_is_being_finished(house:
 
 @housed()
 async def test_an_epoch_is_never_given_twice(house: House) -> None:
-    first = house.catalogue.epoch
+    first = house.catalogue.ownership.epoch
     assert house.server.hosting.state.epoch == first
     await house.rows.write(house.catalogue.repairs(house.rows.read()))
     again = await house.restarted()
-    assert again.catalogue.epoch == again.server.hosting.state.epoch == first + 1
+    assert again.catalogue.ownership.epoch == again.server.hosting.state.epoch == first + 1
     await again.close()
 
 

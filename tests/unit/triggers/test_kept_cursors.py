@@ -154,8 +154,8 @@ async def test_a_trigger_of_an_earlier_version_keeps_its_place(bench: Bench) -> 
 async def test_a_registration_that_was_half_made_leaves_no_cursor(bench: Bench) -> None:
     await bench.add("other")
     half = Registration("half", "t", "m:f", ("f",))
-    await bench.catalogue.write_derivations(bench.catalogue.triggers.adding(half))
-    number = bench.catalogue.triggers.all[0].number
+    await bench.catalogue.derivations.write_derivations(bench.catalogue.derivations.triggers.adding(half))
+    number = bench.catalogue.derivations.triggers.all[0].number
     await follower.begin_after(bench.region(b"a"), trigger("half"), number)
     await bench.restart()
     assert set(bench.region(b"a").log.cursors.all_cursors()) == {"other"}

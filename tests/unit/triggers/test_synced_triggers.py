@@ -101,10 +101,10 @@ def test_a_kill_before_the_write_leaves_all_as_it_was() -> None:
         async def dies(*_args: object) -> None:
             raise Killed
 
-        bench.catalogue._write = dies  # type: ignore[assignment]
+        bench.catalogue.derivations._write = dies  # type: ignore[assignment]
         with pytest.raises(Killed):
             await sync(bench, [CHANGED, NEW], ["gone"])
-        bench.catalogue._write = write
+        bench.catalogue.derivations._write = write
         await bench.restart()
         assert registrations(bench) == {"gone": GONE, "kept": KEPT}
 

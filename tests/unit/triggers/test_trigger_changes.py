@@ -26,7 +26,7 @@ T = Registration("t", "t", "m:f", ("f",))
 
 
 def stored(bench: Bench) -> dict[str, str]:
-    return {one.name: one.state for one in Catalogue(bench.rows.read(), bench.rows.write).triggers.all}
+    return {one.name: one.state for one in Catalogue(bench.rows.read(), bench.rows.write).derivations.triggers.all}
 
 
 # --- kills -----------------------------------------------------------------------------------------
@@ -67,8 +67,8 @@ def test_a_trigger_that_was_being_added_at_a_kill_is_called_off(step: str) -> No
         for row in (b"00", b"01"):
             assert set(bench.region(row).log.cursors.all_cursors()) == {"other"}
         await bench.add("t")
-        assert bench.catalogue.triggers.find("t").number == 3, "no number is given twice"  # type: ignore[union-attr]
-        assert bench.catalogue.triggers.is_removed("t", 2)
+        assert bench.catalogue.derivations.triggers.find("t").number == 3, "no number is given twice"  # type: ignore[union-attr]
+        assert bench.catalogue.derivations.triggers.is_removed("t", 2)
 
     run()
 
@@ -212,7 +212,7 @@ async def test_an_owner_that_comes_later_is_told_all(bench: Bench) -> None:
     fake = beside(bench)
     await bench.triggers.publish()
     assert fake.states() == [{"t": "paused"}]
-    assert bench.keeper.triggers == bench.catalogue.triggers, "telling again changes nothing"
+    assert bench.keeper.triggers == bench.catalogue.derivations.triggers, "telling again changes nothing"
 
 
 @on_bench()
@@ -247,7 +247,7 @@ def test_a_trigger_whose_last_write_is_unknown_is_called_off_when_the_disk_is_ba
         fail_at(bench, "marked", is_there)
         with pytest.raises(OutcomeUnknown):
             await bench.add("t")
-        assert bench.catalogue.triggers.half_made() == ["t"]
+        assert bench.catalogue.derivations.triggers.half_made() == ["t"]
         assert bench.keeper.trigger_statuses() == []
         with pytest.raises(OutcomeUnknown):
             await bench.triggers.add_trigger(replace(T, name="other"))
@@ -273,7 +273,7 @@ async def test_a_change_that_is_not_written_changes_nothing(bench: Bench) -> Non
     assert [one.state for one in bench.keeper.trigger_statuses()] == ["running"]
     with pytest.raises(TriggerError, match="there is no trigger"):
         await bench.triggers.resume("u")
-    assert bench.catalogue.triggers != Triggers()
+    assert bench.catalogue.derivations.triggers != Triggers()
 
 
 @on_bench()

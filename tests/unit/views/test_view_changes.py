@@ -36,7 +36,7 @@ from tests.support.view_house import ViewHouse, by_a, in_view_house, nothing
 
 
 def stored(house: ViewHouse) -> dict[str, str]:
-    return {one.name: one.state for one in Catalogue(house.rows.read(), house.rows.write).views.all}
+    return {one.name: one.state for one in Catalogue(house.rows.read(), house.rows.write).derivations.views.all}
 
 
 async def cursors(house: ViewHouse, row: bytes = b"a", table: str = "t") -> set[str]:
@@ -80,7 +80,7 @@ def test_a_view_that_was_being_added_at_a_kill_is_called_off_with_its_table(step
         for row in (b"a", b"z"):
             assert await cursors(again, row) == {"view:other"}
         await again.add(by_a())
-        assert again.catalogue.views.known("by_a").number == 3, "no number is given twice"
+        assert again.catalogue.derivations.views.known("by_a").number == 3, "no number is given twice"
         await again.close()
 
     run()
@@ -213,7 +213,7 @@ def test_a_view_whose_last_write_is_unknown_is_called_off_when_the_disk_is_back(
         house.views.at = at
         with pytest.raises(OutcomeUnknown):
             await house.add(by_a())
-        assert house.catalogue.views.half_made() == ["by_a"]
+        assert house.catalogue.derivations.views.half_made() == ["by_a"]
         house.rows.failure = None
         await house.rows.write(house.catalogue.repairs(house.rows.read()))
         assert stored(house) == {"by_a": "adding"}
@@ -279,7 +279,7 @@ async def test_a_view_of_a_view_knows_the_parts_of_its_keys(house: ViewHouse) ->
     await house.add(View("pairs", Source("t", ("f:a", "f:b"))))
     above = View("above", Source("pairs", ("key[1]",), where=("v:count exists",)))
     await house.add(above)
-    held = house.catalogue.views.known("above")
+    held = house.catalogue.derivations.views.known("above")
     assert declaring.definition_of(held).source.key_parts == 2
     assert [(read.table, read.families) for read in held.reads] == [("pairs", ("v",))]
     with pytest.raises(NotAllowed, match=r"pairs is not dropped: view above follows it.*columnar view drop above"):
@@ -343,6 +343,6 @@ async def test_nobody_but_its_maintainer_touches_a_view(house: ViewHouse) -> Non
 async def test_definitions_are_kept_as_json(house: ViewHouse) -> None:
     await house.make_source()
     await house.add(by_a())
-    held = house.catalogue.views.known("by_a")
+    held = house.catalogue.derivations.views.known("by_a")
     assert held.definition == to_json(by_a())
     assert declaring.definition_of(held) == by_a()

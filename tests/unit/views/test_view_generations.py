@@ -46,7 +46,7 @@ def meant(house: ViewHouse, name: str) -> str | None:
 
 
 def roles(house: ViewHouse) -> dict[str, str]:
-    views = house.catalogue.views
+    views = house.catalogue.derivations.views
     return {one.name: role_of(one.name, views.swaps) for one in views.all}
 
 
@@ -115,9 +115,13 @@ def test_aliases_are_on_disk_and_go_with_the_view() -> None:
         await house.views.generations.swap("by_a")
         again = await house.restarted()
         assert meant(again, "by_a") == "by_a.2"
-        assert Catalogue(again.rows.read(), again.rows.write).views.swaps == again.catalogue.views.swaps != ()
+        assert (
+            Catalogue(again.rows.read(), again.rows.write).derivations.views.swaps
+            == again.catalogue.derivations.views.swaps
+            != ()
+        )
         await again.views.drop("by_a")
-        assert again.catalogue.views.all == again.catalogue.views.swaps == ()
+        assert again.catalogue.derivations.views.all == again.catalogue.derivations.views.swaps == ()
         assert (meant(again, "by_a"), meant(again, "by_a.2"), meant(again, "by_a@2")) == (None, None, None)
         assert not [row for row, _ in again.rows.read() if row.startswith(b"alias/")]
         await again.add(OTHER)
@@ -173,7 +177,7 @@ def test_a_view_of_a_view_follows_the_generation_that_readers_see() -> None:
         above = View("above", Source("by_a", ("key[0]",), sums={"rows": "v:count"}))
         await house.add(above)
         await house.add(above)  # the very same again
-        assert [read.table for read in house.catalogue.views.known("above").reads] == ["by_a.2"]
+        assert [read.table for read in house.catalogue.derivations.views.known("above").reads] == ["by_a.2"]
         await built(house, "above")
         house.views.generations._now_ms = lambda: 1 << 62
         await house.views.generations.sweep()
@@ -261,16 +265,16 @@ def test_a_swap_that_the_disk_refuses_changes_nothing() -> None:
     async def run(house: ViewHouse) -> None:
         await filled(house)
         await rebuilt(house)
-        write, views = house.catalogue._write, house.catalogue.views
+        write, views = house.catalogue.derivations._write, house.catalogue.derivations.views
 
         async def refuse(_mutations: object) -> None:
             raise ColumnarError("the disk is full")
 
-        house.catalogue._write = refuse  # type: ignore[method-assign, assignment]
+        house.catalogue.derivations._write = refuse  # type: ignore[method-assign, assignment]
         with pytest.raises(ColumnarError, match="full"):
             await house.views.generations.swap("by_a")
-        house.catalogue._write = write  # type: ignore[method-assign]
-        assert house.catalogue.views == views
+        house.catalogue.derivations._write = write  # type: ignore[method-assign]
+        assert house.catalogue.derivations.views == views
         assert meant(house, "by_a") == "by_a"
         await house.views.generations.swap("by_a")
         assert meant(house, "by_a") == "by_a.2"
@@ -296,7 +300,7 @@ def test_a_table_that_is_made_meanwhile_takes_no_swap_back() -> None:
                 await is_being_made.wait()
             await write(mutations)
 
-        house.catalogue._write = in_turn
+        house.catalogue._write = house.catalogue.derivations._write = in_turn
         swapping = asyncio.ensure_future(house.views.generations.swap("by_a"))
         await house.changes.create(b"u", [Family("f")])
         assert await swapping == ("by_a.2", "by_a")
