@@ -44,9 +44,7 @@ _SEND: Final = Do.SEND  # a member by its class costs a compiled method as much 
 _ANSWER: Final = Do.ANSWER
 _NEVER_MS: Final = 1 << 62
 
-ServeLocally = Callable[
-    [CallContext, int, bytes, RawCaller], None
-]  # service, message: ``RawCalls.begin_call`` of the service
+ServeLocally = Callable[[CallContext, int, bytes, RawCaller], None]  # service, message: for ``RawCall`` of the service
 CallLater = Callable[[float, Callable[[], None]], asyncio.TimerHandle]
 
 
@@ -73,7 +71,7 @@ def raw_message(request: Request, service: int, protocol: detect.Protocol) -> Ra
 
 
 class ForwardedRequest(ForwardedReply):
-    """A forwarded call of a single row.  The link (``peer_link.Call``) and ``RawCalls`` report to it."""
+    """A forwarded call of a single row.  The link (``peer_link.Call``) and ``RawCall`` report to it."""
 
     __slots__ = ("_attempt", "_ctx", "_forwarding", "_link", "_number", "_raw", "planned_ms", "row", "state", "table")
 

@@ -35,7 +35,7 @@ from columnar.model.region_messages import Message
 from columnar.runtime.faults import surviving
 from columnar.wire.codec import Request
 from columnar.wire.detect import Protocol
-from columnar.wire.raw_calls import RawCaller, RawCalls
+from columnar.wire.raw_calls import RawCall, RawCaller
 from columnar.wire.server import WireServer
 from columnar.wire.service import CallContext
 
@@ -67,16 +67,16 @@ class _Link:
 class _Call:
     """A call under way, as its ``RawCaller``."""
 
-    __slots__ = ("calls", "ctx", "frame", "link", "number", "server", "service", "size_bytes")
+    __slots__ = ("ctx", "frame", "link", "number", "server", "service", "size_bytes", "wire")
 
     def __init__(
-        self, server: PeerServer, link: PeerLink, frame: Frame, service: int, calls: RawCalls, ctx: CallContext
+        self, server: PeerServer, link: PeerLink, frame: Frame, service: int, wire: WireServer, ctx: CallContext
     ) -> None:
         self.server = server
         self.link = link
         self.frame: Frame | None = frame  # until it is begun
         self.service = service
-        self.calls = calls  # of the service
+        self.wire = wire  # of the service
         self.ctx = ctx
         self.size_bytes = frame.end - frame.message_start
         self.number = frame.number
@@ -118,8 +118,7 @@ class PeerServer:
 
         ``connection_ids``: those of ``WireServer``, as scanners are known by them.
         """
-        self._wires = wires
-        self._calls_of = {service: RawCalls(wire) for service, wire in wires.items()}
+        self._wires = dict(wires)
         self._refuse_not_local = refuse_not_local
         self._ids = connection_ids
         self._bound_bytes = bound_bytes
@@ -137,8 +136,8 @@ class PeerServer:
 
     def called(self, link: PeerLink, frame: Frame) -> None:
         service, protocol = frame.service, frame.protocol
-        calls = self._calls_of.get(service)
-        if calls is None:
+        wire = self._wires.get(service)
+        if wire is None:
             raise PeerFault(f"service {service} is not served here")
         if self.serving_bytes + link.queued_bytes > self._bound_bytes:
             text = f"{self.serving_bytes} bytes of calls of other servers are under way; send it again later"
@@ -146,7 +145,7 @@ class PeerServer:
             return
         client = self._client(link)
         ctx = client.binary if protocol is _BINARY else client.compact
-        call = _Call(self, link, frame, service, calls, ctx)
+        call = _Call(self, link, frame, service, wire, ctx)
         self.serving_bytes += call.size_bytes
         if self._waiting or self._spent_s >= SLICE_S:
             self._waiting.append(call)
@@ -162,7 +161,7 @@ class PeerServer:
         assert frame is not None, "a call is begun once"
         call.frame = None
         try:
-            call.calls.begin_call(call.ctx, frame.buffer, frame.message_start, frame.end, call)
+            RawCall(call.wire, call.ctx, call).begin_call(frame.buffer, frame.message_start, frame.end)
         except Exception as fault:  # noqa: BLE001 - the server's loop: the caller gets the error
             _log.exception("a call of %s failed", call.ctx.peer)
             call.broken(fault)
@@ -190,7 +189,7 @@ class PeerServer:
 
     def serve_locally(self, ctx: CallContext, service: int, message: bytes, caller: RawCaller) -> None:
         """Handle a call of this server's own client whose region has moved here while the call was forwarded."""
-        self._calls_of[service].begin_call(ctx, message, 0, len(message), caller)
+        RawCall(self._wires[service], ctx, caller).begin_call(message, 0, len(message))
 
     def ended(self, call: _Call) -> None:
         """Release the call's memory; its reply or refusal is queued on the link."""

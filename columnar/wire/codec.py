@@ -152,6 +152,17 @@ class Request:
         """Return the message as it came, without a frame or HTTP around it; a copy if the buffer has more."""
         return self.buffer[self.start : self.start + self.size_bytes]
 
+    def drop_message(self) -> None:
+        """Drop the message as it came: the call will not be forwarded."""
+        self.buffer = b""
+
+    def drop_rows(self) -> None:
+        """Drop what is in the lists among the arguments; their lengths stay, for the slow log."""
+        self.args = [[None] * len(one) if isinstance(one, list) else one for one in self.args]
+
+    def drop_args(self) -> None:
+        self.args = []
+
 
 def application_error(name: bytes, protocol: Protocol, seqid: int, kind: int, text: str) -> bytes:
     """The message for a fault that no method declares; ``kind`` is one of TApplicationException's."""

@@ -52,6 +52,10 @@ class Aside:
     def __init__(self, whole: Whole) -> None:
         self.whole: Whole | None = whole
 
+    def drop_message(self) -> None:
+        """Forget the message: its client has gone."""
+        self.whole = None
+
     def decoded(self, codec: ServiceCodec) -> Request | Refusal:
         """Decode the message, in the thread.  Raises Hangup."""
         whole = self.whole

@@ -54,7 +54,7 @@ class Leaving:
             if not read:
                 self.closed += 1
                 connection.begin_close()
-        elif connection.unsent_now():
+        elif connection.output.unsent_now():
             connection.send_all()
         else:
             try:
@@ -82,7 +82,7 @@ class Surplus(Leaving):
         A client that connected to this server's own port chose it, and stays.  A client that is slow to read its
         replies stays, too: waiting for it would delay its connection.
         """
-        if self.given == self._most or not connection.was_brought or connection.unsent_now():
+        if self.given == self._most or not connection.was_brought or connection.output.unsent_now():
             return
         if not self._stays(connection.number):
             super().check_connection(connection)

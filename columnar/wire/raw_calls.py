@@ -10,20 +10,16 @@ Owned by the loop; a message over ``framing.INLINE_BYTES`` is decoded by the ser
 
 from __future__ import annotations
 
-import asyncio
-from functools import partial
 from typing import Any, Final, Protocol
 
-from columnar.errors import ColumnarError, OutcomeUnknown, RegionNotLocal, RegionUnavailable
-from columnar.runtime.immediate_future import ImmediateFuture
+from columnar.errors import ColumnarError, RegionNotLocal, RegionUnavailable
 from columnar.wire import detect
-from columnar.wire.codec import CALL, ONEWAY, Request
-from columnar.wire.connection import LARGE_BYTES
+from columnar.wire.caller import Caller, Message
+from columnar.wire.codec import Request
 from columnar.wire.detect import Speech
-from columnar.wire.framing import INLINE_BYTES, Hangup, Refusal, Whole, decode_message
-from columnar.wire.large_calls import Aside, LargeCaller
+from columnar.wire.framing import INLINE_BYTES, Hangup, Whole, decode_message
 from columnar.wire.server import WireServer
-from columnar.wire.service import Awaited, CallContext, ForwardedReply, Later, Waiter
+from columnar.wire.service import CallContext
 
 _BINARY: Final = Speech(framed=False, protocol=detect.Protocol.BINARY)
 _COMPACT: Final = Speech(framed=False, protocol=detect.Protocol.COMPACT)
@@ -45,136 +41,50 @@ class RawCaller(Protocol):
     def broken(self, error: Exception) -> None: ...
 
 
-class _Pending(Waiter):
-    """A call whose reply is pending."""
+class RawCall(Caller):
+    """One message.  It is a client of its own for the queue of large calls: a link carries the calls of many."""
 
-    __slots__ = ("caller", "calls", "ctx", "later", "request")
-
-    def __init__(self, calls: RawCalls, ctx: CallContext, request: Request, caller: RawCaller) -> None:
-        self.calls = calls
-        self.ctx = ctx
-        self.request = request
-        self.caller = caller
-        self.later: Later | None = None
-
-    def resume(self, done: Awaited) -> None:
-        self.calls.settle(self, done)
-
-
-class RawCalls:
-    def __init__(self, server: WireServer) -> None:
+    def __init__(self, server: WireServer, ctx: CallContext, caller: RawCaller) -> None:
         """``server``: whose service and codecs are used; it need not listen."""
-        self._server = server
-        self._loop = asyncio.get_running_loop()
+        super().__init__(server, ctx, counts=1, forwards=False)
+        self._caller = caller
 
-    def begin_call(self, ctx: CallContext, buffer: bytes, start: int, end: int, caller: RawCaller) -> None:
-        """Begin the call of the message ``buffer[start:end]``, in the protocol of ``ctx``; the buffer is not kept.
+    def begin_call(self, buffer: bytes, start: int, end: int) -> None:
+        """Begin the call of the message ``buffer[start:end]``, in the protocol of the context; the buffer is not kept.
 
         The caller gets the end before this returns if the call can be answered at once.
         """
+        speech = _BINARY if self._ctx.protocol is detect.Protocol.BINARY else _COMPACT
         if end - start > INLINE_BYTES:
-            self._decode_aside(ctx, buffer[start:end], caller)
+            self._decode_aside(Whole(speech, buffer[start:end]))
             return
         try:
-            message = decode_message(self._server.codec, _speech_of(ctx), buffer, start, end)
+            message = decode_message(self._server.codec, speech, buffer, start, end)
         except Hangup as hangup:
-            caller.broken(Unreadable(hangup.why))
+            self._hang_up(hangup)
             return
-        self._answer(ctx, message, caller)
+        if isinstance(message, Request):
+            message.drop_message()
+        self._answer(message)
 
-    def _decode_aside(self, ctx: CallContext, message: bytes, caller: RawCaller) -> None:
-        server, aside = self._server, Aside(Whole(_speech_of(ctx), message))
-        decoded = self._loop.run_in_executor(server.decoder, aside.decoded, server.codec_aside)
-        decoded.add_done_callback(partial(self._decoded, ctx, len(message), caller))
+    def _hang_up(self, hangup: Hangup) -> None:
+        self._caller.broken(Unreadable(hangup.why))
 
-    def _decoded(
-        self, ctx: CallContext, size_bytes: int, caller: RawCaller, done: asyncio.Future[Request | Refusal]
-    ) -> None:
-        """Each call is a client of its own for the queue of large calls: a link carries those of many."""
-        self._server.large_calls.soon(LargeCaller(), size_bytes, partial(self._answer_large, ctx, done, caller))
+    def _retry_or_forward(self, request: Request, error: Exception, started: float) -> float | None:
+        if isinstance(error, RegionUnavailable):
+            return super()._retry_or_forward(request, error, started)
+        return self._failed(request, error, started)
 
-    def _answer_large(self, ctx: CallContext, done: asyncio.Future[Request | Refusal], caller: RawCaller) -> None:
-        try:
-            message = done.result()
-        except Hangup as hangup:
-            caller.broken(Unreadable(hangup.why))
-            return
-        self._answer(ctx, message, caller)
+    def _failed(self, request: Request, error: Exception, started: float) -> float:
+        if isinstance(error, RegionNotLocal):
+            self._caller.not_local(error, request)
+            return started
+        return super()._failed(request, error, started)
 
-    def _answer(self, ctx: CallContext, message: Request | Refusal, caller: RawCaller) -> None:
-        server = self._server
-        if isinstance(message, Refusal):
-            self._reply(caller, server.errors.refused(ctx.peer, message, ctx.protocol))
-            return
-        method = message.method
-        handler = server.handlers.get(method.name) if method is not None else None
-        if method is None or handler is None or message.kind not in (CALL, ONEWAY):
-            self._reply(caller, server.errors.not_served(message, ctx.protocol))
-            return
-        message.buffer = b""
-        try:
-            result = handler(ctx, *message.args)
-            if type(result) is Later:
-                self._wait(_Pending(self, ctx, message, caller), result.future, result)
-                return
-            if hasattr(result, "__await__"):
-                self._wait(_Pending(self, ctx, message, caller), result, None)
-                return
-            reply = method.reply(ctx.protocol, message.seqid, result)
-        except RegionNotLocal as error:
-            caller.not_local(error, message)
-            return
-        except RegionUnavailable as error:
-            again = server.service.retry_or_forward(handler, ctx, message, error)
-            assert not isinstance(again, ForwardedReply), "it is waited for here"
-            if again is not None:
-                self._wait(_Pending(self, ctx, message, caller), again, None)
-                return
-            reply = server.errors.failed(ctx.peer, message, ctx.protocol, error)
-        except Exception as error:  # noqa: BLE001 - the server's loop: every fault is answered
-            reply = server.errors.failed(ctx.peer, message, ctx.protocol, error)
-        self._reply(caller, reply)
-
-    def _wait(self, pending: _Pending, waiting: Any, later: Later | None) -> None:
-        pending.later = later
-        server, request = self._server, pending.request
-        shared = isinstance(waiting, ImmediateFuture) or (later is not None and isinstance(waiting, asyncio.Future))
-        future = waiting if shared else asyncio.ensure_future(waiting, loop=self._loop)
-        if future.done():
-            self.settle(pending, future)
-            return
-        if request.size_bytes > LARGE_BYTES:  # the handler keeps the rows that it still needs
-            request.args = [None if isinstance(one, list) else one for one in request.args]
-        if shared:
-            server.pending.resume_after(future, pending)
-        else:
-            server.pending.began(future)
-            future.add_done_callback(pending.resume)
-
-    def settle(self, pending: _Pending, future: Awaited) -> None:
-        """The future that the call waited for is done."""
-        ctx, request, caller = pending.ctx, pending.request, pending.caller
-        method, errors = request.method, self._server.errors
-        assert method is not None, "it was begun"
-        try:
-            outcome = future.result()
-            result = outcome if pending.later is None else pending.later.result
-            reply = method.reply(ctx.protocol, request.seqid, result)
-        except asyncio.CancelledError:
-            stopped = OutcomeUnknown("the server stopped before this was done; read before you repeat it")
-            reply = errors.failed(ctx.peer, request, ctx.protocol, stopped)
-        except RegionNotLocal as error:
-            caller.not_local(error, request)
-            return
-        except Exception as error:  # noqa: BLE001 - as in ``_answer``
-            reply = errors.failed(ctx.peer, request, ctx.protocol, error)
-        self._reply(caller, reply)
-
-    def _reply(self, caller: RawCaller, reply: bytes) -> None:
+    def _done(
+        self, message: Message, reply: bytes | memoryview, error: str | None, started: float, result: Any
+    ) -> float:
         """Answer the call.  It counts for background work, which yields to it: clients of other servers wait for it."""
-        self._server.answered += 1
-        caller.replied(reply)
-
-
-def _speech_of(ctx: CallContext) -> Speech:
-    return _BINARY if ctx.protocol is detect.Protocol.BINARY else _COMPACT
+        self._server.answers[1] += 1
+        self._caller.replied(bytes(reply))
+        return started

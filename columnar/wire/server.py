@@ -102,10 +102,9 @@ class ErrorReplies:
         return self._service.translate(method, error)
 
 
-_BUFFERED_BYTES: Final = attrgetter(
-    "buffered_bytes"
-)  # a lambda would cost each call of its method a closure, once compiled
-_UNSENT_BYTES: Final = attrgetter("unsent_bytes")
+# Lambdas would cost each call of their methods a closure, once compiled.
+_BUFFERED_BYTES: Final = attrgetter("input.buffered_bytes")
+_UNSENT_BYTES: Final = attrgetter("output.unsent_bytes")
 RESUMED_AT_ONCE: Final = 128  # requests that waited for the same fsync, in one loop iteration: 2 ms
 CHECKED_WAITERS: Final = 8  # of the requests that wait for one thing
 
@@ -210,7 +209,7 @@ class WireServer:
         self.errors = ErrorReplies(self.codec, service, self.unknown)
         self.codec_aside = ServiceCodec(definition, partial(sleep, 0))  # the decoder thread's own
         self.loop_budget = LoopBudget()
-        self.answered = 0  # requests, refusals too, without those of background work
+        self.answers = [0, 0]  # to requests of background work, and of clients; refusals too
         self.large_calls = LargeCalls(lambda: self.answered, self._has_light_requests)
         self.decoder = ThreadPoolExecutor(1, thread_name_prefix="columnar-decode")
         self.slow_after_s = service.slow_after_s
@@ -269,6 +268,11 @@ class WireServer:
     def _has_light_requests(self) -> bool:
         now = perf_counter()
         return any(one.serving_bytes and one.large.is_light(one.serving_bytes, now) for one in self._connections)
+
+    @property
+    def answered(self) -> int:
+        """The number of answers to clients."""
+        return self.answers[1]
 
     @property
     def connections(self) -> int:
@@ -368,8 +372,8 @@ class WireServer:
         if connection not in self._connections:
             return False
         self._connections.remove(connection)
-        self._input_bytes -= connection.counted_bytes
-        self._output_bytes -= connection.unsent_bytes
+        self._input_bytes -= connection.input.counted_bytes
+        self._output_bytes -= connection.output.unsent_bytes
         if not self._connections:
             self._empty.set()
         return True
@@ -377,7 +381,7 @@ class WireServer:
     def input_changed(self, delta: int) -> None:
         self._input_bytes += delta
         if delta > 0 and self._input_bytes > self.limits.server_input_bytes:
-            waiting = [one for one in self._connections if one.buffered_bytes > SMALL_REQUEST_BYTES]
+            waiting = [one for one in self._connections if one.input.buffered_bytes > SMALL_REQUEST_BYTES]
             waiting.sort(key=_BUFFERED_BYTES, reverse=True)
             error = self.full()
             for one in waiting:
@@ -396,7 +400,7 @@ class WireServer:
         """The bytes to read ahead on one connection, after the request that is served."""
         return self.limits.input_bytes if self.has_room(0) else 0
 
-    def output_changed(self, connection: Connection, delta: int) -> None:
+    def output_changed(self, delta: int) -> None:
         """Count unsent bytes; over the total, abort the connection with the most.
 
         ``unsent_bytes`` of the other connections is as of their last write: it is updated before one is aborted.
@@ -405,12 +409,10 @@ class WireServer:
         if delta <= 0 or self._output_bytes <= self.limits.server_output_bytes:
             return
         for other in self._connections:
-            now = other.unsent_now() if other.unsent_bytes else 0
-            self._output_bytes += now - other.unsent_bytes
-            other.unsent_bytes = now
-        if self._output_bytes > self.limits.server_output_bytes:
-            fullest = max(self._connections, key=_UNSENT_BYTES, default=connection)
-            fullest.abort(f"{self._output_bytes} bytes are unsent on all connections, most of them here")
+            if other.output.unsent_bytes:
+                self._output_bytes += other.output.counted_again()
+        if self._connections and self._output_bytes > self.limits.server_output_bytes:
+            fullest = max(self._connections, key=_UNSENT_BYTES)
+            why = f"{self._output_bytes} bytes are unsent on all connections, most of them here"
             # Its buffer goes with it: counted until the loop says so, it would cost a second one its connection.
-            self._output_bytes -= fullest.unsent_bytes
-            fullest.unsent_bytes = 0
+            self._output_bytes -= fullest.abort(why)

@@ -16,7 +16,7 @@ from columnar.wire import detect
 from columnar.wire.codec import Request
 
 if TYPE_CHECKING:
-    from columnar.wire.connection import Connection
+    from columnar.wire.caller import Caller
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,19 +182,19 @@ class Waiter:
 
 
 class Waiting(Waiter):
-    """A request of a connection whose reply is pending."""
+    """A request whose reply is pending."""
 
-    __slots__ = ("connection", "later", "request", "started")
+    __slots__ = ("caller", "later", "request", "started")
 
-    def __init__(self, connection: Connection, request: Request, started: float, later: Later | None) -> None:
-        self.connection = connection
+    def __init__(self, caller: Caller, request: Request, started: float, later: Later | None) -> None:
+        self.caller = caller
         self.request = request
         self.started = started
         self.later = later
 
     @property
     def is_background(self) -> bool:
-        return self.connection.counts == 0
+        return self.caller.counts == 0
 
     def resume(self, done: Awaited) -> None:
-        self.connection.resume(self.request, done, self.started, self.later)
+        self.caller.resume(self.request, done, self.started, self.later)

@@ -103,7 +103,7 @@ async def test_messages_that_no_client_sends(cluster: PeerCluster) -> None:
 
 @clustered()
 async def test_a_service_that_is_not_served(cluster: PeerCluster) -> None:
-    del cluster.houses[1].answering._calls_of[THRIFT2]  # type: ignore[attr-defined]
+    del cluster.houses[1].answering._wires[THRIFT2]  # type: ignore[attr-defined]
     refusal = await called(link_of(cluster), increment(b"x"), service=THRIFT2).ended
     assert isinstance(refusal, PeerFault)
 

@@ -11,10 +11,12 @@ import pytest
 
 from columnar.bench import calls
 from columnar.runtime.immediate_future import ImmediateFuture
+from columnar.wire import caller
 from columnar.wire import connection as connection_module
+from columnar.wire.caller import LARGE_BYTES
 from columnar.wire.codec import Request
 from columnar.wire.codec_replies import RowList
-from columnar.wire.connection import LARGE_BYTES, Connection
+from columnar.wire.connection import Connection
 from columnar.wire.server import RESUMED_AT_ONCE, WireServer
 from columnar.wire.service import Later, Waiting
 
@@ -210,6 +212,7 @@ async def gone(server: WireServer, connection: Connection) -> None:
 def test_a_writer_is_answered_in_the_turn_of_the_fsync_and_never_waits_among_the_dear(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(caller, "SLICE_S", 10.0)
     monkeypatch.setattr(connection_module, "SLICE_S", 10.0)  # what is cheap here is so on a machine of any load
 
     async def main() -> None:

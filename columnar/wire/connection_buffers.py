@@ -1,0 +1,141 @@
+"""The bytes of a connection that wait: requests that were read and not answered, replies that are unsent.
+
+The server bounds both, of all its connections together, and is notified of each change.  Owned by the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from struct import Struct
+from typing import TYPE_CHECKING, Final
+
+from columnar.errors import ColumnarError
+from columnar.wire.framing import RequestStream
+from columnar.wire.http_framing import HttpFraming
+
+if TYPE_CHECKING:
+    from columnar.wire.server import WireServer
+
+UNTRACKED_OUTPUT_BYTES: Final = 16 * 1024  # the server does not count less unsent output: 160 MB for 10,000
+JOINED_BYTES: Final = 64 * 1024  # more bytes of replies are sent piece by piece: a join would copy them
+_FRAME: Final = Struct(">I").pack
+
+
+class ConnectionInput:
+    def __init__(self, server: WireServer, stream: RequestStream) -> None:
+        self._server = server
+        self._stream = stream
+        self._transport: asyncio.Transport | None = None
+        self._is_paused = False  # the socket is not read
+        self.buffered_bytes = 0  # of input that waits and may be refused: half a message, or requests read ahead
+        self.counted_bytes = 0  # these and those of the request that is served, as last reported to the server
+
+    def begin_reading(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+
+    def count_input(self, serving_bytes: int) -> None:
+        """Report what waits to the server.  ``serving_bytes``: of the request whose reply is pending."""
+        self.buffered_bytes = self._stream.buffered_bytes
+        total = self.buffered_bytes + serving_bytes
+        if total != self.counted_bytes:
+            before, self.counted_bytes = self.counted_bytes, total
+            self._server.input_changed(total - before)
+
+    def shed_message(self, error: ColumnarError) -> bool:
+        """Refuse the first message that waits; False: the connection is to be closed instead."""
+        if self._stream.shed(error):
+            return True
+        self.buffered_bytes = 0  # not chosen again before it is served, or read
+        return False
+
+    def pause_reading(self, pause: bool) -> None:
+        transport = self._transport
+        if transport is None or pause == self._is_paused or transport.is_closing():
+            return
+        self._is_paused = pause
+        if pause:
+            transport.pause_reading()
+        else:
+            transport.resume_reading()
+
+
+class ConnectionOutput:
+    def __init__(self, server: WireServer) -> None:
+        self._server = server
+        self._transport: asyncio.Transport | None = None
+        self.parts: list[bytes | memoryview] = []  # replies of this time slice
+        self.size_bytes = 0  # of these
+        self.is_paused = False  # the transport has more than it is to buffer
+        self.unsent_bytes = 0  # as last reported to the server
+
+    def begin_writing(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        transport.set_write_buffer_limits(high=UNTRACKED_OUTPUT_BYTES)
+
+    def add_reply(self, reply: bytes | memoryview, http: HttpFraming | None, is_framed: bool) -> None:
+        """Add a reply to those that ``send_replies`` sends; empty: the method has none."""
+        self.size_bytes += len(reply)
+        if http is not None:
+            self.parts += http.answer(reply)
+        elif reply:
+            if is_framed:
+                self.parts.append(_FRAME(len(reply)))
+            self.parts.append(reply)
+
+    def send_replies(self) -> None:
+        """Give the replies to the transport."""
+        transport, parts = self._transport, self.parts
+        if transport is None or not parts:
+            return
+        self.parts = []
+        size, self.size_bytes = self.size_bytes, 0
+        if transport.is_closing():
+            return  # the client does not read any more
+        if size > JOINED_BYTES:
+            transport.writelines(parts)
+        else:
+            transport.write(parts[0] if len(parts) == 1 else b"".join(parts))
+        if self.is_paused:
+            self.count_output()
+
+    def pause_writing(self) -> None:
+        self.is_paused = True
+
+    def resume_writing(self) -> None:
+        self.is_paused = False
+        before, self.unsent_bytes = self.unsent_bytes, 0
+        self._server.output_changed(-before)
+
+    def count_output(self) -> None:
+        """Report what is unsent to the server."""
+        self._server.output_changed(self.counted_again())
+
+    def counted_again(self) -> int:
+        """Count what is unsent; returns the change."""
+        before, self.unsent_bytes = self.unsent_bytes, self.unsent_now()
+        return self.unsent_bytes - before
+
+    def unsent_now(self) -> int:
+        return self._transport.get_write_buffer_size() if self._transport is not None else 0
+
+    @property
+    def is_over(self) -> bool:
+        """Whether more than ``output_bytes`` of the limits are unsent: the client does not read."""
+        return self.unsent_now() + self.size_bytes > self._server.limits.output_bytes
+
+    def notify_when_sent(self) -> None:
+        """Have ``resume_writing`` called when no byte is left."""
+        if self._transport is not None:
+            self._transport.set_write_buffer_limits(high=0)
+
+    def close(self) -> None:
+        """Close the connection when every byte is sent."""
+        if self._transport is not None:
+            self._transport.close()
+
+    def abort(self) -> int:
+        """End the connection; returns the bytes that were unsent, as last reported, which go with it."""
+        if self._transport is not None:
+            self._transport.abort()
+        dropped, self.unsent_bytes = self.unsent_bytes, 0
+        return dropped
