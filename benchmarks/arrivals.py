@@ -1,4 +1,4 @@
-"""(pure) Open loop: calls that are due whatever the answers do, and how long each took since it was due.
+"""(pure) Open loop: calls that are due independently of the answers, and the time of each since it was due.
 
     due            waits: no connection is free      sent            answered
      |--------------------------------------------------|-----------------|
@@ -6,8 +6,8 @@
 
 Invariants:
     I1. Calls begin in the order in which they are due, each once.
-    I2. A call that is due begins at once if a connection is free; only then is the generator's own
-        lateness reported, as all other waiting is the endpoint's doing.
+    I2. A call that is due begins at once if a connection is free.  The generator's own lateness is reported only for
+        such calls, because the endpoint causes all other waiting.
     I3. Each call that was due in the counted time gives one latency, also if it was never answered:
         then it is the time it had waited when the run was given up.
 
@@ -26,17 +26,17 @@ C = TypeVar("C")  # a connection
 
 
 class Uniform(Protocol):
-    """The part of ``random.Random`` that is needed."""
+    """The part of ``random.Random`` that arrivals need."""
 
     def random(self) -> float: ...
 
 
 def poisson(rng: Uniform, rate: float, duration_s: float) -> array[int]:
-    """When calls are due, in nanoseconds from the start: independent of each other, so many per second.
+    """Return the times at which calls are due, in nanoseconds from the start: ``rate`` calls per second, independent.
 
-    Poisson and not evenly spaced: so do the calls of many clients arrive that know nothing of each other,
-    bursts among them; an even beat could keep step with the endpoint's own (an fsync, a flush).  And the
-    calls of several generator processes together are again such arrivals.
+    The arrivals are a Poisson process, because calls of many independent clients arrive so, in bursts too. An even beat
+    could keep step with the endpoint's own (an fsync, a flush). The calls of several generator processes together are
+    again a Poisson process.
     """
     due: array[int] = array("q")
     if rate <= 0.0:
@@ -53,7 +53,7 @@ class Arrivals(Generic[C]):
     __slots__ = ("_at", "_counted_ns", "_due", "_due_of", "_free", "late_ns", "latencies_ns")
 
     def __init__(self, due_ns: array[int], connections: Iterable[C], counted_ns: int) -> None:
-        """``due_ns`` in order; calls that are due before ``counted_ns`` warm up and are not counted."""
+        """Take ``due_ns`` in ascending order; calls that are due before ``counted_ns`` warm up and are not counted."""
         self._due = due_ns
         self._at = 0  # of the next call to begin
         self._free = deque(connections)
@@ -63,7 +63,7 @@ class Arrivals(Generic[C]):
         self.late_ns: array[int] = array("q")  # between due and begun, where a connection was free
 
     def begin(self, now_ns: int) -> C | None:
-        """Return a free connection for a call that is due: send it there.  None: nothing is due, or nobody free."""
+        """Return a free connection for the next due call; None if no call is due or no connection is free."""
         if not self._free or self._at == len(self._due) or (due := self._due[self._at]) > now_ns:
             return None
         connection = self._free.popleft()
@@ -74,7 +74,7 @@ class Arrivals(Generic[C]):
         return connection
 
     def answered(self, connection: C, now_ns: int) -> bool:
-        """Its call was answered; True: another one waited for a connection, send that here now."""
+        """Note that the connection's call was answered; return whether to send a waiting call on the connection now."""
         self._take(self._due_of.pop(connection), now_ns)
         if self._at < len(self._due) and (due := self._due[self._at]) <= now_ns:
             self._at += 1
@@ -84,20 +84,20 @@ class Arrivals(Generic[C]):
         return False
 
     def wait_ns(self, now_ns: int) -> int | None:
-        """Until a call can begin without an answer before it; None: not before an answer."""
+        """Return the time until the next call can begin; None if no call can begin before an answer comes."""
         if not self._free or self._at == len(self._due):
             return None
         return max(self._due[self._at] - now_ns, 0)
 
     def waiting(self, now_ns: int) -> int:
-        """Calls that are due and have not begun."""
+        """Return the number of calls that are due and have not begun."""
         at = self._at
         while at < len(self._due) and self._due[at] <= now_ns:
             at += 1
         return at - self._at
 
     def stop(self) -> None:
-        """Begin no more calls; those under way may still be answered."""
+        """Begin no more calls; calls under way may still be answered."""
         del self._due[self._at :]
 
     def in_flight_count(self) -> int:
@@ -107,7 +107,7 @@ class Arrivals(Generic[C]):
         return self._at == len(self._due) and not self._due_of
 
     def give_up(self, now_ns: int) -> int:
-        """How many calls have no answer; what they waited so far is counted (I3)."""
+        """Return the number of calls without an answer, and count the time that they have waited (I3)."""
         left = [*self._due_of.values(), *(due for due in self._due[self._at :] if due <= now_ns)]
         for due in left:
             self._take(due, now_ns)

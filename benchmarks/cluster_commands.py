@@ -1,12 +1,12 @@
 """``python -m benchmarks forwarding`` and ``scale``: what several servers cost and bring, in stores of their own.
 
-``forwarding`` reads rows of tables of one region each from a store of two servers: by the port of the region's owner,
-and by that of the other server, which forwards.  Processor time is of both servers together, so a forwarded call counts
-with what its gateway and its owner spend on it.
+``forwarding`` reads rows of tables of one region each from a store of two servers: in turn by the port of the region's
+owner and by the port of the other server, which forwards.  The processor time is that of both servers together, so a
+forwarded call counts the work of its gateway and of its owner.
 
-``scale`` has stores of one server, two, three, under the same requests of clients of one port.  Each store has its
-tables cut into the same number of regions, spread over its servers, and the supervisor spreads the connections: of N
-servers each one forwards (N - 1) / N of its calls.
+``scale`` starts stores of one, two and three servers, and sends the same requests to the shared port of each.  Each
+store has its tables cut into the same number of regions, spread over its servers, and the supervisor spreads the
+connections: each of N servers forwards (N - 1) / N of its calls.
 
 The two routes, and the stores, take turns as endpoints do in ``columnar.bench.measuring``.
 """
@@ -63,7 +63,7 @@ SCALED: Final = ("get-cell", "get-row", "get-columns", "put", "mixed", "scan-sma
 
 
 def _cluster_options(known: Sequence[str], default: str) -> Callable[[Any], Any]:
-    """Return the options that both commands have; ``known``: their workloads."""
+    """Return the options that both commands have; ``known`` names the workloads that they accept."""
     return with_options(
         workloads_option({name: STANDARD[name] for name in known}, default),
         click.option("-c", "--connections", default=64, show_default=True, type=click.IntRange(1)),
@@ -121,7 +121,7 @@ def _forwarded(store: OwnStore, plan: Plan, pool: Generators, began: Callable[[s
 
 
 def _endpoints_by_route(store: OwnStore, table: bytes) -> list[Endpoint]:
-    """Return the ports of a server that does not own the table, and of the one that does.  EndpointFailed."""
+    """Return the port of a server that does not own the table, then the port of its owner.  Raises EndpointFailed."""
     regions = store.locations(table)
     if len(regions) != 1:
         raise EndpointFailed(f"{table.decode()} has {len(regions)} regions, and a way to one is measured")
@@ -164,7 +164,7 @@ def scale(servers: tuple[int, ...], folder: str, json_path: str | None, **given:
 
 
 def _prepare_spread(store: OwnStore, rows: int, watcher: Watcher) -> None:
-    """Make the tables, each cut into REGIONS, and fill those that are read.  EndpointFailed."""
+    """Make the tables, each cut into REGIONS, and fill the tables that are read.  Raises EndpointFailed."""
     with client_of(store.endpoint) as client:
         for table in SPREAD_TABLES:
             keys = rows if table.cells is not None else dataset.PUT_ROWS

@@ -1,4 +1,4 @@
-"""``python -m benchmarks compare``: two endpoints in turn, or one; with open loop and YCSB."""
+"""``python -m benchmarks compare``: measure two endpoints in turn, or one; with open loop and YCSB."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def _take(
     opened: list[OpenLine],
     pool: Generators,
 ) -> Iterator[Line]:
-    """Yield the lines of closed loop; in open loop each is measured after it, into ``opened``."""
+    """Yield the lines of closed loop; measure each in open loop afterwards, and put the result into ``opened``."""
     for number, line in enumerate(measure(endpoints, plan, pool, began, pids)):
         yield line
         if open_share is not None and line.workload.open_loop:

@@ -1,13 +1,13 @@
 """The application of the ETH experiment: a process that sends tweets and notes when each was due and acknowledged.
 
-An epoll loop does it all.  In open loop tweets arrive whatever the answers do, and a response counts from when the
-tweet was due; in closed loop each connection takes the next tweet when its last one is acknowledged.  A tweet whose
-connection broke, or that was refused, is sent again until it is acknowledged, as the paper's application does.
+An epoll loop does all the work.  In open loop tweets arrive independently of the answers, and a response counts from
+when the tweet was due; in closed loop each connection takes the next tweet when its last one is acknowledged.  A tweet
+whose connection broke, or that was refused, is sent again until it is acknowledged, as the paper's application does.
 
     Load in, then "begun" and "all answered" out; probes and samples continue until "end" comes in; then Sent out.
 
-``Prober`` reads some tweets after their acknowledgement: whether the author's own timeline has it at once, and when
-the last follower's has it.
+``Prober`` reads some tweets after their acknowledgement.  It notes whether the author's own timeline has the tweet at
+once, and when the last follower's timeline has it.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ END: Final = "end"
 
 
 def serve(pipe: Pipe) -> None:
-    """The process's life: loads until the other end closes."""
+    """Run the process: carry out loads until the other end of the pipe closes."""
     with suppress(EOFError, KeyboardInterrupt):
         while True:
             load: Load = pipe.recv()
@@ -72,7 +72,7 @@ def serve(pipe: Pipe) -> None:
 
 
 def run(load: Load, pipe: Pipe) -> Sent:
-    """EndpointFailed, OSError."""
+    """Carry out one load.  Raises EndpointFailed or OSError."""
     with select.epoll() as epoll:
         application = Application(Poller(epoll), load, pipe)
         try:
@@ -147,7 +147,7 @@ class Application:
             self._link.close()
 
     def _drive_until(self, until_ns: int) -> None:
-        """Send what is due and take answers until then, or until all is answered."""
+        """Send due tweets and take answers until ``until_ns``, or until every tweet is answered."""
         clock = time.perf_counter_ns
         while (now := clock()) < until_ns and not self._arrivals.done():
             while (line := self._arrivals.begin(now)) is not None:
@@ -167,7 +167,7 @@ class Application:
         self._is_stop_requested = self._pipe.recv() == END
 
     def _run_iteration(self, now: int, until_ns: int) -> None:
-        """Run an iteration of the loop."""
+        """Run one iteration of the loop."""
         self._crew.reconnect_due(now)
         wait = min(until_ns - now, self._crew.wait_ns(now), self._prober.begin_due_probe(now))
         if self._link is not None:
@@ -217,7 +217,7 @@ class Application:
 
 
 def arrivals_of(load: Load) -> array[int]:
-    """When tweets are due, in nanoseconds from the start, in all phases."""
+    """Return the times at which tweets are due in all phases, in nanoseconds from the start."""
     rng, offsets, begin = Random(load.seed << 32 | load.first), array("q"), 0.0
     for phase in load.phases:
         assert phase.rate is not None, "phases of one load are all of open loop"
@@ -234,7 +234,7 @@ def length_of(path: str) -> int:
 
 
 class Prober:
-    """Reads acknowledged tweets back, over one connection of its own."""
+    """A reader of acknowledged tweets, with a connection of its own."""
 
     def __init__(self, poller: Poller, endpoint: Endpoint) -> None:
         self._crew = Crew(poller, endpoint, self._probe_steps, self._on_probe_done)
@@ -254,7 +254,7 @@ class Prober:
 
     @property
     def waiting(self) -> int:
-        """Probes whose tweet has not come to the last follower."""
+        """The number of probes whose tweet has not come to the last follower."""
         return len(self._pending) + (self._in_flight is not None)
 
     def has_time(self, now: int) -> bool:

@@ -1,4 +1,4 @@
-"""``python -m benchmarks flows``: spreading changes by a trigger beside doing it oneself, the ETH experiment."""
+"""``python -m benchmarks flows``: the ETH experiment, which spreads changes by a trigger and by other means."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def flows(profile: str, folder: str, quick: bool, json_path: str | None, **chose
 
 
 def _started(stack: ExitStack, plan: FlowsPlan, folder: str, bar: Bar) -> dict[str, Site]:
-    """Return a site for each variant.  EndpointFailed."""
+    """Start and return a site for each variant.  Raises EndpointFailed."""
     if "external" in plan.variants:
         flows_queue.program()
     sites = {}
@@ -148,7 +148,10 @@ def _started(stack: ExitStack, plan: FlowsPlan, folder: str, bar: Bar) -> dict[s
 
 
 def _run(experiment: Experiment, plan: FlowsPlan, found: list[FlowRuns]) -> float | None:
-    """Return all workloads, into ``found``; the saturation that the others took shares of.  EndpointFailed."""
+    """Run all workloads into ``found``; return the saturation on which the rates of W2 to W4 are based.
+
+    Raises EndpointFailed.
+    """
     saturation = plan.saturation
     if "W1" in plan.workloads or saturation is None:
         saturating = experiment.saturating()
@@ -164,7 +167,7 @@ def _run(experiment: Experiment, plan: FlowsPlan, found: list[FlowRuns]) -> floa
 
 
 def _session_reads(found: list[FlowRuns], variants: tuple[str, ...]) -> dict[str, tuple[int, int]]:
-    """Reads of own timelines right after the acknowledgement, and how many missed the tweet."""
+    """Return for each variant the reads of own timelines after acknowledgements, and the reads without the tweet."""
     counts = dict.fromkeys(variants, (0, 0))
     for one in found:
         for figures in map(figures_of, one.runs):

@@ -2,7 +2,7 @@
 
     idle        the line waits for a tweet
     under way   a step waits for its answer
-    disconnected  the connection broke: the line connects again every RETRY_NS, then begins its tweet anew
+    disconnected  the connection broke: the line tries to connect every RETRY_NS, then begins its tweet anew
     put off     the store refused a step: the tweet begins anew after REFUSED_NS
 
 All steps write cells that are named by their tweet, so a tweet may begin anew.  Owned by one loop.
@@ -28,7 +28,7 @@ REFUSED_NS: Final = 50_000_000
 
 
 class Poller:
-    """Watches descriptors, and calls the subscriber of each that is ready."""
+    """A watcher of descriptors, which calls the subscriber of each ready descriptor."""
 
     def __init__(self, epoll: select.epoll) -> None:
         self._epoll = epoll
@@ -46,7 +46,7 @@ class Poller:
         self._epoll.modify(descriptor, select.EPOLLIN | select.EPOLLOUT * wants)
 
     def wait(self, most_ns: int) -> None:
-        """Notify the subscribers of ready descriptors; if none is ready, wait until shortly before the time is over."""
+        """Wait until a descriptor is ready, or until shortly before ``most_ns`` is over; notify the subscribers."""
         if most_ns > SPIN_NS:
             select.select([self._epoll], [], [], (most_ns - SPIN_NS) / 1e9)
         for descriptor, event in self._epoll.poll(0):
@@ -56,7 +56,7 @@ class Poller:
 
 
 class Line:
-    """A connection, and the tweet under way on it."""
+    """A connection and the tweet under way on it."""
 
     __slots__ = ("job", "steps", "stream", "tweet")
 
@@ -82,7 +82,7 @@ class Crew:
         self.refusals: Counter[str] = Counter()  # in the store's words
 
     def join(self, count: int) -> list[Line]:
-        """Add ``count`` lines; lines that cannot connect are disconnected."""
+        """Add ``count`` lines; a line that cannot connect begins as disconnected."""
         lines = [Line() for _ in range(count)]
         self._lines += lines
         self._disconnected += lines
@@ -90,12 +90,12 @@ class Crew:
         return lines
 
     def begin(self, line: Line, job: int, tweet: Tweet) -> None:
-        """The line is idle."""
+        """Begin a tweet on ``line``, which must be idle."""
         line.job, line.tweet = job, tweet
         self._begin(line)
 
     def reconnect_due(self, now_ns: int) -> None:
-        """Connect disconnected lines, and begin what was put off, if it is due."""
+        """Connect the disconnected lines that are due, and begin the tweets that were put off until now."""
         if self._disconnected and now_ns >= self._retry_ns:
             try:
                 while self._disconnected:
@@ -107,7 +107,7 @@ class Crew:
             self._begin(self._put_off.popleft()[1])
 
     def wait_ns(self, now_ns: int) -> int:
-        """Return the time until ``reconnect_due`` has something to do; RETRY_NS at most."""
+        """Return the time until ``reconnect_due`` must be called again; RETRY_NS at most."""
         when = [self._retry_ns] if self._disconnected else []
         when += [self._put_off[0][0]] if self._put_off else []
         return min(RETRY_NS, max(0, min(when) - now_ns)) if when else RETRY_NS

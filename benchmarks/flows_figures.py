@@ -1,11 +1,11 @@
-"""(pure) Figures of one run of the ETH experiment, out of what the application noted.
+"""(pure) Figures of one run of the ETH experiment, computed from the application's notes.
 
-    response      in open loop from when the tweet was due to its acknowledgement, in closed loop from when it was
-                  begun; a tweet that was never acknowledged counts with the time it had waited
+    response      the time to the acknowledgement, in open loop from when the tweet was due, in closed loop from when it
+                  was begun; a tweet that was never acknowledged counts with the time it had waited
     propagation   from the acknowledgement to the last follower's timeline, of the tweets that were probed
     rate          acknowledged tweets over the time until all of them were spread; where the application writes
-                  everything, those acknowledged within the load, over the load's time: there the last tweet of a user
-                  with very many followers says nothing of the rate
+                  everything, the tweets acknowledged within the load, over the load's time: the last tweet may be of a
+                  user with very many followers, and its time says nothing of the rate
 
 Knows nothing of processes.
 """
@@ -29,7 +29,7 @@ BACKLOG_S: Final = 0.1  # arrivals of so long may be under way when a burst coun
 
 @dataclass(frozen=True, slots=True)
 class FlowRun:
-    """A load, and what was read beside it."""
+    """A load, and the measurements taken beside it."""
 
     variant: str
     phases: tuple[Phase, ...]
@@ -55,7 +55,7 @@ class FlowRuns:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Times in milliseconds, but for the seconds that are named so."""
+    """The figures of a run; times are in milliseconds unless the name ends in ``_s`` or ``_us``."""
 
     tweets: int  # acknowledged
     unanswered: int
@@ -110,19 +110,19 @@ def figures_of(flow_run: FlowRun) -> Figures:
 
 
 def late_answers(flow_run: FlowRun) -> int:
-    """Tweets that were acknowledged after the last phase."""
+    """Return the number of tweets that were acknowledged after the last phase."""
     end = flow_run.sent.start_ns + int(sum(phase.seconds for phase in flow_run.phases) * 1e9)
     return sum(1 for when in flow_run.sent.acknowledged_ns if when > end)
 
 
 def rate_of(flow_run: FlowRun, tweets: int) -> float:
-    """So many tweets over the load's time, and over the drain after it, where there is one."""
+    """Return ``tweets`` divided by the time of the load and of its drain, if it has one."""
     end = flow_run.sent.start_ns + int(sum(phase.seconds for phase in flow_run.phases) * 1e9)
     return tweets / ((max(flow_run.drained_ns, end) if flow_run.executions else end) - flow_run.sent.start_ns) * 1e9
 
 
 def responses_ms(sent: Sent, begin_ns: int = 0, end_ns: int | None = None) -> list[float]:
-    """Responses of the tweets that were due from ``begin_ns`` on and before ``end_ns``."""
+    """Return the responses of the tweets that were due from ``begin_ns`` on and before ``end_ns``."""
     return [
         ((acknowledged or sent.end_ns) - due) / 1e6
         for due, acknowledged in zip(sent.due_ns, sent.acknowledged_ns, strict=True)
@@ -131,7 +131,7 @@ def responses_ms(sent: Sent, begin_ns: int = 0, end_ns: int | None = None) -> li
 
 
 def spread_of(values: Iterable[float]) -> dict[str, float]:
-    """By name: p50 ... p99.9, max, stddev; empty without values."""
+    """Return p50 ... p99.9, max and stddev by name; an empty dict without values."""
     ascending = sorted(values)
     if not ascending:
         return {}
@@ -152,7 +152,7 @@ def gap_ms(sent: Sent) -> float:
 
 
 def pauses_ms(flow_run: FlowRun) -> list[float]:
-    """Return the longest time without an acknowledgement after each fault, until the next one."""
+    """Return the longest time without an acknowledgement between each fault and the next."""
     times = sorted(when for when in flow_run.sent.acknowledged_ns if when)
     ends = [bisect_right(times, kill) for kill in flow_run.kills_ns] + [len(times)]
     return [
@@ -163,7 +163,7 @@ def pauses_ms(flow_run: FlowRun) -> list[float]:
 
 
 def phases_ms(flow_run: FlowRun) -> list[dict[str, float]]:
-    """Responses of each phase."""
+    """Return the spread of the responses in each phase."""
     found, begin = [], flow_run.sent.start_ns
     for phase in flow_run.phases:
         end = begin + int(phase.seconds * 1e9)
@@ -173,9 +173,10 @@ def phases_ms(flow_run: FlowRun) -> list[dict[str, float]]:
 
 
 def drained_after_s(flow_run: FlowRun) -> float | None:
-    """How long after the second phase, the burst, nothing was left to do but what arrives anyway; None: never.
+    """Return the time from the end of the burst (phase 2) until its backlog was done; None if it never was.
 
-    Done are tweets that somebody began to spread, or, where the application writes everything, acknowledged ones.
+    A tweet counts as done when somebody began to spread it or, where the application writes everything, when it is
+    acknowledged.
     """
     sent = flow_run.sent
     ends = sent.start_ns + int((flow_run.phases[0].seconds + flow_run.phases[1].seconds) * 1e9)
@@ -191,7 +192,7 @@ def drained_after_s(flow_run: FlowRun) -> float | None:
 
 
 def saturation_of(found: Sequence[FlowRuns]) -> float:
-    """The reference's rate in W1, the median of its rounds; of the first variant where the reference is not there."""
+    """Return the median rate of the reference in W1, or of the first variant if the reference did not run."""
     by_variant = {one.variant: one for one in found}
     one = by_variant.get(REFERENCE, found[0])
     return median(figures_of(flow_run).rate for flow_run in one.runs)

@@ -1,9 +1,9 @@
-"""(pure) What became of the tweets: every acknowledged one in the author's timeline and in every follower's.
+"""(pure) The check of the timelines: every acknowledged tweet is in its author's timeline and in every follower's.
 
-The cells that must be there follow from the tweets' numbers (``flows_plan``); those that are there come in row by row.
+The expected cells follow from the tweets' numbers (``flows_plan``); the stored cells come in row by row.
 
-    missing   cells that an acknowledged tweet lacks: there must be none
-    strange   cells of tweets that were never sent, or at users who do not follow the author: there must be none
+    missing   cells of acknowledged tweets that are not stored: must be none
+    strange   cells of tweets that were never sent, or at users who do not follow the author: must be none
     torn      tweets without acknowledgement that some followers have and others lack
 
 Knows nothing of stores.
@@ -32,12 +32,12 @@ class Verdict:
 
     @property
     def is_good(self) -> bool:
-        """Torn tweets are none of the oracle's business where the application writes all by itself."""
+        """Whether no cell is missing or strange; torn tweets are allowed, as they were not acknowledged."""
         return not self.missing and not self.strange
 
 
 def judged(tweets: Tweets, acknowledged: bytes, timelines: Iterable[tuple[bytes, Iterable[bytes]]]) -> Verdict:
-    """``acknowledged``: by the number of each tweet that was sent, 1 or 0; ``timelines``: row keys with columns."""
+    """Compare the timelines (rows with columns) with the tweets; ``acknowledged`` has 1 or 0 for each sent tweet."""
     own, copies = bytearray(len(acknowledged)), array("q", bytes(8 * len(acknowledged)))
     strange, examples = 0, list[str]()
     for row, columns in timelines:
@@ -70,7 +70,7 @@ def judged(tweets: Tweets, acknowledged: bytes, timelines: Iterable[tuple[bytes,
 
 
 def _named(column: bytes, count: int) -> tuple[int, bool]:
-    """Return the number of the tweet in a column, -1 where it is none that was sent; whether it is the author's."""
+    """Return a column's tweet number (-1 if no such tweet was sent), and whether it is in the author's own family."""
     family, _, identity = column.partition(b":")
     if family not in (OWN, IN) or not identity.isdigit() or int(identity) >= count:
         return -1, False

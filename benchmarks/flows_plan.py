@@ -1,11 +1,11 @@
-"""(pure) The workload of the ETH experiment: who follows whom, who tweets what, and at which rates.
+"""(pure) The workload of the ETH experiment: the graph of followers, the authors, the tweets and the rates.
 
-After "Building Data Flows Using Distributed Key-Value Stores" (ETH technical report 742), with the numbers that the
-paper leaves out chosen so:
+The workload follows "Building Data Flows Using Distributed Key-Value Stores" (ETH technical report 742).  The numbers
+that the paper leaves out are chosen as follows:
 
     followers  P(k) ~ k ** -alpha for 1 <= k < users; user i has the quantile at (i + 1/2) / users.  Nothing is drawn.
-    whom       the followers of all users together go round and round all users by a fixed stride, so that each user
-               follows as many as any other, to one or two
+    whom       the followers of all users are dealt out round and round over all users by a fixed stride, so that any
+               two users follow equally many users, to one or two
     authors    uniform, by a hash of the seed and the tweet's number
     tweets     TWEET_BYTES of text that does not compress, which begins with the tweet's number
 
@@ -72,7 +72,7 @@ class Phase:
 
 
 def burst(saturation: float, seconds: float) -> tuple[Phase, ...]:
-    """Half of the rate, twice the rate for ``seconds``, half of it again: the paper has 60, 30 and 90 s."""
+    """Return three phases: about half of the rate, twice the rate for ``seconds``, half again (paper: 60, 30, 90 s)."""
     return (
         Phase(2 * seconds, CALM * saturation),
         Phase(seconds, BURST * saturation),
@@ -85,12 +85,12 @@ BURST: Final = 2.0
 
 
 def drain_bound_s(seconds: float) -> float:
-    """How long after the burst a store that works at its saturation has done everything that arrived."""
+    """Return the time after the burst in which a store that works at its saturation has done all arrived tweets."""
     return seconds * (BURST - 1.0) / (1.0 - CALM)
 
 
 def degrees(profile: Profile) -> array[int]:
-    """How many followers each user has; rises with the user's number."""
+    """Return the number of followers of each user; it rises with the user's number."""
     most = profile.users - 1
     whole = fsum(k**-profile.alpha for k in range(1, most + 1))
     found = array("q")
@@ -104,10 +104,10 @@ def degrees(profile: Profile) -> array[int]:
 
 
 class Graph:
-    """The followers of all users; constant.  Its size is two numbers for a user, however many followers there are."""
+    """The followers of all users; constant.  It takes two numbers for each user, however many followers a user has."""
 
     def __init__(self, profile: Profile) -> None:
-        """O(users)."""
+        """Compute the graph in O(users)."""
         self.users = profile.users
         self._degrees = degrees(profile)
         self._starts = array("q")  # where the followers of a user begin on the round
@@ -122,7 +122,7 @@ class Graph:
         return self._degrees[user]
 
     def followers(self, user: int) -> list[int]:
-        """In the order of the round, without the user."""
+        """Return the user's followers in the order of the round, without the user."""
         start, own = self._starts[user], self._place(user, user)
         places = range(self._degrees[user] + (own < self._degrees[user]))
         return [(start + place) * _STRIDE % self.users for place in places if place != own]
@@ -132,7 +132,7 @@ class Graph:
         return place != own and place - (place > own) < self._degrees[user]
 
     def _place(self, user: int, other: int) -> int:
-        """Return the other's place on the round, counted from the user's first follower."""
+        """Return the place of ``other`` on the round, counted from the first follower of ``user``."""
         return (other * self._inverse_stride - self._starts[user]) % self.users
 
 
@@ -143,7 +143,7 @@ def graph_of(profile: Profile) -> Graph:
 
 @dataclass(frozen=True, slots=True)
 class Tweets:
-    """All tweets that there can be."""
+    """All possible tweets: author, text and key by number."""
 
     graph: Graph
     seed: int
@@ -165,7 +165,7 @@ def user_key(user: int) -> bytes:
 
 
 def user_of(key: bytes) -> int:
-    """Raises ValueError if no user has ``key``."""
+    """Return the user whose row key is ``key``.  Raises ValueError if no user has this key."""
     return int(key, 16) * _INVERSE_STRIDE % _KEYS
 
 
@@ -179,7 +179,7 @@ def tweet_text(number: int) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """A task of the application."""
+    """A load that the application carries out."""
 
     variant: str
     endpoint: Endpoint
@@ -195,7 +195,7 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """The outcome of a load.  Times in nanoseconds of the monotonic clock, which all processes share."""
+    """The outcome of a load.  Times are nanoseconds of the monotonic clock, which all processes share."""
 
     first: int
     start_ns: int

@@ -1,7 +1,7 @@
 """The queue of the variant ``external``: Redis with a stream and a group, which syncs each command to the disk.
 
-XADD, XREADGROUP, XACK and XAUTOCLAIM stand for the push, the open, the close and the second offer of Kestrel, which
-the paper has.  ``QueueLink`` pipelines the commands of many tweets over one connection.
+XADD, XREADGROUP, XACK and XAUTOCLAIM stand for push, open, close and the second offer of Kestrel, the paper's queue.
+``QueueLink`` pipelines the commands of many tweets over one connection.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _PROGRAM: Final = "redis-server"
 
 
 class QueueMissing(EndpointFailed):
-    """There is no redis-server on this machine."""
+    """Raised if this machine has no redis-server."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -43,7 +43,7 @@ class QueueMissing(EndpointFailed):
 
 
 def program() -> str:
-    """QueueMissing."""
+    """Return the path of redis-server.  Raises QueueMissing."""
     found = shutil.which(_PROGRAM)
     if found is None:
         raise QueueMissing
@@ -51,7 +51,7 @@ def program() -> str:
 
 
 def started_queue(folder: Path) -> Started:
-    """Begin to start it on the folder; ``wait_for_queue`` says when it answers.  QueueMissing."""
+    """Begin to start the queue on the folder; ``wait_for_queue`` says when it answers.  Raises QueueMissing."""
     folder.mkdir(exist_ok=True)
     # The socket is named within ``dir``: an address has ADDRESS_BYTES at most, and a folder may have a longer path.
     options = {"port": "0", "dir": str(folder), "unixsocket": socket_of(folder).name, "save": "", "appendonly": "yes"}
@@ -65,7 +65,7 @@ def socket_of(folder: Path) -> Path:
 
 
 def connect(sock: socket.socket, path: Path) -> None:
-    """Connect to a local socket, also of a path that is longer than an address may be.  OSError."""
+    """Connect to a local socket, also if its path is longer than a socket address may be.  Raises OSError."""
     if len(os.fsencode(path)) <= ADDRESS_BYTES:
         sock.connect(str(path))
         return
@@ -77,7 +77,7 @@ def connect(sock: socket.socket, path: Path) -> None:
 
 
 def wait_for_queue(path: Path) -> None:
-    """Blocks until it answers, and has its group.  EndpointFailed."""
+    """Block until the queue answers, and make its group.  Raises EndpointFailed."""
     ends_s = time.monotonic() + START_S
     while True:
         try:
@@ -92,12 +92,15 @@ def wait_for_queue(path: Path) -> None:
 
 
 def undone(path: Path) -> int:
-    """Tweets in the queue; the worker deletes those that are spread.  OSError, RedisError."""
+    """Return the number of tweets in the queue; the worker deletes the tweets that are spread.
+
+    Raises OSError or RedisError.
+    """
     return int(run_redis_command(path, "XLEN", STREAM))
 
 
 def run_redis_command(path: Path, *words: bytes | str | int) -> Any:
-    """Carry out a command over a connection of its own.  OSError, RedisError."""
+    """Carry out a command over a connection of its own.  Raises OSError or RedisError."""
     with socket.socket(socket.AF_UNIX) as sock:
         sock.settimeout(START_S)
         connect(sock, path)
@@ -122,7 +125,7 @@ def pushed(fields: list[bytes]) -> Tweet:
 
 
 class QueueLink:
-    """Commands in their order; those without an answer are said again when the connection was made anew."""
+    """A connection that sends commands in order, and sends those without an answer again after it reconnects."""
 
     def __init__(self, poller: Poller, path: str) -> None:
         self._poller = poller
@@ -136,13 +139,13 @@ class QueueLink:
         self.breaks = 0
 
     def enqueue_command(self, words: bytes, heard: Callable[[Any], None]) -> None:
-        """``flush`` sends it."""
+        """Append a command, which ``flush`` sends."""
         self._unanswered.append((words, heard))
         self._unsent += words
         self.sent_bytes += len(words)
 
     def reconnect_due(self, now_ns: int) -> None:
-        """Connect, if the connection is broken and a retry is due."""
+        """Connect if the connection is broken and a retry is due."""
         if self._sock is not None or now_ns < self._retry_ns:
             return
         sock = socket.socket(socket.AF_UNIX)

@@ -35,7 +35,7 @@ def median_of(found: Sequence[Figures], figure: Callable[[Figures], float]) -> f
 
 
 def table_of(workload: str, found: Sequence[FlowRuns]) -> Table:
-    """Return a workload of all variants."""
+    """Return the table of a workload, with all variants."""
     return {"W1": _saturating, "W2": _saturating, "W3": _burst, "W4": _faults}[workload](found)
 
 
@@ -124,7 +124,7 @@ def _faults(found: Sequence[FlowRuns]) -> Table:
 
 
 def table_of_verdicts(verdicts: dict[str, Verdict], dead: dict[str, int], session: dict[str, tuple[int, int]]) -> Table:
-    """``dead``: dead letters; ``session``: reads of own timelines right after the acknowledgement, and misses."""
+    """Return the table of verdicts with dead letters and, as ``session``, own timelines read and missed at once."""
     table = _table(
         "Oracle, when all is drained", "variant", "good", "tweets\nacknowledged", "copies of them\nat followers",
         "missing\ncells", "strange\ncells", "torn tweets,\nunacknowledged", "dead\nletters", "own timeline\nreads",
@@ -139,7 +139,7 @@ def table_of_verdicts(verdicts: dict[str, Verdict], dead: dict[str, int], sessio
 
 
 def remarks_of(found: Sequence[FlowRuns], verdicts: dict[str, Verdict]) -> list[str]:
-    """Lines below the tables: where a rate was not kept, where the application was the limit, what is missing."""
+    """Return lines below the tables: rates that were not kept, runs that the application limited, missing tweets."""
     remarks = []
     for one in found:
         where = f"{one.variant}, {one.workload}, {one.title}"

@@ -57,24 +57,24 @@ class FlowsPlan:
 
 class ApplicationProcess:
     def __init__(self, pipe: Any) -> None:
-        """``pipe``: to a process that runs ``flows_app.serve``."""
+        """Take the pipe to a process that runs ``flows_app.serve``."""
         self._pipe = pipe
 
     def begin(self, load: Load) -> None:
-        """Blocks until the load begins.  EndpointFailed."""
+        """Send the load, and block until it begins.  Raises EndpointFailed."""
         self._pipe.send(load)
         self._await(BEGUN)
 
     def is_answered(self, wait_s: float) -> bool:
-        """Whether all is answered, or the load has failed, within the time."""
+        """Return whether every tweet is answered, or the load has failed, within ``wait_s``."""
         return bool(self._pipe.poll(max(0.0, wait_s)))
 
     def answered(self) -> None:
-        """Wait until all is answered.  EndpointFailed."""
+        """Wait until every tweet is answered.  Raises EndpointFailed."""
         self._await(ALL_ANSWERED)
 
     def end(self) -> Sent:
-        """EndpointFailed."""
+        """End the load and return its outcome.  Raises EndpointFailed."""
         self._pipe.send(END)
         sent = self._receive()
         assert isinstance(sent, Sent), sent
@@ -117,7 +117,7 @@ class Experiment:
     def __init__(
         self, plan: FlowsPlan, sites: dict[str, Site], app: ApplicationProcess, began: Callable[[str], None]
     ) -> None:
-        """``sites``: started and filled; ``began`` is called at each run."""
+        """Take the started and filled sites; ``began`` is called at each run."""
         self._plan = plan
         self._sites = sites
         self._app = app
@@ -157,7 +157,7 @@ class Experiment:
         return found
 
     def verdict(self, variant: str) -> Verdict:
-        """Over all tweets of the site's life.  EndpointFailed."""
+        """Return the oracle's verdict on all tweets of the site's life.  Raises EndpointFailed."""
         tweets = Tweets(graph_of(self._plan.profile), self._plan.seed)
         return judged(tweets, bytes(self._acknowledged[variant]), self._sites[variant].timelines())
 
@@ -178,7 +178,7 @@ class Experiment:
     def _run_load(
         self, site: Site, what: str, phases: tuple[Phase, ...], faults: Sequence[tuple[float, Act]] = ()
     ) -> FlowRun:
-        """Make a load; ``faults``: what to do so many seconds after its start."""
+        """Run one load; each of ``faults`` is an action and the seconds after the start at which it happens."""
         self._began(f"{site.variant}: {what}")
         os.sync()  # what other variants wrote is on disk before this one's fsyncs are timed
         acknowledged = self._acknowledged[site.variant]
@@ -200,7 +200,10 @@ class Experiment:
         )
 
     def _carry_out(self, faults: Sequence[tuple[float, Act]]) -> tuple[int, ...]:
-        """When each was, in nanoseconds.  Between two of them everything is up for ALIVE_SHARE of a cycle at least."""
+        """Carry out the faults, and return the time of each in nanoseconds.
+
+        Between two faults all parts are up for at least ALIVE_SHARE of a cycle.
+        """
         started, found, earliest = time.monotonic(), list[int](), 0.0
         for at_s, act in faults:
             if self._app.is_answered(max(started + at_s, earliest) - time.monotonic()):
@@ -232,9 +235,10 @@ class Experiment:
         return min(CYCLE_S, MAX_CYCLE_RUNS * self._plan.seconds)
 
     def _killed_often(self, site: Site, rate: float) -> FlowRuns:
-        """Kill everything in each cycle, at a moment of its middle.
+        """Kill all parts in each cycle, at a moment in its middle.
 
-        A load ends before its last kill where restarts take longer than cycles; then another load has the others.
+        If restarts take longer than cycles, a load ends before its last kill; a further load then makes the missing
+        kills.
         """
         rng, kill, runs = Random(self._plan.seed), self._fault(site, ALL), list[FlowRun]()
         title, left = f"all killed {self._plan.kills} times", self._plan.kills

@@ -5,7 +5,7 @@ packed once and cut where a key or a text stands.
 
     one_by_one    own timeline, followers, then one put for each of them: what a thread of the paper does
     batched       followers, then one batch of the own timeline and all others
-    own_only      own timeline; somebody else does the rest
+    own_only      own timeline only; a worker or a trigger does the rest
     spread        followers, then one batch for all of them: the rest, as a worker behind a queue does it
 
 The followers are read from the store each time, as the paper's application does.
@@ -124,7 +124,7 @@ def get_in(follower: bytes, tweet: Tweet) -> bytes:
 
 
 def batch_of(tweet: Tweet, followers: list[bytes], with_own: bool) -> bytes:
-    """One mutateRows."""
+    """Return the frame of one ``mutateRows`` for all rows."""
     head, tail = _BATCH
     a, b, c, d = _IN_ROW
     rest = b"".join((b, tweet.id, c, tweet.text, d))
@@ -138,7 +138,7 @@ def batch_of(tweet: Tweet, followers: list[bytes], with_own: bool) -> bytes:
 
 
 def followers_in(reply: bytes) -> list[bytes]:
-    """Row keys, in their order, out of the reply to ``get_followers``.  BadReply."""
+    """Return the row keys in the reply to ``get_followers``, in their order.  Raises BadReply."""
     if BINARY.count_at(reply, _ROW_OK) == 0:
         return []
     at = FRAME_HEAD + len(_ROW_OK) + _U32.size + _ROW_HEAD
@@ -152,7 +152,7 @@ def followers_in(reply: bytes) -> list[bytes]:
 
 
 def is_there(reply: bytes) -> bool:
-    """Out of the reply to ``get_own`` or ``get_in``.  BadReply."""
+    """Return whether the reply to ``get_own`` or ``get_in`` has a cell.  Raises BadReply."""
     return BINARY.count_at(reply, _CELLS_OK) > 0
 
 

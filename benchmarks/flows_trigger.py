@@ -34,7 +34,7 @@ def spread(change: Change) -> Iterator[Effect]:
 
 
 def register(connection: Connection) -> None:
-    """The trigger runs from now on."""
+    """Add the trigger, which runs from now on."""
     connection.triggers.add(
         NAME,
         TIMELINE,

@@ -49,7 +49,7 @@ _POLL_S: Final = 0.002
 
 class Site:
     def __init__(self, variant: str, profile: Profile, folder: Path) -> None:
-        """``folder``: empty; it stays."""
+        """Take an empty ``folder``, which is not removed afterwards."""
         self.variant = variant
         self.profile = profile
         self.executions = str(folder / "executions")
@@ -62,7 +62,7 @@ class Site:
 
     @property
     def queue(self) -> str:
-        """Path of the queue's socket; empty if there is none."""
+        """The path of the queue's socket; empty if the variant has no queue."""
         return str(flows_queue.socket_of(self._queue_folder)) if self.variant == "external" else ""
 
     @property
@@ -70,7 +70,7 @@ class Site:
         return self._folder / "queue"
 
     def start(self) -> None:
-        """Start what does not run.  Blocks until the store answers, and the queue.  EndpointFailed."""
+        """Start the parts that do not run.  Blocks until the store and the queue answer.  Raises EndpointFailed."""
         if self.queue and self._queue is None:
             self._queue = flows_queue.started_queue(self._queue_folder)
         if self._store is None:
@@ -82,7 +82,10 @@ class Site:
             flows_queue.wait_for_queue(Path(self.queue))
 
     def fill(self) -> None:
-        """Make the tables, write who follows whom, and have somebody spread tweets.  EndpointFailed."""
+        """Make the tables, write the followers, and start the worker or trigger that spreads tweets.
+
+        Raises EndpointFailed.
+        """
         with self._connected() as connection:
             connection.admin.create_table(FOLLOWERS, {FOLLOWERS_FAMILY: {"max_versions": 1}})
             connection.admin.create_table(TIMELINE, {OWN: {"max_versions": 1}, IN: {"max_versions": 1}})
@@ -92,7 +95,7 @@ class Site:
         self.start_worker()
 
     def start_worker(self) -> None:
-        """The worker behind the queue; the store starts its own."""
+        """Start the worker behind the queue; the store starts its own worker."""
         if self.queue and self._worker is None:
             command = [sys.executable, "-m", "benchmarks.flows_worker", "--store", self.endpoint.address]
             command += ["--queue", self.queue, "--executions", self.executions]
@@ -108,7 +111,7 @@ class Site:
 
     @contextmanager
     def _connected(self) -> Iterator[Connection]:
-        """EndpointFailed, for what goes wrong within, too."""
+        """Yield a connection.  Raises EndpointFailed, also for errors in the body of the ``with``."""
         connection = None
         try:
             connection = Connection(self.endpoint.host, self.endpoint.port, timeout=TIMEOUT_MS)
@@ -122,7 +125,7 @@ class Site:
     # --- tweets ---------------------------------------------------------------------------------------
 
     def drained(self, timeout_s: float) -> bool:
-        """Wait until all acknowledged tweets are spread.  EndpointFailed."""
+        """Wait until all acknowledged tweets are spread.  Raises EndpointFailed."""
         ends_s = time.monotonic() + timeout_s
         if self.variant == "integrated":
             with self._connected() as connection:
@@ -143,18 +146,18 @@ class Site:
             raise EndpointFailed(f"the queue: {error}") from error
 
     def given_up(self) -> int:
-        """Dead letters of the trigger.  EndpointFailed."""
+        """Return the number of dead letters of the trigger.  Raises EndpointFailed."""
         if self.variant != "integrated":
             return 0
         with self._connected() as connection:
             return sum(status.dead_letters for status in connection.triggers.list())
 
     def executed(self) -> int:
-        """How often somebody began to spread a tweet, over all of the site's life."""
+        """Return how often the spreading of a tweet was begun in the site's life."""
         return length_of(self.executions)
 
     def timelines(self) -> Iterator[tuple[bytes, Iterable[bytes]]]:
-        """Yield each user's row of the timeline: key and columns.  EndpointFailed."""
+        """Yield each user's row of the timeline: key and columns.  Raises EndpointFailed."""
         with self._connected() as connection:
             yield from connection.table(TIMELINE).scan(filter=b"KeyOnlyFilter()", batch_size=1_000)
 
@@ -174,7 +177,7 @@ class Site:
         return found | {"store": store}
 
     def cpu_s(self) -> dict[str, float]:
-        """Processor time of each part so far."""
+        """Return the processor time of each part so far."""
         roles = self.roles()
         return dict(zip(roles, cpu_s_of(roles.values()), strict=True))  # the store last: the worker is its child
 
@@ -185,7 +188,7 @@ class Site:
         return found
 
     def _store_worker(self, store: int) -> int:
-        """EndpointFailed: the store has not started it in time."""
+        """Return the process id of the store's worker.  Raises EndpointFailed if it does not start in time."""
         ends_s = time.monotonic() + _WORKER_S
         while not (children := children_of(store)):
             if time.monotonic() > ends_s:
@@ -210,7 +213,7 @@ class Site:
             self._queue = None
 
     def freeze(self) -> int:
-        """SIGSTOP for the store; its process id."""
+        """Send SIGSTOP to the store; return its process id."""
         pid = self.roles()["store"]
         os.kill(pid, signal.SIGSTOP)
         return pid

@@ -1,8 +1,8 @@
 """The worker behind the queue of the variant ``external``: takes tweets and writes them into the followers' rows.
 
-A process of its own (``python -m benchmarks.flows_worker``), at the lower priority that the store's own worker of
-triggers has.  It acknowledges a tweet when all followers have it.  Tweets that a worker took and did not acknowledge
-within OFFERED_MS are claimed by the next one.
+The worker is a process of its own (``python -m benchmarks.flows_worker``), at the same lower priority as the store's
+own trigger worker.  It acknowledges a tweet when all followers have it.  Tweets that a worker took and did not
+acknowledge within OFFERED_MS are claimed by the next one.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ NICENESS: Final = 5
 
 class QueueWorker:
     def __init__(self, poller: Poller, endpoint: Endpoint, queue: str, executions: int) -> None:
-        """``executions``: descriptor of the file that grows by a byte with each execution."""
+        """Take the descriptor of the file that grows by a byte with each execution."""
         self._poller = poller
         self._executions = executions
         self._consumer = f"worker-{os.getpid()}"
@@ -44,7 +44,7 @@ class QueueWorker:
         self._claim_ns = 0
 
     def serve(self, connections: int) -> None:
-        """For ever."""
+        """Serve for ever with ``connections`` connections to the store."""
         self._free = self._crew.join(connections)
         while True:
             now = time.perf_counter_ns()

@@ -1,7 +1,7 @@
 """``python -m benchmarks growth``: how cost grows with the rows of a table, its regions, and the history of a cell.
 
-Each part makes tables of its own that differ in one thing, times the same calls on all of them in
-turn, and drops them.  A figure that is flat here is flat for the store: nothing is warmed up in between.
+Each part makes tables of its own that differ in one thing, times the same calls on all tables in turn, and drops the
+tables.  A figure that is flat here is flat for the store, because nothing is warmed up in between.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _PROBES: Final = (GET, SHORT_SCAN, LONG_SCAN, PUT)
 
 
 def grown(endpoint: Endpoint, plan: GrowthPlan, watcher: Watcher) -> Iterator[Group]:
-    """Yield the groups of the plan's parts, each when it is measured; no table stays.  EndpointFailed."""
+    """Yield the groups of the plan's parts, each as soon as it is measured; drop all tables.  Raises EndpointFailed."""
     extended = is_columnar(endpoint)
     parts: dict[str, Callable[[Endpoint, GrowthPlan, bool, Watcher], list[Group]]] = {
         "rows": lambda *given: [_by_rows(*given)],
@@ -43,7 +43,7 @@ def grown(endpoint: Endpoint, plan: GrowthPlan, watcher: Watcher) -> Iterator[Gr
 
 
 def _by_rows(endpoint: Endpoint, plan: GrowthPlan, extended: bool, watcher: Watcher) -> Group:
-    """Tables of more and more rows."""
+    """Measure tables of more and more rows."""
     tables = {size: b"bench_growth_rows_%d" % size for size in plan.sizes}
     with dropped_afterwards(endpoint, list(tables.values())):
         for size, table in tables.items():

@@ -3,8 +3,9 @@
 A batch of rows is packed once; for the next batches the row keys in its bytes are written anew.  So the
 values repeat every ``BATCH_ROWS`` rows, far more than a block of the engine holds.
 
-Rows are written in a scattered order, as rows of users are.  Written in the order of their keys the files of the engine
-lie side by side, are never merged, and stay small: what only large files cost would not be seen.
+Rows are written in a scattered order, as users write them.  If rows were written in the order of their keys, the
+engine's files would lie side by side, would never be merged and would stay small, and the cost of large files would not
+show.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _GOOD: Final = calls.good_begin("mutateRows", calls.VOID_SUCCESS)
 
 
 def is_columnar(endpoint: Endpoint) -> bool:
-    """Whether the methods beyond HBase's are there; EndpointFailed."""
+    """Return whether the endpoint has the methods beyond HBase's.  Raises EndpointFailed."""
     with client_of(endpoint) as client:
         try:
             client.columnarStatus()
@@ -54,30 +55,30 @@ def dropped_afterwards(endpoint: Endpoint, tables: Sequence[bytes]) -> Iterator[
 
 
 def make_table(client: Any, table: bytes, versions: int = 1) -> None:
-    """Anew, with one region."""
+    """Make the table anew, with one region."""
     drop_table(client, table)
     client.createTable(table, [idl.hbase.ColumnDescriptor(name=FAMILY + b":", maxVersions=versions)])
 
 
 def make_split_table(client: Any, table: bytes, splits: Sequence[bytes], family: bytes = FAMILY) -> None:
-    """Anew, with one region more than there are ``splits``; by our extension only."""
+    """Make the table anew, cut at ``splits``; only with Columnar's extensions."""
     drop_table(client, table)
     options = idl.columnar.FamilyOptions(name=family, maxVersions=1)
     client.columnarCreateTable(table, [options], {}, list(splits))
 
 
 def splits_for(rows: int, regions: int) -> list[bytes]:
-    """Row keys that part ``rows`` rows into so many equal regions."""
+    """Return the row keys that cut ``rows`` rows into ``regions`` equal regions."""
     return [dataset.row_key(rows * number // regions) for number in range(1, regions)]
 
 
 def fill(endpoint: Endpoint, table: bytes, rows: int, advance: Callable[[int], None]) -> None:
-    """Write rows 0 to ``rows``, of one cell of 20 bytes each; EndpointFailed."""
+    """Write rows 0 to ``rows``, of one cell of 20 bytes each.  Raises EndpointFailed."""
     send_all(endpoint, batches(table, rows), advance)
 
 
 def batches(table: bytes, rows: int) -> Iterator[Exchange]:
-    """The calls that write rows 0 to ``rows``, in a scattered order."""
+    """Yield the calls that write rows 0 to ``rows``, in a scattered order."""
     size, step = min(rows, BATCH_ROWS), _stride(rows)
     packed = _packed(table, range(size))
     whole = rows - rows % BATCH_ROWS if rows > BATCH_ROWS else rows
@@ -92,7 +93,7 @@ def batches(table: bytes, rows: int) -> Iterator[Exchange]:
 
 
 def _stride(rows: int) -> int:
-    """Multiples of it modulo ``rows`` are each row once, near ones far apart (the golden section)."""
+    """Return a step whose multiples modulo ``rows`` visit each row once, neighbours far apart (the golden section)."""
     step = max(1, round(rows * 0.618034))
     while gcd(step, rows) > 1:
         step += 1
@@ -108,7 +109,7 @@ def _packed(table: bytes, numbers: Sequence[int]) -> bytearray:
 
 
 def _places(packed: bytearray) -> list[int]:
-    """Return the places of the row keys, in their order."""
+    """Return the offsets of the row keys, in their order."""
     found, at = [], packed.find(dataset.row_key(0))
     while at >= 0:
         found.append(at)
@@ -117,7 +118,7 @@ def _places(packed: bytearray) -> list[int]:
 
 
 def settle(endpoint: Endpoint, tables: Sequence[bytes]) -> None:
-    """Everything from memory to files, and those in order: what a filling leaves to do is done.  Our extension."""
+    """Flush and compact the tables, so that no background work of the filling is left.  Needs Columnar's extensions."""
     with client_of(endpoint, SETTLE_TIMEOUT_S) as client:
         for table in tables:
             client.columnarFlush(table)
@@ -125,6 +126,6 @@ def settle(endpoint: Endpoint, tables: Sequence[bytes]) -> None:
 
 
 def sweep(endpoint: Endpoint, table: bytes) -> None:
-    """The background sweep at once, and all files anew.  Our extension."""
+    """Run the background sweep now, and rewrite all files.  Needs Columnar's extensions."""
     with client_of(endpoint, SETTLE_TIMEOUT_S) as client:
         client.columnarCompact(table, True)

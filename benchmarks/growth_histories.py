@@ -1,7 +1,7 @@
-"""How cost grows with what happened before to a cell or to its row: overwrites, deletes, neighbours deleted.
+"""How cost grows with the history of a cell or its row: overwrites, deletes, deleted neighbours.
 
-Steps read as many cells with the same history as are cheap to make, so that the puts that are timed change
-little of it.  Timestamps are given, in the past and all different: each overwrite is a version of its own.
+Each step reads as many cells with the same history as are cheap to make, so that the timed puts change the histories
+little.  Timestamps are given, in the past and all different: each overwrite is a version of its own.
 
     table               rows
     bench_growth_kept_n  o-<overwrites>-<number>    overwritten so often
@@ -40,7 +40,10 @@ _END: Final = b"\xff"
 
 
 def by_history(endpoint: Endpoint, plan: GrowthPlan, extended: bool, watcher: Watcher) -> list[Group]:
-    """Return a group for each number of versions that is kept, and one after the background sweep.  EndpointFailed."""
+    """Return a group for each number of versions that is kept, and one after the background sweep.
+
+    Raises EndpointFailed.
+    """
     tables = {kept: b"bench_growth_kept_%d" % kept for kept in KEPT}
     found = []
     with dropped_afterwards(endpoint, list(tables.values())):
@@ -86,13 +89,13 @@ def _targets(table: bytes, plan: GrowthPlan) -> list[Target]:
 
 
 def _rows_with(overwrites: int, most: int) -> tuple[bytes, ...]:
-    """Return the rows that share a step: many of a short history, one of a long."""
+    """Return the rows of one step: many rows with a short history, or one row with a long history."""
     count = max(1, min(most, CELLS_MADE // overwrites))
     return tuple(b"o-%08d-%08d" % (overwrites, number) for number in range(count))
 
 
 def history(table: bytes, plan: GrowthPlan, begins_ms: int) -> Iterator[Exchange]:
-    """Calls that write the table; ``deletes`` follows when all of them are answered."""
+    """Yield the calls that write the table; ``deletes`` follows when all of them are answered."""
     most = plan.overwrites
     for count in plan.histories:
         rows = _rows_with(count, plan.calls)
@@ -111,7 +114,7 @@ def history(table: bytes, plan: GrowthPlan, begins_ms: int) -> Iterator[Exchange
 
 
 def deletes(table: bytes, cells: int, begins_ms: int) -> Iterator[Exchange]:
-    """Delete the cells beside others, and before others."""
+    """Yield the calls that delete cells beside a cell that stays, and in the row before another row."""
     others = [_delete(b"s:other-%08d" % number) for number in range(cells)]
     for row in (_EMPTIED, _GONE):
         yield _at(table, row, others, begins_ms + 1)

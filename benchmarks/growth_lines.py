@@ -1,4 +1,4 @@
-"""Connections of the growth probes: one call timed, or many sent with some of them in flight."""
+"""Connections of the growth probes, which time one call or send many calls with some in flight."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _RECEIVE_BYTES: Final = 1 << 18
 
 
 class Line:
-    """A connection, blocking; BadReply and OSError come through."""
+    """A blocking connection; its methods raise BadReply and OSError."""
 
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
@@ -32,7 +32,7 @@ class Line:
         self._sock.sendall(frame)
 
     def reply(self) -> bytes:
-        """Return the next one, whole, the frame's head before it."""
+        """Return the next reply, whole, with the frame's head before it."""
         data = self._sock.recv(_RECEIVE_BYTES)
         if len(data) >= FRAME_HEAD and len(data) == FRAME_HEAD + int.from_bytes(data[:FRAME_HEAD], "big"):
             return data
@@ -49,7 +49,7 @@ class Line:
         return self.reply()
 
     def take(self, one: Exchange) -> None:
-        """The reply to ``one``, which was sent before."""
+        """Receive and check the reply to ``one``, which was sent before."""
         reply = self.reply()
         if not reply.startswith(one.good, FRAME_HEAD) or len(reply) < one.reply_bytes:
             raise BadReply(reply)
@@ -61,7 +61,7 @@ class Line:
         return (time.perf_counter() - started) * 1e6
 
     def scan_s(self, opened: bytes, rows: int, rows_a_call: int) -> float:
-        """Open a scanner, read ``rows`` rows and, where fewer than asked for came, to the end; close it."""
+        """Return the time to open a scanner, read ``rows`` rows (to the end if fewer came), and close the scanner."""
         started, found = time.perf_counter(), 0
         scanner = calls.number_at(self.round_trip(opened), _OPENED)
         more = calls.call("scannerGetList", scanner, rows_a_call)
@@ -77,7 +77,7 @@ class Line:
 
 @contextmanager
 def line_to(endpoint: Endpoint) -> Iterator[Line]:
-    """EndpointFailed for whatever goes wrong on it."""
+    """Yield a connection.  Raises EndpointFailed for any error on it."""
     try:
         with _opened(endpoint) as sock:
             yield Line(sock)
@@ -99,9 +99,9 @@ def _opened(endpoint: Endpoint) -> Iterator[socket.socket]:
 def send_all(
     endpoint: Endpoint, exchanges: Iterable[Exchange], advance: Callable[[int], None], in_flight: int = IN_FLIGHT
 ) -> None:
-    """Send them in their order, each over the connection whose answer is the oldest; EndpointFailed.
+    """Send the calls in their order, each over the connection whose answer is the oldest.  Raises EndpointFailed.
 
-    Each connection has one call at a time, so calls that are near each other may be carried out in another order.
+    Each connection has one call at a time, so neighbouring calls may be carried out in a different order.
     """
     with ExitStack() as stack:
         idle = [stack.enter_context(line_to(endpoint)) for _ in range(in_flight)]

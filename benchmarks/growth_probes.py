@@ -1,7 +1,7 @@
 """Each step times a get, a short scan, a long one, a durable put, one after the other.
 
-The steps take turns, there and back, for each kind of call, so that whatever else the machine does meets
-all of them; of each figure the median counts.  Puts come last: they change what the reads before them saw.
+The steps take turns, there and back, for each kind of call, so that other load of the machine affects all steps alike;
+the median of each figure counts.  Puts come last, because they change the data that the reads see.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _get_versions(target: Target) -> Timing:
 
 
 def _time_calls(method: str, arguments: list[tuple[bytes | int, ...]]) -> Timing:
-    """Answers are lists that hold a cell at least."""
+    """Return a timing of a method whose answer is a list with at least one cell."""
     least = FRAME_HEAD + len(calls.good_begin(method, calls.LIST_SUCCESS)) + SMALL_BYTES
     packed = [calls.exchange(method, one, calls.LIST_SUCCESS, reply_bytes=least) for one in arguments]
     return lambda line, number: line.took_us(packed[number % len(packed)])
@@ -99,9 +99,9 @@ PUT: Final = Probe("durable put us", 1.0, _put)
 def timed(
     endpoint: Endpoint, targets: Sequence[Target], probes: Sequence[Probe], each: int, advance: Callable[[int], None]
 ) -> tuple[Step, ...]:
-    """Time a step of each target, ``each`` calls of a whole share.  Raises EndpointFailed.
+    """Time a step of each target; a probe with the full share makes ``each`` calls.  Raises EndpointFailed.
 
-    ``advance`` is called with the number of calls.
+    ``advance`` is called with the number of calls made.
     """
     taken: list[dict[str, list[float]]] = [{probe.column: [] for probe in probes} for _ in targets]
     with line_to(endpoint) as line:
@@ -128,7 +128,7 @@ def _a_round(probe: Probe, each: int) -> int:
 
 
 def rows_target(what: str, table: bytes, rows: int, count: int, rng: Random) -> Target:
-    """``count`` random rows of a table that was filled with ``rows`` rows."""
+    """Return a target of ``count`` random rows of a table that was filled with ``rows`` rows."""
     long_rows = min(rows, LONG_SCAN_ROWS)
     return Target(
         what,

@@ -1,4 +1,4 @@
-"""How cost grows with the number of regions: of reads and single puts, and of puts from many connections."""
+"""How the cost of reads, of single puts and of puts from many connections grows with the number of regions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _NO_REGIONS: Final = "the endpoint cannot make a table of several regions (HBase
 
 
 def by_regions(endpoint: Endpoint, plan: GrowthPlan, extended: bool, watcher: Watcher) -> Group:
-    """Return the same rows, cut into more and more regions.  EndpointFailed."""
+    """Measure the same rows cut into more and more regions.  Raises EndpointFailed."""
     rows = min(plan.rows, REGION_ROWS)
     title = f"Regions: {rows:,} rows cut into so many"
     if not extended:
@@ -52,7 +52,10 @@ def _target(count: int, table: bytes, rows: int, calls_each: int) -> Target:
 
 
 def puts_over_regions(endpoint: Endpoint, plan: GrowthPlan, extended: bool, watcher: Watcher) -> Group:
-    """Durable puts in closed loop; each number of regions has its run, there and back.  EndpointFailed."""
+    """Measure durable puts in closed loop, with a run there and back for each number of regions.
+
+    Raises EndpointFailed.
+    """
     title = f"Durable puts of {PUT_BYTES} bytes over so many regions, {CONNECTIONS} connections"
     if not extended:
         return Group("puts", title, left_out=_NO_REGIONS)
@@ -75,7 +78,7 @@ def puts_over_regions(endpoint: Endpoint, plan: GrowthPlan, extended: bool, watc
 
 
 def _ring(table: bytes) -> list[Exchange]:
-    """Puts to random rows of all regions."""
+    """Return puts to random rows of all regions."""
     rng, found = Random(0), []
     for _ in range(PACKED):
         key = dataset.row_key(rng.randrange(PUT_ROWS))

@@ -1,6 +1,6 @@
-"""(pure) How cost grows: how large tables get, and groups of steps beside each other in a table and as JSON.
+"""(pure) The plan of the growth benchmark and its report: groups of steps side by side, as a table and as JSON.
 
-A group is flat where its dearest step costs about what its cheapest does: ``spread`` says how many times.
+A group is flat if its most expensive step costs about as much as its cheapest; ``spread`` returns the ratio.
 
 Knows nothing of endpoints.
 """
@@ -31,7 +31,7 @@ class GrowthPlan:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Rows: 10,000 and on by powers of ten, then the largest; of a small table a tenth and the whole."""
+        """The numbers of rows: powers of ten from 10,000, then the largest; a tenth and the whole of a small table."""
         powers: list[int] = []
         while SMALLEST_TABLE * 10 ** len(powers) < self.rows:
             powers.append(SMALLEST_TABLE * 10 ** len(powers))
@@ -47,7 +47,7 @@ class GrowthPlan:
 
     @property
     def histories(self) -> tuple[int, ...]:
-        """Overwrites of one cell."""
+        """The numbers of overwrites of one cell."""
         return (*(count for count in _HISTORIES if count < self.overwrites), self.overwrites)
 
 
@@ -59,7 +59,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Steps of which only one thing differs."""
+    """Steps that differ in one thing only."""
 
     part: str  # of PARTS
     title: str
@@ -72,7 +72,10 @@ class Group:
 
 
 def spread(group: Group, column: str) -> float:
-    """Worst over best: 1 is flat.  The longest over the shortest of times, the highest over the lowest of rates."""
+    """Return worst over best; 1 is flat.
+
+    It is the longest over the shortest time, or the highest over the lowest rate.
+    """
     found = [step.figures[column] for step in group.steps]
     return max(found) / max(min(found), 1e-9)
 
@@ -82,7 +85,7 @@ def remarks_of(groups: Sequence[Group]) -> list[str]:
 
 
 def table_of_group(group: Group) -> Table:
-    """Return the table of a group with steps; its title is not in it, for it may be the wider of the two."""
+    """Return the table of a group with steps, without the group's title, which may be wider than the table."""
     table = Table(show_footer=True)
     table.add_column("step", footer="worst / best")
     for column in group.columns:

@@ -1,8 +1,9 @@
-"""The load generator in open loop: operations arrive at a fixed rate, whatever the answers do.
+"""The load generator in open loop: operations arrive at a fixed rate, independently of the answers.
 
-A process with an epoll loop, as in ``generator``; ``arrivals`` says what is due and keeps the times.
-Between arrivals it sleeps in ``select`` (whose timer has microseconds, where epoll's has milliseconds)
-until ``SPIN_NS`` before the next one and then reads the clock, so as not to be late by a wake-up.
+The generator is a process with an epoll loop, as in ``generator``; ``arrivals`` says which operations are due and keeps
+the times.  Between arrivals the process sleeps in ``select`` (whose timer has microseconds, where epoll's has
+milliseconds) until ``SPIN_NS`` before the next arrival.  Then it reads the clock in a loop, so as not to be late by a
+wake-up.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _SCHEDULE_SEED: Final = 0x0A11  # its own chance beside that of the calls
 
 @dataclass(frozen=True, slots=True)
 class OpenLoadRun:
-    """A run in which so many operations per second arrive."""
+    """A run in which operations arrive at a given rate."""
 
     load_run: LoadRun
     rate: float
@@ -42,7 +43,7 @@ class OpenLoadRun:
 
 @dataclass(frozen=True, slots=True)
 class OpenOutcome:
-    """The outcome of a generator's run of open loop."""
+    """The outcome of a generator's run in open loop."""
 
     rate: float  # requested
     latencies_us: Counter[int] = field(default_factory=Counter)  # since the operation was due
@@ -68,10 +69,10 @@ def measure_open(
     number: int,
     share: float,
 ) -> tuple[list[OpenOutcome], ...]:
-    """Measure a line of closed loop, the ``number``-th, in open loop; return the outcomes of each endpoint.
+    """Measure in open loop what ``line``, the ``number``-th, measured in closed loop; return each endpoint's outcomes.
 
-    The rate is a share of what the endpoint itself answered in closed loop: each endpoint is as busy as the other,
-    whatever its speed.  EndpointFailed.
+    The rate is a share of the endpoint's own rate in closed loop, so both endpoints are equally busy, whatever their
+    speed.  Raises EndpointFailed.
     """
 
     def run_load(endpoint: Endpoint, rate: float, seed: int) -> OpenOutcome:
@@ -91,7 +92,7 @@ def rate_of(outcomes: Sequence[Outcome]) -> float:
 
 
 def run_open(open_run: OpenLoadRun) -> OpenOutcome:
-    """Drive one run in this process; EndpointFailed."""
+    """Drive one run in this process.  Raises EndpointFailed."""
     load_run = open_run.load_run
     due = poisson(Random(load_run.seed ^ _SCHEDULE_SEED), open_run.rate, load_run.warm_up_s + load_run.duration_s)
     sessions = sessions_of(load_run)
@@ -101,7 +102,7 @@ def run_open(open_run: OpenLoadRun) -> OpenOutcome:
 
 
 def summed_open(outcomes: list[OpenOutcome]) -> OpenOutcome:
-    """Generators that ran side by side, as one."""
+    """Return one outcome for generators that ran side by side."""
     latencies: Counter[int] = Counter()
     late: Counter[int] = Counter()
     for outcome in outcomes:
@@ -120,7 +121,7 @@ def summed_open(outcomes: list[OpenOutcome]) -> OpenOutcome:
 
 
 class _Loop:
-    """A run: the connections and what each sends next."""
+    """A run: the connections and the call that each sends next."""
 
     def __init__(
         self, epoll: select.epoll, lines: list[Connection], offsets_ns: array[int], open_run: OpenLoadRun
@@ -155,7 +156,7 @@ class _Loop:
         )
 
     def _until(self, until_ns: int) -> None:
-        """Begin what is due and take answers until then, or until all is answered."""
+        """Begin due calls and take answers until ``until_ns``, or until every call is answered."""
         clock = time.perf_counter_ns
         heard_ns = clock()
         while (now := clock()) < until_ns and not self._arrivals.done():
@@ -171,7 +172,7 @@ class _Loop:
                 self._begin_due(clock())  # many answers at once make no arrival late
 
     def _wait(self, now: int, until_ns: int) -> list[tuple[int, int]]:
-        """Answers, as soon as there are any; none, shortly before the next call is due."""
+        """Return answers as soon as there are any; return none shortly before the next call is due."""
         wait_ns = self._arrivals.wait_ns(now)
         sleep_ns = (until_ns - now if wait_ns is None else min(wait_ns, until_ns - now)) - SPIN_NS
         if sleep_ns > 0:

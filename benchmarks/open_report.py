@@ -1,6 +1,6 @@
-"""(pure) What was measured in open loop, as a table for a person and as JSON for a program.
+"""(pure) The report of the open loop, as a table for a person and as JSON for a program.
 
-Latencies count from the moment the operation was due, of all rounds together.
+Latencies count from the moment at which the operation was due, over all rounds together.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def open_side_of(outcomes: Sequence[OpenOutcome]) -> OpenSide:
 
 
 def p999_ratio(sides: Sequence[OpenSide]) -> float | None:
-    """Return the first endpoint's p99.9 over the second's: under 1 the first one is quicker."""
+    """Return the first endpoint's p99.9 over the second's: a value under 1 means that the first endpoint is quicker."""
     if len(sides) != 2 or not all(side.latency_us for side in sides):
         return None
     return sides[0].latency_us["p99.9"] / sides[1].latency_us["p99.9"]
@@ -103,7 +103,7 @@ def _pair(found: dict[str, int], low: str, high: str, nothing: str = "no calls")
 
 
 def open_remarks_of(lines: Sequence[OpenLine], names: Sequence[str], left_out: Sequence[str]) -> list[str]:
-    """Return lines below the table: which rates could not be kept, which workloads have no open loop."""
+    """Return lines below the table: rates that could not be kept, and workloads that have no open loop."""
     found = [
         f"(!) RATE NOT KEPT: {line.workload.name} at {line.connections}, {name}: of {side.rate:,.0f}/s asked for,"
         f" up to {max(side.backlogs):,} still waited when the last one arrived (bound: arrivals of"

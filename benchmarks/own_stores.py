@@ -1,4 +1,4 @@
-"""Servers that a measurement starts, by a command of the operator or as stores of this program, and ends."""
+"""Servers that a measurement starts and ends: by a command of the operator, or as stores of this program."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ class Started:
     """A server that was started for the measurement, by a command of the operator."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
-        """``process``: in a session of its own."""
+        """Take a process that has a session of its own."""
         self._process = process
         self.start_s = 0.0  # from its start to the first answer
 
     @classmethod
     def answering(cls, command: str, endpoint: Endpoint) -> Started:
-        """Start it and wait until the endpoint answers; EndpointFailed where it never does."""
+        """Start the server and wait until the endpoint answers.  Raises EndpointFailed if it never answers."""
         began = time.monotonic()
         started = cls(
             subprocess.Popen(
@@ -75,9 +75,10 @@ class Started:
     def with_ready_line(
         cls, command: Sequence[str], environment: Mapping[str, str] | None = None
     ) -> tuple[Started, dict[str, str]]:
-        """Return a store of ours, and what its ready line says, as ``store``: host and port.  Blocks until it is ready.
+        """Start a Columnar store; return it with the fields of its ready line (``store`` is host and port).
 
-        EndpointFailed: it ended instead.  ``environment``: beside that of this process.
+        Blocks until the store is ready.  Raises EndpointFailed if the store ended instead.  ``environment`` is added to
+        the environment of this process.
         """
         began = time.monotonic()
         process = subprocess.Popen(
@@ -101,7 +102,7 @@ class Started:
 
     @property
     def pids(self) -> list[int]:
-        """The processes of the command, while it runs: some only start others and end."""
+        """Return the processes of the command while it runs; a command may start other processes and end."""
         return [self._process.pid] if self._process.poll() is None else []
 
     def stop(self) -> None:
@@ -116,7 +117,7 @@ class Started:
             self._process.wait()
 
     def kill(self, *, with_children: bool) -> None:
-        """``kill -9``, of it alone or of its whole session at once.  Does nothing if it has ended."""
+        """Send ``kill -9`` to the process alone or to its whole session.  Does nothing if the process has ended."""
         self._close_output()
         if self._process.poll() is None:
             (os.killpg if with_children else os.kill)(self._process.pid, signal.SIGKILL)
@@ -136,7 +137,7 @@ class OwnServer:
 
 @dataclass(frozen=True, slots=True)
 class OwnStore:
-    """Constant while it runs: no server is replaced, no region moves by itself."""
+    """A store that a measurement started.  While it runs no server is replaced, and no region moves by itself."""
 
     endpoint: Endpoint  # the port of the whole
     servers: tuple[OwnServer, ...]
@@ -152,16 +153,16 @@ class OwnStore:
             return admin.locations(table)
 
     def settle(self) -> None:
-        """Wait until every region has its owner.  EndpointFailed: not within SETTLED_S."""
+        """Wait until every region has its owner.  Raises EndpointFailed after SETTLED_S."""
         with _admin(self.endpoint) as admin:
             _seen(admin, lambda found: not found.transitions and not found.unassigned, "regions without a server")
 
 
 @contextmanager
 def own_store(servers: int, folder: str) -> Iterator[OwnStore]:
-    """A store in a new folder within ``folder``, which goes with it; balancing and splits by load are off.
+    """Yield a store in a temporary folder within ``folder``; balancing and splits by load are off.
 
-    EndpointFailed.
+    Raises EndpointFailed.
     """
     with tempfile.TemporaryDirectory(prefix="columnar-bench-", dir=folder) as data:
         started, said = Started.with_ready_line(store_command(data, "--servers", str(servers)))
@@ -179,7 +180,7 @@ def own_store(servers: int, folder: str) -> Iterator[OwnStore]:
 
 
 def store_command(data: str, *options: str, port: int = 0) -> list[str]:
-    """Return the command that starts a store of this program on the folder ``data``, which says only errors."""
+    """Return the command that starts a store of this program on the folder ``data``; the store logs only errors."""
     finds_modules_here = sys.path[:1] == [os.getcwd()]  # as this process was started, ``python -m`` or a script
     program = [sys.executable, *([] if finds_modules_here else ["-P"]), "-m", "columnar", "standalone"]
     ports = ["--port", str(port), "--web-port", "-1", "--log-level", "error"]
@@ -187,7 +188,10 @@ def store_command(data: str, *options: str, port: int = 0) -> list[str]:
 
 
 def _seen(admin: ClusterAdmin, is_so: Callable[[ClusterStatus], bool], obstacle: str) -> ClusterStatus:
-    """Return the cluster as soon as it ``is_so``.  EndpointFailed: not within SETTLED_S, for the ``obstacle``."""
+    """Return the cluster's status as soon as ``is_so`` holds.
+
+    Raises EndpointFailed, which names the ``obstacle``, after SETTLED_S.
+    """
     until_s = time.monotonic() + SETTLED_S
     while not is_so(found := admin.servers()):
         if time.monotonic() > until_s:
@@ -198,7 +202,7 @@ def _seen(admin: ClusterAdmin, is_so: Callable[[ClusterStatus], bool], obstacle:
 
 @contextmanager
 def _admin(endpoint: Endpoint) -> Iterator[ClusterAdmin]:
-    """EndpointFailed, for what goes wrong within, too."""
+    """Yield an ``Admin``.  Raises EndpointFailed, also for errors in the body of the ``with``."""
     connection = None
     try:
         connection = Connection(endpoint.host, endpoint.port, timeout=int(SETTLED_S * 1_000))

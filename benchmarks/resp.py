@@ -16,11 +16,11 @@ _CRLF: Final = b"\r\n"
 
 
 class RedisError(Exception):
-    """An error that Redis answers; its first word names the kind."""
+    """An error that Redis answers; the first word of its text names the kind."""
 
 
 class _Unfinished(Exception):
-    """The reply continues in bytes that have not come yet."""
+    """Raised if the reply continues in bytes that have not arrived yet."""
 
 
 def command(*words: bytes | str | int) -> bytes:
@@ -32,13 +32,16 @@ def command(*words: bytes | str | int) -> bytes:
 
 
 class Replies:
-    """Pieces of the stream in, whole replies out: bytes, int, None, lists of these, RedisError as a value."""
+    """A parser that takes pieces of the stream and yields whole replies.
+
+    A reply is bytes, an int, None, a list of these, or a RedisError as a value.
+    """
 
     def __init__(self) -> None:
         self._buffer = bytearray()
 
     def feed(self, data: bytes) -> Iterator[Any]:
-        """ValueError if the stream is none of Redis."""
+        """Yield the replies that ``data`` completes.  Raises ValueError if the stream is not Redis's protocol."""
         self._buffer += data
         at = 0
         try:

@@ -1,8 +1,8 @@
 """(pure) How rates and processor time change with the number of servers, as a table for a person and as JSON.
 
-A ratio is to the first number of servers, round by round, and the median of the rounds.  The processor time for a unit
-of the work of the whole is that of the busiest server alone: where there are cores enough, that server is the limit,
-and the rate of the whole goes up as this time goes down.
+Ratios relate to the first number of servers; each is the median of the ratios of the rounds.  The processor time for a
+unit of the whole store's work is that of the busiest server alone.  With enough cores that server is the limit, and the
+rate of the store goes up as this time goes down.
 
 Knows nothing of stores.
 """
@@ -31,7 +31,7 @@ class Scaled:
 
 
 def scaled(sides: Sequence[Side]) -> list[Scaled]:
-    """``sides``: of the same workload with each number of servers."""
+    """Return the figures of one workload; ``sides`` has its measurements with each number of servers."""
     first = sides[0]
     return [
         Scaled(
@@ -51,7 +51,7 @@ def _ratio(several: Sequence[float], first: Sequence[float]) -> float:
 
 
 def table_of_scale(title: str, counts: Sequence[int], lines: Sequence[tuple[Workload, Sequence[Scaled]]]) -> Table:
-    """``lines``: of each workload, with each of ``counts`` servers."""
+    """Return the table of ``lines``, one for each workload, with a figure for each number of servers in ``counts``."""
     table = Table(title=title, title_justify="left")
     table.add_column("workload")
     for count in counts:
@@ -72,7 +72,7 @@ def table_of_scale(title: str, counts: Sequence[int], lines: Sequence[tuple[Work
 def remarks_of_scale(
     lines: Sequence[tuple[Workload, Sequence[Scaled]]], generators: int, cores: int, most: int
 ) -> list[str]:
-    """Return lines below the table.  ``most``: servers of the largest store."""
+    """Return lines below the table.  ``most`` is the number of servers of the largest store."""
     found = []
     busy = [
         workload.name

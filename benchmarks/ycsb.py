@@ -7,18 +7,18 @@
     ycsb-e   95 % scans of 1 to 100 rows (uniform), 5 % inserts    zipfian begin
     ycsb-f   50 % reads, 50 % reads and then a put of one field    zipfian
 
-Rows have 10 fields of 100 bytes, ``f:field0`` to ``f:field9``; their keys (``user`` and 20 digits) are hashes, so
-neighbours in number are strangers in the table.
+Rows have 10 fields of 100 bytes, ``f:field0`` to ``f:field9``; their keys (``user`` and 20 digits) are hashes, so rows
+with neighbouring numbers are far apart in the table.
 
-Zipfian: the k-th most wanted of n has the share 1 / (k ** theta * zeta(n)), where zeta(n) is the sum of all
-1 / k ** theta.  Drawn in constant time, after Gray and others, "Quickly Generating Billion-Record Synthetic Databases"
-(1994): the first two exactly, the others by a power law that is close to it.  ``Scattered`` is the choice of YCSB:
-ranks of ten billion, hashed onto the rows, so that the wanted ones lie anywhere in the table and their shares do not
-depend on how many rows there are.
+Zipfian: of n rows the k-th most popular has the share 1 / (k ** theta * zeta(n)), where zeta(n) is the sum of all 1 / k
+** theta.  A rank is drawn in constant time, after Gray and others, "Quickly Generating Billion-Record Synthetic
+Databases" (1994): the first two exactly, the others by a power law that is close to it.  ``Scattered`` is YCSB's
+choice: ranks of ten billion are hashed onto the rows, so that popular rows lie anywhere in the table and their shares
+do not depend on the number of rows.
 
-A read is of the whole row.  A scan is one operation of three calls (open, list, close), a read with its
-put one of two.  Calls are packed before the clock starts; where the key is known only then (a row
-just inserted) it is put into a packed call.
+A read gets the whole row.  A scan is one operation of three calls (open, list, close), and a read with its put is one
+operation of two calls.  Calls are packed before the clock starts; a key that is known only later (of a row just
+inserted) is put into a packed call.
 
 Knows nothing of sockets and clocks; chance comes in as ``rng``.
 """
@@ -60,7 +60,7 @@ def zeta(items: int, theta: float = THETA) -> float:
 
 
 class Zipf:
-    """Ranks under ``items``, 0 the most wanted.  O(items) to make, unless the sum is given."""
+    """Ranks below ``items``; rank 0 is the most popular.  Takes O(items) to make, unless the sum is given."""
 
     __slots__ = ("_alpha", "_eta", "_first_two", "_items", "_zeta")
 
@@ -82,7 +82,7 @@ class Zipf:
 
 
 class Scattered:
-    """Numbers under ``rows``: zipfian, the most wanted ones anywhere among them."""
+    """Zipfian numbers below ``rows``; the most popular ones lie anywhere among the numbers."""
 
     __slots__ = ("_ranks", "_rows")
 
@@ -95,7 +95,7 @@ class Scattered:
 
 
 def fnv64(number: int) -> int:
-    """FNV-1a of the number's eight bytes, the lowest first."""
+    """Return the FNV-1a hash of the number's eight bytes, the lowest byte first."""
     found = _FNV_BASIS
     for byte in number.to_bytes(8, "little"):
         found = (found ^ byte) * _FNV_PRIME & _64_BITS
@@ -149,9 +149,9 @@ def _read_modify_write(key: bytes, rng: Chance) -> list[CallSpec]:
 
 
 class Rows:
-    """The rows that there are: those of the data set, and those that this process has inserted since.
+    """The existing rows: those of the data set, and those that this process has inserted since.
 
-    The list of the latter lives as long as one run of load.
+    The list of inserted rows lives as long as one run of load.
     """
 
     __slots__ = ("_came", "_first", "_next")
@@ -168,11 +168,11 @@ class Rows:
         return number
 
     def came(self, number: int) -> None:
-        """Its insert was acknowledged: it can be read."""
+        """Note that the insert of row ``number`` was acknowledged, so the row can be read."""
         self._came.append(number)
 
     def newest(self, age: int) -> int:
-        """Return the row that so many came after."""
+        """Return the row after which ``age`` rows were inserted."""
         inserted = len(self._came)
         return self._came[-1 - age] if age < inserted else self._first - 1 - (age - inserted) % self._first
 
@@ -195,17 +195,17 @@ class Inserts:
 
 
 def _rows_of(rows: int, rng: Chance) -> Rows:
-    """Return numbers from a start of their own: what one run inserts, another one does not find there."""
+    """Return rows whose inserted numbers begin at a random place, so that no two runs insert the same rows."""
     return Rows(rows, (1 + rng.randrange(1 << 20)) << 32)
 
 
 class Latest:
-    """Workload D: reads of rows, the later they came the likelier, and inserts."""
+    """Workload D: inserts, and reads of rows that are likelier the later they were inserted."""
 
     __slots__ = ("_at", "_draws", "_good", "_inserts", "_new", "_read", "_rows")
 
     def __init__(self, draws: list[int], at: int, rows: Rows, inserts: Inserts, wire: Wire) -> None:
-        """``draws``: how many rows came after the one to be read, or _INSERT."""
+        """Take ``draws``: for each operation the age of the row to read, or _INSERT."""
         self._draws = draws
         self._at = at
         self._rows = rows
@@ -248,7 +248,7 @@ class ShortScan(NamedTuple):
 
 
 class ScanCalls:
-    """The shared part of the scans of all connections: packed calls, and how good answers begin."""
+    """The shared part of the scans of all connections: packed calls, and the first bytes of good answers."""
 
     def __init__(self, wire: Wire) -> None:
         self.wire = wire
@@ -271,7 +271,7 @@ class Scans:
     def __init__(
         self, scans: list[ShortScan | None], at: int, rows: Rows, inserts: Inserts, scan_calls: ScanCalls
     ) -> None:
-        """``scans``: None is an insert."""
+        """Take the ``scans``, of which None means an insert."""
         self._scans = scans
         self._at = at
         self._rows = rows

@@ -1,8 +1,7 @@
 """The text that an edit posts, made from a source of chance that the caller seeded (pure).
 
 A body has a heading, paragraphs of plain words and forced links ``[[Name]]`` to pages
-of the wiki, 2 to 8 KB in all.  Markup beyond that is left out on purpose: the same
-body must mean the same to any wiki.
+of the wiki, 2 to 8 KB in all.  Other markup is left out on purpose, because a body must mean the same to every wiki.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ _MARK: Final = re.compile(r"\A=====.{0,300}=====\r?\n\r?\nThis is edit \d+ of th
 
 
 def is_of_a_replay(text: str) -> bool:
-    """Whether ``text`` begins as ``edit_body`` makes it: it may be overwritten."""
+    """Return whether ``text`` begins as ``edit_body`` makes it, so that it may be overwritten."""
     return _MARK.match(text.lstrip()) is not None
 
 

@@ -1,4 +1,4 @@
-"""Everything that can go wrong for a user of the benchmark, grouped by who must act (pure).
+"""The errors that a user of the benchmark can meet, grouped by who must act (pure).
 
 Each exception carries fields and makes its one line of text from them.
 """
@@ -11,7 +11,7 @@ EXCERPT_CHARS = 120  # of an offending line: enough to find it, short enough for
 
 
 class WikibenchError(Exception):
-    """The root; its text is one line fit for a terminal."""
+    """The root of all errors here; its text is one line fit for a terminal."""
 
 
 class TraceError(WikibenchError):
@@ -44,7 +44,7 @@ class RequirementError(WikibenchError):
 
 
 class UnsafeTargetError(WikibenchError):
-    """The caller aimed a load at somebody else's machine."""
+    """The caller aimed a load at a machine that is not this one."""
 
     def __init__(self, host: str, addresses: tuple[str, ...]) -> None:
         self.host = host

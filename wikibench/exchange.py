@@ -1,9 +1,8 @@
 """A request and its answer over HTTP, returned as an outcome rather than as an exception.
 
 aiohttp does the HTTP: kept-alive connections, bodies checked against their length and
-encoding.  A GET that meets a kept-alive connection which the server closed meanwhile
-is sent once more by it, as every browser does; such repeats are counted in
-``retried``, and both attempts are in the latency.
+encoding.  If the server has closed a kept-alive connection meanwhile, aiohttp sends a GET on it once more, as every
+browser does; such repeats are counted in ``retried``, and both attempts are in the latency.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from .outcome import Outcome
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A whole answer.  ``body`` is empty unless it was requested; ``size_bytes`` counts it all the same."""
+    """A whole answer.  ``body`` is empty unless the caller keeps it; ``size_bytes`` counts the body in any case."""
 
     status: int
     location: str = ""
@@ -69,7 +68,7 @@ class Wire:
         headers: dict[str, str] | None = None,
         keep: bool = False,
     ) -> Answer | NoAnswer:
-        """Send one request and read its whole answer; ``keep`` gives its text too.  Never follows a redirect."""
+        """Send one request and read its whole answer; with ``keep`` return its text too.  Never follows a redirect."""
         attempts = SimpleNamespace(connections=0)
         try:
             async with self._session.request(

@@ -1,7 +1,6 @@
 """A trace and a target, made ready to be replayed once or many times.
 
-Everything that can be wrong with either is found here, before the first request of
-the load is sent.
+All faults of the trace and of the target are found here, before the first request of the load is sent.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ class Experiment:
     """A trace and a target, to be replayed once or, by search, many times."""
 
     def __init__(self, path: str, trace: TraceFile, shape: TraceShape, load: Load, late_ms: float) -> None:
-        """``path``: of the trace."""
+        """Take the trace with its ``path``."""
         self.path = path
         self.trace = trace
         self.shape = shape
@@ -110,7 +109,7 @@ class Experiment:
 
 
 def _secrets(headers: Iterable[tuple[str, str]]) -> list[str]:
-    """Return the values of headers, and their parts: ``Bearer`` is none, what stands after it is one."""
+    """Return the secret values of headers and their parts: of ``Bearer TOKEN`` the token is a secret."""
     return [part for _, value in headers for part in (value, *value.split()[1:])]
 
 
@@ -126,7 +125,7 @@ def _names(trace: TraceFile, layout: Layout) -> tuple[str, ...]:
 
 
 def _require_consent(target: Target, layout: Layout, trace: TraceFile, given: dict[str, Any]) -> bool:
-    """Whether texts of others may be overwritten: a person at a terminal is asked, otherwise it is refused."""
+    """Return whether foreign texts may be overwritten: ask a person at a terminal, refuse without a terminal."""
     if given["allow_edits"]:
         return True
     found, looked = pages_of_others(target, layout, trace.read(), given["headers"])

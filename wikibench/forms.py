@@ -1,9 +1,8 @@
-"""Edit forms: what a browser would send back for the form around ``textarea name="body"`` (pure).
+"""Edit forms: the fields that a browser would send back for the form around ``textarea name="body"`` (pure).
 
-A wiki's form carries what the wiki needs to accept the save: a CSRF token, the
-revision the edit started from, a honeypot that must stay empty.  All of it is sent
-back as a browser would: every named field of the form with the value it came with,
-and the name of its save button; only the body is ours.
+A wiki's form has the fields that the wiki needs to accept the save: a CSRF token, the revision from which the edit
+started, a honeypot that must stay empty.  WikiBench sends all of them back as a browser would: every named field of the
+form with its original value, and the name of the save button.  Only the body is new.
 
 Knows nothing of any one wiki's field names except ``body``, and nothing of HTTP.
 """
@@ -32,7 +31,7 @@ class EditForm:
     body: str = ""  # the text that is there, as it came
 
     def filled(self, body: str) -> bytes:
-        """The form as application/x-www-form-urlencoded; line ends of the body become CR LF, as a browser's do."""
+        """Return the form as application/x-www-form-urlencoded; line ends of the body become CR LF, as in a browser."""
         lines = body.replace("\r\n", "\n").replace("\n", "\r\n")
         return urlencode([*self.fields, (BODY, lines)]).encode("ascii")
 
@@ -49,7 +48,7 @@ def find_edit_form(page: str) -> EditForm | None:
 
 
 class _FormReader(HTMLParser):
-    """Collects the fields of one form."""
+    """A parser that collects the fields of one form."""
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)

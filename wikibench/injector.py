@@ -1,16 +1,15 @@
-"""The open loop: every request is sent at its intended start, whatever became of the others.
+"""The open loop: every request is sent at its intended start, whatever happens to other requests.
 
-A visitor who comes while the wiki stalls still comes.  So the dispatcher never waits
-for an answer, except where OPEN_REQUESTS are in the air already: then the next one
-waits, in order, and the wait counts in its response time.  Nothing is dropped; what
-cannot be sent before the drain ends is recorded as failed.
+Visitors also come while the wiki stalls. So the dispatcher never waits for an answer, unless OPEN_REQUESTS requests are
+under way: then the next request waits, in order, and its wait counts in its response time. Nothing is dropped; requests
+that cannot be sent before the drain ends are recorded as failed.
 
     lateness  from max(intended start, moment a slot was free) to the actual send:
-              the generator's own fault, small if it is to be believed
+              the generator's own fault; small if the figures can be believed
     slot wait from the intended start to the moment a slot was free: the wiki's doing
 
-An edit is two requests: the form is intended at the time of the trace, the save at the
-moment the form was read (its moment depends on the answer, there is no plan for it).
+An edit is two requests. The form is intended at the time of the trace, the save at the moment at which the form was
+read, because that moment depends on the answer and cannot be planned.
 """
 
 from __future__ import annotations
@@ -44,12 +43,12 @@ def wire_of(load: Load) -> Wire:
 
 
 class Injector:
-    """Replay a trace once.  The replay runs in one event loop; figures may be read between its iterations."""
+    """A replay of a trace.  It runs in one event loop; figures may be read between the loop's iterations."""
 
     def __init__(
         self, load: Load, clock: Callable[[], float] = time.perf_counter, connect: Callable[[Load], Wire] = wire_of
     ) -> None:
-        """``clock``: seconds from any moment on, in step with the sleeps of the event loop."""
+        """Take a ``clock`` that counts seconds from any moment, at the same pace as the event loop's sleeps."""
         self.load = load
         self._clock = clock
         self._connect = connect
@@ -72,17 +71,17 @@ class Injector:
         self._began = 0.0
 
     def now_s(self) -> float:
-        """Seconds since the replay began."""
+        """Return the seconds since the replay began."""
         return self._clock() - self._began
 
     def stop(self, ending: Ending = "interrupted") -> None:
-        """Send nothing more; what is in the air has a short grace."""
+        """Send nothing more; requests under way have a short time to end."""
         if self.ending == "complete":
             self.ending = ending
         self._freed.set()
 
     async def run(self, plan: Iterable[Planned]) -> None:
-        """Replay the plan to its end, a stop or the end of the drain."""
+        """Replay the plan until its end, a stop or the end of the drain."""
         cpu = time.process_time()
         wire = self._connect(self.load)
         self._visitor = Visitor(self.load, wire, self.now_s, lambda: self.ending != "complete")
@@ -100,7 +99,7 @@ class Injector:
 
     async def _dispatch(self, plan: Iterable[Planned]) -> None:
         deadline_s = self.load.planned_s + self.load.drain_s
-        blocked_until_s = 0.0  # up to here the wiki is to blame for whatever is late, from here on we are
+        blocked_until_s = 0.0  # before this moment the wiki is to blame for all lateness, from it on the generator is
         rest = iter(plan)
         for burst, planned in enumerate(rest, start=1):
             if burst % BURST == 0:
@@ -131,14 +130,14 @@ class Injector:
         return planned.start_s <= self.now_s()
 
     def _give_up(self, waiting: list[Planned]) -> None:
-        """Record what was due and not sent when the replay was ended early."""
+        """Record the requests that were due and not sent when the replay was ended early."""
         outcome = Outcome.INTERRUPTED if self.ending == "interrupted" else Outcome.UNSENT
         for planned in waiting:
             if self._is_due(planned):
                 self._unsent(planned, outcome, f"not sent: the replay was {self.ending}")
 
     async def _slot(self, planned: Planned, deadline_s: float) -> float:
-        """Wait until one more request may be open; the moment from which the generator is to blame again."""
+        """Wait until one more request may be open; return the moment from which lateness is the generator's fault."""
         while self.open >= self.load.open_requests and self.ending == "complete":
             left_s = deadline_s - self.now_s()
             if left_s <= 0:
@@ -154,7 +153,7 @@ class Injector:
         return free_s
 
     def _waited(self, planned: Planned, free_s: float) -> None:
-        """Count the wait of a request that came before a slot was free at ``free_s``, at the head or after it."""
+        """Count the wait of a request that was due before a slot was free at ``free_s``, first in the queue or not."""
         if planned.start_s < free_s:
             record_us(self.slot_wait, round((free_s - planned.start_s) * 1e6))
 

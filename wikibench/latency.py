@@ -1,9 +1,9 @@
 """Latencies of a replay, in HdrHistograms by kind and outcome, and over time (pure).
 
-Two latencies of each request, both in microseconds:
+Each request has two latencies, both in microseconds:
 
-    response  from the intended start to the last byte: what a visitor who came at that moment waited
-    service   from the actual send to the last byte: what the wiki needed once it got the request
+    response  from the intended start to the last byte: the wait of a visitor who came at that moment
+    service   from the actual send to the last byte: the time that the wiki needed once it had the request
 
 When a wiki stalls, requests pile up behind the stall; only the response time of each
 shows it.  Histograms of responses have every request with its own latency, so no
@@ -36,7 +36,7 @@ INTERVAL_DIGITS: Final = 2  # of the plot over time: an eighth of the memory
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A request that has come to its end, moments in seconds from the start of the replay."""
+    """A request that has ended; its moments are seconds from the start of the replay."""
 
     kind: Kind
     outcome: Outcome
@@ -66,7 +66,7 @@ class Pair:
 
 @dataclass(slots=True)
 class Interval:
-    """The begun requests of one stretch of the replay, and the ended ones."""
+    """The requests that began and that ended in one interval of the replay."""
 
     requested: int = 0  # requests intended to start here
     answered: int = 0  # requests that ended here
@@ -75,10 +75,10 @@ class Interval:
 
 
 class Recorder:
-    """Takes samples of one replay."""
+    """A recorder of the samples of one replay."""
 
     def __init__(self, planned_s: float) -> None:
-        """``planned_s`` is how long the replay is meant to last; it sets the length of the intervals."""
+        """Take ``planned_s``, the planned length of the replay, which sets the length of the intervals."""
         self.interval_s = max(1.0, float(-(-planned_s // INTERVALS)))
         self.pairs: dict[tuple[Kind, Outcome], Pair] = {}
         self.intervals: list[Interval] = []
@@ -107,7 +107,7 @@ class Recorder:
         return self.intervals[index]
 
     def count(self, kind: Kind | None = None, outcomes: Iterable[Outcome] | None = None) -> int:
-        """Requests of a kind (None: all) that ended so (None: anyhow)."""
+        """Return the number of requests of a kind (None means all) with one of ``outcomes`` (None means any)."""
         wanted = None if outcomes is None else frozenset(outcomes)
         return sum(
             pair.response.get_total_count()
@@ -119,11 +119,11 @@ class Recorder:
         return self.count(kind, FAILED)
 
     def response(self, kind: Kind | None = None) -> HdrHistogram:
-        """Response times of all requests of a kind, failed ones too; not those that the user cut off."""
+        """Return response times of all requests of a kind, failed ones too, without those that the user cut off."""
         return merged(pair.response for pair in self._finished(kind))
 
     def service(self, kind: Kind | None = None) -> HdrHistogram:
-        """Service times of the same requests."""
+        """Return service times of the same requests."""
         return merged(pair.service for pair in self._finished(kind))
 
     def _finished(self, kind: Kind | None) -> Iterable[Pair]:
@@ -132,7 +132,7 @@ class Recorder:
                 yield pair
 
     def check(self) -> None:
-        """Raise AssertionError where I1 is broken."""
+        """Raise AssertionError if I1 is broken."""
         total = self.count()
         assert total == sum(pair.service.get_total_count() for pair in self.pairs.values())
         assert total == sum(interval.requested for interval in self.intervals)

@@ -1,4 +1,4 @@
-"""The display while a replay runs, and the short account when it is over."""
+"""The display while a replay runs, and the short summary at its end."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ QUIET_S = 10.0  # between two lines where the output is no terminal
 
 
 class LiveLine:
-    """A line on standard error that is redrawn; where that is no terminal, a line now and then."""
+    """A line on standard error that is redrawn; if standard error is no terminal, a new line now and then."""
 
     def __init__(self, title: str) -> None:
         self._console = Console(file=sys.stderr)
@@ -67,7 +67,7 @@ class LiveLine:
 
 
 def takes_a_line(stream: TextIO) -> bool:
-    """Whether a write of less than a page returns at once.  A stream without a descriptor always takes it."""
+    """Return whether a write of less than a page returns at once; always True for a stream without a descriptor."""
     try:
         descriptor = stream.fileno()
     except (OSError, ValueError):
@@ -78,7 +78,7 @@ def takes_a_line(stream: TextIO) -> bool:
 
 
 def print_summary(console: Console, summary: Json) -> None:
-    """The account of a replay in a table and a few lines."""
+    """Print the summary of a replay as a table and a few lines."""
     table = Table(title=f"Response time from the intended start, ms ({summary['ending']})", title_justify="left")
     table.add_column("kind")
     for name in ("requests", "failed", "p50", "p90", "p95", "p99", "p99.9", "max"):

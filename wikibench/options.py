@@ -19,7 +19,7 @@ Command = Callable[..., Any]
 
 
 class Duration(click.ParamType[float]):
-    """Seconds from ``90``, ``90s``, ``1.5m``, ``2h``."""
+    """An option's value in seconds, written as ``90``, ``90s``, ``1.5m`` or ``2h``."""
 
     name = "duration"
 
@@ -33,7 +33,7 @@ class Duration(click.ParamType[float]):
 
 
 class Share(click.ParamType[float]):
-    """A share from ``5%`` or ``0.05``."""
+    """An option's value as a share, written as ``5%`` or ``0.05``."""
 
     name = "share"
 
@@ -79,7 +79,7 @@ class Header(click.ParamType[tuple[str, str]]):
 
 
 def load_options(command: Command) -> Command:
-    """Return the options that say what is sent where, shared by replay and search."""
+    """Add the options for requests and their target, which replay and search share."""
     for option in reversed(_LOAD_OPTIONS):
         command = option(command)
     return command

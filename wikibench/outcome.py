@@ -1,4 +1,4 @@
-"""The outcome of a request, and whether that is a failure (pure).
+"""The outcome of a request, and whether the outcome is a failure (pure).
 
     kind      page | missing | edit-form | edit-save
     outcome   2xx, 3xx         answered
@@ -55,7 +55,10 @@ _BY_HUNDREDS: Final = {2: Outcome.OK, 3: Outcome.REDIRECT, 4: Outcome.CLIENT_ERR
 
 
 def classify(kind: Kind, status: int, *, expect_404: bool = False) -> Outcome:
-    """Return the outcome of a whole answer with this status.  ``expect_404``: the trace does not know what exists."""
+    """Return the outcome of a whole answer with this status.
+
+    With ``expect_404`` the trace does not know which pages exist.
+    """
     if kind is Kind.EDIT_SAVE:
         if status == 409:
             return Outcome.CONFLICT

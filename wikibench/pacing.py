@@ -1,8 +1,8 @@
-"""When each request of a trace is to start: trace times to intended starts (pure).
+"""(pure) Pacing: the intended start of each request, computed from the times of the trace.
 
     gap      := time between two lines of the trace, at least 0, at most ``max_gap_us``
     start    := sum of the gaps so far, divided by ``speed``, in seconds from the start of the replay
-    speed    := as requested, or the one that makes the mean rate of the whole trace as requested
+    speed    := the given one, or the one that gives the whole trace the requested mean rate
     even     := start := n / rate, the gaps of the trace are not used
 
 Invariants:
@@ -24,20 +24,20 @@ from .trace import MICROS, Request
 
 @dataclass(frozen=True, slots=True)
 class TraceShape:
-    """The result of a first reading of the trace."""
+    """The result of the first reading of the trace."""
 
     requests: int
     span_us: int  # from the first to the last start, gaps clamped
 
     @property
     def rate(self) -> float:
-        """Mean requests per second; a trace of one moment counts as one second long."""
+        """The mean requests per second; a trace whose requests have one time counts as one second long."""
         return (self.requests - 1) * MICROS / self.span_us if self.span_us else float(self.requests)
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How a trace is to be replayed.  At most one of rate and speed; neither means speed 1."""
+    """The pace of a replay.  It has at most one of rate and speed; neither means speed 1."""
 
     rate: float | None = None  # requests per second, mean over the whole trace
     speed: float | None = None  # 2 = twice as fast as recorded
@@ -67,7 +67,7 @@ class Planned:
 
 
 def shape_of(requests: Iterable[Request], max_gap_us: int | None = None) -> TraceShape:
-    """Count and span of a trace; one pass, constant memory."""
+    """Return count and span of a trace; takes one pass and constant memory."""
     count, span, previous = 0, 0, None
     for request in requests:
         if previous is not None:
@@ -78,14 +78,14 @@ def shape_of(requests: Iterable[Request], max_gap_us: int | None = None) -> Trac
 
 
 def speed_of(pace: Pace, shape: TraceShape) -> float:
-    """Return the factor by which the trace's own times are divided."""
+    """Return the factor by which the times of the trace are divided."""
     if pace.rate is not None:
         return pace.rate / shape.rate
     return pace.speed or 1.0
 
 
 def planned_seconds(pace: Pace, shape: TraceShape) -> float:
-    """How long the intended starts will continue."""
+    """Return the time over which the intended starts extend."""
     if pace.even and pace.rate is not None:
         once = (shape.requests - 1) / pace.rate
     else:
@@ -98,8 +98,8 @@ def planned_seconds(pace: Pace, shape: TraceShape) -> float:
 def plan(read: Callable[[], Iterable[Request]], pace: Pace, shape: TraceShape) -> Iterator[Planned]:
     """Yield the requests with their intended starts.
 
-    ``read`` gives the trace from its beginning, in order; it is called again for each
-    iteration of a loop.  Lazy: as much of the trace is in memory as ``read`` keeps.
+    ``read`` gives the trace from its beginning, in order, and is called again for each round of ``loop``.  The iterator
+    is lazy: only as much of the trace is in memory as ``read`` keeps.
     """
     if not shape.requests:
         return

@@ -1,8 +1,8 @@
 """From an address in a trace to a path on the wiki under test, and to the name of its page (pure).
 
-A trace names some wiki's host and layout; the target has its own.  The host is
-dropped, prefixes are exchanged as given (``/wiki/=/``), and the edit address of a page
-is made from a template, because ``save`` lines of real traces point at index.php.
+A trace has the host and the layout of the recorded wiki; the target has its own.  The host is dropped, prefixes are
+exchanged as the user says (``/wiki/=/``), and the edit address of a page is made from a template, because ``save``
+lines of real traces point at index.php.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SCRIPT: Final = "index.php"
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How the target lays out its addresses."""
+    """The layout of the target's addresses."""
 
     rewrites: tuple[tuple[str, str], ...] = ()  # (prefix, replacement), the first that fits is used
     edit: str = "{page}/edit"
@@ -51,7 +51,7 @@ class Layout:
 
 
 def parse_rewrite(text: str) -> tuple[str, str]:
-    """``/wiki/=/`` as (prefix, replacement)."""
+    """Return ``/wiki/=/`` as (prefix, replacement)."""
     prefix, equals, replacement = text.partition("=")
     if not equals or not prefix.startswith("/") or not replacement.startswith("/"):
         raise PlanError(f"--rewrite {text!r} is not of the form /old/=/new/")
@@ -59,7 +59,7 @@ def parse_rewrite(text: str) -> tuple[str, str]:
 
 
 def address_path(url: str) -> str:
-    """Path and query of an address, whole or without host or leading slash, safe to send."""
+    """Return path and query of an address, safe to send; the address may lack the host or the leading slash."""
     if "://" in url:
         parts = urlsplit(url)
         url = parts.path + (f"?{parts.query}" if parts.query else "")

@@ -1,12 +1,10 @@
 """The plots of a report, as SVG for inlining into a page.
 
 matplotlib draws with stand-in colours that are exchanged for CSS variables, so that
-one drawing serves light and dark pages; text stays text.  Each plot is drawn twice,
-wide and narrow, and the page shows the one that fits: a wide drawing scaled down to a
-phone could not be read.
+one drawing serves light and dark pages; text stays text.  Each plot is drawn twice, wide and narrow, and the page shows
+the drawing that fits: a wide drawing scaled down to a phone would be illegible.
 
-Importing this module imports matplotlib, which takes its time: do it when a report is
-made and not before.
+Importing this module imports matplotlib, which is slow, so import it only when a report is made.
 """
 
 from __future__ import annotations
@@ -56,7 +54,7 @@ class Plot:
 
 
 def draw_all(summary: Json, points: Mapping[str, Sequence[tuple[float, float]]]) -> list[Plot]:
-    """Return the plots of a report.  ``points``: the percentile curves by name, from ``summary.distribution``."""
+    """Return the plots of a report.  ``points`` are the percentile curves by name, from ``summary.distribution``."""
     plots = [
         _plot(
             "latency",
@@ -107,7 +105,7 @@ def _svg(name: str, title: str, size: str, draw: Draw) -> str:
 
 
 def _inline(svg: str, name: str, title: str) -> str:
-    """Make a stand-alone SVG fit to stand in a page beside others."""
+    """Change a stand-alone SVG so that several SVGs can stand in one page."""
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r'(?<=<svg) (.*?)width="[^"]*"', r" \1", svg, count=1, flags=re.DOTALL)
     svg = re.sub(r'^(<svg[^>]*?)\s+height="[^"]*"', r"\1", svg, count=1, flags=re.DOTALL)
@@ -137,7 +135,7 @@ def _dress(axes: Axes) -> None:
 
 
 def _legend(axes: Axes) -> None:
-    """A legend above the plot, in as many columns as fit its width."""
+    """Draw a legend above the plot, in as many columns as fit its width."""
     labels = [len(label) + LEGEND_MARK_CHARS for label in axes.get_legend_handles_labels()[1]]
     figure = axes.get_figure(root=True)
     if not labels or figure is None:

@@ -6,21 +6,21 @@ line bends down.  A law here is a chain of power laws that meet at the bends:
     weight(rank) ~ rank ** -slope_i      between bend i-1 and bend i
 
 VIEWS is fitted to a month of page views of a whole language edition with 1.06 million
-addresses (May 2015 Greek Wikipedia, computed from its public counts): the first 1,000
-take 20.2 % of the views, the first 10,000 50.8 %, the first 100,000 86.3 %; the law
-gives 20.4, 51.3 and 86.4.  EDITS is fitted to a month of its edits: 58,857 over
-24,955 pages, slope 0.60 over the first 1,000, of which 31 % of all edits.
+addresses (May 2015 Greek Wikipedia, computed from its public counts): the first 1,000 pages get 20.2 % of the views,
+the first 10,000 get 50.8 % and the first 100,000 get 86.3 %; the law gives 20.4, 51.3 and 86.4 %.  EDITS is fitted to a
+month of edits of the same Wikipedia: 58,857 edits over 24,955 pages, with a slope of 0.60 over the first 1,000 pages,
+which get 31 % of all edits.
 
 Bends are kept as shares of the number of pages, because a small wiki stands here for
 a sample of the pages of a large one, and a sample keeps the shape by share, not by
-rank.  ``by_rank`` keeps the bends where they were measured instead: flatter on a
-small wiki, so harder on caches.
+rank.  ``by_rank`` instead keeps the bends at the measured ranks, which makes the law flatter on a small wiki, and so
+harder on caches.
 
 Invariants:
     I1. Weights fall or stay with the rank; slopes rise from segment to segment (concave).
     I2. The weights of ``weights(law, n)`` add up to 1.
 
-Knows nothing of names of pages; takes its chance from the caller's ``rng``.
+Knows nothing of names of pages; chance comes from the caller's ``rng``.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def by_rank(law: RankLaw, pages: int) -> RankLaw:
 
 
 def weights(law: RankLaw, pages: int) -> list[float]:
-    """Return the share of the requests that each of ``pages`` ranks gets, most wanted first.  O(pages)."""
+    """Return the share of the requests that each of ``pages`` ranks gets, most popular first.  Takes O(pages)."""
     bends = [bend * pages for bend in law.bends]
     raw, segment, from_rank, from_log = [], 0, 1.0, 0.0
     for rank in range(1, pages + 1):
@@ -82,7 +82,7 @@ def weights(law: RankLaw, pages: int) -> list[float]:
 
 
 class Sampler:
-    """Draws ranks (from 0) after ``weights``; O(log n) a draw."""
+    """A sampler that draws ranks (from 0) by ``weights``, in O(log n) a draw."""
 
     def __init__(self, shares: Sequence[float]) -> None:
         if not shares:

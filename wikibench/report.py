@@ -35,7 +35,7 @@ def environment() -> Json:
 
 
 def require_writable(folder: Path) -> None:
-    """Make the folder, and see that it has room for a report: before the load, not after it.  Raises OSError."""
+    """Make the folder before the load, and check that it has room for a report.  Raises OSError."""
     folder.mkdir(parents=True, exist_ok=True)
     try:
         with tempfile.TemporaryFile(dir=folder) as file:
@@ -45,7 +45,7 @@ def require_writable(folder: Path) -> None:
 
 
 def write_report(folder: Path, summary: Json, replay: Replay) -> Path:
-    """Write both files into ``folder`` (made if need be); the path of the HTML."""
+    """Write both files into ``folder``, which is made if missing; return the path of the HTML."""
     folder.mkdir(parents=True, exist_ok=True)
     # the JSON first: it is the one that must not be lost should drawing fail
     (folder / JSON).write_text(json.dumps(summary, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -9,10 +9,9 @@
                   | lateness                   the generator's own, p99; value in us, ms or s
     comparison   := < | <= | > | >=
 
-A percentile of nothing (no request of that kind) misses: a requirement that was not
-put to the test is not met.
+If no request of a kind occurred, a requirement on its percentile is missed, because it was not put to the test.
 
-Knows nothing of histograms: it is given numbers by a callable.
+Knows nothing of histograms: a callable gives the numbers.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A requirement compared with a replay; ``got`` is None where nothing was measured."""
+    """A requirement compared with a replay; ``got`` is None if nothing was measured."""
 
     requirement: Requirement
     got: float | None
@@ -60,7 +59,7 @@ class Verdict:
 
     @property
     def line(self) -> str:
-        """Return a line for a person: which, what came out, and by how much it was missed."""
+        """Return a line for a person: the requirement, the measured value, and by how much it misses."""
         wanted = self.requirement
         if self.got is None:
             return f"MISSED {wanted.text}: no such request was measured"
@@ -76,7 +75,7 @@ def parse_requirements(text: str) -> tuple[Requirement, ...]:
 
 
 def judge(requirement: Requirement, measure: Callable[[Requirement], float | None]) -> Verdict:
-    """``measure`` gives the value in the requirement's unit, or None if there is nothing to measure."""
+    """Return the verdict; ``measure`` returns the value in the requirement's unit, or None if nothing was measured."""
     got = measure(requirement)
     met = got is not None and _COMPARE[requirement.comparison](got, requirement.limit)
     return Verdict(requirement, got, met)

@@ -21,7 +21,7 @@ OnTick = Callable[[Injector], None]
 
 
 def replay(load: Load, plan: Iterable[Planned], on_tick: OnTick | None = None) -> Replay:
-    """Replay ``plan``; blocks to its end.  The first Ctrl-C ends it early, the second at once."""
+    """Replay ``plan`` and block until its end.  The first Ctrl-C ends the replay early, the second at once."""
     with _freeze_collector(), asyncio.Runner(loop_factory=_loop_factory()) as runner:
         injector = runner.run(_run(load, plan, on_tick))
     return figures(injector)
@@ -29,9 +29,10 @@ def replay(load: Load, plan: Iterable[Planned], on_tick: OnTick | None = None) -
 
 @contextlib.contextmanager
 def _freeze_collector() -> Iterator[None]:
-    """Keep the collector from walking over the trace, which is no garbage, while the clock runs.
+    """Freeze the garbage collector's objects, so that it does not traverse the trace while the clock runs.
 
-    A process that has frozen its objects stays as it is: an unfreezing here would be of its objects, too.
+    If the process has frozen objects already, nothing is done, because the unfreezing at the end would include those
+    objects.
     """
     if gc.get_freeze_count():
         yield

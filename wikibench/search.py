@@ -1,14 +1,14 @@
-"""``wikibench search``: the largest rate that keeps a requirement; ``next_rate`` says which one to try next.
+"""``wikibench search``: find the largest rate that keeps a requirement; ``next_rate`` says which rate to try next.
 
-First in steps of a factor until one try fails (downwards if the first one did), then
-by halving the gap between the largest rate that kept the requirement below every
-failure and the smallest that did not, until the gap is below the precision.
+The search first multiplies the rate by a factor until a try fails (it divides if the first try fails). Then it halves
+the gap between the smallest failed rate and the largest rate below it that kept the requirement, until the gap is below
+the precision.
 
-A miss is tried once more: one stall of the machine at a low rate would cap the search for good.
+A miss is tried once more, because one stall of the machine at a low rate would cap the search for good.
 
 Invariants:
     I1. The answer kept the requirement in a try; it is never inferred.
-    I2. A rate is tried twice at most, and only after a miss; the search ends.
+    I2. A rate is tried a second time only after a miss, and never a third time; the search ends.
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ def best_rate(tries: Sequence[Try]) -> float | None:
 
 
 def _missed(tries: Sequence[Try]) -> set[float]:
-    """Rates that missed, and missed again if they were tried again."""
+    """Return the rates that missed, and that missed again if they were tried twice."""
     return {one.rate for one in tries} - {one.rate for one in tries if one.met}
 
 
 def next_rate(tries: Sequence[Try], plan: SearchPlan) -> float | None:
-    """Return the rate to try next, None when the search is over."""
+    """Return the rate to try next; None when the search is over."""
     if not tries:
         return min(max(plan.first, plan.lowest), plan.highest)
     last = tries[-1]

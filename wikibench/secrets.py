@@ -1,6 +1,6 @@
-"""Secrets of the command line (pure): what may stand in a report, which is shown to others.
+"""(pure) Secrets of the command line, which must not stand in a report, because reports are shown to others.
 
-The value of each ``--header`` is left out, and so is what stands before the ``@`` of an address.
+The value of each ``--header`` is left out, and so are the name and password before the ``@`` of an address.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ def without_login(url: str) -> str:
 
 
 def of_target(url: str) -> str:
-    """Return the address of a --target without what is sent as a login."""
+    """Return the address of a --target without the name and password that are sent as a login."""
     return _LOGIN_OF_TARGET.sub("", url, count=1)
 
 
 def of_no_address(text: str) -> str:
-    """Return the text of a malformed address after its last ``@``: a password may have any character."""
+    """Return the part of a malformed address after its last ``@``, because a password may have any character."""
     return _BEFORE_LAST_AT.sub("", text, count=1)
 
 
@@ -55,7 +55,7 @@ _REDACTED_OPTIONS: Final = {"--header": _header, "--target": of_target}
 
 
 def redacted(value: Any, secrets: Iterable[str]) -> Any:
-    """``value`` as JSON has it, without the ``secrets`` in any of its texts, as of an error that quotes a header."""
+    """Return the JSON ``value`` with the ``secrets`` removed from all texts, such as errors that quote a header."""
     wanted = sorted({secret for secret in secrets if len(secret) >= SHORT}, key=len, reverse=True)
     return _redacted(value, re.compile("|".join(map(re.escape, wanted)))) if wanted else value
 

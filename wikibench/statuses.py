@@ -1,8 +1,8 @@
-"""Exit statuses: each means one thing, whatever ends a command.
+"""Exit statuses: each has one meaning, however a command ends.
 
 0 done and every requirement met, 1 a requirement missed, 2 wrong usage or nothing to replay against, 3 the run is not
-valid, 4 a fault of wikibench itself, 130 ended by Ctrl-C.  click and Python end with 1 what was not caught, which would
-be a requirement missed.
+valid, 4 a fault of wikibench itself, 130 ended by Ctrl-C.  click and Python exit with 1 for an uncaught exception,
+which would read as a missed requirement.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Statuses(click.Group):
 
 @contextmanager
 def report_errors() -> Iterator[None]:
-    """Mistakes of the user and of the place end in one line and status 2."""
+    """Report mistakes of the user and faults of files or hosts in one line, and exit with status 2."""
     try:
         yield
     except (WikibenchError, OSError) as error:

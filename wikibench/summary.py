@@ -1,7 +1,6 @@
 """The figures of a replay, ready for JSON, with the unit in every key (pure).
 
-Knows nothing of how they are shown, nor of files; what comes from the outside world
-(dates, the machine) is an argument.
+Knows nothing of display and files; facts of the outside world (dates, the machine) are arguments.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ class Replay:
 
     @property
     def measured_s(self) -> float:
-        """Seconds in which what counts was sent and answered."""
+        """The seconds in which the counted requests were sent and answered."""
         return max(self.elapsed_s - self.warm_up_s, 1e-9)
 
     @property
@@ -54,7 +53,7 @@ class Replay:
 
     @property
     def rate_got(self) -> float:
-        """Answers that are no failure, per second of the measured time, drain included."""
+        """The successful answers per second of the measured time, drain included."""
         return self._good(None) / self.measured_s
 
     @property
@@ -77,7 +76,7 @@ def judge_all(requirements: Sequence[Requirement], replay: Replay) -> list[Verdi
 def summarize(replay: Replay, verdicts: Sequence[Verdict], about: Json, not_valid: Sequence[str] = ()) -> Json:
     """Return the whole report as JSON; ``about`` (target, trace, seed, command line, environment) stands at its top.
 
-    ``not_valid``: why the figures say nothing of the wiki.
+    ``not_valid`` has the reasons for which the figures say nothing of the wiki.
     """
     recorder = replay.recorder
     return {
@@ -119,7 +118,7 @@ def summarize(replay: Replay, verdicts: Sequence[Verdict], about: Json, not_vali
 
 
 def times(histogram: HdrHistogram) -> Json:
-    """Percentiles of a histogram in milliseconds; None if it is empty."""
+    """Return the percentiles of a histogram in milliseconds; None for each if the histogram is empty."""
     count = histogram.get_total_count()
     result: Json = {"count": count}
     for percentile in PERCENTILES:
@@ -136,7 +135,7 @@ def milliseconds(histogram: HdrHistogram, percentile: float) -> float | None:
 
 
 def distribution(histogram: HdrHistogram) -> list[tuple[float, float]]:
-    """Points (1 / (1 - quantile), milliseconds) of the percentile plot, as far as the count allows."""
+    """Return points (1 / (1 - quantile), milliseconds) of the percentile plot, as far as the count allows."""
     count = histogram.get_total_count()
     points, inverse = [], 1.0
     while count and inverse <= max(count, 2):
@@ -149,7 +148,7 @@ def distribution(histogram: HdrHistogram) -> list[tuple[float, float]]:
 
 
 def generator(replay: Replay) -> Json:
-    """How far the generator itself is to be believed."""
+    """Return the figures that say how far the generator itself can be believed."""
     lateness = times(replay.own_lateness)
     warnings = []
     if (lateness["p99_ms"] or 0) > OWN_LATENESS_WARNING_MS:
@@ -263,10 +262,10 @@ def _rounded(value: float) -> float:
 
 
 def why_not_valid(replay: Replay, late_ms: float) -> list[str]:
-    """Return a line for each reason; none: the run is valid, it was offered as planned.
+    """Return a line for each reason; an empty list if the run is valid, as its load was offered as planned.
 
-    Response times include the generator's own lateness, so a little of it only makes the wiki look slower than it is.
-    Beyond a bound the figures are of the generator, whatever was met or missed.
+    Response times include the generator's own lateness, so a little lateness only makes the wiki look slower than it
+    is.  Beyond a bound the figures describe the generator, whether requirements were met or missed.
     """
     p99_ms = milliseconds(replay.own_lateness, 99.0)
     if p99_ms is None or p99_ms <= late_ms:

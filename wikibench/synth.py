@@ -1,14 +1,14 @@
 """Traces that were never recorded: requests made from titles, popularity and the shape of a day (pure).
 
-    arrivals  exponential gaps (visitors know nothing of each other), or equal ones;
-              with a day shape the rate follows it, a whole day squeezed into the trace
-    page      drawn by the law of views;  edits by the law of edits, over an order of
-              their own: what is read most is not what is edited most
+    arrivals  exponential gaps (visitors are independent), or equal gaps; with a day shape the rate follows a whole day,
+              squeezed into the trace
+    page      views are drawn by the law of views, edits by the law of edits over a rank order of their own: the most
+              read pages are not the most edited ones
     missing   a page that is not among the titles, marked "missing"
 
-HOURLY, the shape of a day, are the mean request rates of the hours of a day (UTC) relative to the mean of
-the day, of Wikipedia on 18 to 21 September 2007: the mean over the three or four days
-at hand.  Peak to trough 2.2 here (2.39 within the single days), peak to mean 1.35.
+HOURLY, the shape of a day, has the mean request rates of Wikipedia in the hours of a day (UTC), relative to the mean of
+the day. They are means over 18 to 21 September 2007 (three or four days for each hour). The ratio of peak to trough is
+2.2 (2.39 within single days), of peak to mean 1.35.
 
 Source of the numbers: the hourly rates that the author of wesk124/wikitraces-toolkit
 computed from the public 10 % trace of Wikipedia's requests (Urdaneta, Pierre and van
@@ -20,7 +20,7 @@ quarter past; between two middles the rate is a straight line, and the day close
 
 The same titles, options and seed give the same trace, byte for byte.
 
-Knows nothing of files and of where the titles come from.
+Knows nothing of files and of the source of the titles.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Recipe:
 
 
 def size_of(requests: int | None, rate: float | None, duration_s: float | None) -> tuple[int, float]:
-    """Requests and rate from any two of the three; PlanError if there are not exactly two."""
+    """Return requests and rate from any two of the three.  Raises PlanError unless exactly two are given."""
     if requests is not None and rate is not None and duration_s is None:
         return requests, rate
     if requests is not None and duration_s is not None and rate is None:
@@ -115,10 +115,10 @@ def synthesize(titles: Sequence[str], recipe: Recipe, rng: Rng) -> Iterator[Requ
 
 
 def _arrivals(recipe: Recipe, rng: Rng) -> Iterator[float]:
-    """Seconds of the arrivals, from 0 on.
+    """Yield the arrivals in seconds, from 0 on.
 
-    Gaps are drawn on a clock that ticks with the expected number of requests and read
-    off on the wall clock, where the day shape stretches and squeezes it.
+    Gaps are drawn on a clock of the mean rate; ``_DayClock`` turns its times into wall-clock times, which the day shape
+    stretches and squeezes.
     """
     expected = 0.0
     to_seconds = _day_clock(recipe.duration_s) if recipe.day else None
@@ -129,7 +129,7 @@ def _arrivals(recipe: Recipe, rng: Rng) -> Iterator[float]:
 
 
 class _DayClock:
-    """Turns time at the mean rate into time at the rate of the day; for rising times only."""
+    """A clock that turns time at the mean rate into time at the rate of the day; for rising times only."""
 
     def __init__(self, duration_s: float, steps: int) -> None:
         self._step_s = duration_s / steps
@@ -154,7 +154,7 @@ def _day_clock(duration_s: float) -> _DayClock:
 
 
 def _missing_name(titles: Sequence[str], known: frozenset[str], rng: Rng) -> str:
-    """Return a name that looks like one of the wiki's and is not there."""
+    """Return a name that looks like a name of the wiki but is not in ``known``."""
     while True:
         name = f"{titles[rng.randrange(len(titles))]} {rng.randrange(1_000_000):06d}"
         if name not in known:

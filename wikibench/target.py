@@ -1,7 +1,7 @@
-"""The wiki under test: its address, and the promise that it is ours to load.
+"""The wiki under test: its address, and the check that the user may load it.
 
-A load is aimed at this machine only, unless the user says that the site is his.
-The check resolves the name and wants every address it gives to be loopback.
+A load goes to this machine only, unless the user says that the site is his.  The check resolves the name and requires
+that all of its addresses are loopback addresses.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Target:
         return self.origin + self.prefix + path
 
     def headers(self, given: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
-        """Return the ``given`` ones, and the login of the address where they have none."""
+        """Return the ``given`` headers, with the login of the address if they have no login."""
         known = tuple(given)
         if not self.login or any(name.lower() == "authorization" for name, _ in known):
             return known

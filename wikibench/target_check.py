@@ -1,10 +1,10 @@
-"""The check of a wiki, before any load: does it answer, and whose texts would the edits of a trace overwrite?
+"""The check of a wiki before any load: whether it answers, and whether edits of a trace would overwrite foreign texts.
 
-The names of its pages come from here too, for ``wikibench synth``: from a file with one name a line (UTF-8), or from
-``GET /api/titles`` of the wiki, the same as text/plain.
+This module also gets the names of pages for ``wikibench synth``: from a file with one name a line (UTF-8), or from
+``GET /api/titles`` of the wiki, which has the same form as text/plain.
 
-No redirect is followed, for it may lead to another host, and no proxy of the environment is used: the target is
-checked, or nothing.  A mistake ends in a TargetError of one line, whatever the target answers.
+No redirect is followed, because it may lead to a different host, and no proxy of the environment is used, so only the
+target itself is checked.  A mistake ends in a TargetError of one line, whatever the target answers.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ TITLES_ROUTE: Final = "/api/titles"
 
 
 class _Stays(urllib.request.HTTPRedirectHandler):
-    """A redirect is an answer like another."""
+    """A handler that follows no redirect, so that a redirect is an answer like any other."""
 
     def redirect_request(self, *_: Any, **__: Any) -> None:
         return None
@@ -53,7 +53,7 @@ _OPENER: Final = urllib.request.build_opener(urllib.request.ProxyHandler({}), _S
 def fetch_page(
     url: str, *, most: int = 0, headers: Iterable[tuple[str, str]] = (), timeout_s: float = TIMEOUT_S
 ) -> Page:
-    """GET ``url`` and read up to ``most`` bytes; TargetError if no HTTP comes back."""
+    """GET ``url`` and read up to ``most`` bytes.  Raises TargetError if the answer is no HTTP."""
     given = {"User-Agent": f"wikibench/{__version__}", **dict(headers)}
     request = urllib.request.Request(url, headers=given)  # noqa: S310  http(s) only: see parse_target
     try:
@@ -72,16 +72,17 @@ def fetch_page(
 
 
 def require_answer(target: Target, headers: Iterable[tuple[str, str]] = ()) -> None:
-    """A wiki that is not there is wrong usage, not a thousand failures."""
+    """Raise TargetError if no wiki answers: that is wrong usage, not a thousand failed requests."""
     fetch_page(target.url("/"), headers=headers)
 
 
 def pages_of_others(
     target: Target, layout: Layout, requests: Iterable[Request], headers: Iterable[tuple[str, str]]
 ) -> tuple[list[str], int]:
-    """Return names of pages that the trace would edit and whose text no replay wrote, and how many pages were checked.
+    """Return the pages with foreign texts that the trace would edit, and the number of pages that were checked.
 
-    At most ``MAX_EDIT_CHECKS`` pages, for ``EDIT_CHECK_TIMEOUT_S``: every edit checks the text again (``visits``).
+    At most ``MAX_EDIT_CHECKS`` pages are checked, for at most ``EDIT_CHECK_TIMEOUT_S``; every edit checks the text
+    again (``visits``).
     """
     paths: dict[str, None] = {}
     for request in requests:
@@ -105,7 +106,7 @@ def pages_of_others(
 
 
 def titles_of_file(path: Path) -> list[str]:
-    """The names in ``path``, without empty lines and repeats, in file order."""
+    """Return the names in ``path`` in file order, without empty lines and repeats."""
     try:
         return _distinct(path.read_text(encoding="utf-8"))
     except UnicodeDecodeError as error:

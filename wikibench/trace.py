@@ -57,7 +57,7 @@ class Request:
 
 
 def parse_line(line: str, number: int = 1) -> Request:
-    """Return the request of one line; raises TraceError naming line ``number``."""
+    """Return the request of one line.  Raises TraceError, which names line ``number``."""
     text = line.rstrip("\r\n")
     fields = text.split(" ")
     counter: int | None = None
@@ -77,9 +77,9 @@ def parse_line(line: str, number: int = 1) -> Request:
 
 
 def parse(lines: Iterable[str], on_bad: Callable[[TraceError], None] | None = None) -> Iterator[Request]:
-    """Yield the requests of ``lines`` in file order; empty lines are nothing.
+    """Yield the requests of ``lines`` in file order; empty lines are skipped.
 
-    The first bad line raises, unless ``on_bad`` takes it and the others are read on.
+    The first bad line raises TraceError.  With ``on_bad`` each bad line is passed to it, and reading continues.
     """
     for number, line in enumerate(lines, start=1):
         if not line.strip():
@@ -93,7 +93,7 @@ def parse(lines: Iterable[str], on_bad: Callable[[TraceError], None] | None = No
 
 
 def format_line(request: Request) -> str:
-    """The line of a request, without a line end; milliseconds unless the time has a finer part."""
+    """Return the line of a request without a line end; its time has milliseconds, or microseconds if needed."""
     seconds, micros = divmod(request.time_us, MICROS)
     fraction = f"{micros // 1000:03d}" if micros % 1000 == 0 else f"{micros:06d}"
     head = "" if request.counter is None else f"{request.counter} "
@@ -103,9 +103,9 @@ def format_line(request: Request) -> str:
 def in_order(requests: Iterable[Request], window: int | None = None) -> Iterator[Request]:
     """Yield the requests by time.
 
-    Without ``window`` all are kept in memory and sorted.  With it at most that many
-    are kept, which repairs disorder up to that many lines; what is later still comes
-    out late, and pacing then starts it at once.
+    Without ``window`` all requests are kept in memory and sorted. With ``window`` at most that many requests are kept,
+    which repairs disorder up to that many lines. A request that is further out of place comes out late, and pacing then
+    starts it at once.
     """
     if window is None:
         yield from sorted(requests, key=lambda request: request.time_us)

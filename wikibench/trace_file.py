@@ -1,6 +1,6 @@
-"""Traces on disk: plain or gzip, or standard input; read again for every round of a replay.
+"""Traces in plain or gzip files or on standard input; a trace is read again for every round of a replay.
 
-A file is gzip by its first bytes, whatever its name; other packings are refused by name.
+The first bytes of a file say whether it is gzip, whatever its name; other packings are refused by name.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ _FIRST_BYTES: Final = max(map(len, _PACKED))
 class TraceFile:
     """A trace that can be read from its beginning, in order of time.
 
-    Without ``window`` it is read and sorted once and then kept in memory (about 250
-    bytes a request); with it each reading streams from disk.
+    Without ``window`` the trace is read and sorted once and then kept in memory (about 250 bytes a request); with
+    ``window`` each reading streams from disk.
     """
 
     def __init__(self, path: str, *, window: int | None, skip_bad: bool, host: str | None) -> None:
@@ -54,7 +54,7 @@ class TraceFile:
     def opened(
         cls, path: str, *, window: int | None = None, skip_bad: bool = False, host: str | None = None
     ) -> TraceFile:
-        """Read the trace now if it is to be kept in memory; TraceError."""
+        """Open the trace, and read it now if it is to be kept in memory.  Raises TraceError."""
         trace = cls(path, window=window, skip_bad=skip_bad, host=host)
         if window is None or path == STDIN:  # standard input cannot be read twice
             trace._kept = list(trace._read_once())
@@ -86,9 +86,9 @@ class TraceFile:
 
 
 def write_trace(path: str, requests: Iterable[Request]) -> int:
-    """Write the requests to ``path`` (gzip where it ends so, ``-`` for standard output); how many there were.
+    """Write the requests to ``path`` (gzip if it ends in ``.gz``, ``-`` for standard output); return their number.
 
-    Raises TraceFileError for a disk that is full, or a folder that takes no files.
+    Raises TraceFileError if the disk is full or the folder takes no files.
     """
     count = 0
     try:
@@ -105,7 +105,7 @@ def write_trace(path: str, requests: Iterable[Request]) -> int:
 
 @contextmanager
 def _lines(path: str) -> Iterator[IO[str]]:
-    """Raises TraceFileError for a gzip file that is cut or damaged, wherever in it that is found."""
+    """Yield the open file.  Raises TraceFileError if a gzip file is cut or damaged, wherever the damage is found."""
     try:
         with _opened(path) as file:
             yield file

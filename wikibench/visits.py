@@ -1,6 +1,6 @@
 """The steps of one visitor: view a page, or fetch an edit form and post it back.
 
-Both are returned as samples, whatever happens: a visit that is cut off is one too.  The
+A visit always returns samples, also if it is cut off.  The
 visitor keeps no state between visits; the cookies of an edit live as long as the edit.
 """
 
@@ -26,7 +26,7 @@ from .trace import Request
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """The content of requests, and their target; the defaults are explained in ``limits``."""
+    """The content of requests and their target; ``limits`` explains the defaults."""
 
     target: Target
     layout: Layout = field(default_factory=Layout)
@@ -51,7 +51,7 @@ def kind_of(request: Request) -> Kind:
 
 
 class Visitor:
-    """Makes the visits of one replay."""
+    """A visitor, who makes the visits of one replay."""
 
     def __init__(self, load: Load, wire: Wire, now_s: Callable[[], float], ended_early: Callable[[], bool]) -> None:
         self._load = load
@@ -60,7 +60,7 @@ class Visitor:
         self._ended_early = ended_early
 
     async def view(self, planned: Planned, sent_s: float) -> list[Sample]:
-        """Return a page view; redirects within the site are followed, as a browser would, and are part of it."""
+        """View a page and return its sample; redirects within the site are followed and are part of the view."""
         kind, origin = kind_of(planned.request), self._load.target.origin + "/"
         url = self._load.target.url(self._load.layout.path(planned.request.url))
         outcome, why, size = Outcome.BROKEN, f"more than {REDIRECTS} redirects", 0
@@ -82,7 +82,7 @@ class Visitor:
         return [Sample(kind, outcome, planned.start_s, sent_s, self._now_s(), size, url, why)]
 
     async def edit(self, planned: Planned, sent_s: float, number: int) -> list[Sample]:
-        """Return the form, and the save if there is a form; ``number`` counts the edits of the replay."""
+        """Fetch the form, post the save if there is one, and return both samples; ``number`` counts all edits."""
         load = self._load
         page = load.layout.page(planned.request.url)
         url = load.target.url(load.layout.edit_path(page))
@@ -120,7 +120,7 @@ class Visitor:
         return Sample(Kind.EDIT_SAVE, outcome, sent_s, sent_s, self._now_s(), size, action, why)
 
     def _body(self, request: Request, page: str, number: int) -> str:
-        """Return the text a trace brings along, or one made from (seed, page, number)."""
+        """Return the text that the trace has for the edit, or a text made from (seed, page, number)."""
         _, bar, given = request.flag.partition("|")
         if bar:
             return unquote_plus(given)
@@ -134,7 +134,7 @@ class Visitor:
             return NoAnswer(*self._cut_off())
 
     def _cut_off(self) -> tuple[Outcome, str]:
-        """Return the sample of a visit that was cancelled: by the user, or by the end of the drain."""
+        """Return outcome and reason of a visit that was cancelled by the user or by the end of the drain."""
         if self._ended_early():
             return Outcome.INTERRUPTED, "the replay was ended first"
         return Outcome.TIMEOUT, "no answer when the drain ended"

@@ -1,1 +1,1 @@
-"""Tables and whole stores into folders and back: exports, backups, bulk loads; all outside the server's process."""
+"""Exports, backups and bulk loads of tables and stores, all outside the server's process."""

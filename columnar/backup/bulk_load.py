@@ -1,9 +1,9 @@
-"""Many sorted cells into a table that serves: by ingestion where that is allowed, else as ordinary writes.
+"""Loading many sorted cells into a table that serves: by ingestion if that is allowed, else as ordinary writes.
 
-By ingestion a region gets its rows at once, all or none: only where nobody watches the table (triggers,
-CHANGE_LOG), it keeps no delete markers, and nothing stands in the region between the first and the last row that
-come.  Everywhere else each row is an ordinary write with the cells' own timestamps: logged, compared with what is
-there, slower.  A load that was cut off can be begun again: the same cells with the same timestamps change nothing.
+By ingestion a region gets its new rows at once, all or none.  Ingestion is allowed only if no trigger or CHANGE_LOG
+follows the table, the table keeps no delete markers, and the region has no row between the first and the last new row.
+Otherwise each row is an ordinary write with the cells' own timestamps: logged, compared with the stored cells, and
+slower.  A load that was cut off can be repeated: the same cells with the same timestamps change nothing.
 
 Blocks; for a command on the server's machine.
 """
@@ -54,7 +54,7 @@ class BulkLoad:
     def __init__(
         self, connection: Connection, engine: Engine, table: bytes, staged: StagedFolder, target: columnar.LoadTarget
     ) -> None:
-        """``target``: the server's answer about the table."""
+        """Take ``target``, the server's answer about the table."""
         text = target.schemaJson
         self._connection = connection
         self._engine = engine
@@ -67,11 +67,11 @@ class BulkLoad:
 
     @classmethod
     def begun(cls, connection: Connection, engine: Engine, table: bytes, staged: StagedFolder) -> BulkLoad:
-        """Ask the server how the table is to be loaded."""
+        """Begin a load: ask the server how the table is to be loaded."""
         return cls(connection, engine, table, staged, connection.call("columnarLoadTarget", table))
 
     def run(self, cells: Iterable[ExportedCell], progress: Callable[[int], None]) -> Loaded:
-        """Load ``cells``, which come in order (``cell_sorting.order_of``)."""
+        """Load ``cells``, which must be sorted (``cell_sorting.order_of``)."""
         known = {family.bytes_name for family in self._schema.families}
         checked = self._with_known_families(cells, known)
         for number, (_, group) in enumerate(groupby(checked, key=lambda cell: bisect_right(self._starts, cell.row))):
@@ -116,7 +116,7 @@ class BulkLoad:
         return bool(self._call_with_retries("columnarIngest", self._staged.token, request))
 
     def _read_rejected_cells(self, prefix: str) -> Iterator[ExportedCell]:
-        """Yield the cells of the files that could not come by ingestion."""
+        """Yield the cells of the sorted files that the server refused to ingest."""
         path = os.path.join(self._staged.path, f"{prefix}store")
         store = self._engine.open_store(path, spaces_of(self._schema), options_of_spaces(self._schema))
         try:
@@ -148,7 +148,7 @@ class BulkLoad:
             self._call_with_retries("columnarLoadRows", rows)
 
     def _call_with_retries(self, method: str, *arguments: object) -> object:
-        """Call again as often as the server says that it is too busy."""
+        """Call ``method``, and retry while the server answers that it is too busy."""
         for _ in range(BUSY_TRIES):
             try:
                 return self._connection.call(method, self._name, *arguments)

@@ -1,4 +1,4 @@
-"""(pure) Cells in a file that any program can read: blocks, each checked by itself.
+"""(pure) Cells in a file that any program can read, in blocks with a checksum each.
 
     file   := "CLMN-CELLS 1\\n" block*
     block  := kind:u8 stored-length:u32 length:u32 crc32:u32 stored             integers big-endian
@@ -9,7 +9,7 @@
               timestamp:u64 [ttl_ms:u64] value-length:u32 value
     flags  := 1 the row is that of the cell before it, and left out | 2 there is a ttl_ms
 
-Cells ascend by row, family, qualifier; of one column the newest comes first.  The first cell of a block
+Cells ascend by row, family, qualifier; the newest version of a column comes first.  The first cell of a block
 has its row, so a block can be read alone.  A row is in one file.
 
 Worked example: row ``r``, column ``f:q``, 5 ms, value ``v``:
@@ -59,7 +59,7 @@ class Readable(Protocol):
 
 
 def blocks_of(cells: Iterable[ExportedCell]) -> Iterator[bytes]:
-    """Yield the blocks of a file, after its MAGIC.  Memory: one block."""
+    """Yield the blocks of a file, after its MAGIC. Keeps one block in memory."""
     return map(packed_block, unpacked_blocks(cells))
 
 
@@ -86,13 +86,13 @@ def unpacked_blocks(cells: Iterable[ExportedCell]) -> Iterator[bytes]:
 
 
 def packed_block(cells: bytes) -> bytes:
-    """Pack a block, mostly outside the interpreter lock."""
+    """Pack a block, mostly without the interpreter lock."""
     packed = zlib.compress(cells, _LEVEL)
     return _framed(_ZLIB, packed, cells) if len(packed) < len(cells) else plain_block(cells)
 
 
 def plain_block(cells: bytes) -> bytes:
-    """Make a block for a file that is soon read again, on the same machine."""
+    """Make an uncompressed block, for a file that is soon read again on the same machine."""
     return _framed(_PLAIN, cells, cells)
 
 
@@ -101,7 +101,7 @@ def _framed(kind: int, stored: bytes, cells: bytes) -> bytes:
 
 
 def read_cells(file: Readable, name: str) -> Iterator[ExportedCell]:
-    """Yield every cell.  A file that ends within a block is damaged: DamagedData names the file and the block."""
+    """Yield every cell.  Raises DamagedData, which names file and block, if a block is damaged or incomplete."""
     if file.read(len(MAGIC)) != MAGIC:
         raise DamagedData(f"{name} is no file of cells of version 1")
     number = 0

@@ -1,11 +1,11 @@
-"""Lines of text to cells: tab-separated, comma-separated, or JSON lines.
+"""The parsers of text files with cells: tab-separated, comma-separated, or JSON lines.
 
     row <TAB> family:qualifier <TAB> value [<TAB> timestamp_ms [<TAB> ttl_ms]]
     {"row": ..., "column": "family:qualifier", "value": ..., "timestamp": ms, "ttl": ms}
 
-Bytes that are no text are written ``\\xNN`` in all three (a backslash as ``\\x5C``), as the shell prints them;
-``typed`` turns such text into bytes.  In CSV fields may be quoted, as spreadsheets do.  Without a timestamp a
-cell has the one that is given for the whole load.
+Bytes that are not text are written as ``\\xNN`` in all three forms (a backslash as ``\\x5C``), as the shell prints
+them; ``typed`` turns such text into bytes.  In CSV fields may be quoted, as spreadsheets do.  A cell without a
+timestamp gets the timestamp of the whole load.
 
 ``sorted_cells`` sorts cells in bounded memory: runs of RUN_BYTES on disk, then merged.  Order: row, family, qualifier,
 then the newest first; of two with one timestamp the one that came last comes first, for it replaces the other.
@@ -30,7 +30,7 @@ FORMATS: Final = ("tsv", "csv", "json")
 
 
 def cells_in(lines: Iterable[str], form: str, name: str, typed: Typed, default_ms: int) -> Iterator[ExportedCell]:
-    """CallerError names file and line."""
+    """Yield the cells of ``lines``.  Raises CallerError, which names file and line."""
     counted = _Counted(lines)
     try:
         for fields in _fields(counted, form):
@@ -41,7 +41,7 @@ def cells_in(lines: Iterable[str], form: str, name: str, typed: Typed, default_m
 
 
 class _Counted:
-    """Lines, and how many were taken: one row of CSV may have several."""
+    """An iterator of lines that counts the lines taken, because a row of CSV may have several lines."""
 
     def __init__(self, lines: Iterable[str]) -> None:
         self._lines = iter(lines)
@@ -57,7 +57,7 @@ class _Counted:
 
 
 def _fields(lines: Iterable[str], form: str) -> Iterator[list[str]]:
-    """Return the fields of a line; none for an empty line."""
+    """Yield the fields of each line; an empty list for an empty line."""
     if form == "csv":
         yield from csv.reader(lines, strict=True)
     elif form == "tsv":
@@ -103,7 +103,7 @@ def _number(fields: list[str], place: int, what: str) -> int | None:
 
 
 def checked(cell: ExportedCell) -> ExportedCell:
-    """Raises IllegalArgument with the reason for which a put of this cell would be refused."""
+    """Return the cell.  Raises IllegalArgument with the reason if a put of the cell would be refused."""
     if not 1 <= len(cell.row) <= ROW_KEY_BYTES:
         raise IllegalArgument(f"a row key has 1 to {ROW_KEY_BYTES} bytes, not {len(cell.row)}")
     if cell.timestamp > TIMESTAMP_MAX:
@@ -125,7 +125,10 @@ def order_of(cell: ExportedCell) -> _Order:
 
 
 def sorted_cells(cells: Iterable[ExportedCell], folder: str, *, run_bytes: int = RUN_BYTES) -> Iterator[ExportedCell]:
-    """Runs are written to ``folder``, which must exist, and removed once they are read."""
+    """Yield the cells in order.
+
+    Sorted runs are written to ``folder``, which must exist, and removed once they are read.
+    """
     runs: list[str] = []
     buffered: list[ExportedCell] = []
     size = 0

@@ -1,8 +1,8 @@
-"""Cells in order become sorted files, and those a region's store: without a server, in bounded memory.
+"""Building sorted files from cells, and a region's store from these files, without a server and in bounded memory.
 
-The newest version of a column goes into its family's key space, older ones into ``versions``, surplus ones
-nowhere: as ``regions.row_draft`` would have stored them.  A column's versions come newest first; of two with
-one timestamp the first one stays.
+As in ``regions.row_draft`` the newest version of a column goes into its family's key space, older versions go into
+``versions``, and surplus versions are dropped.  A column's versions arrive newest first; of two versions with one
+timestamp the first one is kept.
 
 Owned by one thread.
 """
@@ -30,7 +30,7 @@ _SEQUENCE: Final = 0  # of what no mutation of a region wrote
 
 
 class SortedFiles:
-    """Sorted files of whole rows in a folder."""
+    """The sorted files of whole rows in a folder."""
 
     def __init__(self, engine: Engine, folder: str, table: Table, prefix: str = "") -> None:
         self._engine = engine
@@ -50,7 +50,7 @@ class SortedFiles:
         self.rows = 0
 
     def add_cell(self, cell: ExportedCell) -> None:
-        """CallerError: a family that the table does not have, or cells out of order."""
+        """Add a cell.  Raises CallerError if the table does not have the family, or the cell is out of order."""
         row, family, qualifier, timestamp, ttl_ms, value = cell
         view = self._views.get(family)
         if view is None:
@@ -117,7 +117,7 @@ class SortedFiles:
 
 
 def build_region(engine: Engine, path: str, table: Table, cells: Iterable[ExportedCell], clock_ms: int) -> None:
-    """Build a region's store at ``path`` of ``cells``; no store's clock stamped any of them after ``clock_ms``."""
+    """Build a region's store at ``path`` from ``cells``, to which clocks gave no timestamp above ``clock_ms``."""
     folder = path + ".sorted"
     os.makedirs(folder)
     files = SortedFiles(engine, folder, table)

@@ -1,7 +1,7 @@
-"""The cells of a region's store that nobody writes to: every version a reader could see, row by row.
+"""Reading the cells of a region's store that no process writes to: every version that a reader could see, row by row.
 
-The store is a copy (``master.snapshots``) or a store that no process serves, so nothing here waits for
-anybody.  Versions: those the family keeps and that have not expired at ``now_ms``; delete markers are none.
+The store is a copy (``master.snapshots``) or a store that no process serves, so this module takes no locks.  It yields
+the versions that the family keeps and that have not expired at ``now_ms``, and no delete markers.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ _Keys = tuple[bytes, bytes | None]  # from, below
 def cells_of(
     store: Store, views: Mapping[bytes, FamilyView], now_ms: int, start: bytes = b"", end: bytes = b""
 ) -> Iterator[ExportedCell]:
-    """Yield rows ``start <= row < end`` (empty: to the last) by row, family, qualifier; the newest version first.
+    """Yield the cells of rows ``start <= row < end`` by row, family, qualifier, the newest version first.
 
-    A store may hold rows outside of its region's range, which a split left: no reader sees them.
+    An empty ``end`` means to the last row.  A split may have left rows outside of the region's range, which no reader
+    sees.
     """
     keys = range_start(start), range_start(end) if end else None
     present = [view for _, view in sorted(views.items()) if view.space in store.spaces]
@@ -40,7 +41,7 @@ def cells_of(
 
 
 def read_rows(engine: Engine, path: str, table: Table) -> Iterable[tuple[bytes, dict[bytes, bytes]]]:
-    """Yield the rows of a store, newest values only."""
+    """Yield the rows of a store with their newest values only."""
     if not engine.exists(path):
         raise HostError(f"{path} holds no store")
     store = engine.open_reading(path)
@@ -64,10 +65,10 @@ def _family_cells(store: Store, view: FamilyView, now_ms: int, keys: _Keys) -> I
 
 
 class _Older:
-    """The older versions of a family, walked once beside its newest ones: both stand in the order of cell keys."""
+    """The older versions of a family, read in step with the newest versions, as both have the order of cell keys."""
 
     def __init__(self, number: int, first: _Pair | None, others: Iterator[_Pair]) -> None:
-        """``number``: the family's; ``others`` follow ``first``."""
+        """Take the family's ``number``; the items of ``others`` follow ``first``."""
         self._number = number
         self._items = others
         self._next = first

@@ -1,12 +1,12 @@
-"""Backups of a whole store in a folder of their own: each a list of files; what several share lies there once.
+"""Backups of a whole store in one folder: each backup is a list of files, and a shared file is stored once.
 
     FOLDER/FORMAT               ``columnar-backup 1``
     FOLDER/files/SHA256         a file's bytes, under their checksum
     FOLDER/backups/NAME.json    one backup: {"format": "columnar-backup 1", "taken_ms": ..., "clock_ms": ...,
                                  "version": ..., "tables": [NAME], "files": [{"path", "bytes", "sha256", "mtime_ns"}]}
 
-``path`` is the file's place in the data folder.  NAME is the time in UTC, so names sort by age.  A table file
-that the last backup has with the same path, size and time is not read again: the engine never changes one.
+``path`` is the file's place in the data folder.  NAME is the time in UTC, so names sort by age.  A table file that the
+last backup has with the same path, size and time is not read again, because the engine never changes a table file.
 
 Invariants:
     I1. A manifest is written after every file that it names is on disk.
@@ -14,8 +14,8 @@ Invariants:
 
 Format versions, append only: 1 as above.  The page: docs/formats/backups.md.  Blocks; for a command.
 
-A copy of a region has all that its server's log had.  The catalogue of a backup still names the servers, and the
-folder of a server that is named must be there (``storage.server_folders``).
+A copy of a region has all writes that its server's log had.  The catalogue of a backup still names the servers, and the
+folder of each named server must exist (``storage.server_folders``).
 """
 
 from __future__ import annotations
@@ -71,17 +71,17 @@ class Backup:
 
 
 class BackupFolder:
-    """``save`` and ``keep`` are for one process at a time, which ``locked`` sees to."""
+    """A folder of backups.  Only one process at a time may call ``save`` and ``keep``, which ``locked`` ensures."""
 
     def __init__(self, path: str) -> None:
-        """``opened`` and ``made`` check what is there."""
+        """Take the path without a check; ``opened`` and ``made`` check the folder."""
         self.path = path
         self._files = os.path.join(path, "files")
         self._backups = os.path.join(path, "backups")
 
     @classmethod
     def made(cls, path: str) -> BackupFolder:
-        """Return the folder, prepared if it was empty or missing.  Raises CallerError if it has other files."""
+        """Return the folder, and prepare it if it was empty or missing.  Raises CallerError if it has other files."""
         if not os.path.isdir(path) or not os.listdir(path):
             fresh = cls(path)
             make_private(path)  # it has all that the data folder has
@@ -92,7 +92,7 @@ class BackupFolder:
 
     @classmethod
     def opened(cls, path: str) -> BackupFolder:
-        """CallerError: it is no folder of backups that this version knows."""
+        """Return the folder.  Raises CallerError if it is no folder of backups that this version knows."""
         try:
             with open(os.path.join(path, "FORMAT"), encoding="utf-8") as file:
                 text = file.read().strip()
@@ -117,7 +117,7 @@ class BackupFolder:
     def save(
         self, copy: str, data: str, tables: Iterable[str], taken_ms: int, progress: Callable[[int], None]
     ) -> tuple[Backup, Counter[str]]:
-        """Save ``regions`` as they are in ``copy``; the rest comes from the data folder ``data``.
+        """Save a backup: ``regions`` from ``copy``, everything else from the data folder ``data``.
 
         Raises DamagedData if a region of the copy lost synced data.
         """
@@ -222,7 +222,7 @@ class BackupFolder:
     # --- forgetting --------------------------------------------------------------------------------
 
     def keep(self, newest: int) -> int:
-        """Remove all but the newest backups, and the files that none needs any more; how many backups went."""
+        """Remove all but the ``newest`` backups, and unneeded files; return the number of removed backups."""
         names = self.names()
         doomed = names[: max(0, len(names) - newest)]
         for name in doomed:
@@ -284,7 +284,7 @@ if TYPE_CHECKING:
 
 
 def make_folders_of_servers(data: str) -> None:
-    """Raises HostError, DamagedData.  Blocks."""
+    """Make the folders of the servers that the catalogue names.  Blocks.  Raises HostError or DamagedData."""
     from columnar.master.catalogue import META_SCHEMA, Catalogue, strays
     from columnar.master.dead_servers import named_in
 

@@ -1,35 +1,35 @@
-"""A copy of a table (``master.snapshots``) into a folder that any version and any machine can read, and back.
+"""Exports: a copy of a table (``master.snapshots``) in a folder that any version and machine can import.
 
 Blocks; for a command, in a process of its own.
 
-``manifest.json`` has the schema of the table, its parts, and what they hold:
+``manifest.json`` has the schema of the table, its parts, and their contents:
 
     {"format": "columnar-export 1", "taken_ms": ..., "clock_ms": ..., "table": SCHEMA, "rows": N, "cells": N,
      "digest": HEX, "parts": [{"file": ..., "start": HEX, "end": HEX, "bytes": N, "rows": N, "cells": N}]}
 
 ``clock_ms`` is the highest timestamp that the store had given when the copy was made; older manifests lack it, and
-``taken_ms`` stands for it.  SCHEMA is the table's JSON as in the catalogue.  Each part is a file of cells
-(``cell_blocks``) with the rows ``start <= row < end`` of one region.  The manifest is written last: a folder without
-one is no whole export.
+readers use ``taken_ms`` instead.  SCHEMA is the table's JSON as in the catalogue.  Each part is a file of cells
+(``cell_blocks``) with the rows ``start <= row < end`` of one region.  The manifest is written last: a folder without a
+manifest is not a whole export.
 
 Format versions, append only: 1 as above.
 Golden bytes: tests/golden/export-manifest.txt; the page: docs/formats/backups.md.
 
-Two tables share a digest when, and practically only when, they hold the same cells:
+Two tables have the same digest if, and practically only if, they have the same cells:
 
     digest := sum of SHA-256(cell) modulo 2^256, in hex
     cell   := row-length:u16 row family-length:u8 qualifier-length:u32 family qualifier
               timestamp:u64 ttl_ms:u64 (0: none) value                          integers big-endian
 
-A sum does not depend on order, so regions, files and families are reckoned by themselves and added up;
-how a table is split, or on which machine it stands, does not count.  It is made to find accidents, not
-somebody who forges cells on purpose.
+A sum does not depend on order, so the digests of regions, files and families can be computed separately and added;
+neither the splits of a table nor its machine change the digest.  The digest is meant to find accidents, not cells that
+are forged on purpose.
 
 Golden: tests/golden/cell-digests.txt.
 
-An import builds the regions of a new table as stores beside the server, which then adopts them at once.  No reader
-sees the table before it is whole: a run that was cut off leaves a folder in staging, which the server removes, and can
-simply be begun again.
+An import builds the regions of a new table as stores beside the server, which then adopts them at once.  No reader sees
+the table before it is whole.  An import that was cut off leaves a folder in staging, which the server removes, and can
+simply be repeated.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _STAMP: Final = Struct(">QQ")
 
 
 class CellDigest:
-    """Counts and sums; owned by one thread."""
+    """The counts and the digest of cells; owned by one thread."""
 
     __slots__ = ("_last_row", "_sum", "cells", "rows", "value_bytes")
 
@@ -74,7 +74,7 @@ class CellDigest:
         self.value_bytes = 0
 
     def add_cell(self, cell: ExportedCell) -> None:
-        """Add a cell.  The cells of one row must come together: rows are counted by that."""
+        """Add a cell.  The cells of one row must come one after the other, because rows are counted so."""
         row, family, qualifier, timestamp, ttl_ms, value = cell
         head = _ROW.pack(len(row)) + row + _QUALIFIER.pack(len(family), len(qualifier)) + family + qualifier
         data = head + _STAMP.pack(timestamp, ttl_ms or 0) + value
@@ -86,7 +86,7 @@ class CellDigest:
             self.rows += 1
 
     def include(self, other: CellDigest) -> None:
-        """Add what ``other`` counted, of other rows."""
+        """Add the counts and the digest of ``other``, which has different rows."""
         self._sum += other._sum
         self.rows += other.rows
         self.cells += other.cells
@@ -151,7 +151,10 @@ def to_json(manifest: ExportManifest) -> bytes:
 
 
 def from_json(data: bytes, path: str) -> ExportManifest:
-    """CallerError for another format version, DamagedData for what is no manifest; ``path`` is for the message."""
+    """Return the manifest in ``data``; ``path`` is for messages.
+
+    Raises CallerError for an unknown format version, DamagedData if ``data`` is no manifest.
+    """
     try:
         plain: dict[str, Any] = json.loads(data)
         if plain["format"] != FORMAT:
@@ -184,7 +187,7 @@ def copy_manifest(folder: str) -> SnapshotManifest:
 
 
 def empty_folder_for_export(folder: str) -> None:
-    """Make the folder if missing; remove what a cut-off export left.  Raises CallerError if it has other files."""
+    """Make the folder if missing; remove the remains of a cut-off export.  Raises CallerError if it has other files."""
     make_private(folder)
     present = os.listdir(folder)
     if any(not (name.startswith("part-") and name.endswith(".cells")) and name != MANIFEST + HALF for name in present):
@@ -194,7 +197,7 @@ def empty_folder_for_export(folder: str) -> None:
 
 
 def export_table(engine: Engine, copy: str, folder: str, progress: Progress) -> ExportManifest:
-    """Write a part for each region, and the manifest last."""
+    """Write a part for each region, then the manifest."""
     manifest = copy_manifest(copy)
     empty_folder_for_export(folder)
     whole = CellDigest()
@@ -226,7 +229,7 @@ def digest_of(engine: Engine, copy: str, progress: Progress) -> CellDigest:
 
 
 def read_manifest(folder: str) -> ExportManifest:
-    """Read the manifest of an export.  Raises HostError if there is none, or it was cut off."""
+    """Read the manifest of an export.  Raises HostError if the manifest is missing, or the export was cut off."""
     path = os.path.join(folder, MANIFEST)
     try:
         with open(path, "rb") as file:

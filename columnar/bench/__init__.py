@@ -2,5 +2,5 @@
 
 ``dataset`` and ``workloads`` define the requests; ``calls`` packs them beforehand in one of the ``protocols``;
 ``generator`` sends them and takes the times in processes of its own, over ``connections`` or ``tls_connections``;
-``measuring`` decides which endpoint is measured when; ``report`` shows it, with percentiles from ``figures``.
+``measuring`` decides when each endpoint is measured; ``report`` shows the results, with percentiles from ``figures``.
 """

@@ -1,4 +1,4 @@
-"""The address of an endpoint and its transport; and the error for one that cannot be measured.
+"""The address and transport of an endpoint, and the error for an endpoint that cannot be measured.
 
     address := [tls://]HOST:PORT
 
@@ -21,7 +21,7 @@ class EndpointFailed(Exception):
 
 
 class Misaddressed(EndpointFailed):
-    """The endpoint does not speak the chosen transport, or certificates are refused: a retry is no use."""
+    """The endpoint does not speak the chosen transport, or a certificate is refused: a retry cannot succeed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,10 @@ class Endpoint:
 
 
 def parse_endpoint(text: str) -> Endpoint:
-    """Raises ValueError.  With ``tls://`` alone the authorities that the system trusts verify the certificate."""
+    """Return the endpoint that ``text`` names.  Raises ValueError.
+
+    After ``tls://`` without further options the certificate is verified by the authorities that the system trusts.
+    """
     address = text.removeprefix(_TLS)
     host, colon, port = address.rpartition(":")
     if not colon or not host or not port.isdigit() or "/" in host:
@@ -49,7 +52,7 @@ def parse_endpoint(text: str) -> Endpoint:
 
 
 def spoken_to(endpoints: Sequence[Endpoint], tls: ClientTls | None) -> list[Endpoint]:
-    """As the options of TLS say: they are for those that are written ``tls://``; where none is, for all."""
+    """Return the endpoints with the options of TLS: applied to those written ``tls://``, or to all if none is."""
     is_written = any(endpoint.tls is not None for endpoint in endpoints)
     return [
         replace(endpoint, tls=tls) if tls is not None and (endpoint.tls is not None or not is_written) else endpoint

@@ -1,9 +1,9 @@
-"""(pure) Calls and replies in frames, as the generator wants them.
+"""(pure) Calls and replies in frames, in the form that the generator needs.
 
     frame := length:u32 message
 
-A call is packed once, before the clock starts; of a reply the generator reads the first bytes
-only.  ``protocols`` has the two encodings of a message; the default is the binary one.
+A call is packed once, before the clock starts; the generator reads only the first bytes of a reply.  ``protocols`` has
+the two encodings of a message; the default is the binary one.
 
 Knows nothing of sockets.
 """
@@ -31,7 +31,7 @@ _U32 = Struct(">I")
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A call, ready to be sent, and the beginning of a good answer to it (after the frame's head)."""
+    """A packed call, and the first bytes of a good answer to it (after the frame's head)."""
 
     frame: bytes
     good: bytes
@@ -60,7 +60,7 @@ class Keyed:
     __slots__ = ("_head", "_tail")
 
     def __init__(self, frame: bytes, key: bytes) -> None:
-        """``key``: the one that ``frame`` was packed with."""
+        """Take a ``frame`` and the ``key`` with which it was packed."""
         self._head, _, self._tail = frame.partition(key)
 
     def frame(self, key: bytes) -> bytes:
@@ -73,7 +73,7 @@ class Numbered:
     __slots__ = ("_head", "_tail", "_wire")
 
     def __init__(self, wire: Wire, method: str, *more: Any) -> None:
-        """``more``: the other arguments."""
+        """Pack the call of ``method``; ``more`` has the arguments after the id."""
         message = call(method, 0, *more, wire=wire)[FRAME_HEAD:]
         self._wire = wire
         self._head = wire.begin_message(CALL, method)
@@ -84,7 +84,7 @@ class Numbered:
 
 
 def call(method: str, *args: Any, wire: Wire = BINARY) -> bytes:
-    """Return the frame of a call; arguments in the order of the IDL, attributes may be left out."""
+    """Return the frame of a call.  Arguments are in the order of the IDL; attributes may be left out."""
     buffer = TCyMemoryBuffer()
     protocol = wire.protocol(buffer)
     names = getattr(idl.SERVICE, f"{method}_args").thrift_spec
@@ -102,17 +102,17 @@ def _framed(message: bytes) -> bytes:
 
 
 def good_begin(method: str, success: Success) -> bytes:
-    """Return the beginning of a good reply to ``method`` begins with, in the binary protocol."""
+    """Return the first bytes of a good reply to ``method`` in the binary protocol."""
     return BINARY.good_begin(method, success)
 
 
 def exchange(method: str, args: tuple[Any, ...], success: Success, *, units: int = 1, reply_bytes: int = 0) -> Exchange:
-    """Packed in the binary protocol."""
+    """Return an exchange packed in the binary protocol."""
     return CallSpec(method, args, success, units, reply_bytes).packed()
 
 
 def list_of(count: int) -> Success:
-    """Return the success of a method that answers a list of so many structs."""
+    """Return the success of a method that answers a list of ``count`` structs."""
     return Success(Kind.LIST, count)
 
 
@@ -125,10 +125,10 @@ def puts(cells: list[tuple[bytes, bytes]]) -> list[Any]:
 
 
 def batch(rows: list[tuple[bytes, list[tuple[bytes, bytes]]]]) -> list[Any]:
-    """``(row, cells)`` as the BatchMutations of ``mutateRows``."""
+    """Return ``(row, cells)`` pairs as the BatchMutations of ``mutateRows``."""
     return [idl.hbase.BatchMutation(row=row, mutations=puts(cells)) for row, cells in rows]
 
 
 def number_at(reply: bytes, good: bytes) -> int:
-    """Return an id, or the length of a list, that follows ``good`` in the binary protocol.  BadReply."""
+    """Return an id, or the length of a list, that follows ``good`` in the binary protocol.  Raises BadReply."""
     return BINARY.id_at(reply, good)

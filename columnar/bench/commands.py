@@ -1,7 +1,7 @@
 """``columnar bench``: measure an endpoint in closed loop, or the machine alone.
 
-The commands beside them, for two endpoints, open loop, growth and stores of their own, are ``python -m benchmarks`` in
-a checkout; they take their options and their output from here.
+Further commands, for two endpoints, open loop, growth and stores of their own, are in ``python -m benchmarks`` of a
+checkout; they use the options and the output of this module.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _IN_CHECKOUT: Final = ("compare", "growth", "forwarding", "scale", "flows")
 
 
 class Bar:
-    """A bar that begins anew for each thing that is done."""
+    """A progress bar that begins anew for each piece of work."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
@@ -51,7 +51,7 @@ class Bar:
         self._progress.advance(self._task, count)
 
     def of_runs(self, total: int) -> Callable[[str], None]:
-        """Return a function that is called as each of ``total`` runs begins, with what it is."""
+        """Return a function to call with a title as each of ``total`` runs begins."""
         counted = itertools.count()
 
         def began(what: str) -> None:
@@ -93,7 +93,7 @@ class Address(click.ParamType[Endpoint]):
 
 
 def workloads_option(known: dict[str, Workload], default: str, **groups: Sequence[str]) -> Callable[[Any], Any]:
-    """Return the option that chooses some of ``known``; ``groups`` are names of several."""
+    """Return the option that chooses some of ``known``; each of ``groups`` names several workloads."""
 
     def checked(_ctx: click.Context, _param: click.Parameter, value: str) -> tuple[Workload, ...]:
         names = [name for word in value.split(",") for name in groups.get(word.strip(), [word.strip()])]
@@ -133,7 +133,7 @@ json_option = click.option("--json", "json_path", metavar="FILE", help="Write th
 
 
 def with_options(*options: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return a decorator that gives a command these options, in this order."""
+    """Return a decorator that gives a command the given options, in their order."""
 
     def decorate(command: Any) -> Any:
         for option in reversed(options):
@@ -236,7 +236,7 @@ def run_command(
 
 
 def with_tls(endpoints: Sequence[Endpoint], tls: ClientTls | None) -> list[Endpoint]:
-    """Return the endpoints with TLS as the options say.  EndpointFailed where its files cannot be used."""
+    """Return the endpoints with TLS as the options say.  Raises EndpointFailed if the files cannot be used."""
     found = spoken_to(endpoints, tls)
     for endpoint in found:
         if endpoint.tls is not None:
@@ -255,9 +255,10 @@ def measured(
     keep: bool,
     reuse: bool,
 ) -> tuple[tuple[Footprint, ...], EndpointFailed | None]:
-    """Fill the tables, put what is measured into ``lines``, and drop the tables.  EndpointFailed: there are no lines.
+    """Fill the tables, put the measurements into ``lines``, and drop the tables.
 
-    Return the figures of the servers' processes, and what cut the measurement short: earlier lines are worth showing.
+    Returns the figures of the servers' processes, and the error that cut the measurement short or None.  Raises
+    EndpointFailed if there are no lines; otherwise the earlier lines are worth showing.
     """
     idle = [_resident(each) for each in pids]
     tables = list(dict.fromkeys(table for workload in plan.workloads for table in workload.tables))
@@ -295,7 +296,7 @@ def _resident(pids: tuple[int, ...]) -> float | None:
 )
 @json_option
 def limits(seconds: float, folder: str, json_path: str | None) -> None:
-    """What this machine gives, whatever a store does.
+    """Measure the limits that this machine sets to any store.
 
     How long a process is stopped that only reads the clock, one on each core (the kernel's own work, and
     the host's where the machine is virtual): no store has a lower percentile of its latency.  How long an

@@ -1,4 +1,4 @@
-"""A connection of the load generator: non-blocking, with one call under way, packed beforehand."""
+"""A non-blocking connection of the load generator, with one packed call under way."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SILENCE_S: Final = 30.0  # without any answer: the endpoint hangs
 
 
 class Stream(Protocol):
-    """A non-blocking socket, or what encrypts in front of one."""
+    """A non-blocking socket, or a TLS stream over one."""
 
     def fileno(self) -> int: ...
     def recv(self, size: int, /) -> bytes: ...
@@ -25,7 +25,7 @@ class Stream(Protocol):
 
 
 class FrameStream:
-    """Frames to the endpoint and back; what is not sent or not received yet."""
+    """Frames to the endpoint and back, with the unsent and the half-received bytes."""
 
     __slots__ = ("have", "parts", "sent_ns", "sock", "unsent")
 
@@ -37,7 +37,7 @@ class FrameStream:
         self.sent_ns = 0
 
     def send(self, frame: bytes) -> bool:
-        """Begin the next operation; False if a part of it must wait until the socket takes more."""
+        """Begin the next operation; return False if a part of the frame must wait until the socket takes more."""
         self.sent_ns = time.perf_counter_ns()
         try:
             done = self.sock.send(frame)
@@ -49,7 +49,7 @@ class FrameStream:
         return False
 
     def send_next(self, frame: bytes) -> bool:
-        """Send the next call of an operation that began earlier: its time runs on."""
+        """Send the next call of an operation that began earlier and whose time continues."""
         began_ns = self.sent_ns
         whole = self.send(frame)
         self.sent_ns = began_ns
@@ -60,7 +60,7 @@ class FrameStream:
         return not self.unsent
 
     def receive(self) -> bytes | None:
-        """Return the next answer, its frame's head before it, once it is whole."""
+        """Return the next answer with its frame's head once it is whole, else None."""
         data = self.sock.recv(LARGE_RECEIVE_BYTES if self.parts else RECEIVE_BYTES)
         if not data:
             raise EndpointFailed("the endpoint closed the connection")
@@ -80,7 +80,7 @@ class FrameStream:
 
 
 class Connection(FrameStream):
-    """A stream with the calls that go over it."""
+    """A stream, and the session whose calls go over it."""
 
     __slots__ = ("session",)
 
@@ -90,7 +90,7 @@ class Connection(FrameStream):
 
 
 def plain_socket(host: str, port: int) -> socket.socket:
-    """Connected; OSError."""
+    """Return a connected socket.  Raises OSError."""
     sock = socket.create_connection((host, port), timeout=SILENCE_S)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     sock.setblocking(False)

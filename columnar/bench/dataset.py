@@ -1,4 +1,4 @@
-"""The rows that are read and written: (pure), the same bytes on every endpoint and in every run.
+"""(pure) The rows that are read and written: the same bytes on every endpoint and in every run.
 
     table           row                     cells
     bench_small     row-00000000 ...        s:n, 20 bytes
@@ -8,7 +8,7 @@
 
 The values are text-like: a compressor makes half of them.
 
-Knows nothing of the wire nor of who is measured.
+Knows nothing of the wire and of endpoints.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def load_key(number: int) -> bytes:
 
 
 def text(seed: bytes, size: int) -> bytes:
-    """``size`` bytes that depend on ``seed`` alone: hexadecimal digits, so half of it is redundant."""
+    """Return ``size`` bytes that depend on ``seed`` alone: hexadecimal digits, of which half is redundant."""
     return shake_128(seed).hexdigest((size + 1) // 2)[:size].encode()
 
 

@@ -1,4 +1,4 @@
-"""An endpoint under test: is it there, and are its tables as the workloads want them?"""
+"""An endpoint under test: its client, and the tables that the workloads need."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ADMIN_TIMEOUT_S: Final = 120.0  # HBase takes seconds to make or drop a table
 
 @contextmanager
 def client_of(endpoint: Endpoint, timeout_s: float = ADMIN_TIMEOUT_S) -> Iterator[Any]:
-    """A client of its framed protocol; EndpointFailed for whatever goes wrong with it."""
+    """Yield a client of the endpoint's framed protocol.  Raises EndpointFailed for any error of the client."""
     client = None
     try:
         client = _opened(endpoint, int(timeout_s * 1_000))
@@ -50,7 +50,7 @@ def _opened(endpoint: Endpoint, timeout_ms: int) -> Any:
 
 
 class Watcher(Protocol):
-    """Is notified of the work under way and its progress."""
+    """An observer that is notified of the work under way and its progress."""
 
     def began(self, what: str, total: int) -> None: ...
 
@@ -58,7 +58,7 @@ class Watcher(Protocol):
 
 
 def prepare(endpoint: Endpoint, tables: Sequence[TableData], rows: int, watcher: Watcher) -> None:
-    """Make the tables anew and fill them with so many rows each.  EndpointFailed."""
+    """Make the tables anew and fill each with ``rows`` rows.  Raises EndpointFailed."""
     with client_of(endpoint) as client:
         for table in tables:
             drop_table(client, table.name)

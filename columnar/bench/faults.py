@@ -1,7 +1,7 @@
-"""The fault of an endpoint, in one line that says what to do where TLS, or its absence, is the reason.
+"""The fault of an endpoint in one line, which says what to do if TLS, or its absence, is the reason.
 
-A plain port that gets TLS, or a TLS port that gets plain text, mostly just closes the connection.  If a connection
-was closed, the other transport is tried once; the answer to that is certain.
+A plain port that gets TLS, or a TLS port that gets plain text, mostly just closes the connection.  If a connection was
+closed, the other transport is tried once, and its answer decides.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _TRUST: Final = "name the authority that signed it with --tls-ca FILE"
 
 
 def failed(endpoint: Endpoint, error: Exception) -> EndpointFailed:
-    """Explain an error on a connection; may call the endpoint once more, for up to ``PROBE_TIMEOUT_S``."""
+    """Return an error that explains ``error``; may call the endpoint once more, for up to ``PROBE_TIMEOUT_S``."""
     cause = error.__cause__
     root = cause if isinstance(error, TTransportException) and isinstance(cause, OSError | ValueError) else error
     if isinstance(root, Misaddressed):
@@ -56,7 +56,7 @@ def failed(endpoint: Endpoint, error: Exception) -> EndpointFailed:
 
 
 def is_alert(error: ssl.SSLError) -> bool:
-    """Whether the other side said it, in TLS."""
+    """Return whether ``error`` is an alert that the other side sent in TLS."""
     return "_ALERT_" in (error.reason or "")
 
 
@@ -89,7 +89,7 @@ def speaks_tls(endpoint: Endpoint) -> bool:
 
 
 def speaks_plainly(endpoint: Endpoint) -> bool:
-    """Whether it answers a plain call, in a frame of less than 16 MiB."""
+    """Return whether the endpoint answers a plain call with a frame of less than 16 MiB."""
     request = calls.call("getTableNames", wire=WIRES[endpoint.protocol])
     try:
         with socket.create_connection((endpoint.host, endpoint.port), PROBE_TIMEOUT_S) as sock:

@@ -1,4 +1,4 @@
-"""Figures of a load, common to all benchmarks: histograms of latencies, and the machine that they were taken on.
+"""Figures common to all benchmarks: histograms of latencies, and the machine on which they were taken.
 
 Latencies are microseconds in HdrHistograms, which can be added without loss.
 """
@@ -29,7 +29,7 @@ def record_us(histogram: HdrHistogram, value_us: int, count: int = 1) -> None:
 
 
 def merged(histograms: Iterable[HdrHistogram], digits: int = DIGITS) -> HdrHistogram:
-    """Return the sum of histograms, lossless."""
+    """Return the sum of the histograms, without loss."""
     total = new_histogram(digits)
     for histogram in histograms:
         total.add(histogram)
@@ -37,9 +37,9 @@ def merged(histograms: Iterable[HdrHistogram], digits: int = DIGITS) -> HdrHisto
 
 
 def mean_us(histogram: HdrHistogram) -> float:
-    """Return the mean, each value taken for the middle of its bucket; 0 of nothing.
+    """Return the mean, with each value taken as the middle of its bucket; 0 without values.
 
-    The library's own steps through all buckets in Python, which takes a second.
+    The library's own mean goes through all buckets in Python, which takes a second.
     """
     total, count = 0.0, 0
     for index, counted in enumerate(histogram.counts):
@@ -51,7 +51,7 @@ def mean_us(histogram: HdrHistogram) -> float:
 
 
 def percentiles_us(latencies_us: Counter[int]) -> dict[str, int]:
-    """By name (``p50`` ... ``max``); empty without calls."""
+    """Return percentiles by name (``p50`` ... ``max``); an empty dict without calls."""
     if not latencies_us:
         return {}
     histogram = new_histogram()

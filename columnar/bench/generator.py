@@ -1,8 +1,8 @@
 """The load generator: connections that each wait for an answer before the next request (closed loop).
 
-A process drives its connections from one epoll loop and does as little as can be for each answer:
-receive, compare the first bytes, send the next packed call, note the time.  Its use of its
-core is reported beside the rates, so that a reader sees whether the generator was the limit.
+A process drives its connections from one epoll loop and does the minimum for each answer: receive, compare the first
+bytes, send the next packed call, note the time.  Its use of its core is reported beside the rates, so that a reader
+sees whether the generator was the limit.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ LATE_NS: Final = 10_000_000_000  # after the end of the time, for the first unit
 
 @dataclass(frozen=True, slots=True)
 class LoadRun:
-    """A stretch of load, as a generator process gets it."""
+    """A run of load, as a generator process gets it."""
 
     endpoint: Endpoint
     workload: Workload
@@ -67,12 +67,12 @@ class Outcome:
 
     @property
     def server_us(self) -> float | None:
-        """Microseconds of processor time that the server's processes together spent on a unit of work."""
+        """The processor time that the server's processes together spent on a unit of work, in microseconds."""
         return self._us_each(sum(self.servers_cpu_s))
 
     @property
     def busiest_us(self) -> float | None:
-        """Microseconds that the busiest of the server's processes spent on a unit of the work of all."""
+        """The processor time that the busiest server process spent on a unit of the work of all, in microseconds."""
         return self._us_each(max(self.servers_cpu_s, default=0.0))
 
     def _us_each(self, cpu_s: float) -> float | None:
@@ -80,14 +80,14 @@ class Outcome:
 
 
 def run(load_run: LoadRun) -> Outcome:
-    """Drive one run in this process; EndpointFailed."""
+    """Drive one run in this process.  Raises EndpointFailed."""
     return drive(
         load_run.endpoint, sessions_of(load_run), load_run.warm_up_s, load_run.duration_s, load_run.server_pids
     )
 
 
 def sessions_of(load_run: LoadRun) -> list[Session]:
-    """Return the encoded requests of each connection."""
+    """Return the session of each connection, with its packed requests."""
     wire = WIRES[load_run.endpoint.protocol]
     return load_run.workload.sessions(load_run.rows, Random(load_run.seed), load_run.connections, wire)
 
@@ -95,14 +95,14 @@ def sessions_of(load_run: LoadRun) -> list[Session]:
 def drive(
     endpoint: Endpoint, sessions: list[Session], warm_up_s: float, duration_s: float, pids: tuple[int, ...] = ()
 ) -> Outcome:
-    """Return a connection for each session, in closed loop, from this process; EndpointFailed."""
+    """Drive a connection for each session in closed loop, and return the outcome.  Raises EndpointFailed."""
     with connected(endpoint, sessions) as lines:
         return _drive(lines, warm_up_s, duration_s, pids)
 
 
 @contextmanager
 def connected(endpoint: Endpoint, sessions: list[Session]) -> Iterator[list[Connection]]:
-    """A connection for each session; EndpointFailed, for what goes wrong within, too."""
+    """Yield a connection for each session.  Raises EndpointFailed, also for errors in the body of the ``with``."""
     lines: list[Connection] = []
     try:
         try:
@@ -139,9 +139,10 @@ def _drive(lines: list[Connection], warm_up_s: float, duration_s: float, pids: t
 
 
 def _answers(epoll: select.epoll, by_fd: dict[int, Connection], until_ns: int) -> tuple[array[int], int]:
-    """Take answers and send requests until the time is over: nanoseconds of each counted call, and their units.
+    """Take answers and send requests until ``until_ns``; return the latencies in nanoseconds and the units of work.
 
-    A unit that takes longer than the time (a scan of several calls, on a busy machine) is waited for, LATE_NS at most.
+    A unit that takes longer than the whole run (a scan of several calls, on a busy machine) is waited for, LATE_NS at
+    most.
     """
     taken: array[int] = array("q")
     units, clock = 0, time.perf_counter_ns

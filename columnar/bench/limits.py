@@ -1,8 +1,8 @@
-"""The limits of the machine, whatever a store does: stops of processes, fsyncs, a byte there and back.
+"""The limits of the machine, which no store can beat: stops of processes, fsyncs, a byte there and back.
 
-A machine stops each of its processes now and then: its kernel's own threads have their turn, and where it is virtual
-its host gives the core to others.  A call that is due at such a moment waits until it is over, so no store that needs
-the core has a lower percentile than that.  ``waits_us`` computes from the stops the wait of a call due at any moment:
+A machine stops each of its processes now and then: the kernel's own threads run, and a virtual machine's host gives the
+core to others.  A call that is due during such a stop waits until its end, so no store that needs the core has lower
+percentiles than these waits.  ``waits_us`` computes from the stops the wait of a call that is due at a random moment:
 the longer a stop, the more moments lie in it.
 """
 
@@ -44,13 +44,13 @@ class Limit:
 
 
 def waits_us(stops_ns: Sequence[int], measured_ns: int) -> dict[str, float]:
-    """Return percentiles of the wait of a call that is due at any moment of the time measured, with ``max``, in us."""
+    """Return percentiles and ``max`` of the wait of a call that is due at a random measured moment, in us."""
     found = {f"p{share:g}": _waited(stops_ns, (1 - share / 100) * measured_ns) / 1_000 for share in PERCENTILES}
     return {**found, "max": max(stops_ns, default=0) / 1_000}
 
 
 def _waited(stops_ns: Sequence[int], rest_ns: float) -> float:
-    """The wait that is exceeded in moments of ``rest_ns`` together only."""
+    """Return the wait that calls exceed only in moments that make up ``rest_ns`` together."""
     longest = sorted(stops_ns, reverse=True)
     total = 0
     for count, stop in enumerate(longest, 1):
@@ -71,7 +71,10 @@ def watched_cores() -> list[int]:
 
 
 def stops_of(core: int, duration_s: float) -> tuple[list[int], int]:
-    """In a process of its own, on that core: (how long it was stopped each time, the time measured), in ns."""
+    """Return the lengths of the stops of this process on ``core``, and the measured time, in ns.
+
+    Runs in a process of its own, which it binds to the core.
+    """
     os.sched_setaffinity(0, {core})
     stops = []
     began = last = perf_counter_ns()
@@ -85,7 +88,7 @@ def stops_of(core: int, duration_s: float) -> tuple[list[int], int]:
 
 
 def core_limits(duration_s: float) -> Iterator[Limit]:
-    """Yield all cores at once: a machine with nothing to do stops no process."""
+    """Measure all cores at once, because an idle machine stops no process; yield the limit of each."""
     cores = watched_cores()
     with ProcessPoolExecutor(len(cores), mp_context=get_context("spawn")) as pool:
         for core, (stops, measured_ns) in zip(cores, pool.map(stops_of, cores, [duration_s] * len(cores)), strict=True):
@@ -95,7 +98,10 @@ def core_limits(duration_s: float) -> Iterator[Limit]:
 
 
 def fsync_limit(folder: str, size: int, advance: Callable[[int], None]) -> Limit:
-    """Appends to a new file in ``folder``, each with an fsync of its data.  OSError if it cannot be written."""
+    """Time appends to a new file in ``folder``, each with an fsync of its data.
+
+    Raises OSError if the file cannot be written.
+    """
     written = os.urandom(size)
     times = []
     with tempfile.NamedTemporaryFile(dir=folder, prefix="columnar-bench-", buffering=0) as file:
@@ -109,7 +115,7 @@ def fsync_limit(folder: str, size: int, advance: Callable[[int], None]) -> Limit
 
 
 def round_trip_limit(advance: Callable[[int], None]) -> Limit:
-    """Return a byte to another process over loopback and back."""
+    """Time a byte to another process over loopback and back."""
     times = []
     with _echoing() as line:
         for _ in range(ROUND_TRIPS):
@@ -127,7 +133,7 @@ def _figures(times_ns: list[int]) -> dict[str, int]:
 
 @contextmanager
 def _echoing() -> Iterator[socket.socket]:
-    """Connected to a process that sends back what it gets; that ends when the connection does."""
+    """Yield a socket connected to a process that sends back all bytes and ends with the connection."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         process = get_context("spawn").Process(target=echo, args=(server.getsockname()[1],), daemon=True)
         process.start()
@@ -147,7 +153,7 @@ def echo(port: int) -> None:
 
 
 def limits_of_machine(seconds: float, folder: str, watcher: Watcher) -> Iterator[Limit]:
-    """Yield all limits.  OSError if ``folder`` cannot be written."""
+    """Yield all limits.  Raises OSError if ``folder`` cannot be written."""
     watcher.began(f"watch the cores, {seconds:g} s", 0)
     yield from core_limits(seconds)
     watcher.began("a byte there and back", ROUND_TRIPS)

@@ -1,7 +1,7 @@
 """The order of measurements: runs of load on one endpoint, or on several in turn.
 
-The endpoints take turns within each workload (A B, then B A, and so on), so that whatever else the
-machine does meets all of them alike; of the rounds the median counts.
+The endpoints take turns within each workload (A B, then B A, and so on), so that other load of the machine affects all
+endpoints alike; the median of the rounds counts.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A workload at one number of connections: the outcomes of each endpoint, round by round."""
+    """The outcomes of a workload at one number of connections, for each endpoint, round by round."""
 
     workload: Workload
     connections: int
@@ -53,7 +53,7 @@ class Line:
 
 
 class Generators:
-    """The generator processes; they stay for the whole measurement."""
+    """The generator processes, which live for the whole measurement."""
 
     def __init__(self, count: int, pool: ProcessPoolExecutor) -> None:
         self._count = count
@@ -62,21 +62,21 @@ class Generators:
     def run_load(
         self, endpoint: Endpoint, workload: Workload, connections: int, plan: Plan, pids: tuple[int, ...], seed: int
     ) -> Outcome:
-        """Return a stretch of load, shared among the processes; EndpointFailed.
+        """Make a run of load, shared among the processes, and return the outcome.  Raises EndpointFailed.
 
-        ``pids``: the server's processes; the first generator reads their processor time.
+        ``pids`` are the server's processes, whose processor time the first generator reads.
         """
         first, *others = self.load_runs(endpoint, workload, connections, plan, seed)
         return summed(self.run_each(run, [replace(first, server_pids=pids), *others]))
 
     def run_each(self, function: Callable[[Any], R], load_runs: Sequence[Any]) -> list[R]:
-        """Run the function for each in a process of its own."""
+        """Run the function for each of ``load_runs`` in a process of its own."""
         return list(self._pool.map(function, load_runs))
 
     def load_runs(
         self, endpoint: Endpoint, workload: Workload, connections: int, plan: Plan, seed: int
     ) -> list[LoadRun]:
-        """Return the share of each process."""
+        """Return each process's share of the load."""
         return [
             LoadRun(endpoint, workload, share, plan.duration_s, plan.rows, seed * 1_000 + number)
             for number, share in enumerate(_shares(connections, self._count))
@@ -96,13 +96,13 @@ def generators(count: int) -> Iterator[Generators]:
 
 
 def _shares(connections: int, processes: int) -> list[int]:
-    """``connections`` dealt out evenly; no process without any."""
+    """Deal ``connections`` out evenly; return no process without connections."""
     each, more = divmod(connections, processes)
     return [share for share in [each + (number < more) for number in range(processes)] if share]
 
 
 def summed(outcomes: list[Outcome]) -> Outcome:
-    """Generators that ran side by side, as one; the server's processor time is what the first one read."""
+    """Return one outcome for generators that ran side by side; the first one has the server's processor time."""
     total = Outcome(units=sum(o.units for o in outcomes), wall_s=max(o.wall_s for o in outcomes))
     for outcome in outcomes:
         total.latencies_us.update(outcome.latencies_us)
@@ -117,11 +117,11 @@ def measure(
     began: Callable[[str], None],
     servers: Sequence[tuple[int, ...]] = (),
 ) -> Iterator[Line]:
-    """Yield every workload at every number of connections; ``began`` is called with what each run is.
+    """Yield a line for every workload at every number of connections; ``began`` is called with the title of each run.
 
-    ``servers``: the processes of each endpoint, if their processor time is wanted.
+    ``servers`` has the processes of each endpoint, if their processor time is wanted.
 
-    EndpointFailed, after the lines that were measured before.
+    Raises EndpointFailed after it has yielded the lines that were measured before.
     """
     for number, (workload, connections) in enumerate(itertools.product(plan.workloads, plan.connections)):
         loads = [
@@ -142,8 +142,8 @@ def in_rounds(
 ) -> tuple[list[R], ...]:
     """Run the load of each endpoint in each round; return the outcomes of each.
 
-    A load gets the round's seed, which differs from ``line`` to ``line``.  Dirty pages of the run before are written to
-    the disk first: they are that endpoint's, and would else be written beside this one's fsyncs.
+    A load gets the round's seed, which differs from ``line`` to ``line``.  Dirty pages of the previous run are written
+    to the disk first: they belong to the other endpoint, and would else be written during this endpoint's fsyncs.
     """
     found: tuple[list[R], ...] = tuple([] for _ in endpoints)
     for number, place in zigzag_rounds(rounds, len(endpoints)):
@@ -154,6 +154,6 @@ def in_rounds(
 
 
 def zigzag_rounds(rounds: int, places: int) -> Iterator[tuple[int, int]]:
-    """(round, place): A B, then B A, and so on: what else the machine does meets every place alike."""
+    """Yield (round, place) as A B, then B A, and so on, so that other load of the machine affects every place alike."""
     for number in range(rounds):
         yield from ((number, place) for place in (range(places) if number % 2 == 0 else reversed(range(places))))

@@ -1,4 +1,4 @@
-"""The processes behind an endpoint: their memory and processor time (Linux)."""
+"""Memory and processor time of the processes behind an endpoint (Linux)."""
 
 from __future__ import annotations
 
@@ -8,21 +8,22 @@ from contextlib import suppress
 
 
 def resident_mb(pids: Iterable[int]) -> float:
-    """Resident memory of these processes and all their descendants; those that are gone count nothing."""
+    """Return the resident memory of the processes and all their descendants; ended processes count nothing."""
     return sum(_resident_bytes(pid) for family in _families(pids) for pid in family) / (1 << 20)
 
 
 def cpu_s_of(pids: Iterable[int]) -> tuple[float, ...]:
-    """Seconds of processor time of each of these processes with all its descendants, to a clock tick (10 ms).
+    """Return each process's seconds of processor time with all its descendants, to a clock tick (10 ms).
 
-    A descendant of several of them counts with the first; one that ended with the parent that waited for it.
+    A descendant of several of the processes counts with the first; an ended one counts with the parent that waited for
+    it.
     """
     tick_s = 1 / os.sysconf("SC_CLK_TCK")
     return tuple(sum(_ticks(pid) for pid in family) * tick_s for family in _families(pids))
 
 
 def children_of(pid: int) -> list[int]:
-    """Return the processes that it started and that run; none if it is gone itself."""
+    """Return the running children of process ``pid``; an empty list if the process has ended."""
     found = []
     with suppress(OSError):
         for thread in os.listdir(f"/proc/{pid}/task"):
@@ -32,7 +33,7 @@ def children_of(pid: int) -> list[int]:
 
 
 def _families(pids: Iterable[int]) -> list[set[int]]:
-    """Return each of these processes with those of its descendants that are in no family before."""
+    """Return each process with its descendants, without those that an earlier process in the list has."""
     children: dict[int, list[int]] = {}
     for name in os.listdir("/proc"):
         if name.isdigit():
@@ -58,12 +59,12 @@ def _parent_of(pid: int) -> int:
 
 
 def _ticks(pid: int) -> int:
-    """User and system time, its own and that of the children it waited for; 0 if the process is gone."""
+    """Return user and system time of the process and of the children it waited for; 0 if the process has ended."""
     return sum(int(field) for field in _stat(pid)[11:15])
 
 
 def _stat(pid: int) -> list[bytes]:
-    """Return the fields of the kernel's line from the third on, the state; none if the process is gone."""
+    """Return the fields of the kernel's ``stat`` line from the state on; an empty list if the process has ended."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as stat:
             return stat.read().rpartition(b")")[2].split()  # the name before it may hold blanks

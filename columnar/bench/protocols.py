@@ -1,4 +1,4 @@
-"""(pure) The two protocols that a call can be packed in, as far as the generator reads replies.
+"""(pure) The two protocols in which a call can be packed, as far as the generator reads replies.
 
     binary   message := 80 01 00 kind:u8 length:u32 name seqid:u32 struct
              result  := type:u8 00 00 value          00 without a value
@@ -36,19 +36,19 @@ _BINARY_STRING: Final = 11
 
 
 class BadReply(Exception):
-    """The endpoint answered something else than the workload expects."""
+    """The endpoint gave an answer that the workload does not expect."""
 
     def __init__(self, reply: bytes) -> None:
         super().__init__(fault_of(reply))
         self.reply = reply
 
     def __reduce__(self) -> tuple[type[BadReply], tuple[bytes]]:
-        """From one process to another."""
+        """Pickle the error, so that it can go from one process to another."""
         return BadReply, (self.reply,)
 
 
 class Kind(Enum):
-    """The kind of a method's answer when all is well."""
+    """The kind of a method's successful answer."""
 
     VOID = "void"
     I32 = "i32"
@@ -63,17 +63,17 @@ class Success:
 
 
 class Wire(ABC):
-    """One protocol."""
+    """A protocol: how calls are packed and how good replies begin."""
 
     name: str
 
     @abstractmethod
     def factory(self) -> Any:
-        """For a client of thriftpy2."""
+        """Return the protocol factory for a client of thriftpy2."""
 
     @abstractmethod
     def protocol(self, buffer: TCyMemoryBuffer) -> Any:
-        """For packing."""
+        """Return a protocol that packs into ``buffer``."""
 
     @abstractmethod
     def begin_message(self, kind: int, method: str) -> bytes:
@@ -81,7 +81,7 @@ class Wire(ABC):
 
     @abstractmethod
     def success(self, success: Success) -> bytes:
-        """How a result begins."""
+        """Return the first bytes of a successful result."""
 
     @abstractmethod
     def first_i32(self, number: int) -> bytes:
@@ -89,11 +89,14 @@ class Wire(ABC):
 
     @abstractmethod
     def id_at(self, reply: bytes, good: bytes) -> int:
-        """Return the i32 that follows ``good``.  BadReply where ``good`` is not."""
+        """Return the i32 that follows ``good``.  Raises BadReply if the reply does not begin with ``good``."""
 
     @abstractmethod
     def count_at(self, reply: bytes, good: bytes) -> int:
-        """Return the length of the list that follows ``good``.  BadReply where ``good`` is not."""
+        """Return the length of the list that follows ``good``.
+
+        Raises BadReply if the reply does not begin with ``good``.
+        """
 
     def good_begin(self, method: str, success: Success) -> bytes:
         """Return the beginning of a good reply to ``method``, after the frame's head."""
@@ -183,7 +186,7 @@ def varint(number: int) -> bytes:
 
 
 def varint_at(reply: bytes, at: int) -> tuple[int, int]:
-    """Return the number, and the place after it.  IndexError if the reply ends before."""
+    """Return the number and the place after it.  Raises IndexError if the reply ends within the number."""
     number = shift = 0
     while True:
         byte = reply[at]
@@ -195,7 +198,7 @@ def varint_at(reply: bytes, at: int) -> tuple[int, int]:
 
 
 def fault_of(reply: bytes) -> str:
-    """For a person: what is in a reply (a whole frame) that is not the expected one."""
+    """Return a text for a person about the content of an unexpected reply (a whole frame)."""
     begun = reply[FRAME_HEAD : FRAME_HEAD + 2]
     try:
         if begun == b"\x80\x01":

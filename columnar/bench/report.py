@@ -1,7 +1,7 @@
-"""(pure) What was measured, as a table for a person and as JSON for a program.
+"""(pure) The report of a measurement, as a table for a person and as JSON for a program.
 
-Rates are units of work per second, the median of the rounds; latencies are of all rounds
-together, from the call to its whole answer.
+Rates are units of work per second, the median of the rounds.  Latencies are of all rounds together, from the call to
+its whole answer.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ BUSY_GENERATOR: Final = 0.9  # of a core: over it the generator may be what is m
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """An endpoint at one workload."""
+    """The figures of an endpoint at one workload."""
 
     rate: float
     rates: tuple[float, ...]  # of the rounds
@@ -38,7 +38,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Footprint:
-    """The figures of a server's processes; None: not requested."""
+    """The figures of a server's processes; a figure that was not requested is None."""
 
     start_s: float | None = None
     resident_mb_idle: float | None = None
@@ -92,9 +92,9 @@ def ratio_of(sides: Sequence[Side]) -> float | None:
 
 
 def cpu_ratio_of(sides: Sequence[Side]) -> float | None:
-    """The first server's processor time for a unit of work over the second's, round by round: the median.
+    """Return the ratio of the servers' processor time for a unit of work, first over second: the median of the rounds.
 
-    Less than 1: the first does the same work with less.  None if it is not known of both.
+    A ratio below 1 means that the first server needs less.  Returns None unless the time of both is known.
     """
     if len(sides) != 2 or not all(len(side.server_us) == len(side.rates) and min(side.server_us) for side in sides):
         return None
@@ -134,7 +134,7 @@ def _processor(side: Side) -> str:
 
 
 def remarks_of(report: Report) -> list[str]:
-    """Return lines below the table: start, memory, and where the generator was short of time."""
+    """Return lines below the table: start, memory, and workloads at which the generator was short of time."""
     found = []
     for name, footprint in zip(report.names, report.footprints, strict=True):
         known = [

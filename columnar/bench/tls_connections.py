@@ -1,12 +1,12 @@
-"""The generator's connection over TLS: what it sends and receives is encrypted between it and the socket.
+"""The generator's connection over TLS, which encrypts and decrypts between the generator and the socket.
 
 Python's ssl works on two buffers in memory, so a whole answer costs as many system calls as without TLS; an
 ``SSLSocket`` makes two of each record.
 
 Invariants:
-    I1. The handshake is over when the connection is made: no clock runs yet.
+    I1. The handshake is over when the connection is returned, before the clock starts.
     I2. Nothing that can be decrypted is left after ``recv``: the socket alone says when there is more.
-    I3. Encrypted bytes are sent before anything else is: nothing is encrypted twice.
+    I3. Encrypted bytes are sent before anything else, so nothing is encrypted twice.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ RECORD_BYTES: Final = 16 * 1024  # the most that one record of TLS holds
 
 
 def context_of(tls: ClientTls) -> ssl.SSLContext:
-    """Misaddressed where the files cannot be used."""
+    """Return the context.  Raises Misaddressed if the files cannot be used."""
     try:
         context = tls.context()
     except (HostError, IllegalArgument) as error:
@@ -37,7 +37,7 @@ def context_of(tls: ClientTls) -> ssl.SSLContext:
 
 
 def connector(endpoint: Endpoint) -> Callable[[Session], Connection]:
-    """Makes the connections of a run, plain or TLS; Misaddressed."""
+    """Return a function that makes the connections of a run, plain or TLS. Raises Misaddressed."""
     host, port = endpoint.host, endpoint.port
     if endpoint.tls is None:
         return lambda session: Connection(plain_socket(host, port), session)
@@ -56,14 +56,14 @@ class TlsConnection(Connection):
 
 
 class TlsStream:
-    """As a non-blocking socket, of one user who sends one thing at a time."""
+    """A TLS stream with the methods of a non-blocking socket; its user sends one frame at a time."""
 
     __slots__ = ("_incoming", "_outgoing", "_sock", "_tls", "_unsent")
 
     def __init__(
         self, sock: socket.socket, tls: ssl.SSLObject, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO
     ) -> None:
-        """``tls`` works on the two buffers, before its handshake (``begun``)."""
+        """Take a ``tls`` object on the two buffers, before its handshake (``begun``)."""
         self._sock = sock
         self._tls = tls
         self._incoming, self._outgoing = incoming, outgoing
@@ -71,7 +71,7 @@ class TlsStream:
 
     @classmethod
     def begun(cls, sock: socket.socket, context: ssl.SSLContext, host: str) -> TlsStream:
-        """Shake hands over ``sock``, which is connected, and closed where this fails: OSError."""
+        """Shake hands over the connected ``sock``.  Raises OSError, and closes ``sock``, if the handshake fails."""
         incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         try:
             stream = cls(sock, context.wrap_bio(incoming, outgoing, server_hostname=host), incoming, outgoing)
@@ -103,7 +103,10 @@ class TlsStream:
         return self._sock.fileno()
 
     def send(self, data: bytes | memoryview) -> int:
-        """All of it, or 0 if the socket does not take all: then call again with the same, as OpenSSL has it."""
+        """Send all of ``data`` and return its length, or return 0.
+
+        After a 0 the caller must call again with the same data, as OpenSSL requires.
+        """
         if self._unsent:
             return self._send_on(len(data))
         done = self._tls.write(data)
@@ -127,9 +130,9 @@ class TlsStream:
         return 0 if self._unsent else whole
 
     def recv(self, size: int) -> bytes:
-        """Return all that has come, of ``size`` bytes of ciphertext at most; nothing: the endpoint has ended.
+        """Return the data received, from at most ``size`` bytes of ciphertext; empty if the endpoint has ended.
 
-        SSLWantReadError: no record is whole.  An answer of TLS itself (new keys) goes out with the next call.
+        Raises SSLWantReadError if no record is whole.  An answer of TLS itself (new keys) goes out with the next call.
         """
         data = self._sock.recv(size)
         if not data:

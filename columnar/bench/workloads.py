@@ -1,8 +1,8 @@
 """(pure) The requests to an endpoint, workload by workload.
 
-A workload gives each connection a ``Session``: it says the first call and, at each answer, the next one.
-Everything that can be is packed before the clock starts.  A workload is sent to the generator processes, so its
-functions are those of modules.
+A workload gives each connection a ``Session``, which returns the first call and, for each answer, the next call.  As
+much as possible is packed before the clock starts.  A workload is sent to the generator processes, so its functions are
+module-level functions.
 
 Knows nothing of sockets and clocks; chance comes in as ``rng``.
 """
@@ -31,7 +31,7 @@ _WRITES_OF_MIXED: Final = 20  # one call in so many writes
 
 
 class Chance(Protocol):
-    """The part of ``random.Random`` that is needed."""
+    """The part of ``random.Random`` that workloads need."""
 
     def randrange(self, stop: int, /) -> int: ...
 
@@ -44,9 +44,10 @@ class Session(Protocol):
     def first(self) -> bytes: ...
 
     def take_reply(self, reply: bytes) -> tuple[bytes, int]:
-        """Return the next frame, and the units of work that ``reply`` stands for.  BadReply.
+        """Return the next frame, and the units of work that ``reply`` stands for.  Raises BadReply.
 
-        Units of 0: not to be counted; MORE_CALLS: the operation has another call, its time runs on.
+        0 units mean that the reply is not counted.  MORE_CALLS means that the operation has a further call, so its time
+        continues.
         """
 
 
@@ -64,7 +65,7 @@ class Workload:
 
 
 class Repeating:
-    """Packed calls in a ring, begun at a place of its own."""
+    """A session that goes round a ring of packed calls, beginning at a place of its own."""
 
     __slots__ = ("_at", "_awaited", "_ring")
 
@@ -94,7 +95,7 @@ def repeating(
 
 
 class Scanning:
-    """Opens a scanner over the whole table, reads it to its end, closes it, and again."""
+    """A session that opens a scanner over the whole table, reads to the end, closes the scanner, and begins again."""
 
     __slots__ = ("_awaited", "_close", "_closed", "_list", "_listed", "_open", "_opened", "_scanner", "_wire")
 
@@ -144,7 +145,7 @@ def _load_templates(wire: Wire) -> list[Template]:
 
 
 class Loading:
-    """Batches of new rows: the row keys of a packed batch are numbered on at each use."""
+    """A session of batches of new rows; the row keys of a packed batch get new numbers at each use."""
 
     def __init__(self, templates: list[Template], next_row: int, wire: Wire) -> None:
         self._good = wire.good_begin("mutateRows", calls.VOID_SUCCESS)
@@ -168,7 +169,7 @@ class Loading:
 
 
 def packed_calls(rows: int) -> int:
-    """Return the number of different calls of a workload over so many rows."""
+    """Return the number of different calls of a workload over ``rows`` rows."""
     return min(PACKED, CALLS_PER_ROW * rows)
 
 
@@ -219,7 +220,7 @@ def _scan(table: bytes, _rows: int, _rng: Chance, connections: int, wire: Wire) 
 
 
 def _load(_rows: int, rng: Chance, connections: int, wire: Wire) -> list[Session]:
-    """Each connection numbers its rows on from a start of its own: rows are new, not overwritten."""
+    """Return sessions that number their rows from different starts, so that rows are new and not overwritten."""
     templates = _load_templates(wire)
     return [Loading(templates, rng.randrange(9_000) * 1_000_000, wire) for _ in range(connections)]
 

@@ -1,1 +1,1 @@
-"""Whether a store is sound, and what can be repaired without guessing."""
+"""The check of a store, and the repairs that need no guessing."""

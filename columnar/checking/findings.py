@@ -1,4 +1,4 @@
-"""(pure) What a check finds: where, how bad, what to do about it; and the totals of what it checked."""
+"""(pure) The findings of a check, each with place, severity and remedy, and the totals of the checked items."""
 
 from __future__ import annotations
 

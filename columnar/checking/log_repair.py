@@ -1,10 +1,11 @@
-"""Brings what logs of servers that are over have into their regions, and ends damage of these logs.
+"""The repair of dead servers' logs: it replays them into their regions, and removes or sets aside the logs.
 
-    a whole log     is brought in, as by a start, and removed
-    a damaged one   what is readable is brought in, what is lost is said; its folder goes to lost+found
+    an intact log   is replayed, as by a start, and removed
+    a damaged log   its readable batches are replayed, the lost ones are reported; its folder goes to lost+found
 
 Afterwards the catalogue names neither owners nor logs, as after a start of one process.  Each step may be cut off
-anywhere and done again: a log is brought in under marks, and goes when the catalogue has forgotten it.
+anywhere and repeated: marks in the store say which batches of a log it has, and a log is removed only when the
+catalogue no longer names it.
 
 The log of one process (``server-log``) is salvaged by ``salvage_server_log``.  Blocks.
 """
@@ -35,10 +36,10 @@ Say = Callable[[str], None]
 
 
 class ServerLogs:
-    """The logs of all incarnations that a data folder, which nobody serves, was served by."""
+    """The logs of all server incarnations that served a data folder, which no process serves now."""
 
     def __init__(self, engine: Engine, data: str, catalogue: Catalogue, logs: DeadLogs) -> None:
-        """``logs``: those from which stores of ``engine`` get what they lack; ``read`` puts the logs there."""
+        """Take ``logs``, from which stores of ``engine`` get the batches that they lack; ``read`` fills it."""
         self._engine = engine
         self._data = data
         self._catalogue = catalogue
@@ -70,7 +71,7 @@ class ServerLogs:
         return lambda period: (info.encoded, period.epoch) in self._pasts[period.server].named
 
     def bring_in_salvaged(self, info: RegionInfo, path: str, left: Say) -> None:
-        """Bring what logs have of the region into the store at ``path``, another's by now, which lost something."""
+        """Replay the logs into the salvaged store of the region at ``path``, which is a new store and lost data."""
         gaps = set[str]()
         for name in {part.log for part in self.unreplayed_parts(info)}:
             log = salvaged(server_folders.log_of(self._data, name), ())
@@ -85,7 +86,7 @@ class ServerLogs:
             left(f"{info.table} {info.encoded}: {what}; compare with a backup")
 
     def bring_in(self, info: RegionInfo, path: str, left: Say, *, has_own: bool = False) -> None:
-        """Bring what logs have of the region into its store at ``path``.  ``has_own``: its logs are here already."""
+        """Replay the logs into the region's store at ``path``; with ``has_own`` its servers' logs are added already."""
         row, parts = self._catalogue.ownership.owners.get(info.region_id), self.unreplayed_parts(info)
         if row is None or not parts:
             return
@@ -97,7 +98,7 @@ class ServerLogs:
             self._lack(info, parts, error.text, left)
 
     def lack(self, info: RegionInfo, why: str, left: Say) -> None:
-        """Note that the region cannot get what logs have."""
+        """Note that the region cannot get the batches that the logs have."""
         parts = self.unreplayed_parts(info)
         if parts:
             self._lack(info, parts, why, left)
@@ -113,7 +114,7 @@ class ServerLogs:
     # --- the end -----------------------------------------------------------------------------------
 
     async def end(self, done: Say, left: Say) -> None:
-        """Remove owners from the catalogue, and the logs: every region has what it can get."""
+        """Remove owners from the catalogue, then the logs, once every region has all readable batches."""
         if not (self._pasts or self._catalogue.ownership.owners or self._catalogue.ownership.unread):
             return
         self._say_lost(left)
@@ -163,7 +164,7 @@ def _claim(info: RegionInfo, row: Owner, parts: tuple[LogPart, ...]) -> Ownershi
 
 
 def salvage_server_log(engine: Engine, data: str, logs: DeadLogs, why: str, done: Say, left: Say) -> None:
-    """Bring in what is readable of the damaged log of one process, and move it aside.  ``why``: the damage."""
+    """Replay the readable batches of the damaged log of one process, and move the log aside; ``why`` is the damage."""
     folder = os.path.join(data, SERVER_LOG)
     log = salvaged(folder, ())
     logs.add_log(SERVER_LOG, log)
@@ -181,7 +182,7 @@ def salvage_server_log(engine: Engine, data: str, logs: DeadLogs, why: str, done
 
 
 def bring_in_with_gaps(engine: Engine, data: str, logs: DeadLogs, left: Say) -> None:
-    """Bring the log of one process, which is whole, into the regions that refuse it as it lost a batch before."""
+    """Replay the intact log of one process into regions that refuse it because an earlier batch was lost."""
     log = salvaged(os.path.join(data, SERVER_LOG), ())
     logs.add_log(SERVER_LOG, log)
     recover(engine, logs, os.path.join(data, REGIONS))
@@ -190,7 +191,7 @@ def bring_in_with_gaps(engine: Engine, data: str, logs: DeadLogs, left: Say) -> 
 
 
 def _moved_aside(data: str, path: str) -> str:
-    """Return the place within the data folder."""
+    """Move ``path`` to lost+found; return its new place within the data folder."""
     aside = os.path.join(data, LOST_AND_FOUND)
     make_lasting(aside)
     name = os.path.basename(path)

@@ -1,14 +1,14 @@
 """A region's store, read from end to end: every block's checksum, every value, every key, the log against the cells.
 
-The engine compares each block with its checksum as it reads it, so reading everything is the check of the files.
-Beyond that:
-    * each key is one of ours; rows outside the region's range are counted;
+The engine compares each block with its checksum when it reads the block, so reading everything checks the files.
+Beyond that the check verifies that
+    * each key has a known form; rows outside the region's range are counted;
     * each value decodes;
-    * older versions stand only where a newest one does, and below its time (``regions.row_draft`` I1);
-    * each record of the log decodes, and what the log says last of a cell is not newer than the cell;
+    * older versions exist only beside a newest version, and are older than it (``regions.row_draft`` I1);
+    * each record of the log decodes, and the log's last put of a cell is not newer than the cell;
     * each cursor decodes.
 
-Memory: LAST_ROWS rows of the log.  Blocks.
+Keeps LAST_ROWS rows of the log in memory.  Blocks.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ _LastPuts = OrderedDict[tuple[bytes, bytes], dict[bytes, int]]  # (family, row) 
 
 
 class RegionCheck:
-    """The check of one open store; use once."""
+    """The check of one open store, to be used once."""
 
     def __init__(self, store: Store, table: Table, info: RegionInfo, report: Report, place: str = "") -> None:
-        """``place`` names the region in the report, where table and folder are not its name for people."""
+        """Take ``place``, which names the region in the report if table and folder are not its name for people."""
         self._store = store
         self._info = info
         self._views = views_of(table)
@@ -117,7 +117,10 @@ class RegionCheck:
                 )
 
     def _versions(self) -> None:
-        """Newest and older versions stand in one order, but a look-up for each cell is simpler, and these are few."""
+        """Check the older versions.
+
+        Both kinds have one order, but a look-up for each older version is simpler, and they are few.
+        """
         by_number = {view.number: view for view in self._views.values()}
         totals = self._report.totals
         column, newest = b"", None
@@ -165,7 +168,7 @@ class RegionCheck:
         self._compare(last)
 
     def _compare(self, last: _LastPuts) -> None:
-        """A cell that is gone may have been deleted or have expired; one that is older than its last put may not be."""
+        """Compare the log's last puts with the cells: a cell may be deleted or expired, but not older than its put."""
         for (family, row), columns in last.items():
             view = self._views.get(family)
             if view is None or view.space not in self._store.spaces or not self._info.contains_row(row):
@@ -179,7 +182,7 @@ class RegionCheck:
                     )
 
     def _read(self, space: str) -> None:
-        """Read for the checksums: marks of the server's log, which an opening reads, and families that are no more."""
+        """Read a space for its checksums only: marks of the server log, which an opening reads, or a dropped family."""
         for _ in self._store.scan(space, b"", None):
             pass
 

@@ -1,14 +1,14 @@
-"""Repairs that need no guessing, on a data folder that nobody serves.
+"""Repairs that need no guessing, on a data folder that no process serves.
 
-    a folder that nobody names      moved to lost+found, never removed
-    a hole in a table               an empty region
-    damaged files of a region       a new region with what is readable; the old folder to lost+found
-    a region whose folder is gone   an empty folder
-    logs of servers that are over   brought into their regions; what is lost of a damaged one is said (``log_repair``)
+    a folder that nobody names       is moved to lost+found, never removed
+    a hole in a table                gets an empty region
+    damaged files of a region        a new region gets the readable rows; the old folder goes to lost+found
+    a region with a missing folder   gets an empty folder
+    logs of dead servers             are replayed into their regions; what a damaged log lost is said (``log_repair``)
     regions that overlap, a damaged catalogue, a value that does not decode: left as they are, with advice
 
-Each step is one write of the catalogue.  A crash leaves either the old state or a folder that nobody names,
-which the next repair moves aside.
+Each step is one write of the catalogue.  A crash leaves either the old state or a folder that the catalogue does not
+name, which the next repair moves aside.
 
 Blocks; runs a loop of its own for the catalogue's writes.
 """
@@ -50,9 +50,10 @@ class Repaired:
 def repair(
     engine: Engine, data: str, check: StoreCheck, catalogue: Ownership, logs: DeadLogs, result: Repaired
 ) -> Repaired:
-    """``check`` has run on the folder; the caller holds its lock, and opens the catalogue's store as ``catalogue``.
+    """Repair the folder on which ``check`` has run; the caller holds its lock, and opens ``catalogue``.
 
-    ``logs``: those from which stores of ``engine`` get what they lack; ``result``: what was done before.
+    ``logs`` has the server logs from which stores of ``engine`` get the batches that they lack.  ``result`` has the
+    repairs made before, and gets the further ones.
     """
     if check.catalogue is None:
         result.left += [finding.text for finding in check.report.findings if finding.severity is Severity.ERROR]
@@ -73,7 +74,7 @@ class _Repair:
         self._result = result
 
     async def run(self, damaged: list[Damaged]) -> None:
-        """Repair; the catalogue is opened as the server opens it."""
+        """Repair the folder, with the catalogue opened as the server opens it."""
         path = self._folders.path(META)
         _, rows = strays(read_rows(self._engine, path, META_SCHEMA))
         loop = asyncio.get_running_loop()
@@ -102,7 +103,7 @@ class _Repair:
         self._move_aside()
 
     def _bring_in_logs(self, damaged: set[RegionInfo]) -> None:
-        """Bring in what logs have, but for damaged regions: their new stores get it."""
+        """Replay the logs into all regions but the damaged ones, whose new stores get the batches."""
         for entry in self._catalogue.tables.values():
             for info in entry.regions:
                 if info not in damaged:

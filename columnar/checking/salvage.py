@@ -1,8 +1,8 @@
-"""The readable part of a damaged region, as the store of a new one; its losses, by range of keys.
+"""Salvaging the readable part of a damaged region into the store of a new region, and listing the lost key ranges.
 
-A block whose checksum does not match stops every reader at it.  After it the engine reads on, if one knows a key
-to continue from; that is searched for: in growing steps until one is readable, then halving.  A damaged block in
-one file takes with it what other files hold in its range: what they hold may be older, and nobody can tell.
+A block whose checksum does not match stops every reader.  The engine can read on from a key after the block, so such a
+key is searched for: in growing steps until a key is readable, then by halving.  The rows of a damaged block's range in
+other files are dropped too, because they may be older, and nobody can tell.
 
 Blocks.
 """
@@ -54,7 +54,7 @@ class Salvaged(NamedTuple):
 
 
 def salvage(engine: Engine, path: str, target: str, table: Table, *, can_be_opened: bool) -> Salvaged:
-    """Make a store at ``target`` of what is readable of the one at ``path``, which stays as it is."""
+    """Make a store at ``target`` from the readable part of the store at ``path``, which stays as it is."""
     source, repaired = path, ""
     if not can_be_opened:
         source = target + ".mended"
@@ -76,9 +76,10 @@ def salvage(engine: Engine, path: str, target: str, table: Table, *, can_be_open
 
 
 def _names_its_list(engine: Engine, path: str, source: str) -> bool:
-    """Whether the copy at ``source`` is whole with a ``CURRENT`` that names its newest list of files.
+    """Write a missing ``CURRENT`` that names the newest ``MANIFEST`` at ``source``; return whether the copy then opens.
 
-    The engine's own repair would lose what stands in logs alone: without the list it knows no families.
+    The engine's own repair would lose writes that stand in logs alone, because it knows no families without the
+    ``MANIFEST``.
     """
     if os.path.exists(os.path.join(source, CURRENT)):
         return False  # something else is damaged
@@ -136,7 +137,7 @@ def _copy_space(engine: Engine, damaged: Store, store: Store, space: str, folder
 
 
 def _drop_headless_versions(store: Store, table: Table, lost: list[Lost]) -> None:
-    """Drop older versions of cells whose newest is lost: showing them would be a guess (``row_draft`` I1)."""
+    """Drop older versions of cells whose newest version is lost: to show them would be a guess (``row_draft`` I1)."""
     by_space = {view.space: view for view in views_of(table).values()}
     batch = store.batch()
     for gap in lost:
@@ -168,15 +169,15 @@ def _readable(store: Store, space: str) -> Iterator[tuple[bytes, bytes] | Lost]:
 
 
 def _key_from(store: Store, space: str, key: bytes) -> bytes | None:
-    """Return the key and value that a reader from ``key`` on comes to; None at the end.  Raises DamagedData."""
+    """Return the first key at or after ``key``; None at the end.  Raises DamagedData."""
     pair = next(iter(store.scan(space, key, None)), None)
     return pair[0] if pair is not None else None
 
 
 def _first_readable(key_from: Callable[[bytes], bytes | None], after: bytes) -> bytes | None:
-    """Return a readable key beyond ``after``: the first that steps and halving find; None if there is none.
+    """Return the first readable key beyond ``after`` that steps and halving find; None if there is none.
 
-    ``bad`` is always damaged, ``high`` never: between them lies an end of the damage.
+    ``bad`` is always in the damage and ``high`` never, so an end of the damage lies between them.
     """
     width = max(len(after), 1) + EXTRA_BYTES
     bad, step = int.from_bytes(after.ljust(width, b"\x00"), "big"), 1

@@ -1,7 +1,7 @@
-"""A whole data folder, or copies of all its regions: catalogue, folders, regions, snapshots.
+"""The check of a whole data folder, or of copies of all its regions: catalogue, folders, regions, snapshots.
 
-Reads and changes nothing.  Offline its caller holds the folder's lock; online it reads copies that were
-taken at one moment (``master.snapshots.stage_everything``), and at the live folder only for names.
+The check changes nothing.  Offline its caller holds the folder's lock.  Online it reads copies that were taken at one
+moment (``master.snapshots.stage_everything``), and only the names in the live folder.
 
 Blocks.
 """
@@ -45,7 +45,7 @@ class Damaged(NamedTuple):
 
 
 class StoreCheck:
-    """Use once: ``run``, then read ``report`` and what a repair wants to know."""
+    """The check of a folder, to be used once: call ``run``, then read ``report`` and the fields for a repair."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class StoreCheck:
         *,
         has_all_folders: bool = True,
     ) -> None:
-        """``has_all_folders``: False for a data folder of a version below ALL_FOLDERS_SINCE."""
+        """Take ``has_all_folders``, which is False for a data folder of a version below ALL_FOLDERS_SINCE."""
         self._has_all_folders = has_all_folders
         self._engine = engine
         self._folders = RegionFolders(regions_folder, engine)
@@ -165,7 +165,7 @@ class StoreCheck:
 
 
 def folders_nobody_names(names: list[str], catalogue: Catalogue) -> list[str]:
-    """Return the entries of ``regions`` that the catalogue does not name."""
+    """Return the entries of the folder ``regions`` that the catalogue does not name."""
     known = {META}
     for entry in catalogue.tables.values():
         known.update(info.encoded for info in entry.regions)
@@ -224,7 +224,7 @@ class Overlap(NamedTuple):
 
 
 def faults_of(regions: list[RegionInfo]) -> list[Hole | Overlap]:
-    """Return holes and overlaps in the order of rows.  No region at all is one hole."""
+    """Return holes and overlaps in the order of rows.  A table without regions is one hole."""
     found: list[Hole | Overlap] = []
     covered_to: bytes | None = b""  # rows below it are covered; None: all are
     widest: RegionInfo | None = None  # the region that reaches there
@@ -262,7 +262,7 @@ def say_server_logs(report: Report, data: str, catalogue: Catalogue) -> None:
 
 
 def closed_text(log: DeadServerLog) -> str:
-    """Return the regions that stay closed for the damage, as a clause."""
+    """Return a clause that names the regions which stay closed for the damage."""
     regions = sorted({region for region, _ in log.named})
     more = f" and {len(regions) - NAMED} more" if len(regions) > NAMED else ""
     return f"until then {len(regions)} regions stay closed: {', '.join(regions[:NAMED])}{more}" if regions else ""

@@ -1,1 +1,1 @@
-"""The commands of a person at a terminal: the subcommands that talk to a server, and how they show things."""
+"""The commands of a person at a terminal: the subcommands that talk to a server, and the form of their answers."""

@@ -26,7 +26,8 @@ def backup(server: Server, folder: str, keep: int | None) -> None:
     """Save the whole store into FOLDER while it serves: every table, trigger, log and cursor.
 
     A further backup into the same folder copies only files that are new. No table can be made, changed or dropped
-    while the copies are taken. Snapshots are not in it. Runs on the server's machine; give it another disk.
+    while the copies are taken. Snapshots are not saved. Runs on the server's machine; FOLDER should be on a different
+    disk.
 
     \b
       columnar backup /mnt/backups/store

@@ -1,7 +1,7 @@
-"""How cells are shown: versions, times, and the form of their values.  The same options for ``get`` and ``scan``.
+"""The options by which ``get`` and ``scan`` show cells: versions, times, and the form of values.
 
-Thrift 1 reads what is older than a time, the newest first.  A range is exact with that: the newest N versions before
-its end that are not older than its beginning are the newest N of the range.
+Thrift 1 reads versions that are older than a time, the newest first.  That is enough for an exact time range: of the
+newest N versions before the range's end, those not older than its beginning are the newest N of the range.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class CellOptions:
     form: Form | None  # None: as text; a counter is pointed out at a terminal
 
     def cells(self, table: Any, row: bytes, found: Mapping[bytes, tuple[bytes, int]]) -> Iterable[Cell]:
-        """``found`` has the newest version of each column; older ones cost a call for each column."""
+        """Yield the cells to show; ``found`` has each column's newest version, and older ones cost a call a column."""
         for column in sorted(found):
             versions = [found[column]]
             if self.versions > 1:
@@ -39,7 +39,7 @@ class CellOptions:
 
 
 def add_cell_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds the options; the command gets ``look``."""
+    """Add the options to a command, which gets them as ``look``."""
 
     @click.option("--versions", default=1, type=click.IntRange(1), metavar="N", help="Up to N versions of each cell.")
     @click.option("--at", metavar="TIME", help="As it was then: the newest that is not younger.")

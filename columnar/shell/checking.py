@@ -1,4 +1,4 @@
-"""``columnar check | repair``: is the store sound, and what can be repaired without guessing."""
+"""``columnar check | repair``: check a store, and make the repairs that need no guessing."""
 
 from __future__ import annotations
 
@@ -72,12 +72,12 @@ def check(data: str | None, store: str, as_json: bool, tls: ClientTls | None) ->
 @click.option("--data", metavar="DIR", required=True, help="The folder; no process may serve it.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def repair_(data: str, as_json: bool) -> None:
-    """Check a folder and mend what can be mended without guessing.
+    """Check a folder and make the repairs that need no guessing.
 
-    Logs of servers that were killed are brought into their regions; of damaged ones what is readable.
-    Folders that nobody names go to lost+found; holes get an empty region; of damaged files what is readable is saved
-    into a new region, and what was lost is said. Nothing is removed. What is left is for you: it is listed with what
-    to do. Exit status: 0 nothing is left, 1 something is, 2 it could not be checked.
+    Logs of killed servers are replayed into their regions, damaged logs as far as they are readable. Folders that the
+    catalogue does not name go to lost+found. Holes get an empty region. The readable rows of damaged files are saved
+    into a new region, and the losses are printed. Nothing is removed. Remaining faults are listed with what to do. Exit
+    status: 0 no faults remain, 1 faults remain, 2 the folder could not be checked.
 
     \b
       columnar repair --data /srv/columnar
@@ -106,7 +106,7 @@ def repair_(data: str, as_json: bool) -> None:
 
 
 def _server_log_brought_in(folder: DataFolder, engine: RocksEngine, result: Repaired) -> DeadLogs:
-    """Bring in the log of one process first: it would lie over what is written now."""
+    """Replay the log of one process first, because its old batches would hide writes that the repair makes."""
     try:
         logs = open_server_log(folder)[1]
     except DamagedData as damage:
@@ -122,9 +122,9 @@ def _server_log_brought_in(folder: DataFolder, engine: RocksEngine, result: Repa
 
 @contextmanager
 def locked(data: str, mends: Callable[[str], None] | None = None) -> Iterator[DataFolder]:
-    """The data folder, ours; Misused where it is none, or is served.
+    """Yield the locked data folder. Raises Misused if it is no data folder or is being served.
 
-    ``mends``: its ``FORMAT`` is written anew where it is lost, which is said so.
+    With ``mends`` a lost ``FORMAT`` is written anew, and a message says so.
     """
     if not os.path.exists(os.path.join(data, FORMAT)) and not os.path.isdir(os.path.join(data, REGIONS)):
         raise Misused(f"{data} is no data folder: it has no FORMAT")
@@ -148,7 +148,7 @@ def _in_log(count: int) -> str:
 
 
 def say_log(folder: DataFolder, report: Report) -> None:
-    """After a crash: what regions have is read as it is, and their next opening by the server brings the rest."""
+    """Note the batches that maybe only the server log has after a crash, which the next start replays."""
     try:
         left = open_server_log(folder)[1].left
     except ColumnarError as error:
@@ -164,7 +164,7 @@ def _checked_folder(folder: DataFolder, names: list[str]) -> tuple[StoreCheck, R
 
 
 def _checked(data: str, regions: str, names: list[str], *, has_all_folders: bool = True) -> tuple[StoreCheck, Report]:
-    """``names``: entries of the live folder of regions."""
+    """Run the check; ``names`` are the entries of the live folder of regions."""
     with progress_bar("checking", None) as progress:
         found = StoreCheck(RocksEngine(), regions, progress, has_all_folders=has_all_folders)
         report = found.run()
@@ -191,7 +191,7 @@ def _checked_online(store: str, tls: ClientTls | None) -> Report:
 
 
 def _closed_regions(admin: ClusterAdmin, data: str) -> Report:
-    """Regions that no server can open: a copy of everything would lack them, or what they lack."""
+    """Report the regions that no server can open, as a copy of the store would lack them or their missing writes."""
     report = Report()
     for one in admin.transitions():
         if one.kind == "failed":

@@ -1,4 +1,4 @@
-"""``columnar where | move | assign | unassign | transitions | decisions``: regions of a cluster, one by one."""
+"""``columnar where | move | assign | unassign | transitions | decisions``: single regions of a cluster."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def where(server: Server, table: str, row: str) -> None:
 
 
 def _lags(server: Server, table: str) -> list[str] | None:
-    """Triggers that lag on the table: its writers may be slowed for them.  None: servers know them alone."""
+    """Return triggers whose lag on the table may slow its writers; None from the supervisor, which knows no lags."""
     if server.unix_socket:
         return None
     lagging = []
@@ -158,7 +158,7 @@ def assign(server: Server, region: str | None, everything: bool, table: str | No
 
 
 def _assign_failed(server: Server, admin: ClusterAdmin, table: bytes | None, dry_run: bool) -> None:
-    """Assign one after the other: each answer comes when the region serves, or could not be opened again."""
+    """Assign the regions one by one; each answer comes when the region serves, or could not be opened again."""
     if table is not None:
         admin.locations(table)  # an error names a table that is not there
     failed = [one for one in admin.transitions() if one.kind == "failed" and table in (None, one.table)]
@@ -237,7 +237,7 @@ def transitions(server: Server) -> None:
 @click.command()
 @with_cluster
 def decisions(server: Server) -> None:
-    """Show what the master had done and why, the newest first; it remembers 200, over restarts of the store, too.
+    """Show the last 200 decisions of the master with their reasons, the newest first, also from before a restart.
 
     \b
       columnar decisions

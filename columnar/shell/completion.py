@@ -1,5 +1,6 @@
-"""Completion of what is typed: ``columnar completion`` prints the script for the system's shell, and the functions
-here say for each argument of a command which names of the store it takes.  ``columnar shell`` has the same.
+"""``columnar completion``: the script by which the system's shell completes commands, and the completion of arguments.
+
+The functions here complete arguments with names of the store, for ``columnar shell`` too.
 """
 
 from __future__ import annotations
@@ -36,7 +37,10 @@ def completion(ctx: click.Context, shell: str) -> None:
 
 
 def completing(*kinds: str, suffix: str = "") -> Complete:
-    """Return names of these kinds (``store_names.KINDS``), each followed by ``suffix``; after a comma the next one."""
+    """Return a completer for names of these kinds (``store_names.KINDS``).
+
+    Each name is followed by ``suffix``; after a comma the next name is completed.
+    """
 
     def complete(ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
         before, comma, last = incomplete.rpartition(",")
@@ -47,7 +51,7 @@ def completing(*kinds: str, suffix: str = "") -> Complete:
 
 
 def complete_filter(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Names of filters, wherever in the string the cursor stands."""
+    """Return the names of filters that complete the word at the end of the string."""
     from columnar.model.filter_language import FILTERS
 
     last = re.search(r"\w*$", incomplete)
@@ -60,7 +64,10 @@ def _items(names: Iterable[str], before: str, last: str) -> list[CompletionItem]
 
 
 def names_in_store(ctx: click.Context, kind: str) -> list[str]:
-    """Return the names, of the command's table where the kind is part of one; none if no store answers at once."""
+    """Return the names of a kind, within the command's table if the kind is a part of a table.
+
+    Returns no names if no store answers at once.
+    """
     from columnar.shell.connecting import DEFAULT_STORE
     from columnar.shell.session import session_of
     from columnar.shell.store_names import StoreNames
@@ -76,9 +83,9 @@ def names_in_store(ctx: click.Context, kind: str) -> list[str]:
 
 
 def _table_of(ctx: click.Context) -> str:
-    """Return the table that the command names; '' if it names none.
+    """Return the table that the command names, or '' without a table.
 
-    While an option lacks its value, click has parsed no arguments: they stand in ``args`` as they were typed.
+    While an option lacks its value, click has parsed no arguments, so the words in ``args`` are searched.
     """
     names = [one.name for one in ctx.command.params if isinstance(one, click.Argument)]
     if ctx.params.get("table"):
@@ -88,7 +95,7 @@ def _table_of(ctx: click.Context) -> str:
 
 
 def _tls_of(given: dict[str, Any]) -> ClientTls | None:
-    """From the options or else the environment."""
+    """Return the TLS of the options, or else of the environment."""
     from columnar.client import ClientTls
 
     options = ("tls_ca", "tls_client_cert", "tls_client_key")

@@ -1,6 +1,6 @@
-"""From a command to a server and back: ``--store``, the connection, and errors as one line with the next step.
+"""The connection of a command to a server: ``--store``, and errors as one line with the next step.
 
-Exit status: 1 the server refused; 2 it could not be reached, or the command was used wrongly.
+The exit status is 1 if the server refused, 2 if it could not be reached or the command was used wrongly.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _NEXT_STEP: Final = {  # by HBase's exception class
 
 
 class Refused(click.ClickException):
-    """The server said no."""
+    """The server refused the command."""
 
     exit_code = 1
 
@@ -53,7 +53,7 @@ class Refused(click.ClickException):
 
 
 class Misused(Refused):
-    """The command makes no sense as it stands."""
+    """The command was used wrongly."""
 
     exit_code = 2
 
@@ -64,7 +64,7 @@ class Unreachable(Refused):
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """The means of a command."""
+    """The connection and the output of a command."""
 
     connection: Connection
     output: Output
@@ -73,7 +73,7 @@ class Server:
     unix_socket: str = ""  # the private one of a supervisor, in the place of a port
 
     def patient(self, seconds: float) -> Connection:
-        """Another connection, whose answers may take ``seconds`` longer; to be closed by the caller."""
+        """Return a new connection whose answers may take ``seconds`` longer; the caller closes it."""
         timeout_ms = round((seconds + ANSWER_TIMEOUT_S) * 1_000)
         if self.unix_socket:
             return Connection(unix_socket=self.unix_socket, timeout=timeout_ms)
@@ -88,7 +88,7 @@ store_option = click.option(
 
 
 def with_server(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds ``--store``, the options of TLS and ``--json``; the command gets a ``Server`` as its first argument."""
+    """Add ``--store``, the options of TLS and ``--json``; the command gets a ``Server`` as its first argument."""
 
     @store_option
     @tls_options
@@ -108,14 +108,14 @@ def with_server(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def output_of(as_json: bool) -> Output:
-    """Return the output of the command that runs."""
+    """Return the output of the running command."""
     session = session_of(click.get_current_context())
     return Output(as_json, pages=session is not None and session.pages)
 
 
 @contextmanager
 def _connection_to(session: Session | None, store: str, tls: ClientTls | None) -> Iterator[Opened]:
-    """The one that a shell keeps, or one for this command."""
+    """Yield the connection that a shell keeps, or a new one for this command."""
     if session is not None:
         with session.connection.lent(store, tls) as opened:
             yield opened
@@ -138,7 +138,7 @@ def connect(store: str, tls: ClientTls | None) -> Opened:
 
 
 def require_confirmation(question: str, yes: bool) -> None:
-    """Before what cannot be undone.  ``yes``: it was said beforehand."""
+    """Ask before a change that cannot be undone; with ``yes`` the person has agreed beforehand."""
     if yes:
         return
     if not somebody_answers():
@@ -147,15 +147,15 @@ def require_confirmation(question: str, yes: bool) -> None:
 
 
 def somebody_answers() -> bool:
-    """Whether a question reaches a person.  It goes to stderr: the answers on stdout may go into a file."""
+    """Return whether a person can answer a question, which goes to stderr because stdout may be a file."""
     return sys.stdin.isatty() and not in_script()
 
 
 @contextmanager
 def report_errors(store: str, step: str = _START) -> Iterator[None]:
-    """Errors of client and server as click's, which print a line and set the exit status.
+    """Turn errors of client and server into click's, which print a line and set the exit status.
 
-    ``step``: the next one where the store cannot be talked to.
+    ``step`` is the next step to print if the store cannot be reached.
     """
     try:
         yield
@@ -185,7 +185,7 @@ def report_errors(store: str, step: str = _START) -> Iterator[None]:
 
 
 def _silence(store: str, error: Exception, step: str) -> str:
-    """Why nothing came from the store, and the next step: ``step`` only if the connection was not accepted."""
+    """Return why nothing came from the store, and the next step; ``step`` only if the connection was not accepted."""
     if isinstance(error, NoAnswer):
         return (
             f"{store} did not answer within {error.seconds:g} s, so the outcome is unknown; 'columnar servers', with "
@@ -203,7 +203,7 @@ def _silence(store: str, error: Exception, step: str) -> str:
 
 
 def _had_begun(error: Exception) -> bool:
-    """Whether the connection was open before it ended."""
+    """Return whether the connection was open before it ended."""
     if isinstance(error, TTransportException):
         return bool(error.type == TTransportException.END_OF_FILE)
     if isinstance(error, ConnectionRefusedError):
@@ -212,7 +212,10 @@ def _had_begun(error: Exception) -> bool:
 
 
 def _meant(connection: Connection, error_class: str, arguments: dict[str, Any]) -> str | None:
-    """Return what to write instead; of the server's names, in another call: only after a refusal."""
+    """Return what to write instead, or None.
+
+    Reads the server's names in a further call, so it is for use after a refusal only.
+    """
     try:
         if error_class == "TableNotFoundException":
             return table_meant(arguments, [readable(name) for name in connection.tables()])

@@ -1,7 +1,7 @@
-"""``columnar shell``: every command at a prompt, or as a script.
+"""``columnar shell``: every command at a prompt or in a script.
 
-``Script`` runs statements from a file, a pipe or ``-c``, one after the other.
-A failed command is a line on stderr that begins with the script's name and the statement's line.
+``Script`` runs statements from a file, a pipe or ``-c``, one after the other. For a failed command it prints a line on
+stderr that begins with the script's name and the statement's line number.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def _run_script(file: str | None, text: str | None, commands: Commands, keep_goi
 
 
 def _tolerant(source: TextIO) -> TextIO:
-    """Keep bytes that are no text as they are, as in arguments."""
+    """Return the stream with bytes that are not text kept as they are, as in arguments."""
     if isinstance(source, io.TextIOWrapper):
         source.reconfigure(errors="surrogateescape")
     return source
@@ -110,7 +110,7 @@ INTERRUPTED: Final = 130  # as the system's shells say it
 
 
 class _Taken(io.TextIOBase):
-    """Standard input while a script is read from it: a command that reads a value there would read the script."""
+    """Standard input while a script is read from it; refuses reads, as a command would take the script for a value."""
 
     @property
     def buffer(self) -> _Taken:
@@ -131,7 +131,7 @@ class Script:
         self._status = 0
 
     def run(self, source: TextIO) -> int:
-        """Return the exit status."""
+        """Run the statements of ``source``; return the exit status."""
         reader = Statements()
         try:
             for line in _lines(source):
@@ -149,7 +149,7 @@ class Script:
         return self._status
 
     def _run(self, statement: Statement, source: TextIO) -> bool:
-        """Whether the script continues."""
+        """Run a statement; return whether the script continues."""
         try:
             with _taken_from_commands(source):
                 outcome = self._commands.run(statement)

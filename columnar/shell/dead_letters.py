@@ -1,4 +1,4 @@
-"""``columnar trigger dead ...``: the changes that triggers gave up, and what is to become of them."""
+"""``columnar trigger dead ...``: show, retry and remove the changes that triggers gave up."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from columnar.shell.text import readable, typed
 
 
 class _ListFirst(click.Group):
-    """``dead``, ``dead NAME`` and ``dead --limit 5`` list, as before there were other words."""
+    """A group in which ``dead``, ``dead NAME`` and ``dead --limit 5`` list, as before the group had subcommands."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if not args or args[0] not in (*self.commands, *ctx.help_option_names):

@@ -1,7 +1,7 @@
-"""(pure) How calls of HBase's shell are written in our words: one function for each form of call.
+"""(pure) Translations of HBase's shell calls to Columnar's commands: one function for each form of call.
 
-A function returns the words of one command of ours, or raises ``Otherwise``, whose argument says what to type instead.
-``hbase_words.VERBS`` has them all; it says what holds for each (W1, W2).
+A function returns the words of one Columnar command, or raises ``Otherwise``, whose argument says what to type instead.
+``hbase_words.VERBS`` lists the functions; ``hbase_words`` states their invariants (W1, W2).
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _SPLIT_ALGORITHMS: Final = {b"HexStringSplit": "--splits-hex", b"UniformSplit": 
 
 
 class Otherwise(Exception):
-    """Ours does not do what the call says; the argument says what to type."""
+    """Columnar's command does not do what the call says; the argument says what to type."""
 
 
 # --- arguments ---------------------------------------------------------------------------------------
 
 
 def _text(value: Value) -> str:
-    """As our commands take it: bytes that are no text as \\xNN, and no option at the beginning."""
+    """Return a value as Columnar's commands take it: non-text bytes as \\xNN, and a leading ``-`` as \\x2D."""
     if isinstance(value, bytes):
         shown = readable(value)
         return "\\x2D" + shown[1:] if shown.startswith("-") else shown
@@ -57,14 +57,14 @@ def _number(value: Value) -> str:
 
 
 def _texts(value: Value) -> list[str]:
-    """Return a text alone, or a list of texts."""
+    """Return the texts of a value that is one text or a list of texts."""
     if isinstance(value, Sequence) and not isinstance(value, bytes):
         return [_text(one) for one in value]
     return [_text(value)]
 
 
 def _plain(call: Call, least: int, most: int) -> list[str]:
-    """Return all arguments, none of them a hash or a list."""
+    """Return all arguments, of which none may be a hash or a list."""
     if not least <= len(call.arguments) <= most:
         count = str(least) if least == most else f"{least} to {most}"
         raise NotUnderstood(f"{call.verb} takes {count} arguments")
@@ -72,13 +72,13 @@ def _plain(call: Call, least: int, most: int) -> list[str]:
 
 
 def _parted(call: Call, texts: int) -> tuple[list[Value], dict[str, Value]]:
-    """Up to ``texts`` positional arguments, at least the table, and the options of all hashes."""
+    """Return up to ``texts`` positional arguments, at least the table, and the options of all hashes."""
     given, options = _as_typed(call, texts)
     return given, {key: value for key, value in _options(options).items() if key not in _WITHOUT_EFFECT}
 
 
 def _options(given: Mapping[str, Value]) -> dict[str, Value]:
-    """Return a hash by the names of options, which may be written in small letters."""
+    """Return a hash by the names of its options, which may be written in small letters."""
     return {attribute_name(key): value for key, value in given.items()}
 
 
@@ -98,19 +98,19 @@ def _as_typed(call: Call, texts: int) -> tuple[list[Value], dict[str, Value]]:
 
 
 def _column(text: str) -> str:
-    """Return a column as an element of a list and before a ``=``; HBase's formatters are not taken."""
+    """Return a column as it stands in a list or before a ``=``; HBase's formatters are not accepted."""
     if text.count(":") > 1 and text.rpartition(":")[2].startswith(("to", "c(")):
         raise Otherwise("columns take no formatter; --as counter shows values of 8 bytes as numbers, --as hex as hex")
     return text.replace(",", "\\x2C").replace("=", "\\x3D")
 
 
 def _value(text: str) -> str:
-    """A value that is no file (@FILE) and no standard input (-, which ``_text`` has written as \\x2D)."""
+    """Return a value that names no file (@FILE) and no standard input (-, which ``_text`` has written as \\x2D)."""
     return "\\x40" + text[1:] if text.startswith("@") else text
 
 
 def _times(options: dict[str, Value]) -> list[str]:
-    """Takes TIMESTAMP, TIMERANGE and VERSIONS out."""
+    """Remove TIMESTAMP, TIMERANGE and VERSIONS from ``options``; return the words for them."""
     words: list[str] = []
     if "TIMESTAMP" in options:
         stamp = int(_number(options.pop("TIMESTAMP")))
@@ -287,13 +287,13 @@ def _bytes(value: Value) -> bytes:
 
 
 def _path(value: Value) -> str:
-    """Return the name of a file as it is, and no option at its beginning."""
+    """Return the name of a file, changed only if it would read as an option."""
     path = _bytes(value).decode("utf-8", "surrogateescape")
     return "./" + path if path.startswith("-") else path
 
 
 def _family(given: Mapping[str, Value]) -> str:
-    """``name:versions=3``; our command says which attributes there are."""
+    """Return a family as ``name:versions=3``; Columnar's command says which attributes exist."""
     attributes = _attributes({key: value for key, value in given.items() if key != "NAME"}, _FAMILY_KEYS)
     written = ",".join(
         f"{key if is_setting(key) else key.lower()}={readable(text.encode()).replace(',', _COMMA)}"
@@ -303,7 +303,7 @@ def _family(given: Mapping[str, Value]) -> str:
 
 
 def _attributes(given: Mapping[str, Value], known: Collection[str]) -> dict[str, str]:
-    """Attributes by the names that they have here; a nested hash gives its own."""
+    """Return attributes by Columnar's names; a nested hash adds its own attributes."""
     found: dict[str, str] = {}
     for key, value in given.items():
         if key in _NESTED:
@@ -324,7 +324,10 @@ def _attribute_text(value: Value) -> str:
 
 
 def _table_attributes(options: dict[str, Value]) -> list[str]:
-    """Takes the attributes of a table out; ``describe`` writes them as one hash."""
+    """Remove a table's attributes from ``options``; return the words for them.
+
+    HBase's ``describe`` writes the attributes as one hash.
+    """
     described = options.pop("TABLE_ATTRIBUTES", {})
     if not isinstance(described, Mapping):
         raise NotUnderstood("TABLE_ATTRIBUTES is a hash")
@@ -398,7 +401,7 @@ def status(call: Call) -> list[str]:
 
 
 def words_with(*before: str, least: int = 1, most: int = 1, after: Sequence[str] = ()) -> Callable[[Call], list[str]]:
-    """Our words, and the arguments as they are."""
+    """Return a translation that gives Columnar's words, then the arguments as they are."""
     return lambda call: [*before, *_plain(call, least, most), *after]
 
 
@@ -424,7 +427,7 @@ def balancer(call: Call) -> list[str]:
 
 
 def decommission(call: Call) -> list[str]:
-    """HBase's servers keep their regions unless the call says true; our drain always empties the server."""
+    """Translate a call that says true; without true HBase leaves the regions at the server, and a drain does not."""
     if not 1 <= len(call.arguments) <= 2 or not (names := _texts(call.arguments[0])):
         raise NotUnderstood(f"{call.verb} takes one server or a list, and then true or false")
     shown = "; ".join(f"drain {quoted(name)}" for name in names)
@@ -452,7 +455,7 @@ def balance_switch(call: Call) -> list[str]:
 
 
 def named_table(*words: str) -> Callable[[Call], list[str]]:
-    """Our words alone, of a call that names a table."""
+    """Return a translation that gives Columnar's words alone, for a call that names a table."""
 
     def written(call: Call) -> list[str]:
         _plain(call, 1, 1)

@@ -1,4 +1,4 @@
-r"""(pure) The form in which HBase's shell is typed, read without evaluating anything.
+r"""(pure) The grammar of HBase's shell, parsed without evaluating anything.
 
     call   :=  verb (argument ("," argument)*)?
     argument := value | pair                      pairs in a row are one hash: LIMIT => 5, VERSIONS => 3
@@ -7,9 +7,9 @@ r"""(pure) The form in which HBase's shell is typed, read without evaluating any
     text   :=  '...' with \' and \\  |  "..." with Ruby's \xNN \n \t \r \e \0 \" \\
 
 Values are bytes (texts and names that are no other word), ``int``, ``bool``, ``None`` (nil), lists and dicts.
-Ruby's other expressions (sums, calls, variables) are no part of it: they are a ``NotUnderstood``.
+Ruby's other expressions (sums, calls, variables) are not part of the grammar and raise ``NotUnderstood``.
 
-Knows nothing of what the verbs mean: ``hbase_words`` does.
+Knows nothing of the meaning of verbs, which ``hbase_words`` knows.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _DIGITS: Final = 19  # of a number: 64 bits
 
 
 class NotUnderstood(Exception):
-    """The text is no call in this grammar; the argument says where."""
+    """The text is no call in this grammar; the argument says at which place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class _Token:
 
 
 def parse(text: str) -> Call:
-    """NotUnderstood where ``text`` is something else."""
+    """Return the call that ``text`` contains.  Raises NotUnderstood if ``text`` is no call."""
     tokens = _tokens(text)
     if not tokens or tokens[0].kind != "name":
         raise NotUnderstood("it begins with no verb")

@@ -1,14 +1,14 @@
-"""(pure) What is typed in the words of HBase's shell, in ours: carried out, or answered with what to type.
+"""(pure) Calls in the words of HBase's shell: translated to Columnar's commands, or answered with what to type.
 
-``VERBS`` is the whole list: each verb with the form of ours that it becomes and the function that writes it.
-``ANSWERS`` has the verbs for which Columnar has something else, or nothing (``hbase_hints``).
+``VERBS`` has each verb with the Columnar command that it becomes and the function that translates it.  ``ANSWERS`` has
+the verbs for which Columnar has something different, or nothing (``hbase_hints``).
 
 Invariants:
-    W1. A call whose meaning ours would change is answered, never carried out: HBase's ``delete`` takes the newest
-        version of a cell away, ours all of them.
-    W2. Every option of a call is used, has no effect on answers (``CACHE``), or makes it an answer.
+    W1. A call whose meaning the Columnar command would change is answered, never carried out: HBase's ``delete``
+        removes the newest version of a cell, Columnar's removes all versions.
+    W2. Every option of a call is used, has no effect on answers (``CACHE``), or makes the call be answered.
 
-Knows nothing of which commands there are: ``known`` says so, and a verb whose command is not there is answered.
+Knows nothing of which commands exist: ``known`` has them, and a verb whose command is missing is answered.
 
 ``HINTS`` has every verb of HBase 2.6's shell that is not carried out here, so that no user of HBase is answered with
 "no such command".  Verbs of one kind share a text.
@@ -181,7 +181,7 @@ class Ours:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Nothing is done; the text says what to type."""
+    """An answer to a call that is not carried out; the text says what to type."""
 
     text: str
 
@@ -193,7 +193,10 @@ class Verb:
 
 
 def in_our_words(statement: Statement, known: Collection[str]) -> Ours | Answer | None:
-    """None: it is in our words, or in no shell's.  ``known``: the commands that there are."""
+    """Translate a statement, or answer it; return None if it is in Columnar's words or in no shell's.
+
+    ``known`` has the existing commands.
+    """
     verb = _BLANK.split(statement.text, maxsplit=1)[0]
     if verb in known and not statement.is_hbase and not _ONLY_HBASE.match(statement.text):
         return None

@@ -1,19 +1,19 @@
-r"""(pure) Statements out of lines, and words out of a statement: the grammar of ``columnar shell``.
+r"""(pure) The grammar of ``columnar shell``: lines are cut into statements, and statements into words.
 
     script     := line*
     line       := (statement ";")* statement?        ";" and the line's end separate outside quotes
     statement  := word (blank word)*
     word       := (bare | '...' | "...")+            without blanks between its pieces
 
-    '...'   everything between is meant as it stands, line ends too
+    '...'   everything in between is literal, line ends too
     "..."   the same, but \" is a quote and \\ a backslash
     bare    \ takes the meaning of a following blank, quote, ; # or \ away; before any other character it
             is itself, so that \x00 names a byte as it does within quotes
     #       at the beginning of a word: a comment up to the line's end
     \       at the line's end: the statement continues in the next line
 
-A statement like ``get 'pages', 'HomePage'`` is in the words of HBase's shell.  Its quotes are Ruby's (\' within
-'...'), and an open bracket or a comma at the line's end lets it continue.
+A statement like ``get 'pages', 'HomePage'`` is in the words of HBase's shell.  Its quotes are Ruby's (\' within '...'),
+and it continues in the next line after an open bracket or a comma.
 
 Invariants:
     L1. No input is lost: each character belongs to a statement, a separator, a comment or a joined line end.
@@ -56,7 +56,7 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """The text in front of a cursor: ``last`` is the word that it stands in, '' after a blank."""
+    """The text in front of a cursor; ``last`` is the word at the cursor, '' after a blank."""
 
     words: tuple[str, ...]
     last: str
@@ -65,7 +65,7 @@ class Unfinished:
 
 
 class Statements:
-    """Cuts lines into statements; keeps the one that is not yet at its end."""
+    """A parser that cuts lines into statements, and keeps the statement that has not ended yet."""
 
     def __init__(self, first_line: int = 1) -> None:
         self.line = first_line  # that is fed next
@@ -88,7 +88,7 @@ class Statements:
 
     @property
     def open_text(self) -> str:
-        """The statement that continues, as far as it was fed."""
+        """The text of the open statement so far."""
         return "".join(self._text)
 
     @property
@@ -105,7 +105,7 @@ class Statements:
         return f"the statement that begins in line {self._began} goes on"
 
     def feed(self, line: str) -> list[Statement]:
-        """Return the statements that end in ``line``, which is without its line end."""
+        """Return the statements that end in ``line``, which has no line end."""
         found: list[Statement] = []
         continues = self._scan(line, found)
         self.line += 1
@@ -118,7 +118,7 @@ class Statements:
         return found
 
     def _scan(self, line: str, found: list[Statement]) -> bool:
-        """Whether the statement at the line's end continues for another reason than a quote."""
+        """Return whether the statement at the line's end continues for a reason other than a quote."""
         place, end = 0, len(line)
         while place < end:
             character = line[place]
@@ -151,7 +151,7 @@ class Statements:
         return bool(self._depth) or (self._is_hbase and self._ends_with_comma())
 
     def _quoted(self, line: str, place: int) -> int:
-        """Takes what belongs to the open quote; the place after it."""
+        """Take the part of ``line`` that belongs to the open quote; return the place after it."""
         escapes = self._quote == '"' or self._is_hbase
         at = place
         while at < len(line):
@@ -258,7 +258,7 @@ def _word(text: str, begin: int) -> _Word:
 
 
 def before_cursor(text: str) -> Unfinished:
-    """Completion's view of the last statement in ``text``."""
+    """Return the last statement in ``text`` as completion needs it."""
     reader = Statements()
     *before, line = text.split("\n")
     for whole in before:
@@ -291,7 +291,7 @@ def _last_statement(text: str) -> int:
 
 
 def quoted(word: str) -> str:
-    """``word`` as it may be typed, here and in the system's shells: words_of(quoted(word)) == (word,)."""
+    """Return ``word`` as it may be typed, here and in the system's shells: words_of(quoted(word)) == (word,)."""
     if _SAFE.fullmatch(word):
         return word
     if "'" not in word:

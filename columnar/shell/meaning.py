@@ -1,4 +1,4 @@
-"""(pure) What was meant by a name that is not there: the nearest one, or two words that changed places."""
+"""(pure) Suggestions for an unknown name: the nearest known name, or two words in exchanged places."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def nearest(word: str, known: Collection[str]) -> str | None:
 
 
 def command_meant(words: list[str], known: Collection[str]) -> str | None:
-    """``words``: all that was typed; the first is no command."""
+    """Return the command that was meant; ``words`` are all typed words, of which the first is no command."""
     word = words[0].lower().replace("_", "-")
     if OF_OTHERS.get(word) in known:
         return OF_OTHERS[word]
@@ -32,7 +32,7 @@ def command_meant(words: list[str], known: Collection[str]) -> str | None:
 
 
 def table_meant(given: Mapping[str, object], tables: Collection[str]) -> str | None:
-    """``given``: a command's arguments by their names."""
+    """Return the table that was meant; ``given`` has a command's arguments by their names."""
     table, row = given.get("table"), given.get("row")
     if isinstance(row, str) and row in tables:
         return f"the table comes first: did you mean '{row} {table}'?"

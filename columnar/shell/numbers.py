@@ -1,4 +1,4 @@
-"""Numbers on command lines: no more than a field of a call holds, and seconds that are some."""
+"""Numbers on command lines: at most what a field of a call can hold; and seconds, which must be real numbers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ COUNT: Final = click.IntRange(1, MOST)
 
 
 class Seconds(click.FloatRange):
-    """From 0 to ``most``; ``nan``, which no bound excludes, is none."""
+    """A number of seconds from 0 to ``most``; ``nan`` is refused, as comparisons with bounds would not exclude it."""
 
     def __init__(self, most: float = LONGEST_S, *, min_open: bool = False) -> None:
         super().__init__(0, most, min_open=min_open)

@@ -1,11 +1,12 @@
-"""The connection to a store's private socket, by which its supervisor answers by itself, also while no server is up.
+"""The connection to a store's private socket, on which the supervisor answers by itself, also while no server is up.
 
---data DIR    the store that serves DIR on this machine, by the socket that its run file names
-without it    a look, or a change that ends no process, goes by the port; a command that ends processes asks the store
-              at --store for its folder: where this user can read the run file there, and it is of that store, it goes
-              by its socket; else by the port itself, which answers if it asks for certificates
+    with --data DIR      the command reaches the store that serves DIR by the socket that DIR's run file names
+    without --data       a command that ends no process uses the port; a command that ends processes asks the store at
+                         --store for its folder, and uses the socket if this user can read the run file of that
+                         folder and the file belongs to that store; otherwise it uses the port, which answers such
+                         commands only if it asks for certificates
 
-A supervisor that hangs takes connections and answers none, so a short call is made first.
+A supervisor that hangs accepts connections and answers nothing, so a short call is made first.
 """
 
 from __future__ import annotations
@@ -29,12 +30,12 @@ PING_S: Final = 10.0  # a loop that does not answer within it hangs: servers are
 
 
 def with_cluster(command: Callable[..., Any]) -> Callable[..., Any]:
-    """As ``with_server``, and ``--data``: then the supervisor answers, and not a server."""
+    """Add the options of ``with_server`` and ``--data``, with which the supervisor answers instead of a server."""
     return _with_data(command, with_server(command), ANSWER_TIMEOUT_S)
 
 
 def with_supervisor(command: Callable[..., Any]) -> Callable[..., Any]:
-    """As ``with_cluster``, for commands that end processes: answers of the ``Server`` may take long."""
+    """Add the options of ``with_cluster`` to a command that ends processes; answers of the ``Server`` may take long."""
 
     @functools.wraps(command)
     def by_store(server: Server, **arguments: Any) -> Any:
@@ -46,7 +47,7 @@ def with_supervisor(command: Callable[..., Any]) -> Callable[..., Any]:
 def _with_data(
     command: Callable[..., Any], with_store: Callable[..., Any], answer_timeout_s: float
 ) -> Callable[..., Any]:
-    """``with_store``: the command without ``--data``; ``answer_timeout_s``: for an answer of the supervisor."""
+    """Add ``--data``; without it ``with_store`` runs.  The supervisor has ``answer_timeout_s`` for an answer."""
 
     @click.option(
         "--data",
@@ -97,14 +98,14 @@ def _connected(found: run_file.RunFile, data: str, answer_timeout_s: float) -> C
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """Yield the error and what it came of, one after the other."""
+    """Yield the error and its causes, one after the other."""
     while error is not None:
         yield error
         error = error.__context__
 
 
 def _by_store(command: Callable[..., Any], server: Server, **arguments: Any) -> Any:
-    """By the private socket of the store, if it is ours, else by its port."""
+    """Run the command by the private socket of the store if this user can use it, else by the port."""
     found = _own_run_file(server)
     connection = _connected(*found, LONGEST_S) if found is not None else server.patient(LONGEST_S)
     with closing(connection):

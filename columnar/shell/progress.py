@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def progress_bar(what: str, total_bytes: int | None) -> Iterator[Callable[[int], None]]:
-    """Give a function to be called with each number of bytes done."""
+    """Yield a function to call with the number of bytes of each piece done."""
     if not sys.stderr.isatty():
         yield lambda _done: None
         return
@@ -30,7 +30,7 @@ def progress_bar(what: str, total_bytes: int | None) -> Iterator[Callable[[int],
 
 @contextmanager
 def counting(what: str, unit: str) -> Iterator[Callable[[int], None]]:
-    """Give a function to be called with the total of ``unit`` done so far."""
+    """Yield a function to call with the total number of ``unit`` done so far."""
     if not sys.stderr.isatty():
         yield lambda _total: None
         return

@@ -1,14 +1,14 @@
-"""The prompt of ``columnar shell``: prompt_toolkit around ``Commands``.  The one module that runs it.
+"""The prompt of ``columnar shell``: prompt_toolkit around ``Commands``.  No other module uses prompt_toolkit's prompt.
 
-Completion is by the commands themselves, as ``columnar completion`` has it: their parameters say all of it, so a new
-command completes without a line here.
+As in ``columnar completion`` the commands' parameters define the completion, so a new command completes without a line
+here.
 
-The history is a file of the user's alone, bounded:
+The history is a bounded file that only the user can read:
 
     file   := entry*
     entry  := "\\n" "# " time "\\n" ("+" line "\\n")+        prompt_toolkit's form (``FileHistory``)
 
-Not kept: what begins with a blank, and what repeats the entry before.
+Entries that begin with a blank or repeat the previous entry are not kept.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ assert len(PROMPT) == len(CONTINUATION_PROMPT)
 def converse(
     commands: Commands, session: Session, root: click.Group, *, input: Input | None = None, output: Output | None = None
 ) -> None:
-    """Returns when the person leaves.  ``input`` and ``output``: the terminal, where none is given."""
+    """Run the prompt until the person leaves it; ``input`` and ``output`` are the terminal by default."""
     prompt: PromptSession[str] = PromptSession(
         PROMPT,
         prompt_continuation=CONTINUATION_PROMPT,
@@ -76,7 +76,7 @@ def converse(
 
 
 def bindings() -> KeyBindings:
-    """Enter runs whole statements, and begins a new line while a quote or a bracket is open."""
+    """Return the key bindings: Enter runs whole statements, or begins a new line while a quote or a bracket is open."""
     keys = KeyBindings()
 
     @keys.add("enter", filter=has_focus(DEFAULT_BUFFER))
@@ -101,7 +101,7 @@ def _is_incomplete(text: str) -> bool:
 
 
 def carried_out(commands: Commands, text: str) -> bool:
-    """Runs the statements up to the first that fails.  Whether the shell continues."""
+    """Run the statements up to the first that fails; return whether the shell continues."""
     try:
         statements, _ = statements_of(text)
     except IllegalArgument as error:
@@ -147,7 +147,7 @@ _MORE_FOLLOWS = ("(", ":", "/")  # a filter's arguments, a qualifier, a path
 
 
 class CommandCompleter(Completer):
-    """Runs in a thread of its own; the names of the store come from ``Session.names``."""
+    """A completer that runs in a thread of its own; the names of the store come from ``Session.names``."""
 
     def __init__(self, root: click.Group, session: Session) -> None:
         self._root = root
@@ -193,7 +193,7 @@ _ANY = click.Argument(["any"])
 
 
 def _as_typed(value: str, typed: Unfinished) -> str:
-    """In the quotes that are open, else quoted where it must be; open at the end where more is to follow."""
+    """Return ``value`` in the open quotes, or quoted if necessary; the quote stays open if more must follow."""
     more = value.endswith(_MORE_FOLLOWS)
     if typed.quote == '"':
         return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + ("" if more else '"')
@@ -217,7 +217,7 @@ _PRIVATE: Final = 0o600
 
 
 class PrivateHistory(FileHistory):
-    """Opened by ``opened``; a file that can no longer be written keeps nothing more, and says nothing."""
+    """A history, opened by ``opened``; when its file can no longer be written, it keeps no new entries, silently."""
 
     def append_string(self, string: str) -> None:
         if string.strip() and not string[0].isspace() and self.get_strings()[-1:] != [string]:
@@ -231,7 +231,7 @@ class PrivateHistory(FileHistory):
 
 
 def opened(folder: str) -> PrivateHistory:
-    """OSError if the folder cannot be made or the file not be written."""
+    """Open the history in ``folder``.  Raises OSError if the folder cannot be made or the file cannot be written."""
     os.makedirs(folder, mode=0o700, exist_ok=True)
     path = os.path.join(folder, "shell_history")
     with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, _PRIVATE), "r+b") as file:

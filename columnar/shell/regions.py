@@ -86,14 +86,14 @@ def _place(place: RegionLocation | None, has_servers: bool) -> tuple[object, ...
 
 
 def _state(one: RegionStatus, place: RegionLocation | None) -> str:
-    """In a cluster in HBase's words; of one process whether its store is open."""
+    """Return the state in HBase's words for a cluster; for one process whether the region's store is open."""
     if place is not None and place.epoch:
         return place.state
     return "open" if one.open else "closed"
 
 
 def _place_json(place: RegionLocation | None) -> dict[str, object]:
-    """Nothing of a region that was split or merged between the two answers."""
+    """Return the place for JSON; an empty dict for a region that was split or merged between the two answers."""
     return {} if place is None else plain_fields(place, "state", "server", "epoch", "home", "why", "load")
 
 
@@ -108,7 +108,7 @@ def _as_json(one: RegionStatus) -> dict[str, object]:
 @click.argument("name", metavar="TABLE|REGION", shell_complete=completing("table", "region"))
 @with_server
 def flush(server: Server, name: str) -> None:
-    """Write what a table or a region holds in memory to files. Nothing needs it: the log is on disk.
+    """Write the memtables of a table or a region to files. This is never necessary, as the log is on disk.
 
     \b
       columnar flush pages
@@ -138,7 +138,7 @@ def compact(server: Server, name: str, major: bool) -> None:
 
 
 def _for_each_region(server: Server, name: str, work: Callable[[Any, Any], None]) -> None:
-    """Region by region, so that no single answer takes as long as all of them."""
+    """Work on the regions one by one, so that no single answer takes as long as all of them."""
     wanted = typed(name)
     with closing(server.patient(LONG_ANSWER_S)) as connection:
         admin = connection.admin
@@ -156,10 +156,9 @@ def _for_each_region(server: Server, name: str, work: Callable[[Any, Any], None]
 def split(server: Server, what: str, row: str) -> None:
     """Split a region in two.
 
-    At ROW, which becomes the first of the second half; without it in the middle of the region's bytes.
-    Of a TABLE the region that holds ROW is split, or the largest one. Requests go on: those for the
-    region wait for some hundredths of a second. Regions split by themselves when they grow large, so this is for
-    spreading load ahead of time.
+    ROW becomes the first row of the second half; without ROW the region is split in the middle of its bytes. In a TABLE
+    the region with ROW is split, or the largest region. Requests for the region wait for some hundredths of a second.
+    Regions split by themselves when they grow large, so this command is for spreading load ahead of time.
 
     \b
       columnar split pages Main

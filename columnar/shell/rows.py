@@ -35,7 +35,7 @@ def get(server: Server, table: str, row: str, columns: tuple[str, ...], look: Ce
 
     Bytes that are no text are shown, and typed, as \\xNN. The store does not know which cells are counters, so a
     value is a number only if you say so (--as counter, for values of 8 bytes); at a terminal 8 bytes that are no text
-    are shown with the number that they would be. The exit status is 1 where there is nothing.
+    are shown with the number that they would be. The exit status is 1 if nothing was found.
 
     TIME is milliseconds since 1970, a date (2026-01-31T12:00, local time), or 15m, 2h, 7d: so long ago.
 
@@ -71,7 +71,7 @@ def get(server: Server, table: str, row: str, columns: tuple[str, ...], look: Ce
 def put(server: Server, table: str, row: str, cells: tuple[str, ...], form: Form, timestamp: str | None) -> None:
     """Write cells of one row, all in one atomic step; returns when they are on disk.
 
-    A VALUE of - is what stands on standard input, @FILE what stands in the file; \\x40 is an @ at the beginning.
+    A VALUE of - is the content of standard input, @FILE the content of the file; type a leading @ as \\x40.
 
     \b
       columnar put pages HomePage text:body='Hello' meta:author=me
@@ -94,7 +94,7 @@ def put(server: Server, table: str, row: str, cells: tuple[str, ...], form: Form
 def delete(server: Server, table: str, row: str, columns: tuple[str, ...], timestamp: str | None) -> None:
     """Remove one row, or only the COLUMNs of it (FAMILY or FAMILY:QUALIFIER), in one atomic step.
 
-    With --timestamp only versions that are not younger. What is not there is removed too: no error.
+    With --timestamp only versions that are not younger. A missing row or cell is no error.
     'columnar delete-rows' removes the rows of a range.
 
     \b
@@ -115,7 +115,7 @@ def delete(server: Server, table: str, row: str, columns: tuple[str, ...], times
 @click.argument("amount", default=1, type=int)
 @with_server
 def incr(server: Server, table: str, row: str, column: str, amount: int) -> None:
-    """Add AMOUNT to a counter, 1 where none is given, and print its new value. A cell that is not there counts as 0.
+    """Add AMOUNT (1 by default) to a counter and print its new value. A missing cell counts as 0.
 
     \b
       columnar incr counters HomePage n:hits
@@ -134,7 +134,7 @@ def incr(server: Server, table: str, row: str, column: str, amount: int) -> None
 @_form
 @with_server
 def append(server: Server, table: str, row: str, cells: tuple[str, ...], form: Form) -> None:
-    """Append to cells of one row, all in one atomic step; a cell that is not there counts as empty.
+    """Append to cells of one row, all in one atomic step; a missing cell counts as empty.
 
     \b
       columnar append log 2026-01-31 e:lines='one more;'
@@ -161,9 +161,9 @@ def append(server: Server, table: str, row: str, cells: tuple[str, ...], form: F
 @_timestamp
 @with_server
 def check_and_put(server: Server, table: str, row: str, cells: tuple[str, ...], form: Form, **options: Any) -> None:
-    """Write cells of one row if what is expected of the row holds, in one atomic step.
+    """Write cells of one row if all conditions on the row hold, in one atomic step.
 
-    The exit status is 1 where it does not hold; then nothing is written.
+    The exit status is 1 if a condition does not hold; then nothing is written.
 
     \b
       columnar check-and-put pages HomePage meta:rev=5 text:body=@new.txt --if meta:rev=4

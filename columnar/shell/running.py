@@ -1,7 +1,7 @@
-"""Statements carried out: a command of the command line in this process, with what a session shares.
+"""Running statements: each runs a command of the command line in this process, with the state that a session shares.
 
-The commands are those of the group that ``columnar`` itself is made of: a command that is added there is a command
-here, with its help and its completion.
+The commands are those of the group ``columnar`` itself, so a command that is added there is also a command here, with
+its help and its completion.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _OWN_PROCESS: Final = frozenset({"standalone"})  # they take the place of their 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The text is one line with the next step; empty if the command has said all."""
+    """The command failed; the text is one line with the next step, or empty if the command has printed everything."""
 
     text: str
 
@@ -39,7 +39,7 @@ Outcome = Failed | Literal["done", "leave"]
 
 
 class Interrupted(Exception):
-    """Ctrl-C: the command has ended, the session has not."""
+    """Ctrl-C has ended the command, but not the session."""
 
     text = "stopped; what the store has taken in by now stays"
 
@@ -55,7 +55,10 @@ class Commands:
             return self._root.list_commands(ctx)
 
     def run(self, statement: Statement, *, teaches: bool = False) -> Outcome:
-        """Interrupted where the person ended it.  ``teaches``: HBase's words are shown in ours first."""
+        """Run a statement.  Raises Interrupted if the person ended it.
+
+        With ``teaches`` a statement in HBase's words is first shown in Columnar's words.
+        """
         known = self.names
         found = in_our_words(statement, known)
         if isinstance(found, Answer):
@@ -144,5 +147,5 @@ def _path(ctx: click.Context | None) -> str:
 
 
 def as_typed_in_shell(message: str) -> str:
-    """Hints name our commands as they are typed here; a store is started in another terminal."""
+    """Return a hint with commands as they are typed in the shell; a store is started in a different terminal."""
     return message.replace(f"'{NAME} ", "'").replace("'standalone'", f"'{NAME} standalone' in another terminal")

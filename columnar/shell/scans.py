@@ -41,9 +41,9 @@ _KEYS_ONLY: Final = b"FirstKeyOnlyFilter() AND KeyOnlyFilter()"
 def scan(server: Server, table: str, *, look: CellOptions, limit: int | None, **asked: Any) -> None:
     """Show many rows, in the order of their keys.
 
-    TIME is milliseconds since 1970, a date (2026-01-31T12:00, local time), or 15m, 2h, 7d: so long ago. A filter sees
-    the newest cells before --until; rows without a cell since --since are left out. More than one version costs a
-    call for each cell. Values are shown as by 'columnar get'.
+    TIME is milliseconds since 1970, a date (2026-01-31T12:00, local time), or an age such as 15m, 2h, 7d. A filter sees
+    the newest cells before --until; rows without a cell since --since are left out. More than one version costs a call
+    for each cell. Values are shown as by 'columnar get'.
 
     \b
       columnar scan pages --limit 10
@@ -81,7 +81,10 @@ def _rows(
     limit: int | None,
     backwards: bool,
 ) -> Iterator[tuple[bytes, dict[bytes, Any]]]:
-    """A prefix backwards is cut here: the API's stop row is exclusive, and its start row inclusive."""
+    """Yield the rows of a scan.
+
+    A reversed scan of a prefix is cut here, because the API's stop row is exclusive and its start row inclusive.
+    """
     if prefix and (start or stop):
         raise Misused("--prefix goes without --start and --stop")
     wanted = typed(prefix)

@@ -1,7 +1,7 @@
-"""Restarts and stops of servers, each to its end, also of the server by which the command speaks to the store.
+"""Restarts and stops of servers, followed to their end, even if the server that answers the command is itself stopped.
 
-That server answers when the change begins, and closes the connection when it leaves.  Then the store is polled, over
-connections made anew, until the change is over:
+The server answers when the change begins, and closes the connection when it leaves.  Then the command polls the store
+over new connections until the change is over:
 
     begun --polls--> over: the servers are as requested, or the change has failed
                      no answer for SILENT_S, or not over after LONGEST_S: the change continues, and the command ends
@@ -27,7 +27,7 @@ SILENT_S: Final = 60.0  # the other servers answer all the while: if none does, 
 
 
 class ServerChanges:
-    """Used by one command, and closed with it."""
+    """The changes of servers that one command makes; closed with the command."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -66,7 +66,7 @@ class ServerChanges:
         raise _failed(f"{name} was not stopped", found)
 
     def _when_over(self, name: str, change: ClusterChange) -> ServerStatus:
-        """Return when nothing more is done to the server."""
+        """Wait until no change of the server is under way; return its status."""
         self.close()
         self._has_ended = True
         self._say(change.text)
@@ -91,7 +91,7 @@ class ServerChanges:
             time.sleep(POLL_S)
 
     def _read_status(self, name: str) -> ServerStatus | None:
-        """None: no server answers at the moment."""
+        """Return the server's status, or None if no server answers at the moment."""
         try:
             if self._own is None:
                 self._own = self._server.patient(0)

@@ -27,7 +27,7 @@ dry_run_option = click.option("--dry-run", is_flag=True, help="Say what would be
 
 
 def show_change(server: Server, change: ClusterChange) -> None:
-    """A sentence for a person, always; the whole for a script that asked for JSON."""
+    """Show a change: always a sentence for a person, and the whole change for a script that asked for JSON."""
     output = server.output
     if output.as_json:
         output.json(_change_json(change))
@@ -243,8 +243,8 @@ def restart(server: Server, name: str | None, rolling: bool, dry_run: bool) -> N
     Other servers answer for its regions meanwhile, and its clients go on at them, in the same connections; those that
     speak TLS end between two requests. Scanners that are open are waited for, up to 60 s. With --rolling every server
     in turn. A server that was stopped is started. It needs the private socket of the store, which its own user
-    reaches on its machine, or a port that asks for client certificates. The server that answers there may be the
-    one to restart: it is looked at over new connections until it is up again.
+    reaches on its machine, or a port that asks for client certificates. If the server that answers there is the one to
+    restart, the command polls it over new connections until it is up again.
 
     \b
       columnar restart s2
@@ -285,7 +285,7 @@ def stop(server: Server, name: str, dry_run: bool) -> None:
 def fence(server: Server, name: str, confirm: str, dry_run: bool) -> None:
     """End a server at once, as if it had died: its requests under way fail, others take its regions.
 
-    A server that hangs needs it; 'columnar restart' is the gentle way. The name is asked for once more.
+    Use it for a server that hangs; 'columnar restart' is the gentle way. Asks for the name once more.
 
     \b
       columnar fence s2

@@ -1,14 +1,14 @@
-"""Things that the commands of one ``columnar shell`` share; a command finds them by its context.
+"""The state that the commands of one ``columnar shell`` share; a command finds it by its context.
 
-The options of the connection are passed in the environment, as an ``export`` in the system's shell passes them:
-every command reads them there, also one that makes its connections by itself.
+The options of the connection are passed in the environment, like an ``export`` in the system's shell: every command
+reads them there, also a command that makes its connections by itself.
 
-``KeptConnection`` is the connection that the commands of one shell share: lent to one command at a time, and opened
-when it is needed.
+``KeptConnection`` is the connection that the commands of one shell share.  It is lent to one command at a time, and
+opened when a command needs it.
 
 Invariants:
     K1. A connection is lent only while no other command uses it, and returned only with no answer under way: a command
-        that was interrupted, or whose call broke off, leaves none behind.
+        that was interrupted, or whose call broke off, closes the connection.
     K2. A connection that the store has closed meanwhile is replaced before it is lent, so no call is sent twice.
 
 Used by the thread that runs the commands alone.
@@ -76,7 +76,7 @@ class KeptConnection:
 
 
 def _has_ended(connection: Connection) -> bool:
-    """Whether the other side has closed it: between two calls nothing else is to be read."""
+    """Return whether the other side has closed the connection: between two calls nothing else can be readable."""
     sock = connection.transport.sock
     if sock is None:
         return True
@@ -94,19 +94,19 @@ class Session:
 
 
 def session_of(ctx: click.Context | None) -> Session | None:
-    """None if the command was typed at the system's shell."""
+    """Return the session; None if the command was typed at the system's shell."""
     return ctx.find_object(Session) if ctx is not None else None
 
 
 def in_script() -> bool:
-    """Whether the command that runs is one of a script."""
+    """Return whether the running command belongs to a script."""
     session = session_of(click.get_current_context(silent=True))
     return session is not None and session.is_script
 
 
 @contextmanager
 def exported(store: str, tls: ClientTls | None) -> Iterator[None]:
-    """The options in the environment while the session lasts; afterwards it is as it was."""
+    """Put the options into the environment while the session lasts, and restore the environment afterwards."""
     wanted = {
         "COLUMNAR_STORE": store,
         "COLUMNAR_TLS": "1" if tls is not None else "",

@@ -23,7 +23,7 @@ from columnar.shell.values import Form, number_of
 
 
 class Pages:
-    """A context: buffers text until it fills the screen; then the pager gets that, and the rest as it comes.
+    """A context that buffers text until it fills the screen, then sends it and all further text to the pager.
 
     A person who leaves the pager ends the ``with`` block, without an error.
     """
@@ -51,7 +51,7 @@ class Pages:
             self._pager.write(self._taken())
 
     def _height(self, line: str) -> int:
-        """Return the number of lines of the screen that it takes."""
+        """Return the number of screen lines that ``line`` takes."""
         return 1 + max(0, len(click.unstyle(line)) - 1) // self._columns
 
     def _taken(self) -> str:
@@ -94,7 +94,7 @@ class Output:
 
     @contextmanager
     def paged(self) -> Iterator[Output]:
-        """The same for an answer of unknown length; ends quietly when the pager is left."""
+        """Yield the output with a pager, for an answer of unknown length; ends quietly when the pager is left."""
         if not (self.pages and self.is_terminal):
             yield self
             return
@@ -105,7 +105,7 @@ class Output:
         self.write(f"{text}\n")
 
     def table(self, headings: Sequence[str], rows: Iterable[Sequence[object]], *, numbers: Iterable[int] = ()) -> None:
-        """``numbers``: the columns to align right."""
+        """Show a table; ``numbers`` are the columns to align right."""
         if self.is_terminal:
             with self.paged() as output:
                 output.write(self._rich_table(headings, rows, set(numbers)))
@@ -123,7 +123,10 @@ class Output:
         numbers: Iterable[int] = (),
         nothing: str = "",
     ) -> None:
-        """Show a list of records, as JSON or as lines of a table.  ``nothing``: for a person, if there is none."""
+        """Show a list of records, as JSON or as lines of a table.
+
+        ``nothing`` is the text for a person if the list is empty.
+        """
         if self.as_json:
             self.json([as_json(one) for one in found])
         elif nothing and not found and self.is_terminal:
@@ -152,11 +155,11 @@ class Output:
         return captured.get()
 
     def json(self, value: object) -> None:
-        """One line."""
+        """Print the value as one line of JSON."""
         self.line(json.dumps(value, ensure_ascii=False))
 
     def facts(self, facts: Mapping[str, object]) -> None:
-        """Name and value, one a line."""
+        """Print names and values, one pair a line."""
         if self.as_json:
             self.json(facts)
             return
@@ -167,7 +170,7 @@ class Output:
     def row(
         self, row: bytes, cells: Sequence[Cell], *, timestamps: bool, full: bool = False, form: Form | None = None
     ) -> None:
-        """A row: an object, one line for each cell, or a paragraph."""
+        """Print a row as an object, one line for each cell, or a paragraph."""
         if self.as_json:
             self.json({"row": readable(row), "cells": [_as_json(cell, form) for cell in cells]})
         elif self.is_terminal:
@@ -206,13 +209,13 @@ def _format_value(value: bytes, form: Form | None, most: int | None = None) -> s
 
 
 def _pointed_out(value: bytes, form: Form | None) -> str:
-    """For a person who did not say what the values are: eight bytes that are no text are most often a counter."""
+    """Return the number of eight non-text bytes, to show beside them if no form was named: they are mostly counters."""
     number = number_of(value) if form is None and not is_text(value) else None
     return click.style(f"  (as a counter: {number})", dim=True) if number is not None else ""
 
 
 def time_text(timestamp_ms: int) -> str:
-    """Local time to the millisecond; the bare number where it is none of our era."""
+    """Return local time to the millisecond, or the bare number if it is outside the calendar's range."""
     from datetime import datetime
 
     try:
@@ -222,13 +225,13 @@ def time_text(timestamp_ms: int) -> str:
 
 
 def remark_on_silent(servers: Iterable[str]) -> None:
-    """Beside figures of several servers, on stderr."""
+    """Name on stderr the servers whose figures are missing."""
     for server in servers:
         click.echo(silent_remark(server), err=True)
 
 
 def as_plain(value: Any, leaving_out: Sequence[str] = ()) -> dict[str, object]:
-    """Return a dataclass for JSON; bytes as they are typed."""
+    """Return the fields of a dataclass for JSON, with bytes as they are typed."""
     return {key: plain(one) for key, one in asdict(value).items() if key not in leaving_out}
 
 
@@ -247,7 +250,7 @@ def plain_fields(value: object, *names: str) -> dict[str, Any]:
 
 
 def plain(value: object) -> object:
-    """Return the value of a field for JSON; bytes as they are typed."""
+    """Return the value of a field for JSON, with bytes as they are typed."""
     if isinstance(value, bytes):
         return readable(value)
     if isinstance(value, tuple):
@@ -258,6 +261,6 @@ def plain(value: object) -> object:
 
 
 def last_line(text: str) -> str:
-    """Return the last line of an error, which says what happened; those before say where."""
+    """Return the last line of an error, which says what happened; the lines before it say where."""
     lines = text.strip().splitlines()
     return readable(lines[-1].encode()) if lines else ""

@@ -88,9 +88,9 @@ def clone(server: Server, name: str, table: str) -> None:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @with_server
 def restore(server: Server, name: str, yes: bool) -> None:
-    """Make the table of snapshot NAME what it was; what was written since is gone.
+    """Restore the table of snapshot NAME; all later writes are gone.
 
-    Refused while triggers watch the table. A table that triggers write is rebuilt from its sources afterwards.
+    Refused while triggers follow the table. A table that triggers write must be rebuilt from its sources afterwards.
 
     \b
       columnar snapshot restore before-cleanup

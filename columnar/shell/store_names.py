@@ -1,7 +1,8 @@
-"""Names of what a store contains, for completion: read within a bound of time, remembered for some seconds.
+"""Names in a store, for completion: read within a time limit, and remembered for some seconds.
 
-A kind is a line of ``KINDS``: a function that reads over an open connection.  An argument of a command takes part with
-``shell_complete=completing(kind)`` (``completion``).  Errors are no names: a person who presses Tab sees nothing.
+A kind is a line of ``KINDS``: a function that reads names over an open connection.  An argument of a command is
+completed by ``shell_complete=completing(kind)`` (``completion``).  After an error there are no names: a person who
+presses Tab sees nothing.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ REMEMBERED_S: Final = 5.0
 
 
 class _Asking:
-    """A question to the store: ``of`` is the table whose families or regions are wanted, '' for all."""
+    """A request for names; ``of`` is the table whose families or regions are wanted, '' for all tables."""
 
     def __init__(self, connection: Connection, of: str, has_time: Callable[[], bool]) -> None:
         self.connection = connection
@@ -36,7 +37,7 @@ class _Asking:
         return [name.removesuffix(b":") for name in self.connection.table(typed(self.of)).families()]
 
     def regions(self) -> Iterable[bytes | str]:
-        """Encoded names; of all tables as many as there is time for."""
+        """Return encoded names of regions; for all tables as many as the time limit allows."""
         found: list[bytes | str] = []
         for table in [typed(self.of)] if self.of else self.connection.tables():
             if not self._has_time() or len(found) > COMPLETED_NAMES:
@@ -73,14 +74,14 @@ KINDS: Final[Mapping[str, Callable[[_Asking], Iterable[bytes | str]]]] = {
 
 
 class StoreNames:
-    """Any thread may call; two that want the same at once both read it."""
+    """The remembered names.  Any thread may call; two threads that need the same names at once both read them."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock  # seconds, monotonic
         self._known: dict[tuple[str, str, str], tuple[float, list[str]]] = {}
 
     def of(self, store: str, tls: ClientTls | None, kind: str, of: str = "") -> list[str]:
-        """Sorted, as they are typed; none if the store does not answer in time."""
+        """Return the names, sorted and as they are typed; no names if the store does not answer in time."""
         now, key = self._clock(), (store, kind, of)
         self._known = {one: known for one, known in self._known.items() if now - known[0] < REMEMBERED_S}
         if key not in self._known:
@@ -88,7 +89,7 @@ class StoreNames:
         return self._known[key][1]
 
     def forget(self) -> None:
-        """After a command that may have changed them."""
+        """Forget all names, after a command that may have changed them."""
         self._known = {}
 
     def _request_names(self, store: str, tls: ClientTls | None, kind: str, of: str) -> list[str]:

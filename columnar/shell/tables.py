@@ -55,7 +55,7 @@ def tables(server: Server, everything: bool) -> None:
 
 
 def _sizes(server: Server) -> dict[bytes, int]:
-    """Return bytes by table; none from a plain HBase, which does not say."""
+    """Return sizes in bytes by table; an empty dict from a plain HBase, which does not report them."""
     try:
         return {table.name: table.sizeBytes for table in server.connection.status().tables}
     except NotColumnar:
@@ -144,7 +144,10 @@ def _split_points(
 
 
 def _rows_of_file(path: str) -> list[bytes]:
-    """Read one row a line, in which \\xNN is a byte.  Misused: it has more than a table can begin with."""
+    """Read one row a line, in which \\xNN is a byte.
+
+    Raises Misused if there are more rows than a table may begin with.
+    """
     with Path(path).open(encoding="utf-8", errors="surrogateescape", newline="\n") as file:
         rows = [typed(line.rstrip("\r\n")) for line in islice(file, MOST_RANGES)]
     if len(rows) == MOST_RANGES:
@@ -153,7 +156,7 @@ def _rows_of_file(path: str) -> list[bytes]:
 
 
 def _for_happybase(name: str, attributes: dict[str, str]) -> dict[str, Any]:
-    """Return the attributes that a plain HBase takes."""
+    """Return the attributes that a plain HBase accepts."""
     family = with_attributes(Family(name), attributes)
     unknown = sorted(attributes.keys() & {"MIN_VERSIONS", "BLOCKSIZE", "DURABILITY"})
     if unknown:
@@ -285,8 +288,8 @@ def alter(
 ) -> None:
     """Change a table while it serves: all of what is asked, or nothing.
 
-    Compression, block size and bloom filter hold for files written from then on; 'columnar compact --major'
-    writes the others anew. A family that a trigger is for is not dropped.
+    Compression, block size and bloom filter apply to files written from then on; 'columnar compact --major' rewrites
+    the other files. A family that a trigger follows is not dropped.
 
     \b
       columnar alter pages --add links:versions=1,compression=zstd
@@ -320,7 +323,7 @@ def alter(
 def _sort_in(
     families: dict[str, dict[bytes, dict[str, str]]], either: dict[bytes, dict[str, str]], there: set[bytes]
 ) -> None:
-    """Put families to those that are added or changed, as the table has them or not."""
+    """Add each family to the added or the changed ones, depending on whether the table has it."""
     for name, attributes in either.items():
         if name in families["add"] or name in families["change"]:
             raise IllegalArgument("a family is named twice")
@@ -345,8 +348,8 @@ def _families(texts: tuple[str, ...]) -> dict[bytes, dict[str, str]]:
 def truncate(server: Server, table: str, preserve_splits: bool, yes: bool) -> None:
     """Remove all rows of a table at once; its families and attributes stay, and a disabled table is enabled.
 
-    Refused where somebody must hear of each row: a trigger, CHANGE_LOG, DELETE_MARKERS. There
-    'columnar delete-rows TABLE --all' deletes row after row, and triggers see it.
+    Refused if each removed row must be logged or delivered (a trigger, CHANGE_LOG, DELETE_MARKERS). Then 'columnar
+    delete-rows TABLE --all' deletes row after row, and triggers see each delete.
 
     \b
       columnar truncate events --preserve-splits
@@ -368,8 +371,8 @@ def truncate(server: Server, table: str, preserve_splits: bool, yes: bool) -> No
 def delete_rows(server: Server, table: str, start: str, stop: str, prefix: str, everything: bool, yes: bool) -> None:
     """Remove the rows of a range.
 
-    If changes are logged (a trigger, CHANGE_LOG) or deletes leave markers, row after row is deleted, as
-    a client would, and counted; elsewhere the range goes at once. When it was interrupted, repeat it.
+    If changes are logged (a trigger, CHANGE_LOG) or deletes leave markers, the rows are deleted one by one, as by a
+    client, and counted; otherwise the range is removed at once. After an interruption repeat the command.
 
     \b
       columnar delete-rows events --stop 2025

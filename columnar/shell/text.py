@@ -1,10 +1,10 @@
-"""(pure) Bytes as a person reads and types them, and back without loss.
+"""(pure) Bytes in the form that a person reads and types, converted both ways without loss.
 
     bytes to text   printable characters of UTF-8 as they are; every other byte, and the backslash, as \\xNN
     text to bytes   \\xNN is that byte; everything else is its UTF-8
 
-If data is no text as a whole (broken UTF-8, or control characters other than tab and line ends) only ASCII is
-shown as it is: two bytes of a number that happen to be a letter are none.
+If data as a whole is not text (broken UTF-8, or control characters other than tab and line ends) only ASCII is shown as
+letters, because two bytes of a number may look like a letter.
 
 ``typed(readable(data)) == data`` for all bytes; control characters never reach a terminal.
 """
@@ -27,7 +27,7 @@ _SHORT_NAMES: Final = {"bloom": "BLOOMFILTER", "cache": "BLOCKCACHE"}
 
 
 def readable(data: bytes, most: int | None = None) -> str:
-    """``data`` as text; with ``most``, cut after so many bytes and its length said."""
+    """Return ``data`` as text; with ``most`` it is cut after ``most`` bytes and its length is added."""
     encoding = "utf-8" if is_text(data) else "ascii"
     if most is not None and len(data) > most:
         kept = data[:most].decode(encoding, "ignore" if encoding == "utf-8" else "surrogateescape")
@@ -36,7 +36,7 @@ def readable(data: bytes, most: int | None = None) -> str:
 
 
 def is_text(data: bytes) -> bool:
-    """UTF-8 without control characters, but for tabs and line ends."""
+    """Return whether ``data`` is UTF-8 without control characters other than tabs and line ends."""
     try:
         text = data.decode()
     except UnicodeDecodeError:
@@ -68,7 +68,7 @@ def column_and_value(text: str) -> tuple[bytes, str]:
 
 
 def family_of(text: str) -> tuple[str, dict[str, str]]:
-    """``name`` or ``name:versions=3,ttl=7d,compression=zstd``: the name and its attributes; ``ttl=`` is the default.
+    """Parse ``name`` or ``name:versions=3,ttl=7d`` into name and attributes; ``ttl=`` means the default.
 
     A comma within a value is typed as \\x2C.
     """
@@ -96,7 +96,7 @@ def family_of(text: str) -> tuple[str, dict[str, str]]:
 
 
 def attribute_of(text: str) -> tuple[str, str]:
-    """``KEY=VALUE`` of a table; ``KEY=`` takes it away.  Sizes may be written ``10g``, times ``7d``."""
+    """Parse ``KEY=VALUE`` of a table; ``KEY=`` removes the key.  Sizes may be written as ``10g``, times as ``7d``."""
     key, equals, value = text.partition("=")
     if not equals:
         raise IllegalArgument(f"'{text}' is no attribute: write KEY=VALUE, for example DELETE_MARKERS=3600000")
@@ -109,7 +109,7 @@ def attribute_of(text: str) -> tuple[str, str]:
 
 
 def seconds_of(text: str) -> int:
-    """``90``, ``90s``, ``15m``, ``12h`` or ``7d``, or as HBase's ``describe`` writes it."""
+    """Parse ``90``, ``90s``, ``15m``, ``12h`` or ``7d``, or a time as HBase's ``describe`` writes it."""
     try:
         return seconds_written(text)
     except TwoAmounts as error:
@@ -121,7 +121,7 @@ def seconds_of(text: str) -> int:
 
 
 def moment_of(text: str, now_ms: int) -> int:
-    """Milliseconds since 1970: a number of them, a date and time (local where it names no zone), or how long ago."""
+    """Parse a time into milliseconds since 1970: a number, a date and time (local without a zone), or an age."""
     if re.fullmatch(r"\d{1,18}", text, re.ASCII):
         return int(text)
     if re.fullmatch(r"\d{1,9}[smhd]", text, re.ASCII):
@@ -135,7 +135,7 @@ def moment_of(text: str, now_ms: int) -> int:
 
 
 def bytes_of(text: str) -> int:
-    """``65536``, ``64k``, ``16m`` or ``10g``, or as HBase's ``describe`` writes it."""
+    """Parse ``65536``, ``64k``, ``16m`` or ``10g``, or a size as HBase's ``describe`` writes it."""
     try:
         return bytes_written(text)
     except TwoAmounts as error:
@@ -147,7 +147,7 @@ def bytes_of(text: str) -> int:
 
 
 def address_of(text: str) -> tuple[str, int]:
-    """``HOST:PORT``, ``HOST`` or ``[IPV6]:PORT``; 9090 where no port is given."""
+    """Parse ``HOST:PORT``, ``HOST`` or ``[IPV6]:PORT``; without a port 9090 is used."""
     found = re.fullmatch(r"(?:\[(?P<six>[0-9A-Fa-f:.]+)\]|(?P<host>[^:\[\]]+))(?::(?P<port>\d{1,5}))?", text, re.ASCII)
     if found is None or int(found["port"] or 9090) > 65_535 or not _is_host(found["six"] or found["host"]):
         raise IllegalArgument(f"'{text}' is no address: write HOST:PORT, for example 127.0.0.1:9090")
@@ -155,7 +155,7 @@ def address_of(text: str) -> tuple[str, int]:
 
 
 def _is_host(name: str) -> bool:
-    """Whether a resolver can take the name: Python raises a UnicodeError of its own at ``a..b`` and overlong labels."""
+    """Return whether a resolver can take the name; Python raises UnicodeError for ``a..b`` and overlong labels."""
     try:
         return bool(name.encode("idna"))
     except UnicodeError:
@@ -171,7 +171,7 @@ def bytes_text(size: float) -> str:
 
 
 def age_text(age_ms: int) -> str:
-    """How long something has been so; - if it is unknown."""
+    """Return an age as text; - if it is unknown."""
     if age_ms < 0:
         return "-"
     if age_ms < 60_000:

@@ -1,6 +1,6 @@
-"""``columnar export | import | digest | bulk-load``: tables into folders and files, and back.
+"""``columnar export | import | digest | bulk-load``: write tables to folders, and read them from folders and files.
 
-They run on the server's machine: rows do not go through the port, but through files beside it.
+The commands run on the server's machine: rows go through files, not through the port.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ LONGEST_S = 3_600.0  # copies and adoptions of large tables
 
 @contextmanager
 def patient(server: Server) -> Iterator[Connection]:
-    """A connection that waits long; errors of our own storage as refusals."""
+    """Yield a connection that waits long; errors of the command's own storage are reported as refusals."""
     connection = server.patient(LONGEST_S)
     try:
         yield connection
@@ -49,8 +49,8 @@ def patient(server: Server) -> Iterator[Connection]:
 def export(server: Server, table: str, folder: str) -> None:
     """Write TABLE into a new FOLDER: schema, every version of every cell, checksums.
 
-    The table serves meanwhile; each row is written as it was at one moment. Prints how many rows and cells there
-    are and their digest, which 'columnar digest' and 'columnar import' print too. Runs on the server's machine.
+    The table serves meanwhile; each row is written as it was at one moment. Prints the numbers of rows and cells and
+    their digest, which 'columnar digest' and 'columnar import' print too. Runs on the server's machine.
 
     \b
       columnar export pages /backup/pages
@@ -136,9 +136,9 @@ def bulk_load(server: Server, table: str, files: tuple[str, ...], form: str) -> 
     A line of text is row, family:qualifier, value and perhaps timestamp and time to live in milliseconds, separated
     by tabs (.tsv) or commas (.csv), or a JSON object with those names (.json). Bytes that are no text are \\xNN.
 
-    Into empty ranges of a table that nobody watches, each region gets its rows at once, all or none. Elsewhere the
-    rows are ordinary writes: triggers see them, existing cells are compared by timestamp. Cut off, it can be begun
-    again; without timestamps in the files, the cells then get new ones. Runs on the server's machine.
+    Into empty ranges of a table that no trigger follows, each region gets its rows at once, all or none. Otherwise the
+    rows are ordinary writes: triggers see them, and existing cells are compared by timestamp. An interrupted load can
+    be repeated; cells without timestamps in the files then get new ones. Runs on the server's machine.
 
     \b
       columnar bulk-load pages dump.tsv more.csv
@@ -158,7 +158,7 @@ def bulk_load(server: Server, table: str, files: tuple[str, ...], form: str) -> 
 
 
 def _all_cells(files: tuple[str, ...], form: str, now_ms: int) -> Iterator[ExportedCell]:
-    """In the order of the files: of two cells with one timestamp the later one counts."""
+    """Yield all cells in the order of the files, because of two cells with one timestamp the later one counts."""
     for path in files:
         if os.path.isdir(path):
             for part in read_manifest(path).parts:

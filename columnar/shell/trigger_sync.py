@@ -1,4 +1,4 @@
-"""``columnar trigger sync | reload``: triggers as a module declares them (``triggers.api.on``), and changed source."""
+"""``columnar trigger sync | reload``: apply a module's declared triggers (``triggers.api.on``), or its new source."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _declared(name: str) -> list[On]:
 
 
 def _imported(name: str) -> ModuleType:
-    """As it is on disk now: a prompt may have imported it before."""
+    """Import the module as it is on disk now, because a prompt may have imported it before."""
     try:
         if name in sys.modules:
             return importlib.reload(sys.modules[name])
@@ -88,7 +88,7 @@ def _imported(name: str) -> ModuleType:
 
 
 def _registration(server: Server, mark: On) -> Registration:
-    """With all families of its table, where it names no columns."""
+    """Return the registration of a mark, with all families of its table if the mark names no columns."""
     if mark.registration.families:
         return mark.registration
     return mark.with_families(list(server.connection.table(mark.registration.table.encode()).families()))

@@ -1,4 +1,4 @@
-"""``columnar trigger ...``: what runs after changes, and what became of it."""
+"""``columnar trigger ...``: the functions that run after changes, and their results."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _LISTED: Final = (
 def list_triggers(server: Server) -> None:
     """List the triggers.
 
-    What they run on, how far behind they are, what they gave up.
+    Shows the table, the lag and the dead letters of each.
     """
     found = server.connection.triggers.list()
     headings = (
@@ -195,7 +195,7 @@ def _listed(texts: tuple[str, ...]) -> list[str]:
 
 
 def _parse_lookup(text: str) -> tuple[str, str, str]:
-    """IllegalArgument: it is no NAME=TABLE,KEY."""
+    """Parse NAME=TABLE,KEY. Raises IllegalArgument if ``text`` has a different form."""
     name, equals, rest = text.partition("=")
     table, comma, key = rest.partition(",")
     if not (equals and comma and name and table and key.strip()):
@@ -244,10 +244,10 @@ def resume(server: Server, name: str) -> None:
 )  # fmt: skip
 @with_server
 def replay(server: Server, name: str, from_when: str) -> None:
-    """Show a trigger changes again.
+    """Deliver changes to a trigger again.
 
-    Those that were written since a time, as far as the table's log goes back (attribute CHANGE_LOG), or every row.
-    Changes that come meanwhile wait behind them.
+    The changes are those written since a time, as far as the table's log goes back (attribute CHANGE_LOG), or every
+    row. Changes that arrive meanwhile wait behind them.
 
     \b
       columnar trigger replay backlinks --from 2h
@@ -280,7 +280,7 @@ def retry(server: Server, name: str, row: str, as_it_was: bool) -> None:
 def wait(server: Server, name: str, sequence: str, timeout: float) -> None:
     """Wait for deliveries.
 
-    Until what is written now has been delivered; exit status 1 when the time is over first.
+    Returns when all changes written so far have been delivered; exit status 1 if the time is over first.
 
     \b
       columnar trigger wait --timeout 60 && columnar scan backlinks

@@ -1,7 +1,7 @@
-"""Values as they are typed: text, the bytes of a file (``@FILE``) or of standard input (``-``), numbers, hex.
+"""Values as a person types them: text, the bytes of a file (``@FILE``) or of standard input (``-``), numbers, hex.
 
 text      \\xNN is that byte, everything else its UTF-8; a value that begins with @ or is - alone: \\x40, \\x2D
-counter   a whole number, kept as what increments work on: eight bytes, big endian, two's complement
+counter   a whole number, stored in the form that increments need: eight bytes, big endian, two's complement
 hex       pairs of hexadecimal digits
 """
 
@@ -21,7 +21,7 @@ COUNTER_BYTES: Final = 8
 
 
 class Values:
-    """The values of one command: standard input is one value, once."""
+    """The values of one command; standard input can be used for one value only."""
 
     def __init__(self, form: Form) -> None:
         self._form = form
@@ -71,7 +71,7 @@ def counter_of(text: str) -> bytes:
 
 
 def number_of(value: bytes) -> int | None:
-    """Return the number that an increment takes ``value`` for; None if it would be refused."""
+    """Return the number that ``value`` is to an increment; None if the increment would be refused."""
     return int.from_bytes(value, "big", signed=True) if len(value) == COUNTER_BYTES else None
 
 

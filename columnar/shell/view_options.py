@@ -1,9 +1,10 @@
-"""The definition of a view as options say it: those after ``--join`` are of the second source.
+"""The options that define a view; options after ``--join`` define the second source.
 
     --from T --by KEY --where C --sum N=COL --avg N=COL --order COL[:desc] --include COL --families F
     --join T --by KEY ...
 
-``--by`` and its kin may stand twice; click sees them after ``--join`` under names of their own (``SidedCommand``).
+``--by`` and similar options may be given for both sources; after ``--join`` click sees them under separate names
+(``SidedCommand``).
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ _DIRECTION: Final = re.compile(r"(.+?)(?::(asc|desc))?", re.S)
 
 
 class SidedCommand(click.Command):
-    """A command whose source options mean the other side after ``--join``."""
+    """A command whose source options apply to the second source after ``--join``."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         return super().parse_args(ctx, sided(args))
 
 
 def sided(args: Sequence[str]) -> list[str]:
-    """Return the words with source options after ``--join`` under their names of the other side."""
+    """Return the words, with source options after ``--join`` renamed to the second source's options."""
     found: list[str] = []
     is_joined = False
     for word in args:
@@ -46,7 +47,7 @@ def sided(args: Sequence[str]) -> list[str]:
 
 
 def definition_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the options of a definition; the command gets them as ``definition``, a mapping for ``view_of``."""
+    """Add the options of a definition; the command gets them as ``definition``, a mapping for ``view_of``."""
     for option in reversed((*_source_options(""), *_join_option(), *_source_options(_OTHER), _SPREAD)):
         command = option(command)
     return command
@@ -67,7 +68,7 @@ def _join_option() -> tuple[Callable[[Any], Any], ...]:
 
 
 def _source_options(side: str) -> tuple[Callable[[Any], Any], ...]:
-    """``side``: empty, or what the names of the other side's options begin with."""
+    """Return the options of a source; ``side`` is the prefix of their names, which is empty for the first source."""
 
     def option(name: str, metavar: str, about: str, **more: Any) -> Callable[[Any], Any]:
         return click.option(f"--{side}{name}", metavar=metavar, help=about, hidden=bool(side), **more)
@@ -91,7 +92,7 @@ def _source_options(side: str) -> tuple[Callable[[Any], Any], ...]:
 def view_of(name: str, options: Mapping[str, Any], current: View | None = None) -> View:
     """Return the view that the options define; ``current`` if no option says anything.
 
-    Raises IllegalArgument if a definition is not whole.
+    Raises IllegalArgument if the definition is incomplete.
     """
     spread = options["spread"]
     if options["from_table"] is None:
@@ -138,7 +139,7 @@ def _named(option: str, texts: Sequence[str]) -> dict[str, str]:
 
 
 def _order(text: str | None) -> str:
-    """``meta:score:desc`` as ``meta:score desc``."""
+    """Return ``meta:score:desc`` as ``meta:score desc``."""
     if not text:
         return ""
     match = _DIRECTION.fullmatch(text)

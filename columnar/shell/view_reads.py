@@ -1,4 +1,4 @@
-"""``columnar view show | top | members | groups | pairs``: what a view holds."""
+"""``columnar view show | top | members | groups | pairs``: read a view."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def _facts(group: Group) -> dict[str, object]:
 
 
 def _figure(value: object) -> object:
-    """As JSON has it: decimals as text, so that no digit changes."""
+    """Return a figure for JSON; decimals become text, so that no digit changes."""
     if isinstance(value, bytes):
         return readable(value)
     if isinstance(value, int) or value is None:
@@ -232,7 +232,7 @@ def _show_definition(server: Server, name: str) -> None:
 
 
 def source_facts(source: Source) -> dict[str, object]:
-    """Return the declaration of a source, by the names of the options."""
+    """Return the declaration of a source by the names of the options."""
     facts: dict[str, object] = {"from": source.table, "by": " and ".join(source.key)}
     if source.where:
         facts["where"] = " and ".join(source.where)

@@ -1,4 +1,4 @@
-"""``columnar view ...``: declare views, look at them, check, rebuild and swap them."""
+"""``columnar view ...``: declare, list, check, rebuild and swap views."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def add(server: Server, name: str, wait: bool, dry_run: bool, **options: Any) ->
 
 
 def _check_locally(server: Server, declared: View) -> None:
-    """Check the definition alone, as a store does; IllegalArgument."""
+    """Check the definition alone, as a store does. Raises IllegalArgument."""
     known = {one.name: one.definition for one in server.connection.views.list() if one.definition is not None}
     rules_of(bound(checked(declared), known))
 
@@ -96,7 +96,7 @@ def _show_plan(server: Server, declared: View, text: str) -> None:
 
 
 def _wait_until_built(server: Server, name: str, table: str = "") -> None:
-    """``table``: of a generation that is not the live one."""
+    """Wait until a view is built; ``table`` is the table of a generation that is not the live one."""
     ends = monotonic() + LONGEST_S
     with closing(server.patient(STEP_MS / 1_000)) as connection, counting(f"building {name}", "rows") as advance:
         while not _is_built(connection, name, table, advance):
@@ -105,7 +105,7 @@ def _wait_until_built(server: Server, name: str, table: str = "") -> None:
 
 
 def _is_built(connection: Connection, name: str, table: str, advance: Callable[[int], None]) -> bool:
-    """Whether all that is written now is in the view, and the master knows that it is built."""
+    """Return whether the view has all changes written so far, and the master knows that it is built."""
     found = [one for one in connection.views.list() if one.name == name and one.table == (table or one.table)]
     if not found:
         raise Refused(f"view {name} was dropped while it was built")
@@ -119,7 +119,7 @@ def _is_built(connection: Connection, name: str, table: str, advance: Callable[[
 @view.command("list")
 @with_server
 def list_(server: Server) -> None:
-    """List the views: what they follow, how far behind they are, rows that they cannot read.
+    """List the views with their sources, their lag, and the rows that they cannot read.
 
     \b
       columnar view list

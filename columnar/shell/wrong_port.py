@@ -1,8 +1,8 @@
-"""The listener at an address, found out before the first call: a port that speaks HTTP is found in three seconds.
+"""The check of a port before the first call, which finds a port that speaks HTTP within three seconds.
 
-A server of Thrift answers the cheapest call of HBase's interface at once.  Another one says something else, or waits
-for more: then it gets an HTTP request.  Any port that does not speak HTTP is left to the first call, which may wait for
-a busy store.
+A Thrift server answers the cheapest call of HBase's interface at once.  If the answer is not Thrift's, or none comes,
+the port gets an HTTP request.  A port that does not speak HTTP either is left to the first call, because a busy store
+may be slow.
 
     connect CONNECT_S, ANSWER_S for the call, ANSWER_S for the page: at most 3 s at an address of this machine
 """
@@ -27,7 +27,10 @@ _TAKES_CALLS: Final = re.compile(rb"^Allow: *POST *\r$", re.MULTILINE | re.IGNOR
 
 
 def http_found(host: str, port: int, tls: ssl.SSLContext | None) -> str | None:
-    """Return what is wrong with the address, or None.  OSError: nothing listens there, or it wants a certificate."""
+    """Return what is wrong with the address, or None.
+
+    Raises OSError if nothing listens at the address or the listener requires a certificate.
+    """
     try:
         answer = _probe_port(_connected(host, port), host, tls, _CALL)
     except TimeoutError:
@@ -51,9 +54,9 @@ def _connected(host: str, port: int) -> socket.socket:
 
 
 def _probe_port(plain: socket.socket, host: str, tls: ssl.SSLContext | None, question: bytes) -> bytes | None:
-    """Return the beginning of the answer; None: the connection ended.  TimeoutError: silence; SSLError: no, not for us.
+    """Return the beginning of the answer, or None if the connection ended.
 
-    The first call says any other fault.
+    Raises TimeoutError without an answer, SSLError if TLS is refused.  The first call reports any other fault.
     """
     with closing(plain):
         plain.settimeout(ANSWER_S)

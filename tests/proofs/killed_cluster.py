@@ -161,7 +161,7 @@ class KilledCluster(KilledStore):
             threading.Event().wait(LOOK_S)
 
     def give_up(self, why: str) -> None:
-        """By a client: nothing further is asked.  StoreBroken."""
+        """By a client: nothing further is asked.  Raises StoreBroken."""
         with self._lock:
             self._check()
             self._give_up(why)

@@ -160,7 +160,9 @@ class Lapses:
 def bring_in(
     files: Files, data: dict[bytes, bytes], ownership: Ownership, find: Callable[[str], Behind], lapses: Lapses
 ) -> Iterator[None]:
-    """As ``recovery.bring_in``; the process may die at each yield.  ``data``: what the store holds.  DamagedData."""
+    """Replay logs as ``recovery.bring_in`` does; the process may die at each yield.
+
+    ``data`` is the content of the store.  Raises DamagedData."""
     complete = 0 if lapses.no_complete else complete_in(data.get(COMPLETE), ownership.region)
     epoch = epoch_to_own(ownership, complete)
     wanted = logs_to_replay(ownership, complete)
