@@ -50,10 +50,11 @@ Disallow: /*/history
 _TITLES_STEP: Final = 1_000
 _EXPENSIVE_HANDLERS: Final = frozenset(
     {"diff", "history", "orphanedpages", "revert"}
-)  # by their nature; others by what they show
-_HASHING: Final = frozenset({"login", "register", "reset", "settings", "account"})  # passwords, where they are posted
+)  # always expensive; other handlers are so for some pages only
+# A POST to these handlers hashes a password.
+_HASHING: Final = frozenset({"login", "register", "reset", "settings", "account"})
 _EXPENSIVE_FORM_BYTES: Final = 3 * QUICK_CHARS
-_EXPENSIVE_DRAFT_BYTES: Final = 10 * _EXPENSIVE_FORM_BYTES  # it is read and put, nothing else
+_EXPENSIVE_DRAFT_BYTES: Final = 10 * _EXPENSIVE_FORM_BYTES  # a draft is only read and stored, never parsed
 _FOREVER: Final = "public, max-age=31536000, immutable"
 _PROBLEMS: Final = {
     400: (N_("Bad Request"), N_("The browser (or proxy) sent a request that this server could not understand.")),
@@ -140,7 +141,7 @@ def _handled(site: Site, request: Request, where: Route) -> Response:
 
 
 def _visitor(site: Site, request: Request) -> Visitor:
-    """Without a call of the store for a visitor who is not signed in.  Raises StoreUnavailable."""
+    """Return who sends the request.  Calls the store only for a session cookie.  Raises StoreUnavailable."""
     network_hash = site.networks.of(request.remote_addr or "")
     found = None
     name = site.accounts.sign_on.name(request)
@@ -152,7 +153,7 @@ def _visitor(site: Site, request: Request) -> Visitor:
 
 
 def _without_lapsed(site: Site, request: Request, response: Response) -> Response:
-    """Drop a cookie that signs no visitor in: it would cost a call of the store with each request."""
+    """Drop a session cookie that signs nobody in: it would cost a call of the store with each request."""
     lapsed = site.visitor.name is None and cookies.cookie(request, cookies.SESSION)
     if lapsed and not any(cookies.SESSION in one for one in response.headers.getlist("Set-Cookie")):
         cookies.drop_cookie(response, request, cookies.SESSION)
@@ -169,13 +170,13 @@ def _static(site: Site, request: Request, name: str) -> Response:
     if asset is None:
         raise NotFound
     response = Response(asset.content, content_type=asset.mimetype)
-    # an address with the hash of another version still gets the file, but is not to be kept
+    # An address with the hash of a different version still gets the file, but no cache may keep it.
     response.headers["Cache-Control"] = _FOREVER if request.path == asset.url else "no-cache"
     return response
 
 
 def _titles(wiki: GuardedWiki) -> Response:
-    """Yield all names that the visitor may read, one a line, sent as they are read."""
+    """Stream the names of all pages that the visitor may read, one a line."""
     first = wiki.names(limit=_TITLES_STEP)
 
     def lines() -> Iterator[str]:

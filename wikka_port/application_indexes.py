@@ -1,10 +1,10 @@
-"""The functions of ``triggers`` run by the application, where no store runs them.
+"""The functions of ``triggers``, run by the application if the store has no triggers.
 
-Each effect bears the stamp that the store would give it, which here is the time of the page's revision.  Times of pages
-that an import brings do not rise with the order in which pages are saved; so a family is deleted with all that stands
-in it, each cell at its own time where that is later.
+Each effect is written at the timestamp of the page's revision.  An import may save pages with times that do not rise;
+so when a family is deleted, each of its cells with a later timestamp is deleted at that timestamp.
 
-Order: effects are on disk in their order but within a call, which takes up to ROWS_PER_CALL rows of one table.
+Order: calls reach the disk one after another.  Within a call, of up to ROWS_PER_CALL rows of one table, effects have
+no order.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from wikka_port.limits import ROWS_PER_CALL
 
 
 def run_indexes(connection: Connection, change: Change) -> None:
-    """Returns when what follows from the change is on disk.  Errors of the client, as they are."""
+    """Write all index cells that follow from the change, and wait for the disk.  Raises the client's errors."""
     for one in triggers.REGISTRATIONS:
         carry_out(connection, triggers.alone(one.call([change], connection)), change.timestamp)
 
 
 def carry_out(connection: Connection, effects: Iterable[Effect], at_ms: int) -> None:
-    """Write them in their order; returns when all is on disk.  Errors of the client, as they are."""
+    """Write the effects in their order, and wait until all are on disk.  Raises the client's errors."""
     together: list[Put | Delete] = []
     for effect in effects:
         write = effect if isinstance(effect, Put | Delete) else None
@@ -38,7 +38,7 @@ def carry_out(connection: Connection, effects: Iterable[Effect], at_ms: int) -> 
 
 
 def _write(connection: Connection, effects: list[Put | Delete], at_ms: int) -> None:
-    """Effects on one table."""
+    """Write effects on one table."""
     table = connection.table(effects[0].table)
     later: dict[int, list[tuple[bytes, bytes]]] = {}
     with table.batch(timestamp=at_ms) as batch:

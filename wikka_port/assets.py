@@ -1,6 +1,6 @@
-"""Style, script and icon: read once, served from memory under an address that has their content's hash.
+"""Style sheets, scripts and icon: read once, served from memory under an address with a hash of the content.
 
-The texts of the scripts of a page are a script of its own: ``static/texts.js`` with those of a language.
+The texts that scripts show to people are a separate script: ``static/texts.js``, filled with the texts of one language.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SAID: Final = "const wikkaSaid = new Map([]);"
 _PLURAL: Final = "const wikkaPlural = (n) => Number(n !== 1);"
 _RULE: Final = re.compile(
     r"[n0-9 ()?:<>=!&|%]+"
-)  # the language of Plural-Forms is C's, of which scripts have this much
+)  # the part of C's expressions, used in Plural-Forms, that JavaScript has too
 _TYPES: Final = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8", "svg": "image/svg+xml"}
 
 
@@ -30,13 +30,13 @@ def name_of(code: str) -> str:
 
 
 def language_of(name: str) -> str:
-    """Return the code in the name of such a script; "" for another name."""
+    """Return the language's code in the name of a script of texts, or "" if ``name`` is no such script."""
     found = re.fullmatch(r"texts\.([A-Za-z0-9-]+)\.js", name)
     return found.group(1) if found else ""
 
 
 def script_of(source: str, catalogue: Catalogue) -> str:
-    """``source``: of ``static/texts.js``.  Raises UnreadableTexts."""
+    """Fill ``source``, the text of ``static/texts.js``, with the catalogue's texts.  Raises UnreadableTexts."""
     if not _RULE.fullmatch(catalogue.plural):
         raise UnreadableTexts(f"The rule of plurals of {catalogue.code} is none: {catalogue.plural!r}")
     said = json.dumps(sorted(catalogue.of_scripts.items()), ensure_ascii=False).replace("\u2028", " ")
@@ -52,7 +52,7 @@ class Asset:
 
 
 def load_assets() -> Mapping[str, Asset]:
-    """File name -> asset, of every file in ``static/``."""
+    """Return the asset of every file in ``static/`` by its file name."""
     found: dict[str, Asset] = {}
     for entry in sorted((resources.files("wikka_port") / "static").iterdir(), key=lambda entry: entry.name):
         mimetype = _TYPES.get(entry.name.rpartition(".")[2])

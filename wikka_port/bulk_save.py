@@ -1,12 +1,12 @@
-"""Save many pages at once: groups of them in several threads, so that the store's group commit serves all.
+"""Save many pages at once: several threads save groups of pages, so that the groups share the store's group commits.
 
-``BulkSaver.put`` queues a group and waits only if ``IN_FLIGHT`` groups are in flight, if one of them
-has a page of this group (a dump may have a page twice), or where the triggers lag, so that the change log does not
+``BulkSaver.put`` queues a group.  It waits only if ``IN_FLIGHT`` groups are in flight, if one of these groups
+has a page of the new group (a dump may have a page twice), or if the triggers lag, so that the change log does not
 grow without need.
 
 A revision that is stored already is left alone (``import_plan``): saving the same again changes nothing.  With
-``merges``, revisions that belong between those that are there are put there (``history_merge``); without, a page that
-has other revisions than those stays as it is.
+``merges``, revisions that belong between stored revisions are inserted there (``history_merge``).  Without ``merges``,
+a page with stored revisions that differ from the dump's stays as it is.
 """
 
 from __future__ import annotations
@@ -35,23 +35,23 @@ from wikka_port.schema import Head
 WORKERS: Final = 12
 IN_FLIGHT: Final = 24  # groups
 CALL_CHARS: Final = 1_000_000  # of one call that stages or commits
-LAG_HIGH: Final = 4_000  # changes: above it the writer waits
-LAG_LOW: Final = 1_000  # until it is below this
+LAG_HIGH: Final = 4_000  # changes; if the triggers lag more, the writer waits
+LAG_LOW: Final = 1_000  # the writer waits until the lag is below this
 LAG_CHECK_S: Final = 1.0
 LAG_PAUSE_S: Final = 0.1
-_MERGES: Final = 6  # attempts, where people save meanwhile
-_SETTLE_S: Final = 20.0  # for the triggers, one try
+_MERGES: Final = 6  # attempts to merge a page that people save meanwhile
+_SETTLE_S: Final = 20.0  # the longest wait for the triggers
 
 
 @dataclass(slots=True)
 class Stored:
-    """The outcome; owned by the thread that hands over."""
+    """The outcome of saving; owned by the thread that calls ``BulkSaver.put``."""
 
     revisions: int = 0
-    already: int = 0  # revisions that were there
+    already: int = 0  # revisions that were stored before
     kept: set[str] = field(default_factory=set)  # pages whose newest text was written here, and stays the newest
-    covered: set[str] = field(default_factory=set)  # a text that was written here has a newer one above it now
-    deleted: set[str] = field(default_factory=set)  # pages that were deleted here, and are not brought back
+    covered: set[str] = field(default_factory=set)  # pages with a text written here, below a newer imported one now
+    deleted: set[str] = field(default_factory=set)  # pages deleted in this wiki, which an import does not bring back
     busy: set[str] = field(default_factory=set)  # pages that were being moved or saved again and again
     too_big: list[str] = field(default_factory=list)  # revisions
 
@@ -69,7 +69,7 @@ _Step = tuple[RevisionDraft, Cells]  # a revision, and the page's row before it
 
 
 class BulkSaver:
-    """A context: leaving it waits for what runs and drops what waits."""
+    """A context manager: leaving it waits for the groups being saved and drops the queued groups."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class BulkSaver:
         *,
         merges: bool = False,
     ) -> None:
-        """``done(mark)`` is called once all groups up to the one passed with ``mark`` are stored."""
+        """Call ``done(mark)`` whenever all groups up to the one passed with ``mark`` are stored."""
         self.stored = Stored()
         self.waited_s = 0.0  # for triggers
         self._wiki = wiki
@@ -90,8 +90,8 @@ class BulkSaver:
         self._pending: deque[tuple[int, Future[Stored], frozenset[str]]] = deque()  # mark, outcome, names of pages
         self._pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="bulk-save")
         self._merges = merges
-        self._open: dict[str, HistoryMerge] = {}  # of pages of several parts, which come one after another
-        self._left: list[tuple[bytes, tuple[bytes, ...]]] = []  # key of a page, and rows that its merges have left
+        self._open: dict[str, HistoryMerge] = {}  # by page name; pages of several parts
+        self._left: list[tuple[bytes, tuple[bytes, ...]]] = []  # key of a page, and its superfluous rows
         self._left_lock = threading.Lock()
 
     def __enter__(self) -> BulkSaver:
@@ -101,20 +101,23 @@ class BulkSaver:
         self._pool.shutdown(cancel_futures=True)
 
     def put(self, group: Sequence[PagePart], mark: int) -> None:
-        """Raises what an earlier group ran into."""
+        """Queue a group of pages.  Raises the exception with which saving an earlier group failed."""
         names = frozenset(part.name for part in group)
         if any(names & busy for _, _, busy in self._pending):
-            self.drain()  # two threads at one page would each undo what the other has staged
+            self.drain()  # two threads that save one page would each undo the other's staged rows
         self._pending.append((mark, self._pool.submit(self._save_group, group), names))
         self._collect(most=IN_FLIGHT)
         self._wait_for_triggers()
 
     def drain(self) -> None:
-        """Wait until all is stored."""
+        """Wait until all queued groups are stored."""
         self._collect(most=0)
 
     def clear(self) -> None:
-        """Remove what merges have left, after ``drain``: the triggers read it until they have seen the merge."""
+        """Remove the rows that merges made superfluous.  Call it after ``drain``.
+
+        The triggers read these rows until they have seen the merge; if they still lag after _SETTLE_S, all rows stay.
+        """
         with self._left_lock:
             left, self._left = self._left, []
         if left and self._wiki.settle("", _SETTLE_S):
@@ -185,7 +188,7 @@ class BulkSaver:
     # --- merging -----------------------------------------------------------------------------------
 
     def _merge(self, part: PagePart, key: bytes, stored: Stored) -> None:
-        """Put the revisions of the part between those that are there; on the chain with the last part of the page."""
+        """Insert the part's revisions between the stored ones.  The last part of the page commits the new chain."""
         merge = self._open.pop(part.name, None)
         try:
             if merge is not None and not merge.takes(part.revisions):
@@ -203,7 +206,7 @@ class BulkSaver:
             stored.busy.add(part.name)
 
     def _merge_anew(self, part: PagePart, key: bytes, stored: Stored) -> None:
-        """Raises Busy.  All that this part brings is placed again if somebody saves meanwhile."""
+        """Start a merge with this part, again if somebody saves meanwhile.  Raises Busy after _MERGES attempts."""
         for _ in range(_MERGES):
             row = self._wiki.mover.free((schema.PAGES, key))
             newest = head_of(row)
@@ -224,7 +227,7 @@ class BulkSaver:
         raise Busy(part.name)
 
     def _end(self, merge: HistoryMerge, name: str, stored: Stored) -> None:
-        """Raises Conflict."""
+        """Finish the merge and count its outcome.  Raises Conflict."""
         try:
             merged: Merged = merge.finish()
         finally:
@@ -242,7 +245,7 @@ class BulkSaver:
             self.clear()
 
     def _commit(self, group: Sequence[PagePart], steps: list[list[_Step]], stored: Stored) -> None:
-        """The first revision of each part that has one, then the second ones: a page's revisions follow each other."""
+        """Commit the first staged revision of each part, then the second of each: a page's revisions stay in order."""
         again: list[PagePart] = []
         left = {number: deque(of_part) for number, of_part in enumerate(steps) if of_part}
         while left:
@@ -256,7 +259,7 @@ class BulkSaver:
                     if self._merges:
                         again.append(group[number])
                     else:
-                        stored.kept.add(group[number].name)  # it has removed its own staged row
+                        stored.kept.add(group[number].name)  # the failed commit has removed its own staged row
                     if left[number]:
                         self._wiki.unstage([draft for draft, _ in left[number]])
                         left[number].clear()
@@ -277,13 +280,16 @@ class BulkSaver:
         self.waited_s += self._lag_checked_s - begun
 
     def _lag(self) -> int:
-        """Only of the running ones: for a paused trigger the store itself sets the bound."""
+        """Return the largest lag of a running trigger.  The store itself bounds the lag of a paused one."""
         listed = self._wiki.store.run(lambda connection: connection.triggers.list())
         return max((one.lag_changes for one in listed if one.state == "running"), default=0)
 
 
 def _in_calls(steps: Sequence[_Step]) -> Iterator[list[_Step]]:
-    """Groups for one call, of a bounded size.  A page that a dump has twice is in two calls: the second conflicts."""
+    """Yield groups of a bounded size, each for one call.
+
+    If a dump has a page twice, its equal revision numbers go into two calls: the second conflicts.
+    """
     together: list[_Step] = []
     heads: set[tuple[str, int]] = set()
     chars = 0
@@ -301,7 +307,7 @@ def _in_calls(steps: Sequence[_Step]) -> Iterator[list[_Step]]:
 
 
 def _draft(part: PagePart, revision: ImportedRevision, before: Cells, begin: Head | None = None) -> RevisionDraft:
-    """PageTooBig."""
+    """Make the draft of an imported revision after the row ``before``.  Raises PageTooBig."""
     return draft_after(
         before,
         name=part.name,
@@ -312,7 +318,7 @@ def _draft(part: PagePart, revision: ImportedRevision, before: Cells, begin: Hea
         autolink=False,
         attribution=part.attribution if revision.attribution is None else revision.attribution,
         language=part.language or None,
-        markup=WIKKA,  # what an import makes, even of a page that is in Markdown by now
+        markup=WIKKA,  # the format of every imported text, even if the page is in Markdown by now
         minor=revision.minor,
         source=revision.source,
         origin=revision.origin.pack() if revision.origin is not None else b"",
@@ -321,7 +327,7 @@ def _draft(part: PagePart, revision: ImportedRevision, before: Cells, begin: Hea
 
 
 def _drawer(part: PagePart, row: Cells) -> Callable[[ImportedRevision, Cells, Head | None], Staged]:
-    """Makes revisions of ``part``, whose page has ``row``: it keeps its owner, whosoever's revision is the newest."""
+    """Return a function that makes revisions of ``part``.  All keep the page's owner in ``row``, whoever wrote them."""
     owner = row.get(schema.OWNER, b"")
 
     def draw(revision: ImportedRevision, before: Cells, begin: Head | None) -> Staged:
@@ -333,20 +339,20 @@ def _drawer(part: PagePart, row: Cells) -> Callable[[ImportedRevision, Cells, He
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """Stored times and origins of the numbers of a part, and of the one before."""
+    """Times and origins of stored revisions by number, from the one before a part to the part's last."""
 
     times: dict[int, int]
     origins: dict[int, Origin | None]
 
     def is_before(self, new: Sequence[tuple[int, ImportedRevision]]) -> bool:
-        """Whether the first of them comes after what is there: ids order revisions of one moment."""
+        """Return whether the first new revision comes after the stored one before it.  Ids order equal times."""
         if not new:
             return True
         stored, given = self.origins.get(new[0][0] - 1), new[0][1].origin
         return stored is None or given is None or comes_before(stored.order, given.order)
 
     def agrees(self, part: PagePart) -> bool:
-        """Whether no revision that is there came from another one than that of its number."""
+        """Return whether each stored revision of known origin came from the part's revision of the same number."""
         for number, revision in enumerate(part.revisions, part.first):
             stored = self.origins.get(number)
             if stored is not None and revision.origin is not None and not stored.is_of(revision.origin):
@@ -355,7 +361,7 @@ class _Known:
 
 
 def _stored_before(connection: Connection, key: bytes, row: Cells, part: PagePart) -> tuple[Cells, _Known]:
-    """Return the page's cells of its newest revision, and what ``plan`` needs, by number."""
+    """Return the page's cells as of its newest revision, and the stored revisions that ``plan`` compares, by number."""
     newest = head_of(row)
     if is_stale(row):
         row = {**row, **fresh_cells(connection, key, row)}

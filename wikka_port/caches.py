@@ -13,16 +13,17 @@ from wikka_port.texts import spoken
 
 T = TypeVar("T")
 
-QUICK_S: Final = 0.1  # what is found in that time is not kept for the time it took
-_SLOT_CHARS: Final = 200  # what a piece costs beside its text: the object, the tuple, the name
+QUICK_S: Final = 0.1  # an answer found in less is kept for ``age_s`` only
+_SLOT_CHARS: Final = 200  # memory of a piece beside its text: the object, the tuple, the name
 _Key = tuple[str, int, bool, str, str]
 
 
 class TtlCache(Generic[T]):
-    """Thread-safe; while one thread finds the answer the others wait for it instead of searching too.
+    """One answer that is kept for a time.  Thread-safe: while one thread finds the answer, other threads wait for it.
 
-    An answer is kept for ``age_s``, and if it took QUICK_S or more for ``times`` as long as that: finding it then
-    costs at most one part in ``times`` of a process, and a list of a small wiki is always new.
+    An answer is kept for ``age_s``.  If finding it took QUICK_S or more, it is kept for at least ``times`` that
+    duration: finding answers then takes at most one part in ``times`` of a process, and a list of a small wiki is
+    always new.
     """
 
     def __init__(
@@ -34,7 +35,7 @@ class TtlCache(Generic[T]):
         times: float = 0.0,
         of: Callable[[], object] = lambda: None,
     ) -> None:
-        """``of``: an answer is kept as long as this gives the same object."""
+        """Drop a kept answer as soon as ``of()`` returns a different object."""
         self._find = find
         self._of = of
         self._age_s = age_s
@@ -44,7 +45,7 @@ class TtlCache(Generic[T]):
         self._kept: tuple[float, float, object, T] | None = None  # guarded by _lock: when, for how long, of what
 
     def get(self) -> T:
-        """Raises what ``find`` raises, which is not kept."""
+        """Return the answer, kept or found now.  Exceptions of ``find`` pass through and are not kept."""
         with self._lock:
             now, of = self._clock(), self._of()
             kept = self._kept
@@ -63,10 +64,10 @@ def size_chars(document: Document) -> int:
 class DocumentCache:
     """Parsed pages by name, revision and language: a view then costs one read, one lookup of links, one join.
 
-    A document says labels in the language that is spoken when it is parsed (of footnotes, of the contents): those that
-    read the wiki in another language than its own have documents of their own.
+    A parsed document contains labels (of footnotes, of the contents) in the visitor's language; so each language has
+    documents of its own.
 
-    Invariant: the sizes of what is kept add up to at most ``max_chars``; the longest unused goes first.
+    Invariant: the sizes of the kept documents add up to at most ``max_chars``; the longest unused is dropped first.
     Thread-safe; two threads may parse the same page at once, which is waste and no error.
     """
 
@@ -85,7 +86,7 @@ class DocumentCache:
             return found[0] if found is not None else None
 
     def document(self, name: str, number: int, body: str, *, autolink: bool, markup: str = WIKKA) -> Document:
-        """``body`` parsed; it must be the text of that revision."""
+        """Return ``body`` parsed, from the cache if possible; ``body`` must be the text of that revision."""
         key = (name, number, autolink, markup, spoken().code)
         with self._lock:
             found = self._kept.get(key)

@@ -1,4 +1,4 @@
-"""Lists for people: without minor edits or those of others, by day, by letter, by pages."""
+"""Lists for people: changes filtered (no minor edits, one author's only) and grouped by day; names by letter; pages."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def some_changes(
 
 
 def changes(wiki: GuardedWiki, *, minor: bool, before: str = "", limit: int) -> tuple[list[RecentChange], str]:
-    """With ``minor`` all of them."""
+    """Return the newest changes, without minor ones unless ``minor``, and the token to continue with."""
     if minor:
         return wiki.changes(before=before, limit=limit)
     return some_changes(wiki, lambda change: not change.minor, before=before, limit=limit)
@@ -50,13 +50,13 @@ Change = TypeVar("Change", bound=Timed)
 
 
 def by_day(changes: Iterable[Change], zone: ZoneInfo | None = None) -> list[tuple[str, list[Change]]]:
-    """(ISO day of the reader, its changes), in the order given."""
+    """Return pairs of an ISO day in the reader's zone and its changes, in the order given."""
     days = groupby(changes, lambda change: local_time(change.time_ms, zone)[:10])
     return [(day, list(group)) for day, group in days]
 
 
 def letter(name: str) -> str:
-    """Under which letter ``name`` stands: its first, in capitals and without marks; ``#`` for what is none."""
+    """Return the first letter of ``name`` as a capital without accents, or ``#`` if it begins with no letter."""
     first = unicodedata.normalize("NFD", name[:1])[:1].upper()[:1]
     return first if first.isalpha() else "#"
 
@@ -66,5 +66,5 @@ def by_letter(names: Iterable[str]) -> list[tuple[str, list[str]]]:
 
 
 def page_of(items: Sequence[T], rows: int) -> tuple[Sequence[T], bool]:
-    """Return the first ``rows`` of what was read with ``rows + 1``, and whether there are more."""
+    """Return the first ``rows`` items, and whether there are more; the caller reads ``rows + 1`` items."""
     return items[:rows], len(items) > rows

@@ -1,7 +1,7 @@
-"""The command ``wikka``: its subcommands by name, each loaded when it is requested.
+"""The command ``wikka``: its subcommands by name, each imported at its first use.
 
-Exit status: 0 done; 1 ``check`` found differences, or the work could not be finished; 2 used wrongly,
-or the store could not be reached.
+Exit status: 0 success; 1 ``check`` found differences, or the work could not be finished; 2 the arguments are wrong,
+or the store cannot be reached.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _SUBCOMMANDS: Final[dict[str, tuple[str, str]]] = {  # name -> module:command, s
 
 
 class _Subcommands(click.Group):
-    """Names and short helps from the table above; the command itself at its first use."""
+    """Takes names and short helps from ``_SUBCOMMANDS``, and imports a command at its first use."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_SUBCOMMANDS)
@@ -43,7 +43,7 @@ class _Subcommands(click.Group):
         if cmd_name not in _SUBCOMMANDS:
             return None
         try:
-            load_from_environment()  # before the command's modules: what a link is depends on it
+            load_from_environment()  # before the command's modules: it decides which texts are links to other wikis
         except BadInterwiki as problem:
             raise click.ClickException(str(problem)) from None
         module, _, attribute = _SUBCOMMANDS[cmd_name][0].partition(":")

@@ -1,7 +1,8 @@
-"""Colours that authors name (pure): each becomes the nearest of a few that can be read on the wiki's paper.
+"""Colours that authors name (pure): each becomes the nearest of a few colours that are readable on the wiki's pages.
 
-A page cannot bring a style of its own (the Content-Security-Policy), and what is readable on white is not on black.
-So a colour is a class, ``ink-red`` or ``paper-red``, and the style sheet has its values for light and dark.
+A page cannot bring a style of its own (the Content-Security-Policy forbids it), and a colour that is readable on white
+is not readable on black.  So a colour is a class, ``ink-red`` or ``paper-red``, whose values for light and dark are in
+the style sheet.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _NAMES: Final = {
 
 
 def nearest(typed: str) -> str | None:
-    """Return a name of INKS; None for what is no colour."""
+    """Return the name in INKS nearest to the colour ``typed``, or None if ``typed`` is no colour."""
     word = typed.strip().lower()
     if word in _NAMES:
         return _NAMES[word]

@@ -40,15 +40,15 @@ class WikiConfig:
     root_page: str = "HomePage"
     public_url: str = ""  # where people reach the wiki, for links in mails; "": from the address it listens on
     markup: Literal["wikka", "markdown"] = "wikka"  # the format of new pages; each page keeps its own
-    language: str = "en"  # what the wiki speaks; users may choose another one of those that there are
-    languages: Path | None = None  # files of languages beside those that the wiki brings
+    language: str = "en"  # of the wiki's own texts; each user may choose a different one of those installed
+    languages: Path | None = None  # a folder with files of further languages
     edit_notes: Literal[0, 1, 2] = 0  # as in WikkaWiki: 0 a note may be given, 1 it must be, 2 there is none
     # accounts
     registration: Literal["open", "approval", "invitation", "closed"] = "open"
     user_names: Literal["any", "wikiwords"] = "any"
     mail: MailConfig | None = None  # None: no address is requested, and links are shown by commands
     password_memory_kib: int = 19_456  # of each hash, by OWASP; fewer make guessing cheap for a thief of the store
-    sign_on_header: str = ""  # in which a proxy names who is signed in; "": no header is believed
+    sign_on_header: str = ""  # the header in which a proxy names the signed-in user; "": no header is believed
     sign_on_from: tuple[str, ...] = ("127.0.0.1", "::1")  # addresses of such proxies; one too many lets anybody in
     # who may do what
     secret: bytes = field(default=b"", repr=False)  # signs form tokens; b"" = a new one each start: open forms go stale
@@ -66,5 +66,5 @@ class WikiConfig:
 
     @property
     def max_request_bytes(self) -> int:
-        """The bound of a whole request: each byte of the text may come as ``%XX``."""
+        """The largest request in bytes: a browser may encode each byte of the text as ``%XX``."""
         return 3 * self.max_text_bytes + 65_536

@@ -1,19 +1,21 @@
-"""Names that look like another (pure): refused for new pages and signatures, kept where they come by an import.
+"""Names that look like a different name (pure): refused for new pages and signatures, kept if an import brings them.
 
 The rules are those of Unicode's UTS 39; its data of confusable characters and of scripts come from the library
 ``confusable_homoglyphs``.  A name is refused if it has
 
-    an invisible character      zero width, soft hyphen, filler; joiners are taken where a script or an emoji needs them
-    a letter in another form    full-width and mathematical letters and digits
-    scripts mixed in a word     where a letter looks like one of the Latin alphabet; Japanese, Chinese and Korean
-                                beside Latin are no mixture
+    an invisible character      zero width, soft hyphen, filler; joiners are allowed where a script or an emoji needs
+                                them
+    a letter in a special form  full-width and mathematical letters and digits
+    scripts mixed in a word     if a letter looks like a Latin one; Japanese, Chinese and Korean beside Latin are no
+                                mixture
     two kinds of digits
 
-``similar_names`` are for a new page only: names that look like this one and are ordinary too, so that it is refused
-only where such a page exists (a final dot; a word that is Cyrillic or Greek as a whole and could be read as Latin).
-Letters that look alike within one alphabet (I and l, O and 0) are not compared: ordinary names differ in such letters.
+``similar_names`` gives ordinary names that look like the name of a new page.  The new name is refused only if a page
+has one of them.  Such names differ in a final dot, or in a word that is Cyrillic or Greek as a whole and could be read
+as Latin.  Letters that look alike within one alphabet (I and l, O and 0) are not compared: ordinary names differ in
+such letters.
 
-Cost: nothing for ASCII but a check of the last character; else some microseconds a letter.  No page view pays it.
+Cost: for ASCII a check of the last character only; else some microseconds a letter.  No page view pays it.
 """
 
 from __future__ import annotations
@@ -26,8 +28,8 @@ from typing import Final
 
 from wikka_port.texts import N_, _
 
-_FILLERS: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")  # seen as nothing, and no Cf
-# Category Cf, and yet seen.
+_FILLERS: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")  # invisible, though not in category Cf
+# Visible, though in category Cf.
 _SEEN_FORMATS: Final = frozenset("\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2")
 _JOINERS: Final = "\u200c\u200d"
 _VARIATION: Final = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef\u180b-\u180f]")
@@ -50,7 +52,7 @@ class Confusable:
 
 
 def find_confusable(name: str) -> Confusable | None:
-    """Why no page or person should be called so, or None."""
+    """Return why no page or person should have this name, or None if it may be used."""
     if name.isascii():
         return None
     hidden = next((place for place, _character in enumerate(name) if _is_hidden(name, place)), None)
@@ -74,7 +76,10 @@ def find_confusable(name: str) -> Confusable | None:
 
 
 def find_signature_confusable(name: str) -> Confusable | None:
-    """As ``find_confusable``; a reader cannot look up who signs, so a final dot is refused too."""
+    """Return why nobody should sign with ``name``, or None: as ``find_confusable``, and a final dot is refused too.
+
+    The dot could imitate another signature, and a reader cannot look up who signs.
+    """
     bare = name.rstrip(_FINAL + " ")
     last = re.split(r"[\s.]", bare)[-1]
     if bare and bare != name and len(last) > _INITIALS:
@@ -83,7 +88,7 @@ def find_signature_confusable(name: str) -> Confusable | None:
 
 
 def similar_names(name: str) -> list[str]:
-    """Return names that look like ``name``: as ordinary as it is, so only one of them should be a page."""
+    """Return ordinary names that look like ``name``; only one of all these names should be a page."""
     bare = name.rstrip(_FINAL + " ")
     latin = name if name.isascii() else _WORD.sub(lambda word: _as_latin(word.group()), name)
     found = [other for other in (bare, latin) if other and other != name]
@@ -91,7 +96,7 @@ def similar_names(name: str) -> list[str]:
 
 
 def plain(name: str) -> str:
-    """``name`` without what cannot be seen, its letters and digits in their usual form."""
+    """Return ``name`` without invisible characters, its letters and digits in their usual form."""
     seen = "".join(character for place, character in enumerate(name) if not _is_hidden(name, place))
     usual = unicodedata.normalize("NFKC", seen)
     return "".join(str(unicodedata.decimal(c)) if c.isdecimal() else c for c in usual).rstrip(_FINAL + " ")
@@ -128,7 +133,7 @@ def _is_mixed(word: str) -> bool:
 
 
 def _as_latin(word: str) -> str:
-    """``word`` with the letters of other alphabets that look like a Latin one as that one."""
+    """Return ``word`` with each letter that looks like a Latin one replaced by that Latin letter."""
     return "".join(_latin(character) for character in word)
 
 

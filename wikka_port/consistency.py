@@ -1,22 +1,20 @@
-"""Recompute every index from the pages, compare, repair.
+"""Recompute every index from the pages, compare it with the stored index, and repair.
 
-A walk over ``pages`` with their revisions beside them says what should be there and is not; one
-walk over each derived table says what is there and should not.  All walks are streams: a few
-hundred rows are in memory, and the differences.
+A scan of ``pages`` beside ``revisions`` finds index cells that are missing or wrong; a scan of each derived table
+finds cells that should not exist.  All scans are streams: memory holds a few hundred rows, and the differences.
 
-Checks beside the indexes (``pages`` and ``revisions`` are the truth, so little can be
-said against them):
+Further checks (``pages`` and ``revisions`` are the truth, so few of their faults can be found):
     a page's cells are those of its newest revision
     every number up to the newest has its row, on the chain
-    rows of revisions on no chain: staged by a save that lost or fell.  Rows above the newest
-    number may belong to a save that runs right now, and are left alone for ``GRACE_MS``
-    what a crash may leave of accounts (``accounts.account_check``)
+    rows of revisions on no chain were staged by a save that lost to another save, or that crashed.  Rows above the
+    newest number may belong to a save that runs right now, and are left alone for ``GRACE_MS``
+    a crash may have left incomplete changes of accounts (``accounts.account_check``)
 
-A difference is checked a second time, and only one that is found both times counts: the rest were
-changes of people who edit meanwhile.  A repair writes at the store's time of before the check: later than all
-that triggers had written of what the check saw, earlier than what comes of a later edit.  If the application
-keeps the indexes it is the time of the source, as there.  It checks again; what then still differs is written at
-the time of now, later than any marker.
+A difference counts only if a second check finds it again: the others came from people who edit meanwhile.
+A repair writes at the store's time from before the check.  That time is later than all that triggers had written
+when the check read, and earlier than the effects of any later edit.  If the application keeps the indexes, a repair
+writes at the time of the revision, as the application does.  After a repair the check runs again; cells that still
+differ are written at the current time, which is later than any delete marker.
 """
 
 from __future__ import annotations
@@ -53,7 +51,7 @@ from wikka_port.schema import NO_HEAD, Head, parse_head
 from wikka_port.search.indexing import Recount, repair_postings
 from wikka_port.triggers import entry_of_revision
 
-GRACE_MS: Final = 10 * 60 * 1000  # a save takes seconds; what is staged longer than this fell
+GRACE_MS: Final = 10 * 60 * 1000  # a save takes seconds; one that staged its rows longer ago has crashed
 _GROUP: Final = 50  # pages, with their bodies
 Row = tuple[bytes, Cells]
 
@@ -63,12 +61,12 @@ class CheckReport:
     pages: int
     revisions: int
     links: int
-    differences: tuple[Difference, ...]  # what was found
-    left: tuple[Difference, ...]  # what is there after the repair, or the same where nothing was repaired
+    differences: tuple[Difference, ...]  # found by the check
+    left: tuple[Difference, ...]  # still there after the repair; without a repair, all that were found
     spare: tuple[Difference, ...] = ()  # cells that no reader needs, and that a repair removes; no differences
 
     def counts(self) -> Counter[tuple[str, str]]:
-        """By table and kind."""
+        """Count the differences by table and kind."""
         return Counter((found.table.decode(), found.kind.value) for found in self.differences)
 
 
@@ -80,7 +78,10 @@ def check(
     progress: Callable[[str, int], None] = lambda step, done: None,
     clock: Callable[[], int] = clock_ms,
 ) -> CheckReport:
-    """Raises StoreUnavailable.  O(all that is stored).  ``settle`` waits for the triggers; called before each check."""
+    """Check all tables, and repair them if ``repair``.  Raises StoreUnavailable.  O(all that is stored).
+
+    ``settle`` must wait for the triggers; it is called before each check of a difference.
+    """
     wiki.mover.finish_all()
     settle()
     first = _CheckPass(wiki, progress, clock()).run()
@@ -141,18 +142,18 @@ class _CheckPass:
         return found, check.links
 
     def _at(self, source_ms: int) -> int:
-        """When a repair of what follows from a source of that time is to be written."""
+        """Return the timestamp at which a repair writes cells that follow from a source of the time ``source_ms``."""
         return source_ms if self._stamp is None else self._stamp
 
     # --- pages and revisions side by side ----------------------------------------------------------
 
     def _page_groups(self, connection: Connection, found: list[Difference]) -> Iterator[dict[bytes, Cells]]:
-        """Yield pages as they should be, in groups; what is wrong with them and their revisions goes to ``found``."""
+        """Yield groups of pages with the cells they should have; faults of pages and revisions go to ``found``."""
         pages = iter(connection.table(schema.PAGES).scan(batch_size=_GROUP))
         rows = connection.table(schema.REVISIONS).scan(columns=[b"meta"], batch_size=500)
         revisions = groupby(rows, lambda row: row[0][: schema.KEY_BYTES])
         group: dict[bytes, Cells] = {}
-        claimed: set[bytes] = set()  # histories of pages that have them from another page
+        claimed: set[bytes] = set()  # keys of histories that lie under the key of a different page
         unclaimed: set[bytes] = set()
         entries: dict[bytes, tuple[Cells, int]] = {}
         for key, page, its in _side_by_side(pages, revisions):
@@ -161,7 +162,7 @@ class _CheckPass:
                 claimed.add(newest.history)
             if newest.history or not newest.number:
                 if its:
-                    unclaimed.add(key)  # of another page, of a deleted one, or of none
+                    unclaimed.add(key)  # the history of a different page, of a deleted one, or of none
                 its = _rows_of(connection, newest.history) if newest.history else ()
             chain, bad = _chain(key, newest, _listed(its), page, self._now)
             found += bad
@@ -187,7 +188,7 @@ class _CheckPass:
         yield group
 
     def _of_no_page(self, connection: Connection, histories: set[bytes]) -> Iterator[Difference]:
-        """Revisions whose history no page has, nor one that was deleted."""
+        """Yield the revisions whose history belongs to no page and to no deleted page."""
         kept: set[bytes] = set()
         if histories and DELETED in connection.tables():  # not in an older wiki's folder, before it is prepared
             deleted = connection.table(DELETED).scan(columns=[schema.VERSIONCOUNT], batch_size=500)
@@ -202,7 +203,7 @@ class _CheckPass:
             schema.revision_row(key, newest), columns=list(schema.CONTENT_FAMILIES)
         )
         if not row:
-            return page  # known by the chain
+            return page  # the check of the chain reports the missing row
         expected = {**page_cells_of_revision(newest, row), schema.VERSIONCOUNT: newest.pack()}
         if page_key(expected[schema.NAME].decode()) != key and schema.NAME in page:
             expected[schema.NAME] = page[schema.NAME]  # it was renamed since that revision
@@ -221,7 +222,7 @@ class _CheckPass:
 
 
 def _languages(connection: Connection, spoken: Collection[str], at_ms: int) -> Iterator[Difference]:
-    """Languages that pages have and that no search would use; one that no page has any more is none."""
+    """Yield the languages of pages that the list for searches lacks.  A listed language without pages is no fault."""
     stored = connection.table(schema.PAGES).row(LANGUAGES_ROW)
     expected = {column(code): b"" for code in spoken}
     listed = {one: (value, 0) for one, value in stored.items() if one in expected}
@@ -231,7 +232,7 @@ def _languages(connection: Connection, spoken: Collection[str], at_ms: int) -> I
 def _side_by_side(
     pages: Iterator[Row], revisions: Iterator[tuple[bytes, Iterator[Row]]]
 ) -> Iterator[tuple[bytes, Cells, Iterable[Row]]]:
-    """Both come by key: each key once, with its page (or none) and its revisions (or none)."""
+    """Merge both streams by key: yield each key once, with its page (or no cells) and its revisions (or none)."""
     page, revision = next(pages, None), next(revisions, None)
     while page is not None or revision is not None:
         if revision is None or (page is not None and page[0] < revision[0]):
@@ -247,7 +248,7 @@ def _side_by_side(
 
 
 def _rows_of(connection: Connection, history: bytes) -> Iterable[Row]:
-    """Return the revisions under that key, without their bodies."""
+    """Return the revisions under the key ``history``, without their bodies."""
     rows: Iterable[Row] = connection.table(schema.REVISIONS).scan(
         row_start=history, row_stop=schema.revisions_end(history), columns=[b"meta"], batch_size=500
     )
@@ -261,7 +262,7 @@ def _listed(rows: Iterable[Row]) -> list[tuple[Head, bytes, Cells]]:
 def _chain(
     key: bytes, newest: Head, listed: list[tuple[Head, bytes, Cells]], page: Cells, now_ms: int
 ) -> tuple[list[tuple[Head, Cells]], list[Difference]]:
-    """Return the revisions of the page, newest first, and what is wrong with their rows."""
+    """Return the revisions on the page's chain, newest first, and the faults of their rows."""
     chain: list[tuple[Head, Cells]] = []
     bad: list[Difference] = []
     by_number = {number: list(rows) for number, rows in groupby(listed, lambda one: one[0].number)}
@@ -312,7 +313,7 @@ def _names_without_page(connection: Connection) -> Iterator[Difference]:
 
 
 def _entries(connection: Connection, entries: Mapping[bytes, tuple[Cells, int]]) -> Iterator[Difference]:
-    """Rows of ``changes`` as the revisions want them."""
+    """Compare rows of ``changes`` with the entries that the revisions should have there."""
     stored = dict(connection.table(schema.CHANGES).rows(list(entries), include_timestamp=True)) if entries else {}
     for row, (cells, at_ms) in entries.items():
         yield from cell_differences(schema.CHANGES, row, cells, stored.get(row, {}), at_ms)
@@ -339,7 +340,7 @@ def _changes_without_revision(connection: Connection) -> Iterator[Difference]:
 
 
 def _revision_of_entry(row: bytes, cells: Mapping[bytes, tuple[bytes, int]]) -> tuple[bytes, Head] | None:
-    """Key of the page and the revision that an entry speaks of; None if it says none."""
+    """Return the page's key and the revision that an entry of ``changes`` names, or None if it names none."""
     key = schema.page_key_of_change_row(row)
     try:
         head = parse_head(cells.get(schema.HEAD, (b"", 0))[0])
@@ -352,7 +353,10 @@ def _revision_of_entry(row: bytes, cells: Mapping[bytes, tuple[bytes, int]]) -> 
 
 
 def _store_time(wiki: Wiki) -> int | None:
-    """Return the clock by which the store stamps what triggers write; None: the application writes the indexes."""
+    """Return the current time of the store, which stamps the effects of triggers.
+
+    Returns None if the application writes the indexes.
+    """
     if wiki.indexes == "application":
         return None
     nobody, never = bytes(schema.KEY_BYTES), [Expect(schema.VERSIONCOUNT, b"never")]
@@ -361,7 +365,7 @@ def _store_time(wiki: Wiki) -> int | None:
 
 
 def _repair(wiki: Wiki, differences: Sequence[Difference]) -> None:
-    """Repair with a call for each row and time; rows of ``pages`` and ``revisions`` are put, not changed otherwise."""
+    """Repair with one call for each row and timestamp."""
     wanted: dict[tuple[bytes, bytes, int], list[Difference]] = {}
     terms = [one for one in differences if one.table == schema.TERMS]
     for one in differences:

@@ -1,9 +1,9 @@
-"""Cookies of the wiki: their names and attributes, the same for all.
+"""Names and attributes of the wiki's cookies.
 
-Behind TLS a name begins with ``__Host-``: no other host, path or plain-text answer can set or replace such a cookie.  A
-browser refuses it over plain HTTP, so there the name goes without; a wiki on loopback works, and any other plain wiki
-is as open as its network is.  All are HttpOnly and SameSite=Lax: no script reads them, and a form on another site
-is sent without them.
+Behind TLS a cookie's name begins with ``__Host-``: no other host, path or plain-text answer can set or replace such a
+cookie.  Browsers refuse these names over plain HTTP, so there the prefix is left out: a wiki on loopback works, and
+any other wiki without TLS is as open as its network is.  All cookies are HttpOnly and SameSite=Lax: no script reads
+them, and a browser sends them with no form of a different site.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def cookie(request: Request, name: str) -> str:
 
 
 def set_cookie(response: Response, request: Request, name: str, value: str, *, max_age_s: int | None = None) -> None:
-    """``max_age_s`` None: until the browser is closed."""
+    """Set a cookie with the wiki's attributes; without ``max_age_s`` it lasts until the browser is closed."""
     response.set_cookie(
         _full(request, name), value, max_age=max_age_s, httponly=True, samesite="Lax", secure=request.is_secure
     )

@@ -1,6 +1,6 @@
-"""How the wiki's tables can differ from what its pages say (pure), and how it is put right.
+"""(pure) Differences between a stored table and the cells that it should have, each with its repair.
 
-Knows nothing of which cells a table should have (``consistency``, ``link_check``).
+Knows nothing of which cells a table should have (``consistency`` and ``link_check`` do).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Stamped = Mapping[bytes, tuple[bytes, int]]  # column -> value, timestamp
 
 class Kind(Enum):
     MISSING = "missing"  # a cell that should be there
-    STALE = "stale"  # a cell, or a row, that should not
+    STALE = "stale"  # a cell or a row that should not be there
     DIFFERENT = "different"  # a cell with another value
     SPARE = "spare"  # a cell that no reader needs and that may be there: counted separately, removed by a repair
     LOST = "lost"  # a revision whose row is gone and cannot be made again
@@ -36,7 +36,7 @@ class Difference:
     at_ms: int = field(compare=False)  # the time at which a repair writes or deletes
 
     def text(self) -> str:
-        """Return a line for a person."""
+        """Describe the difference to a person, in one line."""
         where = f"{_format_bytes(self.table)} {_format_bytes(self.row)}" + (
             f" {_format_bytes(self.column)}" if self.column else ""
         )
@@ -55,7 +55,7 @@ def _format_bytes(data: bytes | None) -> str:
 
 
 def cell_differences(table: bytes, row: bytes, expected: Cells, stored: Stamped, at_ms: int) -> Iterator[Difference]:
-    """How the cells that are there differ from those that should be."""
+    """Yield the differences between the stored cells of a row and the expected ones."""
     for column, value in expected.items():
         found = stored.get(column)
         if found is None:
@@ -68,7 +68,7 @@ def cell_differences(table: bytes, row: bytes, expected: Cells, stored: Stamped,
 
 
 def groups_of(rows: Iterable[tuple[bytes, Stamped]]) -> Iterator[dict[bytes, Stamped]]:
-    """In the order given, up to ROWS_TOGETHER rows and about CELLS_TOGETHER cells in a group."""
+    """Yield the rows in groups, in the order given: up to ROWS_TOGETHER rows and about CELLS_TOGETHER cells each."""
     group: dict[bytes, Stamped] = {}
     cells_together = 0
     for row, cells in rows:

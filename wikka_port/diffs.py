@@ -1,14 +1,14 @@
 """Differences of two texts (pure): lines first, then words within the lines that changed.
 
-The work is bounded whatever the texts are, in lines, in words and in what is shown.  Lines that both texts have
-once are matched first (the longest run of them in order, as in patience diff); between these, Myers' greedy
-algorithm runs until the budget is spent, and what is left then counts as replaced as a whole: still right, less fine.
+The work on lines, on words and on the shown rows is bounded for any texts.  Lines that occur exactly once in both texts
+are matched first (the longest run of them in order, as in patience diff).  Between these anchors Myers' greedy
+algorithm runs until the budget is spent.  The remaining lines then count as one replaced block: still right, less fine.
 
     O(n log n) for the anchors of up to LINES lines, plus at most BUDGET steps for everything between them;
     WORD_BUDGET steps for the words of all changed lines, PAIRING_WORDS to find which line became which;
-    O(n) at the speed of memory for what both texts have at their beginning and their end
+    O(n) at the speed of memory for the lines that both texts share at their beginning and at their end
 
-Invariant: the old side of the operations put together is the old text, the new side the new one.
+Invariant: the old sides of the operations, joined, are the old text; the new sides, joined, are the new text.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ MAX_LINE_TOKENS: Final = 4_000  # longer lines are shown as changed as a whole
 MAX_LINE_CHARS: Final = 8 * MAX_LINE_TOKENS
 MAX_PAIRING: Final = 2_500  # lines times lines of a block in which the likest pairs are searched
 PAIRING_WORDS: Final = 300_000  # compared for that, in all blocks together
-LIKENESS_WORDS: Final = 200  # of a line, at most: its beginning says what it is a version of
-_PAIR_WORDS: Final = 10  # what a pair costs beside its words
-ALIKE: Final = 0.35  # share of common words from which two lines are versions of each other
+LIKENESS_WORDS: Final = 200  # compared of each line: its beginning suffices to find its other version
+_PAIR_WORDS: Final = 10  # the cost of a pair beside its words
+ALIKE: Final = 0.35  # two lines with this share of common words are versions of each other
 CONTEXT: Final = 3  # unchanged lines shown around each change
 MAX_ROWS: Final = 3_000  # shown of one diff
 MAX_DIFF_CHARS: Final = 500_000
@@ -69,7 +69,7 @@ class _Steps:
 
 
 class Work:
-    """The bound on the cost of one diff; ``share`` of the whole where several stand on one page."""
+    """The bound on the cost of one diff; each of several diffs on a page gets a ``share`` of the whole."""
 
     __slots__ = ("chars", "lines", "pairing", "words")
 
@@ -81,7 +81,7 @@ class Work:
 
 
 def operations(old: Sequence[Hashable], new: Sequence[Hashable], budget: int = BUDGET) -> list[Operation]:
-    """How ``old`` becomes ``new``; neighbours have different kinds."""
+    """Return the operations that make ``new`` of ``old``; neighbours have different kinds."""
     return _operations(old, new, _Steps(budget))
 
 
@@ -105,7 +105,7 @@ def _operations(old: Sequence[Hashable], new: Sequence[Hashable], steps: _Steps)
 
 
 def _matches(a: list[int], b: list[int], steps: _Steps) -> Iterator[tuple[int, int, int]]:
-    """Equal runs in order: (start in a, start in b, length)."""
+    """Yield the equal runs in order: (start in a, start in b, length)."""
     low_a = low_b = 0
     high_a, high_b = len(a), len(b)
     while low_a < high_a and low_b < high_b and a[low_a] == b[low_b]:
@@ -126,7 +126,7 @@ def _matches(a: list[int], b: list[int], steps: _Steps) -> Iterator[tuple[int, i
 
 
 def _anchors(a: list[int], b: list[int], in_a: tuple[int, int], in_b: tuple[int, int]) -> list[tuple[int, int]]:
-    """Items that each side has once, as the longest run that is in order on both sides."""
+    """Return the longest run of items that occur once on each side and are in order on both."""
     once_a = Counter(a[slice(*in_a)])
     once_b = Counter(b[slice(*in_b)])
     place_b = {b[y]: y for y in range(*in_b) if once_b[b[y]] == 1}
@@ -154,7 +154,7 @@ def _anchors(a: list[int], b: list[int], in_a: tuple[int, int], in_b: tuple[int,
 def _myers(
     a: list[int], b: list[int], in_a: tuple[int, int], in_b: tuple[int, int], steps: _Steps
 ) -> Iterator[tuple[int, int, int]]:
-    """Equal runs of the shortest edit script; none if the budget ends first."""
+    """Yield the equal runs of the shortest edit script; none if the budget ends first."""
     (a0, a1), (b0, b1) = in_a, in_b
     n, m = a1 - a0, b1 - b0
     furthest = {1: 0}
@@ -199,7 +199,7 @@ def _runs_from_trace(trace: list[dict[int, int]], n: int, m: int, a0: int, b0: i
 
 
 def rows(old: str, new: str, *, context: int = CONTEXT, max_rows: int = MAX_ROWS, share: float = 1.0) -> list[Row]:
-    """Return the lines of both texts side by side, far unchanged ones left out."""
+    """Return the lines of both texts side by side, without unchanged lines far from a change."""
     work = Work(share)
     out: list[Row] = []
     for row in _rows(old.split("\n"), new.split("\n"), context, work):
@@ -224,7 +224,7 @@ def _clipped(spans: tuple[Span, ...], chars: int) -> tuple[Span, ...]:
 
 
 def _rows(a: list[str], b: list[str], context: int, work: Work) -> Iterator[Row]:
-    """Yield all rows, each made when it is requested."""
+    """Yield all rows, each computed when the caller takes it."""
     found, is_whole = changes_of(a, b, work.lines)
     for index, operation in enumerate(found):
         _, a0, a1, b0, b1 = operation
@@ -242,7 +242,10 @@ def _rows(a: list[str], b: list[str], context: int, work: Work) -> Iterator[Row]
 
 
 def changes_of(a: list[str], b: list[str], steps: _Steps | None = None) -> tuple[list[Operation], bool]:
-    """Return the operations on the lines of two texts; False: on those before the bound of LINES only."""
+    """Return the operations on the lines of two texts, and True if they cover both texts.
+
+    With False they end at the bound of LINES.
+    """
     low = _common(a, b)
     high = _common(a[low:][::-1], b[low:][::-1])
     end_a, end_b = len(a) - high, len(b) - high
@@ -260,7 +263,7 @@ def changes_of(a: list[str], b: list[str], steps: _Steps | None = None) -> tuple
 
 
 def _joined(found: list[Operation]) -> list[Operation]:
-    """Equal runs that touch made one."""
+    """Join equal runs that touch."""
     out: list[Operation] = []
     for one in found:
         if out and out[-1].kind == one.kind == "equal":
@@ -271,7 +274,7 @@ def _joined(found: list[Operation]) -> list[Operation]:
 
 
 def _common(a: list[str], b: list[str]) -> int:
-    """How many lines the two begin with alike: compared in runs, at the speed of C."""
+    """Return how many first lines are equal in ``a`` and ``b``; whole runs are compared, at the speed of C."""
     low, high = 0, min(len(a), len(b))
     while low < high:
         middle = (low + high + 1) // 2
@@ -288,7 +291,7 @@ def _equal(line: str, i: int, j: int) -> Row:
 
 
 def _block(old: list[str], new: list[str], i0: int, j0: int, work: Work) -> Iterator[Row]:
-    """Yield the rows of a replaced block: like lines face each other, the others stand alone."""
+    """Yield the rows of a replaced block: similar lines face each other, the others stand alone."""
     i = j = 0
     for x, y in [*_pairs(old, new, work.pairing), (len(old), len(new))]:
         for k in range(i, x):
@@ -302,7 +305,7 @@ def _block(old: list[str], new: list[str], i0: int, j0: int, work: Work) -> Iter
 
 
 def _pairs(old: list[str], new: list[str], steps: _Steps) -> list[tuple[int, int]]:
-    """Pair the lines of both texts, in order: the pairing with the most in common."""
+    """Pair the lines of both texts, in order, so that paired lines have the most words in common."""
     pairs = len(old) * len(new)
     if not pairs:
         return []
@@ -339,12 +342,12 @@ def _alike(x: Counter[str], y: Counter[str]) -> float:
 
 
 def tokens_of(text: str) -> list[str]:
-    """Words, blanks and single marks; joined they are the text."""
+    """Split the text into words, blanks and single marks; joined, these are the text."""
     return _TOKEN.findall(text)
 
 
 def words(old: str, new: str, steps: _Steps | None = None) -> tuple[tuple[Span, ...], tuple[Span, ...]]:
-    """Two versions of a line as runs of words that are in both or in one."""
+    """Split two versions of a line into runs of words, each marked as shared by both versions or changed."""
     steps = steps or _Steps(WORD_BUDGET)
     whole = (Span(old, True),), (Span(new, True),)
     if steps.left <= 0 or max(len(old), len(new)) > MAX_LINE_CHARS:
@@ -369,7 +372,7 @@ def words(old: str, new: str, steps: _Steps | None = None) -> tuple[tuple[Span, 
 
 
 def _add(spans: list[Span], text: str, changed: bool) -> None:
-    """``text`` at the end of ``spans``; neighbours that are alike become one."""
+    """Append ``text`` to ``spans``; if the last span has the same ``changed``, extend that span instead."""
     if not text:
         return
     if spans and spans[-1].changed == changed:

@@ -24,13 +24,16 @@ _UNWANTED: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f]")  # no sense in a t
 
 @dataclass(frozen=True, slots=True)
 class FormDraft:
-    """A language that was not changed is not a choice: meanwhile somebody else may have made one."""
+    """The fields of an edit form.
+
+    A language that the author left unchanged is no choice: somebody else may have chosen one meanwhile.
+    """
 
     body: str
     note: str = ""
     signed_as: str = ""  # the account that was signed in when the form was made; "": none
     base: int = 0  # the revision that the edit began from; 0: a new page
-    base_token: str = ""  # its token, which no other page has that came to the name; "": the form does not say
+    base_token: str = ""  # the token of ``base``, unique among all pages that had the name; "": the form has none
     section: str = ""  # id of the heading of the section that ``body`` is; "": the whole page
     markup: str = ""  # the format that was chosen; "": the page's, or the site's for a new page
     written: str = ""  # the format that ``body`` is written in; "": the chosen one
@@ -41,12 +44,12 @@ class FormDraft:
 
     @property
     def new_language(self) -> str:
-        """The language that the page is to have; "": the one that it has."""
+        """The language that the author chose for the page; "" keeps the page's language."""
         return self.language if self.language != self.language_was else ""
 
 
 def draft_of(form: Mapping[str, str]) -> FormDraft:
-    """The draft in a form as a browser sends it: line ends become ``\\n``."""
+    """Return the draft in a form that a browser sent; line ends become ``\\n``."""
     return FormDraft(
         body=_UNWANTED.sub("", form.get("body", "").replace("\r\n", "\n").replace("\r", "\n")),
         note=" ".join(_CONTROLS.sub(" ", form.get("note", "")).split()),
@@ -69,19 +72,19 @@ def _format_in(form: Mapping[str, str], field: str) -> str:
 
 
 def number_in(form: Mapping[str, str], field: str) -> int:
-    """0 for what is no number of a revision."""
+    """Return the number in a field of the form, or 0 if the value is no number of a revision."""
     value = form.get(field, "")
     return int(value) if value.isascii() and value.isdigit() and len(value) <= 18 else 0
 
 
 def token_in(form: Mapping[str, str], field: str) -> str:
-    """Return the token of a revision; "" for what is none."""
+    """Return the revision's token in a field of the form, or "" if the value is no token."""
     value = form.get(field, "")
     return value if is_token(value) else ""
 
 
 def complaint(draft: FormDraft, config: WikiConfig) -> tuple[int, str] | None:
-    """Why the draft cannot be saved as it is: a status and a sentence for its author."""
+    """Return why the draft cannot be saved as it is (a status and a sentence for its author), or None if it can."""
     size = len(draft.body.encode(errors="replace"))
     if size > config.max_text_bytes:
         shown = {"size": figure(size), "most": figure(config.max_text_bytes)}

@@ -2,19 +2,19 @@
 
     events := DumpSite (PageStart Revision* PageEnd)*
 
-A single revision is in memory at a time, whatever the number of revisions of its page.
-The reader opens no file: it reads from a binary stream that the caller opened, and
-``bytes_consumed`` says how far into that stream (compressed, if it is) it is, for a
-progress bar that needs no count.
+A single revision is in memory at a time, however many revisions its page has.
+The reader opens no file: it reads from a binary stream that the caller opened.  ``bytes_consumed``
+is the position in that stream (before decompression), for a progress bar that need not know the number of pages.
 
 Invariants:
-    I1. An iteration ends without an exception only where ``</mediawiki>`` was read.
+    I1. An iteration ends without an exception only if ``</mediawiki>`` was read.
     I2. Every PageStart is followed by its PageEnd or by an exception.
-    I3. A document type declaration is refused before any entity of it could be used.
-    I4. Elements that a schema of MediaWiki's (export-0.1 to 0.11) calls optional may be missing: ids, the site,
-        namespaces by number (before 0.6 they follow from the titles), models of content (before 0.8, too).
+    I3. A document type declaration is refused before any of its entities could be used.
+    I4. Elements that one of MediaWiki's schemas (export-0.1 to 0.11) calls optional may be missing: ids, the site,
+        numbers of namespaces (before 0.6, when titles imply them), models of content (before 0.8, when titles imply
+        them, too).
 
-Knows nothing of markup, but for the names that MediaWiki itself has for namespaces, and nothing of our tables.
+Knows nothing of our tables, and nothing of markup beyond MediaWiki's own names of namespaces.
 """
 
 from __future__ import annotations
@@ -50,8 +50,9 @@ _MODULE: Final = 828
 _ENDINGS: Final = {".css": "css", ".js": "javascript", ".json": "json"}
 FIELD_CHARS_MAX: Final = 32 * 1024 * 1024  # one text; MediaWiki's own bound is 2 MB, files beyond are hostile
 DEPTH_MAX: Final = 32  # the format needs 5
-# A tag is buffered until its end: one with an attribute of 600 MB is 700 bytes of bzip2.  Those of exports are short.
-SILENT_BYTES_MAX: Final = 4 * 1024 * 1024  # of XML without any tag or text that ends
+# The parser buffers a tag until its end, and a tag with an attribute of 600 MB may be 700 bytes of bzip2.  Tags of
+# exports are short.
+SILENT_BYTES_MAX: Final = 4 * 1024 * 1024  # of XML in which no tag and no text ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,7 @@ class DumpSite:
     capitalised: bool  # whether the first letter of a title is always upper case
     namespaces: Mapping[str, int]  # name in the site's language -> number; "" is 0
     aliases: Mapping[str, int] = field(default_factory=dict)  # other names of namespaces
-    cases: Mapping[int, bool] = field(default_factory=dict)  # ``capitalised`` of single namespaces, where it is said
+    cases: Mapping[int, bool] = field(default_factory=dict)  # ``capitalised`` of namespaces, if the dump states it
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +71,8 @@ class PageStart:
     title: str  # with the namespace's name before it
     namespace: int
     page_id: int | None
-    redirect_target: str | None  # "": it is a redirect, and the dump does not say whither
-    ordinal: int  # the first page of the file is 0; pages skipped count
+    redirect_target: str | None  # "": a redirect whose target the dump does not give
+    ordinal: int  # the first page of the file is 0; skipped pages count
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +87,7 @@ class Revision:
     minor: bool
     model: str  # "wikitext", "Scribunto", "css", ...
     size_bytes: int | None = None  # of the text, as the dump has it
-    slots: int = 0  # texts beside the page's own, which are passed over
+    slots: int = 0  # number of texts beside the page's own; the reader skips these texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +100,7 @@ DumpEvent = DumpSite | PageStart | Revision | PageEnd
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _Damage = Callable[[str], DamagedDump]
 
-# Elements whose character data we keep, by the element they stand in.
+# Elements whose character data we keep, by their parent element.
 _KEPT: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
     {
         "siteinfo": frozenset({"sitename", "base", "case"}),
@@ -113,9 +114,9 @@ _KEPT: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
 
 
 class DumpReader:
-    """Iterator over the events of one dump, from where ``stream`` stands; raises NotADump or DamagedDump.
+    """Iterator over the events of one dump, from the position of ``stream``; raises NotADump or DamagedDump.
 
-    ``skip_pages`` first pages are passed over: parsed, for the file has no index, but without events and strings.
+    The first ``skip_pages`` pages are parsed, for the file has no index, but yield no events and build no strings.
     """
 
     def __init__(self, stream: BinaryIO, *, skip_pages: int = 0) -> None:
@@ -162,7 +163,7 @@ class DumpReader:
             if not self._document.said:
                 return NotADump(f"it is no XML ({why})")
             return self._damaged("the file ends before </mediawiki> (truncated?)" if final else why)
-        except (ValueError, LookupError) as error:  # it names an encoding that cannot be served
+        except (ValueError, LookupError) as error:  # the dump names an encoding that Python does not have
             return NotADump(str(error))
         self._silent = 0 if self._document.said != said else self._silent + len(piece)
         if self._silent > SILENT_BYTES_MAX:
@@ -181,7 +182,7 @@ class DumpReader:
 
 
 class _SiteInfo:
-    """The description of a site in its dump, and its namespaces by any of their names."""
+    """The dump's description of its site, with all names of the site's namespaces."""
 
     def __init__(self, language: str) -> None:
         self._language = language
@@ -211,13 +212,13 @@ class _SiteInfo:
         )
 
     def namespace_of(self, title: str) -> int:
-        """By the name before the colon: dumps before 0.6 say it nowhere else."""
+        """Return the namespace named before the title's colon; dumps before 0.6 state it nowhere else."""
         prefix, colon, rest = title.partition(":")
         return self._numbers.get(prefix.strip().replace("_", " ").lower(), 0) if colon and rest.strip() else 0
 
 
 class _Document:
-    """expat's callbacks in, events out.  Owned by one reader."""
+    """Turns the callbacks of expat into events.  Owned by one reader."""
 
     def __init__(self, skip_pages: int, damaged: _Damage) -> None:
         self.events: deque[DumpEvent] = deque()
@@ -351,7 +352,7 @@ class _Document:
         self._passing = self._pages <= self._skip_pages
 
     def _start_page(self) -> PageStart:
-        """The head of the page is complete: its first revision begins, or it has none."""
+        """Emit PageStart: the page's head is complete when its first revision begins, or the page ends without one."""
         title = self._fields.get("title", "")
         if not title:
             raise self._damaged("a page has no title")
@@ -396,7 +397,7 @@ class _Document:
                 anonymous="username" not in fields and "ip" in fields,
                 comment=fields.get("comment", ""),
                 text=text,
-                # The revision's own is that of all its texts together, where there are several.
+                # If a revision has several texts, its own checksum is that of all texts together.
                 sha1=fields.get("text sha1") or (fields.get("sha1") if "slots" not in fields else None) or None,
                 minor="minor" in fields,
                 model=fields.get("model") or model_of_title(page.title, page.namespace),
@@ -406,14 +407,14 @@ class _Document:
         )
 
     def _integer(self, text: str, what: str) -> int:
-        # Digits are counted before they are believed: int() refuses very long ones with another error.
+        # The length is checked first: for very long numbers int() raises a different error.
         digits = text.strip()
         if not digits.removeprefix("-").isascii() or not digits.removeprefix("-").isdigit() or len(digits) > 18:
             raise self._damaged(f"the {what} is {text[:40]!r}, not a number")
         return int(digits)
 
     def _instant(self, text: str) -> int:
-        """Return the time of an xsd:dateTime: it may have a fraction, another zone, or none, which is UTC here."""
+        """Return the time of an xsd:dateTime, which may have a fraction and a zone; without a zone it is UTC."""
         try:
             instant = datetime.fromisoformat(text.strip())
         except ValueError:
@@ -423,9 +424,9 @@ class _Document:
 
 
 def model_of_title(title: str, namespace: int) -> str:
-    """Return the content model that MediaWiki gives a page by default; dumps name it since schema 0.8.
+    """Return MediaWiki's default content model of a page, for dumps before schema 0.8, which do not name the model.
 
-    ``title``: with the namespace's name before it.  A style sheet that is read as wikitext would be destroyed.
+    ``title`` begins with the namespace's name.  A style sheet that is read as wikitext would be destroyed.
     """
     name = title.lower()
     if namespace == _MODULE:

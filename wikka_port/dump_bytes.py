@@ -1,8 +1,8 @@
 """Bytes of a dump file, decompressed piece by piece in bounded memory.
 
-The kind of the file (plain, bzip2, gzip) is decided by its first bytes, never by its name.
-Files made of several compressed streams one after the other, as Wikimedia's
-"multistream" dumps, read as one.
+The first bytes of the file decide its kind (plain, bzip2, gzip), never its name.
+A file of several compressed streams one after the other, such as Wikimedia's
+"multistream" dumps, is read as one stream.
 
 Knows nothing of XML; :mod:`wikka_port.dump` does.
 """
@@ -34,11 +34,11 @@ _HEAD_BYTES: Final = max(len(magic) for magic, _, _ in _ARCHIVES)
 
 
 class DumpError(Exception):
-    """The file cannot be imported as it is; the operator must bring another."""
+    """The file cannot be imported; the operator must take a different one."""
 
 
 class NotADump(DumpError):
-    """The file is whole, perhaps, but it is no MediaWiki export."""
+    """The file is no MediaWiki export; it need not be damaged."""
 
     def __init__(self, why: str) -> None:
         self.why = why
@@ -48,8 +48,8 @@ class NotADump(DumpError):
 class DamagedDump(DumpError):
     """A MediaWiki export that ends early or is broken inside.
 
-    ``file_byte`` is how much of the file (compressed, if it is) had been read;
-    ``xml_byte`` and ``line`` say where in the XML, as far as it was reached.
+    ``file_byte`` is the number of bytes read from the file (before decompression).
+    ``xml_byte`` and ``line`` are the position in the XML, or None if the XML was not reached.
     """
 
     def __init__(self, why: str, *, file_byte: int, xml_byte: int | None = None, line: int | None = None) -> None:
@@ -139,7 +139,7 @@ class DumpBytes:
                 return
 
     def _after_gzip_member(self, data: bytes) -> bytes:
-        """Return the start of the next member, or nothing; tapes and disks pad gzip files with zeros."""
+        """Return the start of the next member, or b"" at the end.  Skips zeros: tapes and disks pad files with them."""
         while not data.strip(b"\0"):
             data = self._read()
             if not data:
@@ -150,7 +150,7 @@ class DumpBytes:
         return data
 
     def _fill(self, data: bytes, size: int) -> bytes:
-        """``data`` with at least ``size`` bytes, if the file has them."""
+        """Read on until ``data`` has at least ``size`` bytes or the file ends; return the extended ``data``."""
         while len(data) < size and (more := self._read()):
             data += more
         return data

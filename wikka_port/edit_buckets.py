@@ -1,10 +1,11 @@
-"""How many edits each address may still make, in memory that all processes of a wiki share.
+"""A table of the edits that each address may still make, in memory that all processes of a wiki share.
 
     table := slot*        slot := key:16 tokens:f64 when:f64        in sets of WAYS slots; ``when`` 0: empty
 
-A file without a name, mapped by every process that was forked after it was opened.  A key has its place in one set;
-where the set is full the longest idle is forgotten: it is the fullest, or the attacker has that many addresses.
-A lock on the file guards the table between processes; the system releases it when its holder is killed.
+The table is a file without a name, mapped by every process that is forked after the file was opened.  A key belongs to
+one set.  If the set is full, the slot that was idle longest is overwritten: its bucket has refilled most, unless an
+attacker has that many addresses.  A lock on the file guards the table between processes; the system releases the lock
+when its holder is killed.
 
 Knows nothing of rates; ``security.RateLimiter`` does.
 """
@@ -29,19 +30,19 @@ assert _SLOT.size == 32, "sets are aligned"
 
 
 class EditBuckets:
-    """For threads and processes; at most ``addresses`` are remembered, rounded up to whole sets."""
+    """The buckets of at most ``addresses`` addresses, rounded up to whole sets; for all threads and processes."""
 
     def __init__(self, file: int, table: mmap.mmap) -> None:
-        """``file``: a descriptor, closed when this object goes; ``table``: the file mapped, whole sets."""
+        """Take a descriptor, which is closed with this object, and ``table``, the mapped file of whole sets."""
         self._sets = len(table) // (SLOTS_PER_SET * _SLOT.size)
         self._file = file
         weakref.finalize(self, os.close, file)
         self._table = table
-        self._lock = threading.Lock()  # a lock on a file is one for all threads of a process
+        self._lock = threading.Lock()  # a file lock does not separate the threads of one process
 
     @classmethod
     def opened(cls, addresses: int) -> EditBuckets:
-        """Return a new table, in a file without a name.  OSError."""
+        """Return a new table, in a file without a name.  Raises OSError."""
         size_bytes = max(1, -(-addresses // SLOTS_PER_SET)) * SLOTS_PER_SET * _SLOT.size
         file, path = tempfile.mkstemp(prefix="wikka-edits-")
         try:
@@ -66,7 +67,7 @@ class EditBuckets:
                 fcntl.lockf(self._file, fcntl.LOCK_UN)
 
     def place(self, address: str) -> tuple[int, tuple[float, float] | None]:
-        """Return the slot of ``address``, and its tokens and when they were counted, if known.  Under ``locked``."""
+        """Return the slot of ``address``, and its tokens with their time (None if new).  Call under ``locked``."""
         key = _key(address)
         first = int.from_bytes(key[:8], "little") % self._sets * SLOTS_PER_SET * _SLOT.size
         idle, idle_since = first, float("inf")

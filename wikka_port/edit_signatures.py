@@ -1,16 +1,16 @@
-"""Signatures of an account, written anew where it ends: wherever they stand, in sight or not.
+"""Replace all signatures of an account when it ends, visible or not.
 
-    revisions   the author of each edit, hidden revisions and those of deleted pages among them
+    revisions   the author of each edit, also of hidden revisions and those of deleted pages
     pages       the author of the newest revision; ``deleted`` as well, and who deleted the page
     changes     the list of changes
     moves       who renamed, deleted or requested work on many pages
 
-and the owner of pages, deleted ones and their revisions among them.  The pages belong to the neutral name, which nobody
-can have, so nobody can claim them; an administrator gives them to somebody else.
+The owner of pages, of deleted pages and of their revisions is replaced too.  These pages then belong to a neutral name
+that nobody can have, so nobody can claim them; an administrator may give them to somebody else.
 
-Each table is searched itself, so no index has to be complete but ``changes``, whose own rows are rewritten.  Each cell
-is written with the timestamp that it has, so doing it twice is doing it once, and a page with a newer revision is
-never touched.  Cost: one scan of each table, on the store's side and without texts, and two or three cells for each
+Each table is scanned itself, so no index needs to be complete except ``changes``, whose own rows are rewritten.  Each
+cell is written with the timestamp that it has: a repetition changes nothing, and a page with a newer revision is
+never touched.  Cost: one filtered scan of each table in the store, without texts, and two or three cells for each
 edit.
 """
 
@@ -26,7 +26,8 @@ from wikka_port.rights.rules import OWN_OWNER
 from wikka_port.store import Store
 
 _STEP: Final = 200  # rows in one call
-# table, cell of the name, cell that says what the name rests on; revisions first: the others are made from them again
+# table, cell of the name, cell that tells an account's name from an unsigned one; revisions first: a repair derives
+# the other tables from them
 _PLACES: Final = (
     (schema.REVISIONS, schema.REVISION_AUTHOR, schema.SIGNED),
     (schema.PAGES, schema.USER, schema.SIGNED),
@@ -38,16 +39,16 @@ _PLACES: Final = (
     *((table, column, b"") for table in (schema.PAGES, DELETED) for column in (schema.OWNER, OWN_OWNER)),
 )
 _WHOLE: Final = ((b"", b""),)
-# A scan that finds nothing answers at its end: keys that begin with a digit of an MD5 are searched digit by digit.
+# A scan that finds nothing returns only at its end, so tables whose keys begin with an MD5 are scanned digit by digit.
 _BY_DIGIT: Final = tuple((b"%x" % digit, b"%x~" % digit) for digit in range(16))
 _KEYED: Final = frozenset({schema.REVISIONS, schema.PAGES, DELETED})
 Found = Sequence[tuple[bytes, int]]  # row, and the timestamp of the name in it
 
 
 def rename_edits(store: Store, name: str, new: str) -> int:
-    """Sign ``new`` in place of the account ``name``, wherever it signed; how many edits.  Raises StoreUnavailable.
+    """Replace the signature ``name`` of an account by ``new``; return the number of edits.  Raises StoreUnavailable.
 
-    No move may be under way, since it carries the cells that it has read.
+    No move may be under way: a move writes the cells that it read before.
     """
     there = store.run(lambda c: set(c.tables()))  # an older wiki's folder lacks some before it is prepared
     edits = 0
@@ -76,7 +77,7 @@ def _rename(
 def _signed(
     connection: Connection, table: bytes, column: bytes, wanted: Mapping[bytes, bytes], start: bytes, stop: bytes
 ) -> Found:
-    """Up to _STEP rows that have what is ``wanted``."""
+    """Return up to _STEP rows with the cells that ``wanted`` names."""
     found = connection.table(table).scan(
         row_start=start,
         row_stop=stop or None,

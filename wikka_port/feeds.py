@@ -1,6 +1,6 @@
-"""Feeds (pure), as Atom and as RSS 2.0: entries in, bytes out.
+"""(pure) Feeds as Atom and as RSS 2.0: entries in, bytes out.
 
-Knows nothing of pages and of where the entries come from; all texts are plain and are escaped here.
+Knows nothing of pages and of the origin of entries; all texts come unescaped and are escaped here.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ class Entry:
 
 
 def iso_time(time_ms: int) -> str:
-    """``2026-01-31T12:00:00Z``; a time no calendar has becomes the nearest one that it has."""
+    """Format as ``2026-01-31T12:00:00Z``; a time outside the years 1970 to 9999 becomes the nearest one within."""
     seconds = min(max(time_ms // 1000, 0), 253_402_300_799)
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def atom(title: str, feed_url: str, home_url: str, entries: Sequence[Entry]) -> bytes:
-    """Return a feed; its time is that of the newest entry, so that the same entries are the same bytes."""
+    """Return an Atom feed.  Its time is that of the newest entry, so that the same entries give the same bytes."""
     feed = ElementTree.Element("feed", xmlns=_NAMESPACE)
     _text(feed, "title", title)
     _text(feed, "id", feed_url)
@@ -53,7 +53,7 @@ def atom(title: str, feed_url: str, home_url: str, entries: Sequence[Entry]) -> 
 
 
 def rss(title: str, feed_url: str, home_url: str, entries: Sequence[Entry]) -> bytes:
-    """Return the same as RSS 2.0."""
+    """Return the same feed as RSS 2.0."""
     feed = ElementTree.Element("rss", version="2.0")
     channel = ElementTree.SubElement(feed, "channel")
     _text(channel, "title", title)

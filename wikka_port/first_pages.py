@@ -1,6 +1,6 @@
-"""The pages that a new wiki begins with: the files of ``default_pages``, named as their pages.
+"""The first pages of a new wiki: the files of ``default_pages``, named as their pages.
 
-A folder in it, named after its language, has the same pages in that language.
+A subfolder, named after a language, has the same pages in that language.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ _SUFFIX: Final = ".txt"
 
 
 def first_pages(language: str = ENGLISH) -> dict[str, str]:
-    """Name to text; in English if they are not written in ``language``."""
+    """Return the texts of the first pages by name, in English if there are none in ``language``."""
     folder = _folder(language)
     found = sorted(file.name for file in folder.iterdir() if file.name.endswith(_SUFFIX))
     return {name.removesuffix(_SUFFIX): (folder / name).read_text(encoding="utf-8") for name in found}
 
 
 def write_first_pages(wiki: Wiki, language: str = ENGLISH) -> int:
-    """How many were written: none if the wiki has a page."""
+    """Write the first pages unless the wiki has a page; return how many were written."""
     if wiki.store.run(
         lambda c: next(iter(c.table(schema.PAGES).scan(columns=[schema.VERSIONCOUNT], limit=1, batch_size=1)), None)
     ):

@@ -1,20 +1,20 @@
-"""The format of a wiki's own tables: one number in the folder, so that an older program does not misread a newer one.
+"""The format of a wiki's own tables: one number in the folder, so that an older program misreads no newer folder.
 
     table ``site``, row "format", cell ``secret:number``: decimal; absent: 0
 
-The family is the only one that ``site`` has in every folder; nothing of it is secret.  ``wikka prepare`` writes the
-number and never lowers it; whatever opens a wiki compares it (``checked``) and refuses a higher one than it knows.
+The number lies in the family ``secret`` only because every folder has that family; it is no secret.  ``wikka prepare``
+writes the number and never lowers it.  Every program that opens a wiki compares it (``checked``) and refuses a number
+higher than its own.
 
 The formats, oldest first.  A change that an older program would misread or damage gets the next number, with a
-paragraph here; a further table or cell that it passes over does not.
+paragraph here.  A new table or cell that an older program ignores gets none.
 
-    0   Folders of before the number.
+    0   Folders older than the number.
     1   Revisions lie under the key in the third part of ``meta:versioncount``; deleted pages are rows of ``deleted``;
         a fourth part is the move that holds a page (``schema``).  ``backlinks`` and ``wanted`` have the pages that
         others include.
     2   A page may have a language (``page_languages``), by whose rules its words stand in ``terms``.
-    3   Imported revisions have their text as it came beside them, in the family ``source`` (``schema``), which is no
-        cell of a page.
+    3   Imported revisions keep their original text in the family ``source`` (``schema``), which is no cell of a page.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ NUMBER: Final = b"secret:number"
 
 
 class NewerFolder(Exception):
-    """The folder is of a newer program: nothing was read or written."""
+    """A newer program wrote the folder; nothing was read or written."""
 
     def __init__(self, number: int) -> None:
         super().__init__(f"This wiki's folder is of format {number}; this program knows up to {FORMAT}: update it")
@@ -43,10 +43,10 @@ class NewerFolder(Exception):
 @dataclass(frozen=True, slots=True)
 class Folder:
     number: int
-    missing: tuple[str, ...]  # tables of this program that are not there
+    missing: tuple[str, ...]  # tables of this program that the folder lacks
 
     def advice(self) -> str:
-        """Return a sentence for the administrator; "": there is nothing to do."""
+        """Return a sentence for the administrator, or "" if there is nothing to do."""
         if self.number == FORMAT and not self.missing:
             return ""
         lacks = f" and lacks the tables {', '.join(self.missing)}" if self.missing else ""
@@ -57,7 +57,7 @@ class Folder:
 
 
 def read_folder(connection: Connection, tables: tuple[TableSpec, ...]) -> Folder:
-    """Two calls.  Raises NewerFolder."""
+    """Read the folder's number and missing tables, in two calls.  Raises NewerFolder."""
     there = set(connection.tables())
     stored = connection.table(SITE).row(ROW, columns=[NUMBER]).get(NUMBER, b"") if SITE in there else b""
     number = int(stored) if stored.isdigit() else 0
@@ -67,5 +67,5 @@ def read_folder(connection: Connection, tables: tuple[TableSpec, ...]) -> Folder
 
 
 def note(connection: Connection) -> None:
-    """Write the number, after ``read_folder``: it is never lowered."""
+    """Write this program's number.  Call ``read_folder`` before: it refuses a higher number, so none is lowered."""
     connection.table(SITE).put(ROW, {NUMBER: b"%d" % FORMAT})

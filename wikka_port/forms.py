@@ -1,11 +1,11 @@
-"""Answers with a form which changes something: the token in it, the cookie that goes with it.
+"""Forms that change something: their token, their cookie, and the check that a page of this wiki sent them.
 
-    Sec-Fetch-Site   says it itself: "same-origin", or "none" for what a person entered; browsers send it over TLS and
-                     to localhost
-    Origin           scheme, host and port of the sender; it is compared where there is no ``Sec-Fetch-Site``
-    neither          a program, or a browser of before 2020: the token of the form decides alone
+    Sec-Fetch-Site   the site that sent the form: "same-origin", or "none" for an address that a person entered;
+                     browsers send this header over TLS and to localhost
+    Origin           scheme, host and port of the sender; compared if there is no ``Sec-Fetch-Site``
+    neither          a program, or a browser from before 2020: the token of the form decides alone
 
-This stands beside the token (``security.FormTokens``) and the cookie's SameSite: each of the three suffices alone.
+The check of these headers, the token (``security.FormTokens``) and the cookie's SameSite each suffice alone.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _OURS: Final = frozenset({"same-origin", "none"})
 def answer_form(
     site: Site, request: Request, form: Callable[[int, str], Response], act: Callable[[], Response]
 ) -> Response:
-    """Answer with ``form(status, problem)`` where nothing was posted, or the post was refused; else with ``act()``.
+    """Answer a POST with ``act()``; answer any other method, or a refused POST, with ``form(status, problem)``.
 
-    A post is refused if the form is not genuine, or by an exception of ``act`` that has a sentence for the person.
+    A POST is refused if the form is not genuine, or if ``act`` raises an exception with a sentence for the person.
     """
     if request.method != "POST":
         return form(200, "")
@@ -60,14 +60,17 @@ def reason_in(request: Request) -> str:
 
 
 def form_page(site: Site, request: Request, template: str, *, status: int = 200, **values: Any) -> Response:
-    """``template`` with a fresh ``csrf``; never kept by any cache."""
+    """Return ``template`` with a new token as ``csrf``; no cache may keep the page."""
     browser = _browser(site, request)
     response = site.html(template, status=status, csrf=site.tokens.issue(browser, site.visitor.session), **values)
     return _for(request, browser, response)
 
 
 def form_json(site: Site, request: Request, values: Mapping[str, Any], *, status: int, fresh: bool) -> Response:
-    """``values`` for a script of ours; ``fresh``: with a ``token`` for its form, and whom that form is ``as``."""
+    """Return ``values`` as JSON for a script of the wiki.
+
+    With ``fresh`` a new ``token`` for the script's form is added, and the visitor's name as ``as``.
+    """
     browser = _browser(site, request)
     given = {"token": site.tokens.issue(browser, site.visitor.session), "as": site.visitor.name or ""} if fresh else {}
     response = unindexed(json.dumps({**values, **given}), "application/json", status=status, cache="no-store")
@@ -87,7 +90,7 @@ def _for(request: Request, browser: str, response: Response) -> Response:
 
 
 def is_genuine(site: Site, request: Request) -> bool:
-    """The form was ours, was given to this browser in this session, and is sent by a page of this wiki."""
+    """Return whether this wiki gave the form to this browser in this session, and a page of this wiki sent it."""
     fetch_site, origin = request.headers.get("Sec-Fetch-Site", ""), request.headers.get("Origin", "")
     if is_foreign(fetch_site, origin, _own_origins(site, request)):
         return False
@@ -96,7 +99,10 @@ def is_genuine(site: Site, request: Request) -> bool:
 
 
 def _own_origins(site: Site, request: Request) -> frozenset[str]:
-    """Empty if a proxy may have put its own name for us into ``Host``, and the public address is not configured."""
+    """Return the wiki's origins.
+
+    Returns none if a proxy may have replaced ``Host`` and no public address is configured.
+    """
     public = site.config.public_url
     if site.config.proxies and not public:
         return frozenset()
@@ -105,9 +111,9 @@ def _own_origins(site: Site, request: Request) -> frozenset[str]:
 
 
 def is_foreign(fetch_site: str, origin: str, own: Collection[str]) -> bool:
-    """Whether another site sent the form; the arguments are headers of a request, "" if it has none.
+    """Return whether a different site sent the form; ``fetch_site`` and ``origin`` are headers, "" if absent.
 
-    ``own``: the wiki's origins, lower case; empty if a proxy hides them, which leaves the first header alone.
+    ``own`` has the wiki's origins in lower case.  If a proxy hides them it is empty, and only ``fetch_site`` decides.
     """
     if fetch_site:
         return fetch_site not in _OURS

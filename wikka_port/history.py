@@ -1,11 +1,11 @@
 """The stored revisions of a page, read along their chain.
 
-A page's row names its newest revision (number and token), and each revision names the one before.
-Rows of ``revisions`` that are not on that chain were staged by a save that lost or that fell; they
-are never shown.  A chain ends with the revision that names none before.  If a link of the chain is
+A page's row names its newest revision (number and token), and each revision names its predecessor.
+Rows of ``revisions`` that are not on that chain were staged by a save that lost to another save, or that crashed; they
+are never shown.  A chain ends with the revision that names no predecessor.  If a link of the chain is
 broken (damage), the only row of a number is taken.
 
-Cost: one scan of as many rows as are requested; bodies are read only where requested.
+Cost: one scan of as many rows as are requested; bodies are read only if requested.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def revisions_in(
     bodies: bool,
     hidden: Collection[int] = (),
 ) -> list[Revision]:
-    """Up to ``limit`` revisions from number ``start`` down, but for those that are ``hidden``."""
+    """Return up to ``limit`` revisions from number ``start`` down, without the ``hidden`` ones."""
     found = chain(connection, key, newest, start, bodies=bodies, expected=limit)
     shown = (revision_of(head, cells) for head, cells in found if head.number not in hidden)
     return list(islice(shown, limit))
@@ -53,7 +53,7 @@ def revisions_in(
 def revision_at_in(
     connection: Connection, key: bytes, newest: Head, time_ms: int, hidden: Collection[int] = ()
 ) -> Revision | None:
-    """Return the newest at or before ``time_ms``.  O(revisions after it), without their bodies."""
+    """Return the newest revision at or before ``time_ms``, or None.  O(later revisions), without their bodies."""
     for head, cells in chain(connection, key, newest, newest.number, bodies=False, expected=_BATCH_META):
         if time_of(cells) <= time_ms and head.number not in hidden:
             found = revisions_in(connection, key, newest, head.number, limit=1, bodies=True)
@@ -71,9 +71,9 @@ def chain(
     expected: int = _BATCH_META,
     further: Collection[bytes] = (),
 ) -> Iterator[tuple[Head, Cells]]:
-    """Revisions with their cells, from number ``start`` (or the newest) down; ``further``: columns beside them."""
+    """Yield revisions with their cells, from number ``start`` (or the newest) down; ``further`` names more columns."""
     first = min(start, newest.number)
-    # One more above says which of several rows of number ``first`` is the one.
+    # The revision above ``first`` names its predecessor: it tells which of several rows of number ``first`` is right.
     for begin in (min(first + 1, newest.number), newest.number):
         found = _rows(connection, newest.place(key), begin, bodies, expected, further)
         rows = groupby(found, lambda row: row[0].number)
@@ -93,7 +93,7 @@ def chain(
         group = next(rows, None)
         if group is None:
             return
-        # A gap in the numbers: what stands below it cannot be vouched for by what is above.
+        # Above a gap in the numbers no revision names the token of the one below it.
         token = cells.get(schema.PREVIOUS) if group[0] == number - 1 else None
         number, candidates = group[0], list(group[1])
 
@@ -113,37 +113,40 @@ def _rows(
 
 
 def fresh_cells(connection: Connection, key: bytes, row: Cells) -> Cells:
-    """Return the page's cells of its newest revision, where the row still has those of another."""
+    """Return ``row`` with the cells of the page's newest revision, if it still has those of an older one."""
     head = head_of(row)
     found = connection.table(schema.REVISIONS).row(
         schema.revision_row(key, head), columns=list(schema.CONTENT_FAMILIES)
     )
     if not found:
         return row
-    name = row.get(schema.NAME, found.get(schema.NAME, b""))  # a renamed page has another name than its revisions
+    name = row.get(schema.NAME, found.get(schema.NAME, b""))  # a renamed page has a different name from its revisions
     return {**row, **page_cells_of_revision(head, found), schema.NAME: name}
 
 
 def source_of(connection: Connection, key: bytes, head: Head) -> str | None:
-    """The text of that revision as an import brought it; None: it was written here, or came before that was kept."""
+    """Return the original text of an imported revision.
+
+    Returns None if the revision was written in this wiki, or imported before original texts were kept.
+    """
     row = schema.revision_row(key, head)
     value = connection.table(schema.REVISIONS).row(row, columns=[schema.SOURCE]).get(schema.SOURCE)
     return None if value is None else value.decode(errors="replace")
 
 
 def newest_of(connection: Connection, key: bytes) -> tuple[Head, frozenset[int]]:
-    """Return the word on the newest revision, and the numbers of those that are hidden."""
+    """Return the head of the newest revision, and the numbers of the hidden revisions."""
     cells = connection.table(schema.PAGES).row(key, columns=[schema.VERSIONCOUNT, schema.HIDDEN])
     return head_of(cells), hidden_in(cells)
 
 
 class Histories:
-    """The revisions of pages by their names.  Thread-safe.  Everything may raise StoreUnavailable and InvalidName."""
+    """The revisions of pages by name.  Thread-safe.  Every method may raise StoreUnavailable and InvalidName."""
 
     store: Store
 
     def revision(self, name: str, number: int, token: str = "") -> Revision | None:
-        """``token``: of the revision that is meant (``is_revision``)."""
+        """Return the revision of this number, if it also has the ``token`` (``is_revision``); else None."""
         found = self.revisions(name, below=number + 1, limit=1, bodies=True)
         return found[0] if found and is_revision(found[0], number, token) else None
 
@@ -160,7 +163,7 @@ class Histories:
     def revisions(
         self, name: str, *, below: int | None = None, limit: int = 50, bodies: bool = False
     ) -> list[Revision]:
-        """Newest first, from number ``below`` - 1 down."""
+        """Return up to ``limit`` revisions, newest first, from number ``below`` - 1 down."""
         key = page_key(name)
 
         def work(connection: Connection) -> list[Revision]:
@@ -173,11 +176,11 @@ class Histories:
         return self.store.run(work)
 
     def head(self, name: str) -> Head:
-        """Return the word on the newest revision; NO_HEAD: there is no such page."""
+        """Return the head of the newest revision, or NO_HEAD if there is no such page."""
         return self.store.run(lambda c: newest_of(c, page_key(name))[0])
 
     def source(self, name: str, number: int | None = None) -> str | None:
-        """The text of a revision as it came by an import; None: there is none.  Without ``number``: of the newest."""
+        """Return the original text of an imported revision (the newest without ``number``), or None if none is kept."""
         key = page_key(name)
 
         def work(connection: Connection) -> str | None:

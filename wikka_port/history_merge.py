@@ -1,19 +1,20 @@
-"""Revisions of a dump put in their places in a history that is there: ordered by time, as MediaWiki merges an import.
+"""Insert revisions of a dump into a stored history, ordered by time, as MediaWiki merges an import.
 
-A revision that is there already (``Place.is_of``) is left alone.  Every other one comes after the revisions that are
-not later than it.  Numbers follow from the places, and each revision names the one before it, so all revisions above
-the first new one are staged anew, with their texts, numbers, and tokens; what they say is not changed.
+A revision that is stored already (``Place.is_of``) is left alone.  Every other revision is inserted after all stored
+revisions that are not later.  The order determines the numbers, and each revision names its predecessor; so all
+revisions above the first new one are staged again, with new numbers and tokens and unchanged texts.
 
     1. read the history, without texts
-    2. stage: walk it upwards with the new revisions, from the first that is new
-    3. commit: the page's row names the newest revision of the new chain, in one step of ``meta:versioncount``
-    4. (when the triggers have seen it) remove the rows that are on no chain any more
+    2. stage the new chain upwards, from the first new revision on
+    3. commit: the page's row names the newest revision of the new chain, by one conditional put of
+       ``meta:versioncount``
+    4. (when the triggers have seen the commit) remove the rows that are on no chain any more
 
-A merge that is given up stays staged until 4, too: an import beside it may have staged the same rows, and its chain
-stands on them.  A crash before 3 leaves rows that are on no chain, a crash after 3 those of the chain before: no reader
-sees either, and ``wikka check --repair`` removes them.  The page's cells get a stamp above all that the row has had
-(``meta:stamp``), since the time of the newest revision may be older than that.  Numbers of hidden revisions follow
-their revisions.
+An aborted merge, too, keeps its staged rows until step 4: a concurrent import may have staged the same rows, and its
+chain needs them.  A crash before 3 leaves staged rows that are on no chain; a crash after 3 leaves rows of the old
+chain.  No reader sees either, and ``wikka check --repair`` removes them.  The page's cells get a timestamp above all
+that the row has had (``meta:stamp``), since the time of the newest revision may be older.  The list of hidden revisions
+gets their new numbers.
 
 Memory: some 200 bytes for each revision of the page; texts in batches.
 """
@@ -53,28 +54,31 @@ _SAME_SECOND_MS: Final = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A stored revision, as far as its place in the history hangs on it."""
+    """The fields of a stored revision that decide its place in the history."""
 
     head: Head
-    time_ms: int  # here
+    time_ms: int  # in this wiki
     origin: Origin | None
     author: str
     note: str
-    is_imported: bool  # else it was written here
+    is_imported: bool  # False: written in this wiki
 
     @property
     def order(self) -> Order:
         return self.origin.order if self.origin else (self.time_ms, 0)
 
     def is_of(self, revision: ImportedRevision) -> bool:
-        """Whether it is that revision.  Imports of earlier versions kept no origin: author, note and second decide."""
+        """Return whether ``revision`` is this stored one.
+
+        Older versions of the import kept no origin; for their revisions author, note and second decide.
+        """
         if self.origin is not None:
             return revision.origin is not None and self.origin.is_of(revision.origin)
         alike = self.is_imported and (self.author, self.note) == (revision.author, revision.note)
         return alike and 0 <= self.time_ms - revision.time_ms < _SAME_SECOND_MS
 
     def is_before(self, revision: ImportedRevision) -> bool:
-        """Whether ``revision`` comes after it.  Ids order what is of one moment, where both have one."""
+        """Return whether ``revision`` comes after this one.  At equal times ids decide, if both have one."""
         return comes_before(self.order, revision.order)
 
 
@@ -96,8 +100,8 @@ class Merged:
     new: int
     already: int
     too_big: tuple[str, ...]
-    covers: bool  # a text that was written here has one of the dump above it now
-    stays: bool  # the newest text was written here, and stays
+    covers: bool  # an imported text now covers the newest text, which was written in this wiki
+    stays: bool  # the newest text was written in this wiki, and stays the newest
     sequence: str  # for ``Wiki.settle``
 
 
@@ -121,9 +125,9 @@ def _place(head: Head, cells: Cells) -> Place:
 
 
 def remove_left(wiki: Wiki, key: bytes, rows: Sequence[bytes]) -> None:
-    """Remove what merges of a page have left, but for the rows that are on its chain now.
+    """Remove those of the ``rows`` of a page's merges that are not on its chain now.
 
-    All rows of a page that was deleted meanwhile stay: its chain is what brings it back.
+    If the page was deleted meanwhile, all rows stay: undeleting the page needs its chain.
     """
 
     def on_chain(connection: Connection) -> set[bytes] | None:
@@ -141,8 +145,8 @@ def remove_left(wiki: Wiki, key: bytes, rows: Sequence[bytes]) -> None:
 class HistoryMerge:
     """The merge of one page: ``add`` its revisions in the order of their times, then ``finish``.
 
-    ``row`` is the page's row as it was read; ``draw`` makes the cells of a new revision from those of the one before.
-    ``left`` is what ``remove_left`` is for, after ``finish``.
+    ``row`` is the page's row as it was read; ``draw`` makes the cells of a new revision from those of its predecessor.
+    After ``finish``, ``left`` has the rows that ``remove_left`` should remove.
     """
 
     def __init__(self, wiki: Wiki, name: str, key: bytes, row: Cells, there: list[Place], draw: Draw) -> None:
@@ -154,25 +158,25 @@ class HistoryMerge:
         self.key = key
         self.left: tuple[bytes, ...] = ()
         self._unmatched = _by_second(there)
-        self._next = 0  # of ``there``: those before it are on the new chain
-        self._changed_at: int | None = None  # of ``there``: the first that is staged anew
-        self._last: Staged | None = None  # of the new chain, once there is one of its own
+        self._next = 0  # index in ``there``: all before it are on the new chain
+        self._changed_at: int | None = None  # index in ``there`` of the first that is staged again
+        self._last: Staged | None = None  # the newest of the new chain, once it differs from the old
         self._last_place: Place | None = None
         self._waiting: list[Staged] = []
         self._waiting_chars = 0
         self._staged: list[bytes] = []
-        self._numbers: dict[int, int] = {}  # of revisions that are staged anew: before -> now
+        self._numbers: dict[int, int] = {}  # old number -> new number, of revisions that are staged again
         self._new = self._already = 0
         self._too_big: list[str] = []
         self._last_order: Order = (-1, -1)
         self._ends_with_new = False
 
     def takes(self, revisions: Sequence[ImportedRevision]) -> bool:
-        """Whether they come after all that were added."""
+        """Return whether ``revisions`` come after all added ones."""
         return not revisions or revisions[0].order >= self._last_order
 
     def add(self, revisions: Sequence[ImportedRevision]) -> None:
-        """Raises StoreUnavailable."""
+        """Insert the revisions that are not stored yet.  Raises StoreUnavailable."""
         for revision in revisions:
             self._last_order = revision.order
             if self._is_there(revision):
@@ -183,7 +187,7 @@ class HistoryMerge:
             self._insert(revision)
 
     def _is_there(self, revision: ImportedRevision) -> bool:
-        """Each stored revision stands for one of the dump."""
+        """Return whether the revision is stored.  Each stored revision matches only one of the dump."""
         second = revision.time_ms // _SAME_SECOND_MS
         for near in (second, second + 1):
             candidates = self._unmatched.get(near, [])
@@ -196,7 +200,7 @@ class HistoryMerge:
     # --- the new chain -----------------------------------------------------------------------------
 
     def _pass_on(self) -> None:
-        """The next revision that is there follows."""
+        """Append the next stored revision to the new chain."""
         place = self._there[self._next]
         if self._changed_at is None:
             self._last_place = place
@@ -256,7 +260,7 @@ class HistoryMerge:
     # --- the end -----------------------------------------------------------------------------------
 
     def finish(self) -> Merged:
-        """Raises Conflict: the page was changed meanwhile, and this is not its chain."""
+        """Commit the new chain.  Raises Conflict if the page was changed meanwhile."""
         while self._next < len(self._there):
             self._pass_on()
         sequence = ""
@@ -279,7 +283,7 @@ class HistoryMerge:
         row, key = self._row, self.key
         at_ms = min(max(time_of(last.cells), stamp_of(row) + 1), schema.TIME_MAX_MS)
         cells = dict(page_cells_of_revision(last.head, last.cells))
-        cells[schema.NAME] = row.get(schema.NAME, cells[schema.NAME])  # a renamed page has another than its revisions
+        cells[schema.NAME] = row.get(schema.NAME, cells[schema.NAME])  # the revisions have the old name
         cells[schema.VERSIONCOUNT] = last.head.pack()
         cells[schema.STAMP] = b"%d" % at_ms
         hidden = self._hidden()
@@ -298,7 +302,7 @@ class HistoryMerge:
         return put or ""
 
     def _hidden(self) -> bytes | None:
-        """``meta:hidden`` with the new numbers; None: it stays as it is."""
+        """Return ``meta:hidden`` with the new numbers, or None if it stays as it is."""
         stored = hidden_in(self._row)
         now = {self._numbers.get(number, number) for number in stored}
         return b",".join(b"%d" % number for number in sorted(now)) if now != stored else None
@@ -328,7 +332,7 @@ def _token(number: int, cells: Cells) -> bytes:
 def _commit(
     connection: Connection, key: bytes, row: Cells, cells: Cells, hidden: bytes | None, at_ms: int, is_columnar: bool
 ) -> str | None:
-    """Return the sequence of the change; None: another revision stands there."""
+    """Commit the chain; return the sequence of the change, or None if the page has a different newest revision."""
     expected = row[schema.VERSIONCOUNT]
     if not is_columnar:
         table = connection.table(schema.PAGES)

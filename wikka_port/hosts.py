@@ -1,15 +1,16 @@
-"""(pure, but for what the system says of addresses) Under which names a wiki on loopback answers.
+"""(pure, except that the system is asked about addresses) The names in ``Host`` that a wiki on loopback answers.
 
-A web page whose own name was made to lead to 127.0.0.1 (DNS rebinding) is of the wiki's origin in the eyes of the
-browser: it could read every page and every form token, and so edit.  Its requests bear its name as ``Host``.  On
-loopback a request is therefore answered for these alone:
+If a foreign web page's own name resolves to 127.0.0.1 (DNS rebinding), the browser takes the page and the wiki for one
+origin: the page could read every page and every form token, and so edit.  Its requests bear its name as ``Host``.  On
+loopback the wiki therefore answers a request only if ``Host`` is one of these:
 
     localhost
     an address of loopback, or of this machine
-    a name that was allowed, such as the one a proxy on this machine passes on
+    an allowed name, such as the one that a proxy on this machine passes on
 
-``X-Forwarded-Host`` allows nothing: such a page can send it.  Beyond loopback every name is answered, for the wiki
-does not know by which ones it is reached.  ``columnar`` guards its own ports in the same way (``wire/browsers.py``).
+``X-Forwarded-Host`` allows nothing: a foreign page can send it.  Beyond loopback every name is answered, for the wiki
+does not know the names by which it is reached.  ``columnar`` guards its own ports in the same way
+(``wire/browsers.py``).
 
 Knows nothing of requests; ``app`` calls it.
 """
@@ -31,7 +32,7 @@ _MAX_HOST_CHARS: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Hosts:
-    """For a wiki that listens on loopback alone, or not."""
+    """The names that a wiki answers; every name unless the wiki listens on loopback only."""
 
     on_loopback: bool
     names: frozenset[str] = frozenset()  # as ``checked_name`` makes them
@@ -41,7 +42,7 @@ class Hosts:
         return Hosts(_leads_to_loopback(listens_on), frozenset(map(checked_name, allowed)))
 
     def refusal(self, host: str | None) -> str | None:
-        """Why a request with this ``Host`` is not answered, and what to do; None: it is."""
+        """Return why a request with this ``Host`` is refused, and what to do; None if the request is answered."""
         if not self.on_loopback or not host or self._is_ours(_name_of(host)):
             return None
         return _(
@@ -60,7 +61,7 @@ class Hosts:
 
 
 def checked_name(text: str) -> str:
-    """Return a host's name as browsers send it, without a port; ValueError says how to write it."""
+    """Return a host's name as browsers send it, without a port.  Raises ValueError, which says how to write it."""
     try:
         name = text.rstrip(".").lower().encode("idna").decode("ascii")
     except UnicodeError:
@@ -71,7 +72,7 @@ def checked_name(text: str) -> str:
 
 
 def _name_of(host: str) -> str:
-    """Without the port; of an IPv6 address without its brackets."""
+    """Return ``host`` without its port, and an IPv6 address without its brackets."""
     host = host.strip().lower()
     if host.startswith("["):
         return host[1:].partition("]")[0]
@@ -79,7 +80,7 @@ def _name_of(host: str) -> str:
 
 
 def _leads_to_loopback(host: str) -> bool:
-    """``host`` is what a socket is bound to: an address, or a name that is looked up once."""
+    """Return whether a socket bound to ``host`` (an address, or a name, which is looked up once) is on loopback."""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
@@ -92,7 +93,7 @@ def _leads_to_loopback(host: str) -> bool:
 
 
 def _is_of_this_machine(address: str) -> bool:
-    """A socket can be bound to it."""
+    """Return whether this machine has the address, that is, whether a socket can be bound to it."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     try:
         with socket.socket(family, socket.SOCK_DGRAM) as probe:

@@ -1,9 +1,9 @@
 """A MediaWiki dump as parts of pages in our markup, in constant memory.
 
 A part has the revisions of one page, or as many of them as ``PART_REVISIONS`` and ``PART_CHARS`` allow.  The
-revisions of a page are put in the order of their times before the first part is given on (``revision_spool``), in
-whatever order the dump has them.  A page of more than SPOOLED_CHARS is given on in several such runs, each in order;
-the store then merges them.  Counts what was converted and what could not be, and compares sizes and checksums.
+revisions of a page are sorted by time before its first part is yielded (``revision_spool``), whatever their order in
+the dump.  A page of more than SPOOLED_CHARS is yielded in several runs, each sorted; the store then merges the runs.
+The reader counts the converted pages and those that could not be converted, and compares sizes and checksums.
 
 Knows nothing of the store.
 """
@@ -44,9 +44,9 @@ class Counts:
     redirects: int = 0
     links: int = 0
     passed_over: int = 0  # pages of other namespaces
-    refused: list[str] = field(default_factory=list)  # titles that cannot be names here
-    cut: list[str] = field(default_factory=list)  # pages over a bound: kept whole, shown and indexed up to it
-    confusable_names: list[str] = field(default_factory=list)  # names that no page could get here: kept
+    refused: list[str] = field(default_factory=list)  # titles that are no valid page names
+    cut: list[str] = field(default_factory=list)  # pages over a bound; they are stored whole
+    confusable_names: list[str] = field(default_factory=list)  # names refused for new pages; an import keeps them
     mismatches: int = 0  # texts whose size or checksum is not what the dump says
     mismatched: list[str] = field(default_factory=list)  # the first of them, by name
     converted: Counter[str] = field(default_factory=Counter)
@@ -65,7 +65,7 @@ class PartReader:
         licence: str | None = None,
         pictures: str = "",
     ) -> None:
-        """``pictures``: address of the folder where the site's files are; "": links lead to the site itself."""
+        """Take pictures from the folder at the address ``pictures``; with "" they become links to the dump's site."""
         self.counts = Counts()
         self._reader = reader
         self._wanted = frozenset(namespaces)
@@ -102,7 +102,7 @@ class PartReader:
                 open_page = None
 
     def _run(self, page: _OpenPage, spool: RevisionSpool) -> Iterator[PagePart]:
-        """Yield the parts of what is in ``spool`` but for the last one, which stays open."""
+        """Yield the parts of the revisions in ``spool``, except the last part, which stays open in ``page``."""
         for revision in spool.in_order():
             if page.is_full:
                 yield page.take(is_last=False)
@@ -178,7 +178,7 @@ class PartReader:
         )
 
     def _compare(self, page: _OpenPage, revision: Revision, size: int, digest: str) -> None:
-        """The size and the checksum with what the dump says of them.  The text is taken as it is."""
+        """Compare a text's size and checksum with the dump's, and count a mismatch.  The text is imported anyway."""
         said = []
         if revision.size_bytes is not None and revision.size_bytes != size:
             said.append(f"{size:,} bytes instead of {revision.size_bytes:,}")
@@ -203,7 +203,7 @@ class PartReader:
 
 
 def _from_base_36(text: str) -> int | None:
-    """Return a checksum as MediaWiki writes it; None for what is none."""
+    """Return the number that MediaWiki writes in base 36 as a checksum, or None if ``text`` is no such number."""
     try:
         return int(text, 36) if len(text) <= _SHA1_DIGITS else None
     except ValueError:
@@ -211,7 +211,7 @@ def _from_base_36(text: str) -> int | None:
 
 
 class _OpenPage:
-    """The page being read: what of it was not yet given on."""
+    """The page being read, with its revisions that are in no yielded part yet."""
 
     def __init__(self, name: str, start: PageStart, site: DumpSite, licence: str | None) -> None:
         self.name = name

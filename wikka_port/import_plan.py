@@ -1,14 +1,14 @@
 """The plan of an import for one page (pure): which revisions are new, and when nothing may be touched.
 
-Revision k of a page in a dump, counted in the order of their times, is revision k of the page here.
-The times rise strictly: one that does not come after its predecessor is moved to 1 ms after it, so
+Revision k of a page in a dump, counted by time, becomes revision k of the page in this wiki.
+Stored times rise strictly: a revision that is not later than its predecessor is moved to 1 ms after it, so
 that the same dump always gives the same times.
 
     stored: none                        all revisions are new
-    stored: the first n, at their times the others are new (an import continues, or a later dump)
+    stored: the first n, at their times the others are new (an import continues, or a later dump is imported)
     stored: all, and maybe more         nothing to do
-    stored: something else              the page was written here too, or another dump has brought revisions that lie
-                                        among these: ``history_merge`` puts them in their places
+    stored: something else              the page was also written in this wiki, or a different dump has brought
+                                        revisions between these: ``history_merge`` inserts the new ones
 
 Knows nothing of the store and of dumps.
 """
@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import SplitResult, quote, urlsplit
 
-Order = tuple[int, int]  # time and id of a revision at the other site; id 0: it is not known
+Order = tuple[int, int]  # time and id of a revision at the site of the dump; id 0: unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +33,9 @@ class ImportedRevision:
     links: int
     is_redirect: bool
     minor: bool = False
-    source: str | None = None  # the text as it came; None: there was none
-    attribution: str | None = None  # None: that of its page
-    origin: Origin | None = None  # what distinguishes it from all others of its page; None if it has no source
+    source: str | None = None  # the original text; None: not known
+    attribution: str | None = None  # None: the page's attribution holds
+    origin: Origin | None = None  # distinguishes it from all other revisions of its page; None if it has no source
 
     @property
     def order(self) -> Order:
@@ -44,23 +44,23 @@ class ImportedRevision:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Whence an imported revision came: it is the same in every dump that has it, as MediaWiki compares revisions."""
+    """The origin of an imported revision, equal in every dump with it; MediaWiki compares revisions in this way."""
 
-    time_ms: int  # there; here it may be some ms later, since times rise
-    revision_id: int  # there; 0: the dump does not say it
-    sha1: str  # of the text as it came, hexadecimal
+    time_ms: int  # at the site of the dump; the stored time may be some ms later, since times rise
+    revision_id: int  # at the site of the dump; 0: the dump does not give it
+    sha1: str  # of the original text, hexadecimal
 
     def pack(self) -> bytes:
         return f"{self.time_ms} {self.revision_id} {self.sha1}".encode()
 
     @classmethod
     def parse(cls, value: bytes | None) -> Origin | None:
-        """None for what is no such value."""
+        """Return the origin that ``pack`` wrote, or None if ``value`` is none."""
         found = _ORIGIN.fullmatch(value or b"")
         return cls(int(found[1]), int(found[2]), found[3].decode()) if found is not None else None
 
     def is_of(self, other: Origin) -> bool:
-        """Whether it is the same revision: another site, or an import there, gives it another id."""
+        """Return whether both are the same revision.  Ids do not count: each site gives a revision its own id."""
         return self.time_ms == other.time_ms and self.sha1 == other.sha1
 
     @property
@@ -69,7 +69,7 @@ class Origin:
 
 
 def comes_before(one: Order, other: Order) -> bool:
-    """Whether ``other`` is not the earlier one.  Ids order revisions of one moment, where both have one."""
+    """Return whether ``one`` is not later than ``other``.  At equal times ids decide, if both have one."""
     return one <= other if one[1] and other[1] else one[0] <= other[0]
 
 
@@ -78,11 +78,11 @@ _ORIGIN: Final = re.compile(rb"([0-9]{1,15}) ([0-9]{1,19}) ([0-9a-f]{40})")
 
 @dataclass(frozen=True, slots=True)
 class PagePart:
-    """Some revisions of a page, one after another; most pages are one part."""
+    """Consecutive revisions of a page; most pages are one part."""
 
     name: str
     ordinal: int  # of the page in the dump
-    first: int  # number of the first revision here
+    first: int  # number of the part's first revision
     revisions: tuple[ImportedRevision, ...]
     attribution: str
     is_last: bool  # no more of this page follows
@@ -93,17 +93,17 @@ class PagePart:
         return self.first + len(self.revisions) - 1
 
 
-MOVED_MS: Final = 1_000  # a time rises by less, after others of the same second
+MOVED_MS: Final = 1_000  # a time is moved by less than this if only revisions of the same second come before
 
 
 @dataclass(frozen=True, slots=True)
 class PagePlan:
     new: tuple[tuple[int, ImportedRevision], ...]  # number and revision, in order
-    kept: bool  # the page was written here
+    kept: bool  # the page has stored revisions that are not the dump's
 
 
 def rising(revisions: Sequence[ImportedRevision], after_ms: int) -> list[int]:
-    """Return the times under which ``revisions`` are stored; ``after_ms``: that of the one before them."""
+    """Return the times under which ``revisions`` are stored; ``after_ms`` is the stored time of their predecessor."""
     times: list[int] = []
     last = after_ms
     for revision in revisions:
@@ -113,16 +113,17 @@ def rising(revisions: Sequence[ImportedRevision], after_ms: int) -> list[int]:
 
 
 def plan(part: PagePart, newest: int, stored: Mapping[int, int]) -> PagePlan:
-    """``newest`` is the number of the newest revision stored (0: no page), ``stored`` their times by number.
+    """Return which revisions of the part are new.
 
-    ``stored`` must reach from one before the part's first revision up to its last, as far as there are any.
+    ``newest`` is the number of the newest stored revision (0 without a page).  ``stored`` has the times of the stored
+    revisions by number, from the predecessor of the part's first revision to its last.
     """
     times = rising(part.revisions, stored.get(part.first - 1, -1))
     if newest and any(at - revision.time_ms >= MOVED_MS for revision, at in zip(part.revisions, times, strict=True)):
-        return PagePlan((), kept=True)  # later ones are there
+        return PagePlan((), kept=True)  # later revisions are stored
     numbered = list(zip(range(part.first, part.last + 1), part.revisions, times, strict=True))
     if newest < part.first - 1:
-        return PagePlan((), kept=True)  # what the part continues from is not there
+        return PagePlan((), kept=True)  # the predecessor of the part is not stored
     if any(stored.get(number) != at for number, _, at in numbered if number <= newest):
         return PagePlan((), kept=True)
     return PagePlan(tuple((number, revision) for number, revision, _ in numbered if number > newest), kept=False)
@@ -133,7 +134,7 @@ _CC_4_SINCE_MS = 1_686_096_000_000  # 7 June 2023: Wikimedia's texts went from C
 
 
 def attribution(site: str, base: str, title: str, time_ms: int, licence: str | None) -> str:
-    """Return the line that an imported page shows: whence it is, by whom, under what licence."""
+    """Return the line in which an imported page shows its origin, authors and licence."""
     address = page_address(base, quote(title.replace(" ", "_"), safe="/:@!$*(),;~-._"))
     text = f"From {site or 'another wiki'}, {address or title}, by its contributors there"
     licence = licence or known_licence(base, time_ms)
@@ -145,7 +146,9 @@ _TITLE_IN_QUERY: Final = re.compile(r"([?&]title=)[^&#]*")
 
 
 def page_address(base: str, written: str) -> str:
-    """The address of a page at the site whose first page is ``base``; ``written``: its title, quoted.  "": no base.
+    """Return the address of a page at the site whose main page is ``base``, or "" if ``base`` is no address.
+
+    ``written`` is the page's title, quoted.
 
     A site without short addresses names its pages in the query: ``index.php?title=Main_Page``.
     """
@@ -156,16 +159,16 @@ def page_address(base: str, written: str) -> str:
         return f"{base[: query.end(1)]}{written}{base[query.end() :]}"
     parts = _split(base)
     folder = next((parts.path.partition(mark)[0] + mark for mark in _ARTICLE_FOLDERS if mark in parts.path), "")
-    folder = folder or parts.path.rpartition("/")[0] + "/"  # the name of the first page may have strokes: it is rare
+    folder = folder or parts.path.rpartition("/")[0] + "/"  # the main page's name may contain slashes, rarely
     scheme = f"{parts.scheme}:" if parts.scheme else ""
     site = f"{scheme}//{parts.netloc}" if parts.netloc else ""
     return f"{site}{folder}{written}"
 
 
 def files_address(base: str) -> str:
-    """Return the address that the name of a file is put after; "": unknown.
+    """Return the address to which the name of a file is appended, or "" if it is unknown.
 
-    Every MediaWiki leads from there to the file, also to one of a shared site.
+    Every MediaWiki redirects from there to the file, also to a file of a shared site.
     """
     if not base.startswith(("http://", "https://")):
         return ""
@@ -181,7 +184,7 @@ def _split(base: str) -> SplitResult:
 
 
 def known_licence(base: str, time_ms: int) -> str:
-    """Return the licence that Wikimedia's texts had then; "": the site is another one."""
+    """Return the licence of Wikimedia's texts at that time, or "" if the site is not Wikimedia's."""
     host = _split(base).netloc
     if not host.endswith(_WIKIMEDIA):
         return ""

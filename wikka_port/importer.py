@@ -1,9 +1,9 @@
-"""Bring a MediaWiki dump into the wiki: constant memory, to be stopped and begun again.
+"""Import a MediaWiki dump into the wiki, in constant memory; a stopped import can be continued.
 
-This thread parses and converts; the threads of ``bulk_save`` store.  A row of ``imports`` says up to
-which page of the dump everything is stored; it is written after the pages and deleted at the end.
-An import that was stopped continues there, and what it had stored beyond that it finds and leaves
-alone, so that nothing is stored twice.
+The calling thread parses and converts; the threads of ``bulk_save`` store.  A row of ``imports`` names the page of the
+dump up to which everything is stored; the row is written after the pages and deleted at the end.
+An import that was stopped continues after that page.  It finds and leaves alone all that was stored beyond it, so that
+nothing is stored twice.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Importer:
         resumed_after: int,
         progress: Callable[[int, int], None],
     ) -> None:
-        """``row``: of ``imports``, which says that so many pages are done, and ``reader`` passes over them."""
+        """Take the ``row`` of ``imports`` and its number of stored pages, ``resumed_after``; ``reader`` skips these."""
         self._wiki = wiki
         self._row = row
         self._reader = reader
@@ -64,7 +64,10 @@ class Importer:
         restart: bool = False,
         progress: Callable[[int, int], None] = lambda read_bytes, pages: None,
     ) -> Importer:
-        """``origin`` names the dump, so that a stopped import is found again in the store.  StoreUnavailable."""
+        """Start an import, or continue a stopped one unless ``restart``.  Raises StoreUnavailable.
+
+        ``origin`` names the dump: the stored progress of a stopped import is found by this name.
+        """
         row = schema.import_row(origin)
         done = 0 if restart else _done_before(wiki, row)
         reader = DumpReader(stream, skip_pages=done)
@@ -72,7 +75,7 @@ class Importer:
         return cls(wiki, row, reader, parts, done, progress)
 
     def run(self) -> ImportSummary:
-        """Raises DumpError, StoreUnavailable; what was stored until then stays, and the next import continues."""
+        """Import all pages.  Raises DumpError or StoreUnavailable; the next import then continues this one."""
         with BulkSaver(self._wiki, self._note, merges=True) as saver:
             for group in self._groups():
                 saver.put(group, group[-1].ordinal + (1 if group[-1].is_last else 0))
@@ -84,7 +87,7 @@ class Importer:
         return ImportSummary(self._parts.counts, saver.stored, self.resumed_after, saver.waited_s)
 
     def _groups(self) -> Iterator[list[PagePart]]:
-        """Parts to be saved together, of different pages; a part of a longer page goes alone."""
+        """Yield groups of parts to be saved together, of different pages; each part of a longer page is alone."""
         group: list[PagePart] = []
         chars = 0
         for part in self._parts:

@@ -4,10 +4,10 @@
     Prefix http://wiki.example.org/
 
 The web processes and the store's trigger worker must know the same prefixes: ``WikiPedia:Page`` is a link to another
-wiki where the prefix is known, and else a page of this one.  So the file is named by the environment (WIKKA_INTERWIKI),
-which a process passes to those that it starts; ``wikka run --interwiki FILE`` sets it.  Each process reads the file
-once, at its start, whole or not at all.  After a change of the file both are started anew, and ``wikka check --repair``
-brings the lists of links up to date.
+wiki if the prefix is known, and else a page of this wiki.  So the environment names the file (WIKKA_INTERWIKI): child
+processes inherit it, and ``wikka run --interwiki FILE`` sets it.  Each process reads the file once, at its start, whole
+or not at all.  After a change of the file, restart the web processes and the store; ``wikka check --repair`` then
+updates the lists of links.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ log = logging.getLogger(__name__)
 
 
 class BadInterwiki(ValueError):
-    """The file is none; ``str()`` says where, and what to do."""
+    """The file has a fault; ``str()`` says in which line, and what to do."""
 
 
 def read_sites(text: str) -> dict[str, str]:
-    """Prefix to address.  Raises BadInterwiki."""
+    """Return the addresses by prefix.  Raises BadInterwiki."""
     found: dict[str, str] = {}
     for number, line in enumerate(text.splitlines(), 1):
         words = [] if line.lstrip().startswith("#") else line.split()
@@ -54,7 +54,7 @@ def read_sites(text: str) -> dict[str, str]:
 
 
 def load(path: str) -> int:
-    """How many prefixes this process knows by the file.  Raises BadInterwiki."""
+    """Use the file's prefixes in this process; return their number.  Raises BadInterwiki."""
     try:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as problem:
@@ -68,7 +68,10 @@ def load(path: str) -> int:
 
 
 def load_from_environment() -> None:
-    """Raises BadInterwiki: a process with other prefixes than the rest would index other links."""
+    """Load the file that WIKKA_INTERWIKI names, if any.
+
+    Raises BadInterwiki: a process with different prefixes would index different links.
+    """
     path = os.environ.get(ENVIRONMENT, "")
     if path:
         log.info("%d prefixes of other wikis from %s", load(path), path)

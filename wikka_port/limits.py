@@ -1,7 +1,8 @@
-"""Bounds of the wiki by name (pure): what one page, one difference and one list of pages may cost.
+"""(pure) Bounds of the wiki by name: the cost of one page, one difference and one list of pages.
 
-A text over a bound of a page is refused when it is saved, with what to do.  A page that came by an import, or was
-there before the bound, keeps its text whole: it is shown and indexed up to the bound, the rest as it was typed.
+A text over a bound of a page is refused when somebody saves it; the answer says what to do.  A page that was imported,
+or saved before the bound existed, keeps its text whole: it is parsed and indexed up to the bound, and the rest is shown
+as it was typed.
 """
 
 from __future__ import annotations
@@ -32,21 +33,21 @@ LINK_STEPS: Final = 4  # of a link, which is looked up too
 
 # --- what a page costs in the serving process -----------------------------------------------------
 
-QUICK_STEPS: Final = 8_000  # what costs more is expensive: it is answered from the slow lane (``wsgi_worker``)
-QUICK_CHARS: Final = 20_000  # a text up to this is never expensive to parse; a difference of texts neither
+QUICK_STEPS: Final = 8_000  # a page that costs more is expensive: the slow lane answers (``slow_lane``)
+QUICK_CHARS: Final = 20_000  # a text up to this is never expensive to parse or to compare
 SLOW_WAITING_MAX: Final = 100  # expensive requests that wait in one process; the next ones get 503
 
 # --- lists that read a whole table    -------------------------------------------------------------
 
 WANTED_MAX: Final = 5_000  # of the most wanted pages, which are ranked by how many pages link there
-MEMORY_TIMES: Final = 20.0  # such a list is kept for that many times the time it took (``caches``)
+MEMORY_TIMES: Final = 20.0  # such a list is kept for this multiple of the time it took (``caches``)
 
 # --- lists that leave out what their reader may not see -------------------------------------------
 
 LISTED_STEP: Final = 200  # names whose rights are read together
 LISTED_QUICK: Final = 2_000  # names read for one list; with more it is expensive
 RANDOM_TRIES: Final = 20  # places tried for some page that may be read
-SEARCHED_NAMES: Final = 5_000  # found by a search: more are not read
+SEARCHED_NAMES: Final = 5_000  # of the names that a search finds, at most this many are read
 
 OWNED_MAX: Final = 1_000  # pages of one owner that are listed and counted
 
@@ -64,18 +65,18 @@ ROWS_PER_CALL: Final = 500  # of the indexes, written or read in one call of the
 
 # --- imports --------------------------------------------------------------------------------------
 
-# Of one page, put in the order of their times on disk before they are stored; more are stored in several runs.
+# Characters of one page's revisions that are sorted by time on disk before they are stored; more are sorted in runs.
 SPOOLED_CHARS: Final = 4_000_000_000
 SPOOLED_REVISIONS: Final = 1_000_000
-MERGED_ROWS: Final = 64  # revisions of one call, where new ones come between those that are there
+MERGED_ROWS: Final = 64  # revisions in one call, when new ones are inserted between stored ones
 MERGED_CHARS: Final = 1_000_000
-MERGED_LEFT: Final = 100_000  # rows that merges have left; with more the triggers are waited for, and they are removed
-NAMED_MISMATCHES: Final = 100  # texts of another size than the dump says, by name; all are counted
+MERGED_LEFT: Final = 100_000  # superfluous rows of merges; with more an import waits for the triggers and removes them
+NAMED_MISMATCHES: Final = 100  # texts whose size differs from the dump's, reported by name; all are counted
 
 # --- drafts and previews of one network ------------------------------------------------------------
 # A class behind one address writes at once.
 
-KEPT_PER_PAGE: Final = 5  # drafts of one owner; another one displaces the one that was kept longest ago
+KEPT_PER_PAGE: Final = 5  # drafts of one owner; one more displaces the oldest
 PRESENT_MS: Final = 10 * 60 * 1000  # a person who kept a draft within it is writing
 PRESENT_DRAFTS_SCANNED: Final = 100  # drafts of a page searched for who is writing
 DRAFTS_PER_MINUTE: Final = 120.0
@@ -88,8 +89,8 @@ PREVIEW_BURST: Final = 200
 # --- moves ----------------------------------------------------------------------------------------
 
 JOB_PAGES_MAX: Final = 20_000  # pages of one job: links of other pages, subpages, a mass revert or delete
-JOB_STEP: Final = 25  # pages between two checks whether it is to stop
-JOB_LEASE_MS: Final = 60_000  # a job whose process says nothing for so long may be continued by another one
+JOB_STEP: Final = 25  # pages between two checks whether the job must stop
+JOB_LEASE_MS: Final = 60_000  # after this silence of its process, another process may continue a job
 MAX_REVERTED_REVISIONS: Final = 500  # revisions of a page searched for the newest one of somebody else
 HIDDEN_MAX: Final = 1_000  # revisions of one page that are hidden
 DELETED_PAGES_SCANNED: Final = 20  # deleted pages of a name tried before a 404 offers to bring one back

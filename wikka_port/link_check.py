@@ -1,13 +1,13 @@
-"""The contents that the tables of links should have, compared with what they have: ``backlinks`` and ``wanted``.
+"""Compare the tables of links, ``backlinks`` and ``wanted``, with the cells that they should have.
 
-From the pages: each link of a text needs its cell ``to`` in the source's row, ``from`` in the
-target's, and a cell in ``wanted`` where there is no target, or the mark that there was one.  From the tables: each
-cell ``from`` and each cell of a source in ``wanted`` needs a source that links there; the source is checked through
-its ``to``, which was compared with its text before.  ``wrong_to`` are those that were found wrong.  For that the
-cells are sorted by source (``LinkSpool``) and walked beside the cells ``to``: each is read once.  Cells of
-``wanted`` beside a page that is there are spare (``triggers``).
+From the pages: each link of a text needs a cell ``to`` in the source's row and a cell ``from`` in the
+target's row.  If the target is no page, ``wanted`` needs a cell of the source, or the mark that the target was a page.
+From the tables: each cell ``from``, and each cell of a source in ``wanted``, needs a source that links there.  This
+second check trusts the source's cells ``to``, which were compared with the source's text before; the exceptions are
+noted in ``_wrong_to``.  For the second check all cells are sorted by source (``LinkSpool``) and merged with a scan of
+the cells ``to``, so that each cell is read once.  Cells of ``wanted`` whose target is a page are spare (``triggers``).
 
-Cost: linear in the cells, but for the sort.  Memory: some ten thousand cells, and the differences.
+Cost: linear in the cells, except for the sort.  Memory: some ten thousand cells, and the differences.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ class LinkCell(NamedTuple):
 
 
 class LinkSpool:
-    """Cells of the tables of links put aside and given back by their source: a sort that may outgrow the memory.
+    """An external sort of cells of the tables of links by their source, for more cells than fit into memory.
 
-    SQLite does it, in a private file of the temporary folder that vanishes with it.  Cost: O(n log n) time, a few
-    megabytes of memory, about 150 bytes of disk for each cell.  Owned by one thread.  ``add`` all, then ``by_source``
-    once.
+    SQLite sorts, in a private temporary file that vanishes with its connection.  Cost: O(n log n) time, a few
+    megabytes of memory, about 150 bytes of disk for each cell.  Owned by one thread.  ``add`` all cells, then call
+    ``by_source`` once.
     """
 
     def __init__(self, database: sqlite3.Connection) -> None:
-        """``database`` has the table ``cells``, empty."""
+        """Take a connection to a database with an empty table ``cells``."""
         self._database = database
 
     @classmethod
@@ -73,10 +73,10 @@ class LinkSpool:
 
 
 class LinkCheck:
-    """A pass; first ``of_pages`` for all pages, then ``of_tables``."""
+    """One check of the tables of links: call ``of_pages`` for all pages, then ``of_tables``."""
 
     def __init__(self, connection: Connection, at: Callable[[int], int]) -> None:
-        """``at``: when a repair is to be written of what follows from a source of that time."""
+        """Let ``at`` give the timestamp of a repair from the time of the source that the cell follows from."""
         self._at = at
         self._backlinks = connection.table(schema.BACKLINKS)
         self._wanted = connection.table(schema.WANTED)
@@ -125,7 +125,7 @@ class LinkCheck:
     # --- from the tables ---------------------------------------------------------------------------
 
     def of_tables(self) -> Iterator[Difference]:
-        """Cells ``from`` and of ``wanted`` without a link; ``to`` without a page; what is spare."""
+        """Yield cells ``from`` and of ``wanted`` without a link, cells ``to`` without a page, and spare cells."""
         with LinkSpool.opened() as spool:
             targets = self._backlinks.scan(columns=[b"from"], include_timestamp=True, batch_size=200)
             spool.add(_cells(schema.BACKLINKS, targets))
@@ -139,7 +139,7 @@ class LinkCheck:
             yield from self._against_sources(spool.by_source())
 
     def _against_sources(self, cells: Iterator[LinkCell]) -> Iterator[Difference]:
-        """Both come by source; a source without a row of its own links nowhere."""
+        """Compare ``cells`` with the cells ``to``, both sorted by source.  Without cells ``to`` a source has no links."""
         cell = next(cells, None)
         scanned = self._backlinks.scan(columns=[b"to"], include_timestamp=True, batch_size=_SOURCES_PER_CALL)
         for rows in groups_of(scanned):

@@ -1,7 +1,7 @@
-"""Lists of pages, read from the derived tables; each in pages of a bounded size.
+"""Lists of pages, read from the derived tables in steps of a bounded size.
 
-A list may lag behind the last save by what the triggers have not delivered yet (``Wiki.settle``).
-Knows nothing of how the tables are kept (``triggers``) or their truth (``consistency``).
+A list lacks changes that the triggers have not delivered yet (``Wiki.settle``).
+Knows nothing of how triggers fill these tables (``triggers``) or whether they are right (``consistency``).
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from wikka_port.search.suggesting import HeadingOf, suggested, suggested_heading
 from wikka_port.store import Store, rows_in_steps
 from wikka_port.wanted import most_wanted, wanted_pages
 
-ROUGHLY: Final = 500  # pages from which the number of all is guessed
-OTHER_ROWS: Final = 8  # of the table of pages, that are none, at most
+ROUGHLY: Final = 500  # pages from which the number of all pages is estimated
+OTHER_ROWS: Final = 8  # the table of pages has at most so many rows that are no pages
 _STEP: Final = 200  # names read together
 
 
@@ -38,13 +38,13 @@ class RecentChange:
     time_ms: int
     author: str
     note: str
-    is_new: bool  # the page began with it
-    signed: str = ""  # what the author's name rests on (``schema``)
+    is_new: bool  # whether it is the page's first revision
+    signed: str = ""  # the kind of the author's name (``schema``)
     minor: bool = False
 
 
 class Listings:
-    """Lists that ``pages.Wiki`` offers beside single pages."""
+    """The lists of ``pages.Wiki``."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -52,8 +52,8 @@ class Listings:
     def backlinks(self, name: str, *, after: str = "", limit: int = 500) -> list[str]:
         """Return pages that link to ``name``.
 
-        Alphabetical where all fit into ``limit``; else in an order of their own, to be continued
-        by giving the last one as ``after``.
+        The list is alphabetical if all pages fit into ``limit``.  Else it is in the order of keys; pass its last name
+        as ``after`` to continue.
         """
         key = page_key(name)
 
@@ -64,7 +64,7 @@ class Listings:
         return found if after or len(found) >= limit else sorted(found, key=schema.name_row)
 
     def names(self, *, start: str = "", prefix: str = "", limit: int = 500) -> list[str]:
-        """Alphabetical (``schema.folded``), from ``start`` on, itself included.
+        """Return names of pages in alphabetical order (``schema.folded``), from ``start`` on, inclusive.
 
         ``prefix`` is compared without case and accents.
         """
@@ -74,7 +74,7 @@ class Listings:
         return self.store.run(lambda c: list(islice(_names(c, max(first, low), stop, limit), limit)))
 
     def search_titles(self, text: str, *, limit: int = 100) -> list[str]:
-        """Return names with ``text`` in them, without case and accents; alphabetical.  Reads every name."""
+        """Return names that contain ``text``, ignoring case and accents; alphabetical.  Reads every name."""
         needle = schema.folded(" ".join(text.replace("_", " ").split()))
         if not needle:
             return []
@@ -87,26 +87,27 @@ class Listings:
         return self.store.run(work)
 
     def search(self, query: Query, *, page: int = 1, pages: int = 0, readable: Readable | None = None) -> Results:
-        """Return pages with the words that were requested, the best first (``search.searching``).
+        """Return the pages that match ``query``, the best first (``search.searching``).
 
-        ``pages``: how many the wiki has, roughly; ``readable``: what the visitor may see, None: all.
+        ``pages`` is the rough number of all pages.  ``readable`` selects the pages that the visitor may read; with
+        None all are.
         """
         return self.store.run(lambda c: search(c, query, page=page, pages=pages, readable=readable))
 
     def languages(self) -> list[str]:
-        """Languages that pages have or had, English first.  One get."""
+        """Return the languages that pages have or had, English first.  One get."""
         return listed(self.store.run(lambda c: c.table(schema.PAGES).row(LANGUAGES_ROW)))
 
     def suggested(self, typed: str, *, most: int = 8) -> list[str]:
-        """Return names that what is being typed may become (``search.suggesting``)."""
+        """Return names of pages that complete the ``typed`` text (``search.suggesting``)."""
         return self.store.run(lambda connection: suggested(connection, typed, most))
 
     def suggested_headings(self, typed: str, *, most: int, readable: Readable | None = None) -> list[HeadingOf]:
-        """Headings that what is being typed may become, of pages that are ``readable``; None: of all."""
+        """Return headings that complete the ``typed`` text, of the ``readable`` pages; with None of all pages."""
         return self.store.run(lambda connection: suggested_headings(connection, typed, most, readable))
 
     def nearest(self, name: str, *, pages: int) -> list[str]:
-        """Names that one without a page may have meant (``search.nearest``); ``pages``: how many there are, roughly."""
+        """Return names of pages similar to ``name`` (``search.nearest``); ``pages`` is the rough number of pages."""
         wanted = _cut(name)
         return self.store.run(lambda connection: nearest(connection, wanted, pages))
 
@@ -127,15 +128,15 @@ class Listings:
         return sorted(self.store.run(work), key=schema.name_row)
 
     def count_pages(self) -> int:
-        """Reads every name."""
+        """Count the pages.  Reads every name."""
         work = "FirstKeyOnlyFilter() AND KeyOnlyFilter()"
         return self.store.run(lambda c: sum(1 for _ in c.table(schema.NAMES).scan(filter=work, batch_size=5_000)))
 
     def count_pages_roughly(self) -> int:
-        """Read ROUGHLY pages, however many there are; some 4 % off where there are more.
+        """Estimate the number of pages from ROUGHLY rows; exact up to ROUGHLY pages, else some 4 % off.
 
-        Their keys are spread evenly: as many as lie below the last one seen lie in each other part that is as large.
-        Rows of deleted pages count.
+        Keys are spread evenly over all hashes; so the share of the hashes below the last key read is the share of the
+        pages read.  Rows of deleted pages count.
         """
 
         most = ROUGHLY + 1 + OTHER_ROWS
@@ -152,16 +153,19 @@ class Listings:
         return ROUGHLY * (1 << 4 * schema.KEY_BYTES) // int(keys[ROUGHLY], 16)
 
     def count_changes(self) -> int:
-        """Reads every change."""
+        """Count the changes.  Reads every change."""
         work = "FirstKeyOnlyFilter() AND KeyOnlyFilter()"
         return self.store.run(lambda c: sum(1 for _ in c.table(schema.CHANGES).scan(filter=work, batch_size=5_000)))
 
     def some_page(self, key: str) -> str | None:
-        """Return the page whose key is the first at or after ``key``, hexadecimal; from the beginning where none is."""
+        """Return the page with the first key at or after ``key`` (hexadecimal), or else with the first key of all."""
         return self.store.run(lambda c: _some_page(c, key.encode()) or _some_page(c, b""))
 
     def changes(self, *, before: str = "", limit: int = 50) -> tuple[list[RecentChange], str]:
-        """Newest first; ``before`` is the token that the call for the page before gave.  "" at the end."""
+        """Return the newest changes, newest first, and the token with which to continue ("" at the end).
+
+        ``before`` is the token that the preceding call returned.
+        """
         token = before.encode(errors="replace")
 
         def work(connection: Connection) -> list[tuple[bytes, Cells]]:
@@ -174,20 +178,23 @@ class Listings:
         ) > limit else ""
 
     def wanted(self, *, after: str = "", limit: int = 200) -> list[tuple[str, int]]:
-        """Names that are linked to and are no pages, with how many want them; continue with the last as ``after``."""
+        """Return names that pages link to but no page has, each with the number of these pages.
+
+        Pass the last name as ``after`` to continue.
+        """
         start = page_key(after) + b"\x00" if after else b""
         return self.store.run(lambda connection: wanted_pages(connection, start, limit))
 
     def most_wanted(self, *, limit: int = 200) -> list[tuple[str, int]]:
-        """As ``wanted``, those first that most pages link to.  Reads all that are wanted."""
+        """Return wanted names as ``wanted`` does, those with the most links first.  Reads all wanted names."""
         return self.store.run(lambda connection: most_wanted(connection, limit))
 
     def initials(self, *, limit: int = 200) -> list[str]:
-        """Return the first letters of names, folded, each once; alphabetical.  A short scan for each."""
+        """Return the first letters of names, folded, each once; alphabetical.  Costs a short scan for each letter."""
         return self.store.run(lambda connection: list(islice(_initials(connection), limit)))
 
     def linking(self, names: Collection[str]) -> dict[str, list[str]]:
-        """Return the pages that link to each of ``names``, in one call; O(all their links)."""
+        """Return by name the pages that link to each of ``names``, in one call.  O(links to all of them)."""
         keys = {page_key(name): name for name in names}
         found = self.store.run(lambda c: list(rows_in_steps(c.table(schema.BACKLINKS), keys, b"from")))
         return {keys[key]: [source.decode() for source in cells.values()] for key, cells in found}
@@ -199,7 +206,7 @@ class Listings:
 
 
 def _cut(typed: str) -> str:
-    """``typed`` without what no name has: a row has a bound, and an address has none."""
+    """Cut ``typed``, which may come from an address of any length, to just above the longest name."""
     return typed[: MAX_NAME_BYTES + 1]
 
 
@@ -237,7 +244,7 @@ def _some_page(connection: Connection, start: bytes) -> str | None:
 
 
 def _salted(connection: Connection, salt: bytes, token: bytes, limit: int) -> Iterator[tuple[bytes, Cells]]:
-    """Entries of one salt after ``token``, their rows without the salt."""
+    """Yield the entries of one salt after ``token``, with the salt cut from their rows."""
     rows = connection.table(schema.CHANGES).scan(
         row_start=salt + token + b"\x00" if token else salt,
         row_stop=_after_prefix(salt),
@@ -276,6 +283,6 @@ def _orphaned(connection: Connection, start: bytes) -> Iterator[str]:
 
 
 def _after_prefix(prefix: bytes) -> bytes | None:
-    """Return the first row after all that begin with ``prefix``; None: there is no end."""
+    """Return the first row after all rows that begin with ``prefix``, or None if no row can be after them."""
     bare = prefix.rstrip(b"\xff")
     return bare[:-1] + bytes([bare[-1] + 1]) if bare else None

@@ -1,6 +1,6 @@
-"""A moment as its reader's calendar and clock show it (pure); UTC where the reader has set no time zone.
+"""(pure) A moment in its reader's time zone; in UTC if the reader has set no zone.
 
-``static/times.js`` shows a moment in the same form, in the zone of a browser whose reader has set none.
+For readers without a zone, ``static/times.js`` then shows the moment in the browser's zone, in the same form.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from wikka_port.feeds import iso_time
 
 
 def local_time(time_ms: int, zone: ZoneInfo | None) -> str:
-    """``2026-01-31 12:00``: the day is the first 10 characters, the time of day the last 5."""
+    """Format as ``2026-01-31 12:00``: the day in the first 10 characters, the time of day in the last 5."""
     moment = _moment(time_ms, zone)
     iso = iso_time(time_ms) if moment is None else moment.strftime("%Y-%m-%dT%H:%M")
     return f"{iso[:10]} {iso[11:16]}"
 
 
 def zone_label(time_ms: int, zone: ZoneInfo | None) -> str:
-    """``UTC``, ``UTC+1``, ``UTC-3:30``: how far the reader's clock is from UTC at that moment."""
+    """Format the zone's offset from UTC at that moment: ``UTC``, ``UTC+1``, ``UTC-3:30``."""
     moment = _moment(time_ms, zone)
     minutes = 0 if moment is None else (moment.utcoffset() or timedelta()) // timedelta(minutes=1)
     if minutes == 0:
@@ -29,10 +29,10 @@ def zone_label(time_ms: int, zone: ZoneInfo | None) -> str:
 
 
 def _moment(time_ms: int, zone: ZoneInfo | None) -> datetime | None:
-    """None: it is shown in UTC, as ``iso_time`` has it."""
+    """Return the moment in the reader's zone, or None if it must be shown in UTC, by ``iso_time``."""
     if zone is None:
         return None
     try:
         return datetime.fromisoformat(iso_time(time_ms)[:19]).replace(tzinfo=UTC).astimezone(zone)
-    except OverflowError:  # at an end of the calendar
+    except OverflowError:  # the zone moves it out of the calendar
         return None

@@ -1,15 +1,15 @@
-"""Two edits of one text put together (pure): what goes by itself, and the places where somebody has to choose.
+"""(pure) Merge of two edits of one text: pieces merged automatically, and places where a person has to choose.
 
     old, mine, theirs -> pieces: Agreed | Choice, in order; joined they are the merged text
 
-A change is a run of lines of the old text that became other lines.  Changes of the two sides that neither overlap
+A change replaces a run of lines of the old text by new lines.  Changes of the two sides that neither overlap
 nor touch are both taken.  Otherwise the words of these lines are compared, and changes with an unchanged word between
-them are both taken, too.  The rest is a Choice.  The same change made twice is one.
+them are both taken, too.  The rest is a Choice.  A change that both sides made is taken once.
 
-Invariant: each change of either side is in an Agreed piece, whole, or in a Choice, with all of both sides' lines.
+Invariant: each change of either side is whole in an Agreed piece, or in a Choice with all lines of both sides.
 
-The work is bounded as a difference is (``diffs``); a text over these bounds is one Choice.  Knows nothing of revisions
-and authors.
+The work is bounded like that of a difference (``diffs``); a text over these bounds is one Choice.  Knows nothing of
+revisions and authors.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from typing import Final, Literal, NamedTuple
 
 from wikka_port.diffs import BUDGET, changes_of, operations, tokens_of
 
-MERGED_TOKENS: Final = 8_000  # words and marks of a place; a longer one is for people
-CHOICES_MAX: Final = 50  # places; with more the whole text is one
+MERGED_TOKENS: Final = 8_000  # words and marks compared in one place; a longer place becomes a Choice
+CHOICES_MAX: Final = 50  # with more Choices the whole text becomes one
 Lines = tuple[str, ...]
 Side = Literal["mine", "theirs", "both"]  # both: theirs, then mine
 SIDES: Final[tuple[Side, ...]] = ("theirs", "mine", "both")
@@ -53,13 +53,13 @@ class _Change(NamedTuple):
 
 
 def merged(old: str, mine: str, theirs: str) -> str | None:
-    """Both edits of ``old`` in one text; None if somebody has to choose."""
+    """Return both edits of ``old`` in one text, or None if a person has to choose."""
     found = pieces(old, mine, theirs)
     return None if any(isinstance(piece, Choice) for piece in found) else resolved(found, {})
 
 
 def pieces(old: str, mine: str, theirs: str) -> list[Piece]:
-    """At most CHOICES_MAX of them are Choices."""
+    """Merge both edits into pieces, with at most CHOICES_MAX Choices."""
     lines = old.split("\n")
     ours, others = _changes(lines, mine), _changes(lines, theirs)
     whole: list[Piece] = [Choice(tuple(lines), tuple(mine.split("\n")), tuple(theirs.split("\n")))]
@@ -72,7 +72,7 @@ def pieces(old: str, mine: str, theirs: str) -> list[Piece]:
 
 
 def resolved(found: Sequence[Piece], sides: Mapping[int, Side]) -> str:
-    """Return the text, with a side for each Choice by its number from 0.  KeyError if one is missing."""
+    """Return the merged text; ``sides`` has a side for each Choice, by number from 0.  Raises KeyError if one lacks."""
     out: list[str] = []
     number = 0
     for piece in found:
@@ -85,7 +85,7 @@ def resolved(found: Sequence[Piece], sides: Mapping[int, Side]) -> str:
 
 
 def _changes(old: list[str], new_text: str) -> list[_Change] | None:
-    """None if the two differ over more lines than are compared."""
+    """Return the changes from ``old`` to the new text, or None if they reach over more lines than are compared."""
     new = new_text.split("\n")
     found, is_whole = changes_of(old, new)
     if not is_whole:
@@ -98,7 +98,7 @@ def _changes(old: list[str], new_text: str) -> list[_Change] | None:
 
 
 def _pieces(old: list[str], ours: list[_Change], others: list[_Change]) -> Iterator[Piece]:
-    done = 0  # lines of the old text that are dealt with
+    done = 0  # lines of the old text already in a piece
     for start, end, mine, theirs in _places(ours, others):
         if done < start:
             yield Agreed(tuple(old[done:start]))
@@ -109,7 +109,7 @@ def _pieces(old: list[str], ours: list[_Change], others: list[_Change]) -> Itera
 
 
 def _places(ours: list[_Change], others: list[_Change]) -> Iterator[tuple[int, int, list[_Change], list[_Change]]]:
-    """Runs of the old text in which changes overlap or touch, each with those of either side."""
+    """Yield the runs of the old text in which changes overlap or touch, with the changes of each side."""
     every = sorted([(change, 0) for change in ours] + [(change, 1) for change in others])
     index = 0
     while index < len(every):
@@ -143,9 +143,12 @@ def _place(old: Lines, mine: Lines, theirs: Lines) -> Piece:
 
 
 def _by_words(old: Lines, mine: Lines, theirs: Lines) -> Lines | None:
-    """Both edits of a few lines; None where their words are too near to each other."""
+    """Merge both edits of a few lines by words.
+
+    Returns None if no unchanged word separates changes of the two sides, or the lines are too long.
+    """
     if not (old and mine and theirs):
-        return None  # a side took the lines away, or both wrote where nothing was
+        return None  # a side deleted the lines, or both inserted lines in one place
     texts = [tokens_of("\n".join(lines)) for lines in (old, mine, theirs)]
     if max(map(len, texts)) > MERGED_TOKENS:
         return None
@@ -180,5 +183,5 @@ def _token_changes(old: list[str], new: list[str]) -> list[_Change]:
 
 
 def _is_separated(tokens: list[str], end: int, start: int) -> bool:
-    """Whether an unchanged word lies between the two changes."""
+    """Return whether an unchanged word lies between the two changes."""
     return any(token[0].isalnum() or token[0] == "_" for token in tokens[end:start]) if end < start else False

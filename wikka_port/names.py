@@ -1,11 +1,11 @@
-"""Page names (pure): what may be one, when two are the same, its row key and its place in a URL.
+"""Page names (pure): which texts are names, when two names are equal, and a name's row key and path segment.
 
 A name is any text without control characters, in Unicode's composed form (NFC); ``_`` reads as a
 blank, blanks at the ends are dropped and several count as one.  Upper and lower case differ.
 
-In a URL a name is always ONE path segment.  Four things would not survive the way there and back
-if they were only percent-encoded, because servers and proxies decode (or merge, or refuse) ``%2F``
-before the wiki sees the path, and browsers resolve ``.`` and ``..`` however they are written:
+In a URL a name is always ONE path segment.  Percent-encoding alone would not preserve the following:
+servers and proxies decode (or merge, or refuse) ``%2F`` before the wiki sees the path, and browsers
+resolve ``.`` and ``..`` even if they are percent-encoded.
 
     ``/ % ~ \\``          are written ``~2F ~25 ~7E ~5C``
     ``.`` and ``..``      as whole names are written ``~2E`` and ``~2E~2E``
@@ -33,10 +33,10 @@ MAX_NAME_BYTES: Final = 1020
 # Controls, lone surrogates (no UTF-8 for them) and the two separators that end a line in some readers.
 _REFUSED: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _CAMEL_CASE: Final = re.compile(r"[A-Z]++[a-z]++[A-Z0-9][A-Za-z0-9]*+")
-# What ``url_path`` writes, and a letter at the very beginning (``urls``: a page called as a reserved word).
+# The escapes that ``url_path`` writes, and an escaped first letter (``urls``: a page whose name is a reserved word).
 _TILDE: Final = re.compile("~(2[5EeFf]|5[Cc]|7[Ee]|(?<=\\A~)[46][1-9A-Fa-f]|(?<=\\A~)[57][0-9Aa])")
 _TILDE_WRITTEN: Final = str.maketrans({"/": "~2F", "%": "~25", "~": "~7E", "\\": "~5C"})
-_PLAIN_IN_URL: Final = "~!$'()*,:@"  # besides letters, digits and -._ : no meaning of their own in a path
+_PLAIN_IN_URL: Final = "~!$'()*,:@"  # beside letters, digits and -._ ; they have no meaning of their own in a path
 
 
 class InvalidName(ValueError):
@@ -71,12 +71,12 @@ def page_key(name: str) -> bytes:
 
 
 def is_camel_case(name: str) -> bool:
-    """Does ``name`` as a whole have the form that is linked without brackets, as in WikiPage?"""
+    """Return whether the whole ``name`` has the form that becomes a link without brackets, as WikiPage does."""
     return _CAMEL_CASE.fullmatch(name) is not None
 
 
 def url_path(name: str) -> str:
-    """``name`` as one path segment, without a leading slash; ASCII.  Raises InvalidName."""
+    """Return ``name`` as one path segment in ASCII, without a leading slash.  Raises InvalidName."""
     normal = normalise(name)
     if normal in (".", ".."):
         return normal.replace(".", "~2E")
@@ -84,9 +84,9 @@ def url_path(name: str) -> str:
 
 
 def from_url(path: str) -> str:
-    """Return the name in a path without its handler, percent-encoded or already decoded.  Raises InvalidName.
+    """Return the name in a path without handler, which may be percent-encoded or decoded.  Raises InvalidName.
 
-    Lenient with what people type: a ``/`` or ``%`` as itself is taken as part of the name.
+    A ``/`` or ``%`` that somebody typed unescaped is part of the name.
     """
     decoded = unquote(path, errors="replace").removeprefix("/")
     return normalise(_TILDE.sub(lambda written: chr(int(written.group(1), 16)), decoded))

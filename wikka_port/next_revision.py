@@ -1,7 +1,7 @@
-"""The revision that follows another (pure): all that its row and its page's row will say.
+"""(pure) The next revision of a page: all cells of its row and of its page's row.
 
-A revision number does not come again at one name by a save, unless a move to the name was given up: a row that is no
-page any more keeps the last number (``page_rows.number_before``), and the next page of the name counts on from there.
+A save never uses a revision number of a name twice, unless a move to that name was aborted.  When a page ends, its row
+keeps the last number (``page_rows.number_before``), and the next page of the name is numbered from there.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from wikka_port.page_rows import Cells, RevisionDraft, StoredPage, Writing, numb
 from wikka_port.schema import Head, revision_token
 from wikka_port.texts import _, figure
 
-BODY_BYTES_MAX: Final = 4 * 1024 * 1024  # under the store's bound of a cell, and what one can still edit
+BODY_BYTES_MAX: Final = 4 * 1024 * 1024  # below the store's bound of a cell, and still editable in a browser
 
 
 class PageTooBig(ValueError):
@@ -37,9 +37,10 @@ def draft_after(
     stored: StoredPage | None = None,
     **given: Unpack[Writing],
 ) -> RevisionDraft:
-    """The revision that follows the one in ``row`` (cells of the page; none: a new one); ``begin``: a first head.
+    """Make the revision after the one in ``row``, the page's cells (empty for a new page).  Raises PageTooBig.
 
-    ``stored``: the page of ``row``, where that was made of it already.
+    ``begin`` replaces the head that follows from ``row``.  ``stored`` is the page parsed from ``row``, if the caller
+    has it already.
     """
     size = len(body.encode(errors="replace"))
     if size > BODY_BYTES_MAX:
@@ -76,22 +77,25 @@ def draft_after(
 
 
 def _next_head(name: str, row: Cells, old: Head) -> Head:
-    """Make one without a token.  A page that begins where one was moved away has a history of its own, numbered on."""
+    """Make the next head, without a token.
+
+    A new page under the name of a moved page gets a history of its own, whose numbers continue the old ones.
+    """
     if old.number or not old.token:
         return Head(old.number + 1, b"", old.history)
     return Head(number_before(row) + 1, b"", schema.new_history(page_key(name), old.token))
 
 
 def _markup_after(row: Cells, given: str | None) -> str:
-    """Return the value that ``meta:format`` becomes; "": there is no such cell, nor was one."""
+    """Return the next value of ``meta:format``, or "" if the page needs no such cell and had none."""
     stored = row.get(schema.FORMAT, b"").decode(errors="replace")
     return stored if given is None or (given == WIKKA and not stored) else given
 
 
 def _language_after(row: Cells, given: str | None) -> str:
-    """Return the value that ``meta:language`` becomes; "": there is no such cell, nor was one.
+    """Return the next value of ``meta:language``, or "" if the page needs no such cell and had none.
 
-    English needs none; a page that had another language says so.
+    English needs no cell, unless the page had a different language before.
     """
     stored = row.get(schema.LANGUAGE, b"").decode(errors="replace")
     return stored if given is None or (given in ("", ENGLISH) and not stored) else given or ENGLISH
@@ -102,5 +106,5 @@ def _kept(given: str | None, stored: str) -> str:
 
 
 def _storable(text: str) -> str:
-    """Lone surrogates have no UTF-8."""
+    """Replace lone surrogates, which UTF-8 cannot encode."""
     return text.encode(errors="replace").decode()

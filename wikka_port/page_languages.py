@@ -1,11 +1,11 @@
-"""Languages that a page can be in (pure): their codes, what they call themselves, and the stemmer of each.
+"""(pure) The languages of pages: their codes, their own names, and the stemmer of each.
 
-``meta:language`` of a page's row and of a revision's row has the code.  A page without it is in English, as far as the
-search is concerned, and in the language of the wiki for a reader's browser; the first revision of a page in a wiki of
-another language has the cell.  Once a page has it, all its later revisions have it.
+The code is in ``meta:language`` of a page's row and of a revision's row.  A page without this cell is English for the
+search, and in the wiki's language for a reader's browser; in a wiki of a different language, each page's first revision
+has the cell.  Once a page has the cell, all its later revisions have it.
 
-The row LANGUAGES_ROW of ``pages`` lists the languages that pages have, or had: a column for each, put before the first
-page of that language is.  A search uses the stems of all of them.
+The row LANGUAGES_ROW of ``pages`` lists the languages that pages have, or had.  It has a column for each, put before
+the first page of that language.  A search uses the stems of all these languages.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ ENGLISH: Final = "en"
 LANGUAGES_ROW: Final = b"~languages"  # after the key of every page
 _COLUMN: Final = b"meta:"
 
-# Code -> what the language calls itself, and Snowball's algorithm, "" if it has none.
+# Code -> the language's own name, and its algorithm in Snowball, "" if it has none.
 _KNOWN: Final[Mapping[str, tuple[str, str]]] = {
     "ar": ("العربية", "arabic"),
     "bg": ("български", ""),
@@ -74,14 +74,14 @@ _ALIKE: Final = {"nb": "no", "nn": "no", "simple": "en", "iw": "he", "in": "id",
 
 
 def known(code: str) -> str:
-    """Return the language of NAMES that ``code`` means: that of pt-BR is pt; "" if there is none."""
+    """Return the code in NAMES that ``code`` means (pt-BR means pt), or "" if NAMES has none."""
     plain = code.strip().lower().replace("_", "-").partition("-")[0]
     plain = _ALIKE.get(plain, plain)
     return plain if plain in NAMES else ""
 
 
 def algorithm(code: str) -> str:
-    """Snowball's; "": words of that language stay as they are."""
+    """Return Snowball's algorithm for the language, or "" if its words are not stemmed."""
     return _KNOWN[code][1] if code in _KNOWN else ""
 
 
@@ -90,6 +90,6 @@ def column(code: str) -> bytes:
 
 
 def listed(columns: Iterable[bytes]) -> list[str]:
-    """Return the languages that a row of that name lists, and English, which comes first."""
+    """Return the languages in the columns of LANGUAGES_ROW, with English first."""
     found = {one[len(_COLUMN) :].decode(errors="replace") for one in columns}
     return [ENGLISH, *sorted(found & NAMES.keys() - {ENGLISH})]

@@ -1,4 +1,4 @@
-"""The contents of the rows of pages and revisions (pure): cells to values and back.
+"""(pure) The rows of pages and revisions: cells to values and back.
 
 Knows nothing of the store; ``pages`` reads and writes with it, ``consistency`` compares with it.
 """
@@ -25,7 +25,7 @@ _NO: Final = b"no"
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """A stored revision; ``body`` is None where only the list was requested."""
+    """A stored revision; ``body`` is None if texts were not requested."""
 
     name: str
     number: int
@@ -42,7 +42,7 @@ class Revision:
 
 @dataclass(frozen=True, slots=True)
 class Page(Revision):
-    """The newest revision of a page, and what the page has beside it."""
+    """The newest revision of a page, and the page's own fields."""
 
     body: str
     owner: str = ""
@@ -53,13 +53,13 @@ class Page(Revision):
 
     @property
     def version(self) -> int:
-        """Identify this text among all that stood at this name: another page may have come to it by a rename."""
+        """A number of this text, unique among all texts of the name, even if a rename gave it to a different page."""
         return self.number * (schema.TIME_MAX_MS + 1) + self.time_ms
 
 
 @dataclass(frozen=True, slots=True)
 class StoredPage:
-    """A page with its row as it was read, from which a save may begin."""
+    """A page with the row that was read, from which a save may begin."""
 
     page: Page | None
     row: Cells
@@ -67,24 +67,24 @@ class StoredPage:
 
 
 class Writing(TypedDict, total=False):
-    """Fields of a save beside the text.  None changes nothing; a new page links CamelCase and has no owner."""
+    """Fields of a save beside the text.  None keeps the page's value; a new page links CamelCase and has no owner."""
 
     author: Required[str]
     note: str
     autolink: bool | None
     attribution: str | None
     owner: str | None
-    signed: str  # what ``author`` rests on (``schema``)
+    signed: str  # the kind of the name ``author`` (``schema``)
     markup: str | None  # the format of the text
     minor: bool
     language: str | None
-    source: str | None  # the text as it came by an import
+    source: str | None  # the original text of an import
     origin: bytes  # of an import
 
 
 @dataclass(frozen=True, slots=True)
 class RevisionDraft:
-    """A revision that is to be: everything its row and the page's row will say."""
+    """A revision to be saved: all values of its row and of the page's row."""
 
     name: str
     head: Head
@@ -98,10 +98,10 @@ class RevisionDraft:
     autolink: bool
     attribution: str
     signed: str = ""
-    markup: str = ""  # "": no cell, as of pages that never had another than Wikka markup
+    markup: str = ""  # "": no cell, for pages that always were in Wikka markup
     minor: bool | None = None  # None: no cell
     language: str = ""  # "": no cell
-    source: str | None = None  # as it came by an import; None: no cell
+    source: str | None = None  # the original text of an import; None: no cell
     origin: bytes = b""  # of an import; b"": no cell
 
 
@@ -133,7 +133,7 @@ def revision_cells(draft: RevisionDraft) -> dict[bytes, bytes]:
 
 
 def page_cells(draft: RevisionDraft) -> dict[bytes, bytes]:
-    """Return all of a page's row but ``meta:versioncount``."""
+    """Return all cells of a page's row except ``meta:versioncount``."""
     return {
         **_shared(draft),
         schema.HEAD: draft.head.pack(),
@@ -144,7 +144,7 @@ def page_cells(draft: RevisionDraft) -> dict[bytes, bytes]:
 
 
 def page_cells_of_revision(head: Head, cells: Cells) -> dict[bytes, bytes]:
-    """Return a page's row as it must be after the revision of that row: for repairs and for stale rows."""
+    """Return the page's cells that follow from the cells of its newest revision; for repairs and stale rows."""
     moved = {
         schema.REVISION_AUTHOR: schema.USER,
         schema.REVISION_NOTE: schema.NOTE,
@@ -156,7 +156,7 @@ def page_cells_of_revision(head: Head, cells: Cells) -> dict[bytes, bytes]:
 
 
 def revision_cells_of_page(cells: Cells) -> dict[bytes, bytes]:
-    """Return the reverse: the newest revision's row, from the page's."""
+    """Return the newest revision's cells from the page's, the reverse of ``page_cells_of_revision``."""
     moved = {
         schema.USER: schema.REVISION_AUTHOR,
         schema.NOTE: schema.REVISION_NOTE,
@@ -217,15 +217,15 @@ def revision_of(head: Head, cells: Cells) -> Revision:
 
 
 def is_revision(one: Revision, number: int, token: str) -> bool:
-    """Whether it is the revision of that number, and of that token if one is given.
+    """Return whether ``one`` is the revision of that number, and of that token if ``token`` is not empty.
 
-    A number alone is not enough: another page may have come to the name, and its revisions have the same numbers.
+    A number alone is not enough: after a rename a different page of this name may have revisions of the same numbers.
     """
     return one.number == number and token in ("", one.token)
 
 
 def page_as_of(page: Page, old: Revision) -> Page | None:
-    """Return the page as that revision was; None if its text was not read."""
+    """Return the page with the fields of the revision ``old``, or None if its text was not read."""
     if old.body is None:
         return None
     of_revision = {one.name: getattr(old, one.name) for one in fields(Revision)}
@@ -233,34 +233,34 @@ def page_as_of(page: Page, old: Revision) -> Page | None:
 
 
 def head_of(cells: Cells) -> Head:
-    """Return the word on the newest revision; NO_HEAD where there is no page."""
+    """Return the head of the newest revision in a page's row, or NO_HEAD if the row is empty."""
     return parse_head(cells.get(schema.VERSIONCOUNT))
 
 
 def is_stale(cells: Cells) -> bool:
-    """The cells are of another revision than the newest: their writer fell between two steps."""
+    """Return whether a page's cells are not those of the newest revision: their writer crashed between two steps."""
     stored, newest = cells.get(schema.HEAD), cells.get(schema.VERSIONCOUNT)
     return stored != newest and (not stored or not newest or head_of(cells).unmarked().pack() != stored)
 
 
 def is_there(cells: Cells) -> bool:
-    """Whether the row, or its ``meta:versioncount`` alone, is that of a page."""
+    """Return whether the row is a page; the cell ``meta:versioncount`` suffices to tell."""
     newest = cells.get(schema.VERSIONCOUNT)
     return newest is not None and newest[:2] != b"0:"
 
 
 def stamp_of(cells: Cells) -> int:
-    """Return the highest stamp of what follows from revisions and moves."""
+    """Return the highest timestamp of the cells in a page's row that revisions and moves wrote."""
     return max(time_of(cells), number_in(cells, schema.STAMP))
 
 
 def number_before(cells: Cells) -> int:
-    """In a row that is no page any more: the number of the last revision that was there."""
+    """Return the last revision number of a page that has ended, from its row."""
     return parse_head(cells.get(schema.WAS, b"").partition(b" ")[0]).number
 
 
 def hidden_in(cells: Cells) -> frozenset[int]:
-    """Numbers of the revisions that are not shown."""
+    """Return the numbers of the page's hidden revisions."""
     return frozenset(int(part) for part in cells.get(schema.HIDDEN, b"").split(b",") if part.isdigit())
 
 
@@ -278,18 +278,18 @@ def autolink_of(cells: Cells) -> bool:
 
 
 def markup_of(cells: Cells) -> str:
-    """Return the format of a text; of one that is not known here, Wikka markup."""
+    """Return the format of a text; an unknown format counts as Wikka markup."""
     value = text_in(cells, schema.FORMAT)
     return value if is_format(value) else WIKKA
 
 
 def language_of(cells: Cells) -> str:
-    """Return the language of a text, where it is known here."""
+    """Return the language of a text, or "" if it has none or an unknown one."""
     return known(text_in(cells, schema.LANGUAGE)) if schema.LANGUAGE in cells else ""
 
 
 def reverted_language(page: Page, old: Revision) -> str:
-    """Return the language that ``page`` gets where it goes back to ``old``; "": it needs none."""
+    """Return the language that ``page`` gets when it is reverted to ``old``, or "" if it needs none."""
     return old.language or (ENGLISH if page.language else "")
 
 

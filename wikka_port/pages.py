@@ -2,29 +2,29 @@
 
 The protocol of a save (``base`` is the number of the revision that the edit began from):
 
-    1. read the page's row; its newest revision is not ``base``: Conflict, nothing was written
+    1. read the page's row; raise Conflict, with nothing written, if its newest revision is not ``base``
     2. stage: put the row of revision base + 1 into ``revisions``
-    3. commit: ``meta:versioncount`` is still what was read -> it becomes "base+1:token"
-       Columnar: one ``check_and_mutate`` writes the whole page row with it; an import's pages share a call
-       plain HBase: one ``checkAndPut`` of that cell, then
+    3. commit: if ``meta:versioncount`` still has the value that was read, it becomes "base+1:token"
+       Columnar: one ``check_and_mutate`` writes all cells of the page's row; an import's pages share a call
+       plain HBase: one ``checkAndPut`` of that cell only, then
     4. (plain HBase) put the other cells of the page's row, ``meta:head`` among them
     5. (``indexes="application"``) run the functions of ``triggers`` for this change
 
 The remains of a crash, and why no reader sees them:
-    after 2  a revision row that is on no chain (``history``): never shown; swept by ``wikka check``
-    after 3  (plain) ``meta:head`` is not ``meta:versioncount``: readers take the revision's own row,
+    after 2  the revision's row is on no chain (``history``): it is never shown, and ``wikka check --repair`` removes it
+    after 3  (plain) ``meta:head`` differs from ``meta:versioncount``: readers take the revision's own row,
               which was staged before; ``wikka check --repair`` writes the page's cells again
-    after 4  (application) indexes that lack this change: ``wikka check --repair`` adds it
+    after 4  (application) the indexes lack this change: ``wikka check --repair`` adds it
 
-A save that is given ``allow`` calls it with the rights in the row of step 1, and its commit depends on ``acl:revision``
-too: a right that is lost in between fails the save, with nothing written.  On a plain HBase, where one cell can be a
-condition, the rights are read again before step 3.
+With ``allow``, a save calls it with the rights in the row of step 1, and the commit also requires that
+``acl:revision`` is unchanged: if a right is lost in between, the save fails with no new revision.  A plain HBase can
+check one cell only; so there the rights are read again before step 3.
 
-Two that save at once stage different rows (the token is made from the content), and one of them
+Two concurrent saves stage different rows (the token is made from the content), and one of them
 commits; the other removes its staged row and raises Conflict.  A save whose answer was lost is sent
-again as it was: if the revision on the chain bears its token, it had come through.  That is why all
+again unchanged: if the revision on the chain has its token, the first attempt had succeeded.  So all
 cells carry an explicit timestamp, the revision's time: the clock of the machine that saves, but
-always later than the revision before.  So the changes of a page rise strictly for its triggers,
+always later than the preceding revision.  So the changes of a page rise strictly for its triggers,
 and an import, which brings its own times, changes nothing when it is repeated.
 
 Invariants:
@@ -89,9 +89,9 @@ __all__ = [
 ]
 
 Indexes = Literal["triggers", "application"]
-_SAVES: Final = 4  # attempts, where only the rights of the page changed meanwhile
+_SAVES: Final = 4  # attempts if only the rights of the page changed meanwhile
 
-Allow = Callable[[PageRights, bool], None]  # raises for a page of these rights, which is there or not
+Allow = Callable[[PageRights, bool], None]  # takes the page's rights and whether it exists; raises if not allowed
 
 
 def clock_ms() -> int:
@@ -102,12 +102,12 @@ def clock_ms() -> int:
 class Saved:
     number: int
     time_ms: int
-    sequence: str  # for ``settle``; "" where nothing has to be waited for
+    sequence: str  # for ``settle``; "": no trigger to wait for
     token: str = ""  # of the revision
 
 
 class Conflict(Exception):
-    """Somebody saved meanwhile: nothing was written."""
+    """Somebody else saved the page meanwhile; this save changed nothing."""
 
     def __init__(self, name: str, current: Page | None) -> None:
         super().__init__(f"{name} was changed meanwhile")
@@ -116,7 +116,7 @@ class Conflict(Exception):
 
 
 class Wiki(Listings, Histories):
-    """Thread-safe.  Everything may raise StoreUnavailable."""
+    """A wiki's pages in a store.  Thread-safe.  Every method may raise StoreUnavailable."""
 
     def __init__(
         self,
@@ -139,10 +139,9 @@ class Wiki(Listings, Histories):
         self.rights = StoredRights(self.rows, finish=self.mover.finish)
 
     def prepare(self) -> list[str]:
-        """Create what tables there are not yet and register the triggers.  Changes nothing the second time.
+        """Create the missing tables and register the triggers; a second call changes nothing.  Raises NewerFolder.
 
-        Names of an older wiki's triggers that stay, since they have changes to deliver: the next call removes them.
-        Raises NewerFolder.
+        Returns the names of an older wiki's triggers that still have changes to deliver; a later call removes them.
         """
         return self.store.run(lambda connection: prepare(connection, with_triggers=self.indexes == "triggers"))
 
@@ -156,7 +155,7 @@ class Wiki(Listings, Histories):
         return self.stored_page(name).page
 
     def stored_page(self, name: str) -> StoredPage:
-        """The rules of the site come with it, if those in memory are too old."""
+        """Read a page with its row.  The same call reads the site's rules if those in memory are too old."""
         key = page_key(name)
         begun = self.rights.memory.asking()
         if begun is None:
@@ -169,7 +168,7 @@ class Wiki(Listings, Histories):
         return _page_of(connection, key, found.get(key, {}))
 
     def existing(self, names: Collection[str]) -> frozenset[str]:
-        """Return the ``names`` that are pages, as they were given.  A call for each ROWS_PER_CALL of them."""
+        """Return those of the ``names`` that are pages, as given.  Costs a call for each ROWS_PER_CALL names."""
         keys: dict[bytes, list[str]] = {}
         for name in names:
             keys.setdefault(page_key(name), []).append(name)
@@ -192,11 +191,11 @@ class Wiki(Listings, Histories):
         stored: StoredPage | None = None,
         **given: Unpack[Writing],
     ) -> Saved:
-        """Make ``body`` the newest revision.
+        """Make ``body`` the newest revision, and return once it is on disk.
 
         ``base`` is the number of the revision that the edit began from, 0 for a new page, and ``base_token`` its token
-        (``is_revision``).  ``stored``: the page as it was read a moment ago, else it is read here.
-        Raises Conflict, InvalidName, PageTooBig, and what ``allow`` raises; returns once it is on disk.
+        (``is_revision``).  ``stored`` is the page, if the caller has just read it.
+        Raises Conflict, InvalidName, PageTooBig, and the exceptions of ``allow``.
         """
         name = normalise(name)
         at = self._clock() if time_ms is None else time_ms
@@ -209,13 +208,13 @@ class Wiki(Listings, Histories):
             except Conflict as conflict:
                 stored = None
                 if (conflict.current.number if conflict.current else 0) != base:
-                    raise  # else its rights changed, or a move has marked it
+                    raise  # an unchanged number: the page's rights changed, or a move has marked it
         raise Conflict(name, self.page(name))
 
     def _page_to_save(
         self, name: str, base: int, token: str, allow: Allow | None, stored: StoredPage | None
     ) -> StoredPage:
-        """Step 1."""
+        """Run step 1: return the page's row.  Raises Conflict, and the exceptions of ``allow``."""
         stored = stored or self.stored_page(name)
         if stored.head.mark:
             try:
@@ -230,11 +229,11 @@ class Wiki(Listings, Histories):
         return stored
 
     def stage(self, drafts: Collection[RevisionDraft]) -> None:
-        """Step 2, for several revisions; on Columnar in one call."""
+        """Run step 2 for several revisions; on Columnar in one call."""
         self.stage_rows({_staged_row(draft): revision_cells(draft) for draft in drafts})
 
     def stage_rows(self, rows: Mapping[bytes, Cells]) -> None:
-        """As ``stage``, of rows that are made already.  A language that no page had is listed before."""
+        """Stage finished rows of revisions, as ``stage`` does.  Languages that no page had are listed before."""
         self._list_languages({language_of(cells) for cells in rows.values()} - {""})
         stage = _put_together if self.store.is_columnar else _put_singly
         self.store.run(lambda connection: stage(connection, rows))
@@ -246,7 +245,7 @@ class Wiki(Listings, Histories):
             self._listed_languages.add(code)
 
     def unstage(self, drafts: Collection[RevisionDraft]) -> None:
-        """Remove what ``stage`` put; for revisions that will not be committed."""
+        """Remove the rows that ``stage`` put, of revisions that will not be committed."""
 
         self.remove_rows([_staged_row(draft) for draft in drafts])
 
@@ -261,9 +260,9 @@ class Wiki(Listings, Histories):
         self.store.run(work)
 
     def commit(self, draft: RevisionDraft, before: Cells, *, allow: Allow | None = None) -> Saved:
-        """Steps 3 to 5; ``before`` is the page's row as it was read.  Raises Conflict.
+        """Run steps 3 to 5; ``before`` is the page's row as it was read.  Raises Conflict.
 
-        With ``allow`` the rights must be those of ``before``, too; on a plain HBase it is called again.
+        With ``allow`` the rights must be unchanged since ``before``; on a plain HBase it is called again instead.
         """
         key = page_key(draft.name)
         if allow is not None and not self.store.is_columnar:
@@ -277,7 +276,7 @@ class Wiki(Listings, Histories):
         return self.store.run(lambda c: _commit_atomically(c, key, draft, before, conditions))
 
     def commit_all(self, steps: Sequence[tuple[RevisionDraft, Cells]]) -> list[Saved | Conflict]:
-        """``commit`` of drafts of different pages, each a step of its own: where triggers index, in one call."""
+        """Commit drafts of different pages, each atomically on its own; in one call if triggers keep the indexes."""
         if not steps:
             return []
         by_key = {page_key(draft.name): (draft, before) for draft, before in steps}
@@ -298,7 +297,7 @@ class Wiki(Listings, Histories):
         return outcomes
 
     def _committed(self, key: bytes, draft: RevisionDraft, before: Cells, sequence: str | None) -> Saved:
-        """Step 5, after a commit that answered with ``sequence``.  Raises Conflict."""
+        """Run step 5 after a commit that returned ``sequence``.  Raises Conflict."""
         if sequence is None:
             sequence = self._lost_or_repeated(key, draft)
         if self.indexes == "application":
@@ -315,7 +314,7 @@ class Wiki(Listings, Histories):
             raise
 
     def _lost_or_repeated(self, key: bytes, draft: RevisionDraft) -> str:
-        """The commit was refused: Conflict, unless it is our own that had come through before."""
+        """Handle a refused commit: raise Conflict, unless an earlier attempt at the same save had succeeded."""
 
         is_columnar = self.store.is_columnar
 
@@ -324,7 +323,7 @@ class Wiki(Listings, Histories):
             found = history.chain(connection, key, newest, draft.head.number, bodies=False, expected=1)
             head, _cells = next(found, (None, {}))
             if head == draft.head:
-                if not is_columnar:  # step 4 may have been missed; where it was not, or is outdated, this does nothing
+                if not is_columnar:  # step 4 may be missing; if it was done or is outdated, this put changes nothing
                     connection.table(schema.PAGES).put(key, page_cells(draft), timestamp=draft.time_ms)
                 return True
             connection.table(schema.REVISIONS).delete(_staged_row(draft))
@@ -335,12 +334,12 @@ class Wiki(Listings, Histories):
         return ""
 
     def rename_edits(self, name: str, new: str) -> int:
-        """Sign anew what the account ``name`` signed; how many edits.  O(all revisions)."""
+        """Replace the signature ``name`` of an account by ``new``; return the number of edits.  O(all revisions)."""
         self.mover.finish_all()
         return edit_signatures.rename_edits(self.store, name, new)
 
     def settle(self, sequence: str, timeout_s: float = 2.0) -> bool:
-        """Wait until the triggers have delivered that change; False: not in time."""
+        """Wait until the triggers have delivered the change; return False if ``timeout_s`` passes before."""
         if self.indexes == "application":
             return True
         timeout_ms = int(timeout_s * 1000)
@@ -383,7 +382,7 @@ def unchanged_rights(before: Cells) -> list[Expect]:
 def _commit_atomically(
     connection: Connection, key: bytes, draft: RevisionDraft, before: Cells, further: Collection[Expect]
 ) -> str | None:
-    """Return the sequence of the change; None where another revision stands there, or a condition is false."""
+    """Commit in one call; return the change's sequence, or None if the newest revision or a condition has changed."""
     conditions, puts = _step(draft, before)
     result = connection.table(schema.PAGES).check_and_mutate(key, [*conditions, *further], puts)
     return result.sequence if result.applied else None
@@ -392,13 +391,13 @@ def _commit_atomically(
 def _commit_together(
     connection: Connection, by_key: Mapping[bytes, tuple[RevisionDraft, Cells]]
 ) -> dict[bytes, str | None]:
-    """As ``_commit_atomically``, of several pages by their keys."""
+    """Commit several pages, by key, each as ``_commit_atomically`` does."""
     results = connection.table(schema.PAGES).check_and_mutate_rows({key: _step(*step) for key, step in by_key.items()})
     return {key: result.sequence if result.applied else None for key, result in results.items()}
 
 
 def _step(draft: RevisionDraft, before: Cells) -> tuple[list[Expect], list[Put]]:
-    """Return the condition on the page's row, and the cells that are put then."""
+    """Return the condition on the page's row, and the cells to put if it holds."""
     expected = before.get(schema.VERSIONCOUNT)
     condition = Expect.absent(schema.VERSIONCOUNT) if expected is None else Expect(schema.VERSIONCOUNT, expected)
     cells = {**page_cells(draft), schema.VERSIONCOUNT: draft.head.pack()}
@@ -406,7 +405,7 @@ def _step(draft: RevisionDraft, before: Cells) -> tuple[list[Expect], list[Put]]
 
 
 def _commit_plainly(connection: Connection, key: bytes, draft: RevisionDraft, before: Cells) -> str | None:
-    """As ``_commit_atomically``, with what a plain HBase offers, in two steps."""
+    """Commit on a plain HBase, in two steps; returns "" for the sequence, or None as ``_commit_atomically`` does."""
     expected = before.get(schema.VERSIONCOUNT)
     if not check_and_put(connection, schema.PAGES, key, schema.VERSIONCOUNT, expected, draft.head.pack()):
         return None
@@ -415,8 +414,8 @@ def _commit_plainly(connection: Connection, key: bytes, draft: RevisionDraft, be
 
 
 def _change(key: bytes, draft: RevisionDraft, before: Cells) -> Change:
-    """Return the change that a trigger would have been given."""
+    """Return the change that the store would pass to a trigger."""
     now = {**page_cells(draft), schema.VERSIONCOUNT: draft.head.pack()}
     cells = tuple(ChangedCell("put", column, draft.time_ms, value) for column, value in now.items())
-    # Not the first attempt: the index of an earlier save may be missing, so the whole of it is written.
+    # attempt=2: the index of an earlier save may be missing, so all index cells of the page are written.
     return Change(schema.PAGES, key, draft.time_ms, "", cells, now, dict(before), attempt=2)

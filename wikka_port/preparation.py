@@ -1,14 +1,14 @@
-"""The wiki's tables and triggers in a store: made where they are missing, and brought to this version's form.
+"""The wiki's tables and triggers in a store: created if they are missing, and brought to this version's form.
 
-    a new store             the tables, and the trigger from the beginning
-    families missing        added to their tables
-    another registration    changed where it is: it keeps its place in the logs, and changes that wait are delivered by
-                            the new one (until then the function of the old registration delivers them)
+    a new store             the tables are created, and the trigger is added from the beginning of the log
+    missing families        are added to their tables
+    an older registration   is changed in place: the trigger keeps its position in the logs, and the new function
+                            delivers the pending changes (until then the old function delivers)
     format 0                pages that include others are listed as linking there (``list_includes``)
-    triggers of OLDER       the trigger is added from the beginning, which shows it every page; then each of them goes
-                            when it has delivered what it has, and stays if that takes longer than OLDER_WAIT_MS
+    triggers of OLDER       the new trigger is added from the beginning, so it gets every page.  Then each old trigger
+                            is removed when it has delivered its changes; it stays if that takes over OLDER_WAIT_MS
 
-Old and new triggers may run side by side: they lead to the same tables (``triggers``).  The folder's format
+Old and new triggers may run side by side: they write the same cells (``triggers``).  The folder's format
 (``folder_format``) is checked first and written last.
 """
 
@@ -41,7 +41,10 @@ _CONTENT: Final = (b"meta", b"body", b"user", b"note")
 
 
 def prepare(connection: Connection, *, with_triggers: bool) -> list[str]:
-    """Returns the names of older triggers that stay.  Changes nothing the second time.  Raises NewerFolder."""
+    """Prepare the store; a second call changes nothing.  Raises NewerFolder.
+
+    Returns the names of older triggers that stay, since they still have changes to deliver.
+    """
     folder = folder_format.read_folder(connection, TABLES)
     _make_tables(connection)
     if with_triggers:
@@ -62,12 +65,12 @@ def _make_tables(connection: Connection) -> None:
         if connection.is_columnar:
             attributes = table.attributes
             families = {name: {**options, **table.family_attributes} for name, options in families.items()}
-        with contextlib.suppress(AlreadyExists):  # another one prepares at the same time
+        with contextlib.suppress(AlreadyExists):  # another process prepares at the same time
             connection.create_table(table.name, families, attributes=attributes)
 
 
 def _register(connection: Connection) -> None:
-    """A sync, and not an add: it changes a trigger that is there with other settings, which keeps its place."""
+    """Register the triggers by a sync, which changes a trigger of older settings and keeps its position in the logs."""
     present = {one.name: one.registration for one in connection.triggers.list()}
     registrations = [one.store_registration for one in triggers.REGISTRATIONS]
     for wanted in registrations:
@@ -90,7 +93,7 @@ def _older_that_stay(connection: Connection) -> list[str]:
 
 
 class FamiliesMissing(CallerError):
-    """A plain HBase has a table of an older wiki."""
+    """A table of an older wiki in a plain HBase lacks families, which its administrator has to add."""
 
     def __init__(self, table: bytes, families: Sequence[str]) -> None:
         commands = "; ".join(f"alter '{table.decode()}', NAME => '{family}', VERSIONS => 1" for family in families)
@@ -98,10 +101,10 @@ class FamiliesMissing(CallerError):
 
 
 def add_missing_families(connection: Connection, tables: Iterable[TableSpec]) -> None:
-    """Changes nothing if there is none missing.  Raises FamiliesMissing.
+    """Add the families that ``tables`` lack.  Raises FamiliesMissing on a plain HBase.
 
-    A Columnar adds them while the table serves.  Thrift has no call for that on a plain HBase: there its administrator
-    has to do it, and the message says how.
+    Columnar adds families while the table serves.  HBase's Thrift has no call for it; so there the administrator
+    has to add them, and the message says how.
     """
     for table in tables:
         present = {name.rstrip(b":").decode() for name in connection.table(table.name).families()}
@@ -113,11 +116,11 @@ def add_missing_families(connection: Connection, tables: Iterable[TableSpec]) ->
 
 
 def list_includes(connection: Connection) -> int:
-    """List pages that include others as linking there, as those are that are saved today; how many.
+    """Add included pages to the links of all pages that include others; return the number of such pages.
 
-    Older programs had no included page in ``backlinks``, so the links of a rename did not find it there.  The pages are
-    found by their texts, on the store's side and in steps that are short for a large wiki, too.  Doing it twice is
-    doing it once.  O(all texts).
+    Older programs did not list included pages in ``backlinks``, so a rename did not update the pages that include them.
+    The store filters the pages by their texts, in steps that are short even for a large wiki.  A second call changes
+    nothing.  O(all texts).
     """
     count = 0
     for begin in _STEPS:
@@ -128,7 +131,7 @@ def list_includes(connection: Connection) -> int:
             if is_there(cells):
                 at_ms = stamp_of(cells)
                 steps = tuple(ChangedCell("put", column, at_ms, value) for column, value in cells.items())
-                # not the first attempt: what the indexes know is not taken for granted
+                # attempt=2: all index cells are written, whatever the indexes have
                 run_indexes(connection, Change(schema.PAGES, row, at_ms, "", steps, cells, {}, attempt=2))
                 count += 1
     return count

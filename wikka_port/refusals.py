@@ -1,4 +1,4 @@
-"""Answers to what cannot be done: the visitor may not, there is no such page, or the store cannot do it now."""
+"""Refusals: the visitor is not allowed to, there is no such page, or the store is unavailable."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def unavailable(error: StoreUnavailable) -> str:
 
 
 def forbidden(site: Site, refused: NotAllowed) -> Response:
-    """Return a page with status 403; of the name it says no more than the visitor typed."""
+    """Return a page with status 403, which tells the visitor nothing of the name but what he typed."""
     reads = refused.privilege not in (Privilege.READ, Privilege.ADMINISTER)
     response = site.html(
         "forbidden.html",
@@ -62,7 +62,11 @@ def forbidden(site: Site, refused: NotAllowed) -> Response:
 
 
 def missing_page(site: Site, name: str) -> Response:
-    """Offer to bring back a deleted page to visitors who are signed in and may: a call of the store."""
+    """Return a page with status 404.
+
+    To signed-in visitors who may undelete, it offers to bring back a deleted page of the name; that costs a call of
+    the store.
+    """
     deleted = site.visitor.is_active and site.wiki.moves.may_undelete_any(name)
     nearest = site.wiki.nearest(name, pages=site.rough_page_count.get())
     return site.html("missing.html", status=404, page_name=name, deleted=deleted, nearest=nearest)
@@ -74,9 +78,9 @@ def no_revision(site: Site, name: str) -> Response:
 
 
 def name_refusal(site: Site, name: str, *, leaving: str = "") -> str:
-    """Return a sentence for who wants the name; "": nothing is against it.
+    """Return why a page cannot get the name, as a sentence for the visitor, or "" if it can.
 
-    ``leaving`` is the name that the page has now.  The sentence says nothing of a page that the visitor may not read.
+    ``leaving`` is the page's present name.  The sentence names no page that the visitor may not read.
     """
     if site.wiki.access.would_be_group(name):
         return _(GROUP)

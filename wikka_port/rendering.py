@@ -1,4 +1,4 @@
-"""From a text to the HTML of its page: parsed once, links and actions filled in at each view."""
+"""From a page's text to its HTML: a text is parsed once; links and actions are filled in at each view."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 
 def page_document(site: Site, request: Request, page: Page) -> Document:
-    """Parsed, in the queue that the page belongs to.  Raises TooManyExpensiveRequests."""
+    """Return the parsed page; an expensive page is parsed in the slow lane.  Raises TooManyExpensiveRequests."""
     kept = site.documents.kept(page.name, page.version, autolink=page.autolink, markup=page.markup)
     if kept is None and is_expensive(page.body, markup=page.markup):
         run_in_slow_lane(request.environ)
@@ -51,10 +51,11 @@ def page_html(
     contents: bool = True,
     parameters: Mapping[str, str] | None = None,
 ) -> str:
-    """``edit``: the path of the page's editor, where the headings have links to it (``document.render``).
+    """Return the HTML of a parsed page.
 
-    ``notes``: an action that is not run says so in its place, for an editor; readers see nothing there.
-    ``parameters``: those of the page's address, for its actions.
+    ``edit`` is the path of the page's editor, for links beside the headings; with "" there are none
+    (``document.render``).  With ``notes`` a note stands in the place of each action that is not run, for an editor;
+    readers see nothing there.  ``parameters`` are those of the page's address, for its actions.
     """
     run, note = _runner(site, name, parameters), _note if notes else no_note
     return render(
@@ -73,9 +74,9 @@ def _existing(site: Site, document: Document) -> frozenset[str]:
 
 
 def preview_html(site: Site, name: str, text: str, *, autolink: bool, markup: str, whole: bool) -> str:
-    """A preview never fails, and says which of its actions readers will not see.
+    """Return the HTML of a preview, with notes at the actions that are not run.  A preview never fails.
 
-    While the store is unavailable, links are shown as if their pages existed.  ``whole``: the text is a page, not a
+    While the store is unavailable, links are shown as if their pages existed.  ``whole`` tells a whole page from a
     section.
     """
     document = parse(text, autolink=autolink, markup=markup)
@@ -88,7 +89,7 @@ def preview_html(site: Site, name: str, text: str, *, autolink: bool, markup: st
 
 
 def _note(slot: ActionSlot) -> str:
-    """Return the message to an author about an action that is not run."""
+    """Return the note for an author that an action is not run."""
     if slot.refused:
         said = _("The action {name} is not run: {why}.", name=slot.name, why=slot.refused)
     else:
@@ -98,9 +99,9 @@ def _note(slot: ActionSlot) -> str:
 
 
 class _runner:  # noqa: N801 - a function with a memory
-    """Runs the actions of one page; what goes wrong in one is shown in its place.
+    """Runs the actions of one page; the error of a failed action is shown in its place.
 
-    The same call twice is run once.  Calls that begin after ACTIONS_S are not run.
+    Equal calls are run once.  No call begins after ACTIONS_S.
     """
 
     def __init__(
@@ -116,8 +117,8 @@ class _runner:  # noqa: N801 - a function with a memory
         self._within: tuple[str, ...] = ()
         self._clock = clock
         self._until_s = clock() + ACTIONS_S
-        self._includes = [INCLUDES_MAX]  # left; of all pages of this view together
-        self._chars = [INCLUDED_CHARS_MAX]  # as well
+        self._includes = [INCLUDES_MAX]  # still allowed; shared by all pages of this view
+        self._chars = [INCLUDED_CHARS_MAX]  # still allowed; shared by all pages of this view
         self._done: dict[tuple[str, tuple[tuple[str, str], ...]], str] = {}
 
     def __call__(self, action: str, arguments: Mapping[str, str]) -> str | None:
@@ -129,7 +130,7 @@ class _runner:  # noqa: N801 - a function with a memory
         return self._limit_included_html(self._done[call]) if action == "include" else self._done[call]
 
     def _limit_included_html(self, html: str) -> str:
-        """Return the HTML of a page that is included once more."""
+        """Return the HTML of an included page, or a notice if all included HTML exceeds INCLUDED_CHARS_MAX."""
         self._chars[0] -= len(html)
         if self._chars[0] >= 0:
             return html
@@ -138,7 +139,10 @@ class _runner:  # noqa: N801 - a function with a memory
         return self._site.fragment("notice.html", action="include", problem=problem)
 
     def _included(self, page: Page, text: str) -> str:
-        """``text``, which is that of ``page`` with the parameters of a call, as HTML; it may include others."""
+        """Return an included page as HTML.  ``text`` is the page's, with the call's parameters, and may include pages.
+
+        Raises ValueError if more than INCLUDES_MAX pages are included.
+        """
         if self._includes[0] == 0:
             raise ValueError(_("{most} pages are included at most", most=INCLUDES_MAX))
         self._includes[0] -= 1
@@ -166,7 +170,7 @@ class _runner:  # noqa: N801 - a function with a memory
             problem = _("it is about a page that you may not read")
             return self._site.fragment("notice.html", action=action, problem=problem)
         except (StoreUnavailable, ValueError, ArithmeticError, LookupError) as problem_:
-            # what an author wrote is said on the page: an author could fill the log
+            # faults of authors are shown on the page and not logged as warnings: an author could fill the log
             level = logging.DEBUG if isinstance(problem_, ValueError) else logging.WARNING
             log.log(level, "action %s of page %r: %s: %s", action, self._name, type(problem_).__name__, problem_)
             said = unavailable(problem_).rstrip(".") if isinstance(problem_, StoreUnavailable) else str(problem_)

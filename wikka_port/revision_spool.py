@@ -1,9 +1,9 @@
-"""Revisions of one page of a dump, put aside and given back in the order of their times.
+"""A sort by time of one page's revisions in a dump, for more revisions than fit into memory.
 
-A dump may have them in any order: newest first, or as they were imported there.  A few are sorted in memory; SQLite
-sorts more, in a private file of the temporary folder that vanishes with it, as in ``link_check``.
+A dump may have revisions in any order: newest first, or in the order in which its site imported them.  A few are sorted
+in memory; SQLite sorts more, in a private temporary file that vanishes with its connection, as in ``link_check``.
 
-Revisions of one second stand in the order of their ids, as MediaWiki lists them; without ids in that of the dump.
+Revisions of one second are ordered by their ids, as MediaWiki lists them; without ids they keep the dump's order.
 
 Cost: O(n log n) time, a few megabytes of memory, disk for the texts.
 """
@@ -23,10 +23,13 @@ _CACHE_KB: Final = 4_096
 
 
 class RevisionSpool:
-    """Owned by one thread.  ``add`` some, then ``in_order`` once, which empties it; again for the next page."""
+    """Sorts the revisions of one page after another: ``add`` a page's revisions, then call ``in_order`` once.
+
+    ``in_order`` empties the spool for the next page.  Owned by one thread.
+    """
 
     def __init__(self, memory_revisions: int, memory_chars: int) -> None:
-        """Up to so many are kept in memory."""
+        """Keep up to ``memory_revisions`` revisions and about ``memory_chars`` characters in memory."""
         self._most, self._most_chars = memory_revisions, memory_chars
         self._kept: list[Revision] = []
         self._kept_chars = 0
@@ -53,7 +56,7 @@ class RevisionSpool:
         self._added += 1
 
     def in_order(self) -> Iterator[Revision]:
-        """Yield all, and forget them."""
+        """Yield all added revisions by time, then empty the spool."""
         if self._database is None:
             yield from sorted(self._kept, key=_place)
         else:

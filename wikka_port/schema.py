@@ -4,47 +4,48 @@
     pages      md5; ``~acl`` (``rights.rules``) and         meta body user note acl   show a page; does it exist
                ``~languages`` (``page_languages``)
     revisions  md5, inverted number (10), ":", token (16)   meta body source   history newest first; one revision
-    backlinks  md5                                          from to    who links here; what an index knows of a source
+    backlinks  md5                                          from to    pages that link here; links indexed of a page
     names      folded name, 00, name                        meta       alphabetical lists, prefixes, title search
     changes    salt, inverted ms (13), md5, inverted number meta       recent changes newest first
-    wanted     md5 of a page that may not be there          from       wanted pages (``triggers`` W1 to W3)
-    terms      stem, 00, first digit of md5                 p          which pages have a word (``search.postings``)
-    docs       md5                                          d          the words that the index has of a page
-    imports    sha1 of where a dump comes from              meta       where a stopped import continues
+    wanted     md5 of a page that may be missing            from       wanted pages (``triggers`` W1 to W3)
+    terms      stem, 00, first digit of md5                 p          pages with a word (``search.postings``)
+    docs       md5                                          d          indexed words of a page
+    imports    sha1 of a dump's origin                      meta       progress of a stopped import
 
 ``md5`` is the lower-case hexadecimal MD5 of the normalised name (``names.page_key``).  ``pages`` and
-``revisions`` are the sources; the tables of DERIVED follow from them (``triggers``)
-and can be made again from them (``consistency``); they carry DELETE_MARKERS, because a late retry
-must not bring back what was deleted.
+``revisions`` are the sources.  The tables of DERIVED follow from them (``triggers``)
+and can be recomputed from them (``consistency``).  The derived tables have DELETE_MARKERS, because a late retry
+must not bring back deleted cells.
 
 Cells of a page row, all stamped with the time of the revision, or of the move that brought them (``moving``):
-    meta:versioncount  "N:token": THE word on which revision is the newest (see ``pages``).  "N:token:HISTORY" where the
-                       revisions lie under another key than the page's: it was renamed, or is a second one of that name.
-                       A fourth part is the id of a move that has marked the page.  "0:ID": there is no page any more
-    meta:head          the same, written together with the cells below: they are of that revision
+    meta:versioncount  "N:token", the number and token of the newest revision: this cell decides (see ``pages``).
+                       "N:token:HISTORY" if the revisions do not lie under the page's own key, because the page was
+                       renamed, or a page before it had its name.  A fourth part is the id of a move that has marked
+                       the page.  "0:ID" if the page was deleted or moved away
+    meta:head          the same value, written together with the cells below: the revision that they belong to
     meta:name meta:owner meta:created meta:autolink meta:attribution meta:time meta:previous meta:signed
     body:latest user:latest note:latest
-    meta:stamp         time of the move that brought the row, or left it: a save is later
-    meta:was           "HEAD NAME", where there is no page any more: a new one is numbered after it
-    meta:hidden        numbers of revisions that are not shown, with commas (``moving.mover``)
-and, of times of their own, acl:read acl:write and others, which are of no revision (``rights.rules``)
+    meta:stamp         time of the move that brought the row or ended it; a save is later
+    meta:was           "HEAD NAME" of a page that has ended: the next page of the name is numbered after it
+    meta:hidden        numbers of hidden revisions, separated by commas (``moving.mover``)
+and cells with times of their own that belong to no revision: acl:read, acl:write and others (``rights.rules``)
 Cells of a revision row: meta:name meta:time meta:author meta:note meta:previous meta:autolink
     meta:attribution meta:owner meta:created meta:signed body:text
-and, where it was imported, source:text, the text as it came, and source:origin (``import_plan.Origin``), by which a
-    later import knows it again.  No cell of a page's row follows from these
+and, if it was imported, source:text (the original text) and source:origin (``import_plan.Origin``), by which a
+    later import recognises it.  No cell of a page's row follows from these two
 Cells of a row of changes: meta:name meta:head meta:time meta:author meta:note meta:signed
 
 ``meta:format`` of a page row and of a revision row: "markdown" or "wikka" (``markup.formats``); absent: Wikka markup.
-``meta:minor`` of those and of ``changes``: "yes" for a minor edit, "no" or absent for another.  Once a page has one of
-these two cells, all its later revisions have it: what a revision says replaces what the page's row says.  The same
+``meta:minor`` of these rows and of ``changes``: "yes" for a minor edit, else "no" or absent.  Once a page has one of
+these two cells, all its later revisions have it, so that a new revision's value always replaces the page's.  The same
 holds for ``meta:language`` (``page_languages``).
 
-``meta:signed`` says what the author's name rests on: "account" (of that name), "visitor" (a name made from the
-network), "wiki"; where it is absent or empty anybody may have signed so.
+``meta:signed`` is the kind of the author's name: "account" (the name of an account), "visitor" (a name made from the
+network), "wiki"; if it is absent or empty, anybody may have signed with that name.
 
-The token of a revision is made from its content and the token before, so the same save sent twice is the same row;
-``meta:previous`` is the token of the revision before: revisions are a chain, and rows that are not
-on it were staged and never became one.
+The token of a revision is made from its content and its predecessor's token, so a save that is sent twice writes one
+row.  ``meta:previous`` is the predecessor's token.  So revisions form a chain; rows that are not on the chain were
+staged and never committed.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ TERMS: Final = b"terms"
 DOCS: Final = b"docs"
 IMPORTS: Final = b"imports"
 
-# A delivery that comes later than this after the change it stems from could bring back what a later one deleted.
+# A delivery later than this after its change could bring back cells that a later change deleted.
 MARKERS_MS: Final = 30 * 24 * 3600 * 1000
 
 
@@ -83,7 +84,7 @@ class TableSpec:
 
 _ONE: Final[Mapping[str, Any]] = {"max_versions": 1}
 _DERIVED: Final[Mapping[str, str]] = {"DELETE_MARKERS": str(MARKERS_MS)}
-_DENSE: Final[Mapping[str, str]] = {"COMPRESSION": "ZSTD"}  # the index of words is a quarter smaller by it
+_DENSE: Final[Mapping[str, str]] = {"COMPRESSION": "ZSTD"}  # makes the index of words a quarter smaller
 TABLES: Final = (
     TableSpec(PAGES, {"meta": _ONE, "body": _ONE, "user": _ONE, "note": _ONE, "acl": _ONE}, {}),
     TableSpec(REVISIONS, {"meta": _ONE, "body": _ONE, "source": _ONE}, {}),
@@ -134,7 +135,7 @@ _NUMBER_MAX: Final = 10**10 - 1
 TIME_MAX_MS: Final = 10**13 - 1  # the year 2286
 TOKEN_CHARS: Final = 16
 _TOKEN: Final = re.compile(f"[0-9a-f]{{{TOKEN_CHARS}}}")
-CHANGE_SALTS: Final = (b"0", b"1", b"2", b"3")  # the newest entries go to as many places
+CHANGE_SALTS: Final = (b"0", b"1", b"2", b"3")  # the newest entries are spread over so many places
 KEY_BYTES: Final = 32
 
 
@@ -143,7 +144,7 @@ KEY_BYTES: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """A revision of a page: its number and its token; number 0: there is none."""
+    """A revision of a page by number and token; with the number 0 there is no revision."""
 
     number: int
     token: bytes
@@ -168,7 +169,7 @@ NO_HEAD: Final = Head(0, b"")
 
 
 def parse_head(value: bytes | None) -> Head:
-    """NO_HEAD where the cell is not there; ValueError for what is no head."""
+    """Parse a head; return NO_HEAD if the cell is absent or empty.  Raises ValueError if it is no head."""
     if not value:
         return NO_HEAD
     number, *rest = value.split(b":")
@@ -178,7 +179,7 @@ def parse_head(value: bytes | None) -> Head:
 
 
 def new_history(key: bytes, move: bytes) -> bytes:
-    """Return the key of the revisions of a page that begins where the move of that id left none."""
+    """Return the key of the revisions of a new page whose name a page had before the move of the id ``move``."""
     return hashlib.md5(key + b":" + move, usedforsecurity=False).hexdigest().encode()
 
 
@@ -193,9 +194,10 @@ def revision_token(
     markup: str = "",
     language: str = "",
 ) -> bytes:
-    """The token distinguishes two revisions that were both to become ``number``, the same text after another one, too.
+    """Return the token of a revision, which differs for all drafts of revision ``number`` that differ in any argument.
 
-    ``previous``: the token of the revision before, empty for the first; ``markup``, ``language``: where cells say them.
+    ``previous`` is the predecessor's token, empty for the first revision.  ``markup`` and ``language`` are empty if the
+    revision has no such cell.
     """
     digest = hashlib.sha1(usedforsecurity=False)
     parts: tuple[str, ...] = (name, str(number), str(time_ms), author, note, body)
@@ -222,12 +224,12 @@ def _inverted_number(number: int) -> bytes:
 
 
 def revision_row(key: bytes, head: Head) -> bytes:
-    """``key``: of the page."""
+    """Return the row of the revision ``head`` of the page ``key``."""
     return head.place(key) + _inverted_number(head.number) + b":" + head.token
 
 
 def revisions_from(key: bytes, number: int) -> bytes:
-    """Return the beginning of the rows of revision ``number`` and of older ones of a page."""
+    """Return the row from which a scan reads revision ``number`` of a page and then the older ones."""
     return key + _inverted_number(number)
 
 
@@ -236,7 +238,7 @@ def revisions_end(key: bytes) -> bytes:
 
 
 def parse_revision_row(row: bytes) -> tuple[bytes, Head]:
-    """Key of the history and which revision.  ValueError for what is no such row."""
+    """Return the history's key and the revision of a row.  Raises ValueError if ``row`` is no row of a revision."""
     key, inverted, token = row[:KEY_BYTES], row[KEY_BYTES : KEY_BYTES + 10], row[KEY_BYTES + 11 :]
     if len(inverted) != 10 or not inverted.isdigit() or row[KEY_BYTES + 10 : KEY_BYTES + 11] != b":":
         raise ValueError(f"{row!r} is no row of a revision")
@@ -247,7 +249,7 @@ def parse_revision_row(row: bytes) -> tuple[bytes, Head]:
 
 
 def folded(text: str) -> str:
-    """How names are ordered and searched: case and the accents of letters do not count."""
+    """Return the form of a text by which names are ordered and searched: without case and accents."""
     if text.isascii():
         return text.lower()
     parts = unicodedata.normalize("NFD", text.casefold())
@@ -256,7 +258,7 @@ def folded(text: str) -> str:
 
 
 def name_row(name: str) -> bytes:
-    """Sorts by the folded name; names that fold alike stand beside each other."""
+    """Return the row of a name: rows are sorted by the folded name, and names of equal folded form are neighbours."""
     return folded(name).encode() + b"\x00" + name.encode()
 
 
@@ -269,7 +271,7 @@ def name_of_row(row: bytes) -> str:
 
 
 def page_key_of_name_row(row: bytes) -> bytes | None:
-    """None for what is no row of a name."""
+    """Return the key of the page that a row of ``names`` lists, or None if ``row`` is no row of a name."""
     try:
         name = name_of_row(row)
         return page_key(name) if row == name_row(name) else None
@@ -285,12 +287,12 @@ def change_salt(key: bytes) -> bytes:
 
 
 def change_row(key: bytes, time_ms: int, number: int) -> bytes:
-    """Newest first under each salt; the salt hangs on the page, so that the row names its source."""
+    """Return the row of a change.  Under each salt the newest is first; the page's key determines the salt."""
     return change_salt(key) + b"%013d" % (TIME_MAX_MS - time_ms) + key + _inverted_number(number)
 
 
 def page_key_of_change_row(row: bytes) -> bytes | None:
-    """None for what is no row of a change."""
+    """Return the page's key in a row of ``changes``, or None if ``row`` is no row of a change."""
     return row[14 : 14 + KEY_BYTES] if len(row) == 14 + KEY_BYTES + 10 else None
 
 
@@ -324,7 +326,7 @@ _READ: Final[Mapping[Any, Callable[[bytes], Any]]] = {
 
 @cache
 def _columns(record: Any) -> tuple[tuple[str, Any, bytes, bool], ...]:
-    """Return name, type and column of the fields that a cell has, and whether each has a default."""
+    """Return name, type and column of each field annotated with a column, and whether it has a default."""
     hints = get_type_hints(record, include_extras=True)
     annotated = ((one, get_args(hints[one.name])) for one in fields(record) if get_origin(hints[one.name]) is Annotated)
     return tuple((one.name, kind, column, one.default is not MISSING) for one, (kind, column) in annotated)
@@ -336,7 +338,10 @@ def cells_of(record: Any) -> dict[bytes, bytes]:
 
 
 def fields_in(record: type, cells: Mapping[bytes, bytes]) -> dict[str, Any]:
-    """Return the fields by name; one without a cell has its default, or is empty.  ValueError for what is no number."""
+    """Return the fields by name; a field without a cell is left to its default, or is empty.
+
+    Raises ValueError if the cell of a number is none.
+    """
     return {
         name: _READ[kind](cells.get(column, b""))
         for name, kind, column, has_default in _columns(record)

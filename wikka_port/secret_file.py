@@ -11,7 +11,7 @@ _BYTES: Final = 32
 
 
 def secret_from(path: Path) -> bytes:
-    """Return the content of ``path``, which is made with a new secret if it is not there.  Raises OSError."""
+    """Return the secret in the file ``path``; create the file with a new secret if it is missing.  Raises OSError."""
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:

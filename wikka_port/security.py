@@ -1,9 +1,9 @@
 """The guards of the wiki: form tokens, the edit rate limit, headers of every answer.
 
-A form token is ``<issued, hex seconds>.<HMAC-SHA256 over browser, session and issued>``.  The browser is a random
-value in a cookie of its own, so a token fetched by another site's server is of no use in a reader's browser; it is
-replaced at each sign-in and sign-out.  The session is that of the person who was signed in when the form was made: a
-form of another session, or of none, is not taken.
+A form token is ``<issued, hex seconds>.<HMAC-SHA256 over browser, session and issued>``.  ``browser`` is a random
+value in a cookie of its own, so a token that a foreign site's server fetched is useless in a reader's browser; the
+value is replaced at each sign-in and sign-out.  ``session`` is the session that was signed in when the form was made: a
+form of a different session, or of none, is refused.
 
 Knows nothing of HTTP messages; the clock is an argument.
 """
@@ -25,7 +25,7 @@ HEADERS: Final = (
         "Content-Security-Policy",
         "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' https: data:; connect-src 'self'; "
         "form-action 'self'; base-uri 'none'; frame-ancestors 'none'; "
-        # no script makes HTML of a text, but the editor's, which parses what is pasted in a document that runs nothing
+        # no script makes HTML of a text except the editor's, which parses pasted text in a document that runs nothing
         "require-trusted-types-for 'script'; trusted-types wikka-editor",
     ),
     ("X-Content-Type-Options", "nosniff"),
@@ -45,7 +45,7 @@ def is_visitor(value: str) -> bool:
 
 
 class FormTokens:
-    """Makes and checks tokens; the same secret in every process."""
+    """Makes and checks form tokens; every process needs the same secret."""
 
     def __init__(self, secret: bytes, clock: Callable[[], float], max_age_s: int) -> None:
         self._secret = secret
@@ -71,14 +71,14 @@ class FormTokens:
 class RateLimiter:
     """A token bucket for each address; for threads, and for all processes that share ``buckets``.
 
-    Invariant: the table of buckets has a fixed size.  If several fall together the longest idle is forgotten
-    first; it is the fullest, or the attacker has that many addresses anyway.
+    Invariant: the table of buckets has a fixed size.  If a set of the table is full, the longest idle bucket is
+    forgotten; it has refilled most, unless an attacker has that many addresses.
     """
 
     def __init__(
         self, per_minute: float, burst: int, buckets: EditBuckets, clock: Callable[[], float], purpose: str = ""
     ) -> None:
-        """``purpose``: limiters that share ``buckets`` and have another purpose count separately."""
+        """Count separately for each ``purpose``, even if limiters share ``buckets``."""
         self._purpose = purpose
         self._rate_s = per_minute / 60
         self._burst = float(max(burst, 1))
@@ -86,7 +86,7 @@ class RateLimiter:
         self._clock = clock
 
     def wait_s(self, address: str) -> float:
-        """0 and one token taken, or how many seconds until there is one."""
+        """Take a token and return 0, or return the seconds until there is one."""
         if self._rate_s <= 0:
             return 0.0
         key = self._purpose + network_of(address)
@@ -101,7 +101,7 @@ class RateLimiter:
 
 
 def network_of(address: str) -> str:
-    """A visitor is an IPv4 address, the first 64 bits of an IPv6 address."""
+    """Return the part of an address that counts as one visitor: all of IPv4, the first 64 bits of IPv6."""
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:
@@ -112,7 +112,7 @@ def network_of(address: str) -> str:
 
 
 def is_address(text: str) -> bool:
-    """Reads like the address of a machine: no visitor may sign with one that is not his."""
+    """Return whether ``text`` reads like a machine's address; nobody may sign with the address of somebody else."""
     host, _, port = text.strip().rpartition(":")
     for shown in (text, host if port.isdigit() else text):
         try:

@@ -1,12 +1,12 @@
 """``wikka serve``: the listening sockets and the processes that serve from them.
 
-    port free? -> sockets -> one process for each worker -> serving -> SIGTERM or SIGINT -> draining -> 0
-    a worker that ends by itself is started again; one that cannot begin ends the whole with status 1
-    a second signal: at once
+    port free? -> sockets -> one process for each worker -> serving -> SIGTERM or SIGINT -> draining -> exit status 0
+    a worker that ends by itself is started again; if a worker cannot start, all end with status 1
+    a second signal ends all at once
 
-On Linux each worker has a socket of its own for the same port (SO_REUSEPORT), between which the kernel
-spreads the connections evenly; elsewhere they share one.  The parent keeps the sockets open, so a connection
-that a fallen worker had not accepted waits for its successor.  A worker whose parent is gone drains and ends.
+On Linux each worker has its own socket for the same port (SO_REUSEPORT), and the kernel spreads the connections
+evenly over these sockets; elsewhere all workers share one socket.  The parent keeps the sockets open, so a connection
+that a crashed worker had not accepted waits for its successor.  A worker whose parent is gone drains and ends.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ log = logging.getLogger(__name__)
 
 FAILED: Final = 1
 FOLDER_CHECK_TIMEOUT_MS: Final = 5_000  # for the store's answer about its folder, before anything is served
-_PAUSE_S: Final = 0.2  # before a fallen worker is replaced: one that always falls must not eat the machine
+_PAUSE_S: Final = 0.2  # before a crashed worker is replaced: one that always crashes must not load the machine
 _SPREADS: Final = sys.platform == "linux"
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
@@ -57,7 +57,7 @@ def listen(host: str, port: int, workers: int) -> list[socket.socket]:
     """Return a bound socket for each worker.  Raises PortTaken."""
     try:
         family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        with _bound(family, kind, address, shared=False) as probe:  # a shared one would not show that it is in use
+        with _bound(family, kind, address, shared=False) as probe:  # a shared one would not show that the port is in use
             address = probe.getsockname()
         return [_bound(family, kind, address, shared=_SPREADS) for _ in range(workers if _SPREADS else 1)]
     except OSError as error:
@@ -84,7 +84,7 @@ def serve_in_process(
     may_continue: Callable[[], bool] = lambda: True,
     buckets: EditBuckets | None = None,
 ) -> None:
-    """Serve in this process until a signal (in the main thread), or until ``may_continue`` says no."""
+    """Serve in this process until a signal (in the main thread), or until ``may_continue`` returns False."""
     wiki = Wiki(
         config.store_host,
         config.store_port,
@@ -103,7 +103,7 @@ def serve_in_process(
 
 
 def serve(config: WikiConfig, announce: Callable[[str], None]) -> int:
-    """Serve until a signal says stop; the exit status.  ``announce`` is called with the address once it answers.
+    """Serve until a signal, and return the exit status.  Calls ``announce`` with the address once the wiki answers.
 
     Raises PortTaken, NewerFolder.
     """
@@ -116,7 +116,10 @@ def serve(config: WikiConfig, announce: Callable[[str], None]) -> int:
 
 
 def _check_folder(config: WikiConfig) -> None:
-    """Before anything is served or written.  An unavailable store does not stop it; ``resume`` checks it later."""
+    """Check the folder's format before anything is served or written.
+
+    An unavailable store does not stop the start; ``resume`` checks the format later.
+    """
     try:
         advice = _run_once(config, lambda connection: read_folder(connection, TABLES)).advice()
     except StoreUnavailable as away:
@@ -127,7 +130,7 @@ def _check_folder(config: WikiConfig) -> None:
 
 
 def _note_address(config: WikiConfig) -> None:
-    """Commands make their links of it.  An unavailable store does not stop the wiki."""
+    """Store the wiki's address, from which commands make links.  An unavailable store does not stop the wiki."""
     address = public_address(config).encode()
     try:
         _run_once(config, lambda connection: connection.table(SITE).put(SERVED_ROW, {ADDRESS: address}))
@@ -136,7 +139,7 @@ def _note_address(config: WikiConfig) -> None:
 
 
 def _run_once(config: WikiConfig, work: Callable[[Connection], T]) -> T:
-    """Raises StoreUnavailable."""
+    """Run ``work`` over a store that is closed afterwards.  Raises StoreUnavailable."""
     store = Store(
         config.store_host, config.store_port, pool=1, timeout_ms=FOLDER_CHECK_TIMEOUT_MS, tls=config.store_tls
     )
@@ -152,7 +155,7 @@ class _Parent:
     def __init__(
         self, config: WikiConfig, sockets: list[socket.socket], announce: Callable[[str], None], buckets: EditBuckets
     ) -> None:
-        """``buckets``: one limit of edits for all workers."""
+        """Share ``buckets`` among all workers, so that they have one limit of edits."""
         self._config = config
         self._sockets = sockets
         self._announce = announce
@@ -185,7 +188,7 @@ class _Parent:
         os.close(writing)
         self._workers[process] = place
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
-        is_ready = os.read(reading, 1) != b""  # nothing comes from one that fell
+        is_ready = os.read(reading, 1) != b""  # a worker that crashed writes nothing
         os.close(reading)
         if not is_ready and self._stops == 0:
             self._status = FAILED

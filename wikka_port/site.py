@@ -1,7 +1,7 @@
 """The argument of every handler: the wiki, its configuration, the visitor, and the kinds of answers.
 
-A Site serves all threads of a process; everything in it is immutable or locks for itself.  A request is given a
-copy that knows its visitor (``for_visitor``).
+A Site serves all threads of a process; each of its fields is immutable or thread-safe.  Each request gets a
+copy with its visitor (``for_visitor``).
 """
 
 from __future__ import annotations
@@ -66,14 +66,17 @@ class Site:
     networks: NetworkHashes
     accounts: Accounts
     visitor: Visitor = NOBODY  # of the request that this copy is for
-    browser: str = ""  # what its browser is called from this answer on; "": as before
+    browser: str = ""  # the new value of the browser's cookie (``security``); "": unchanged
 
     def for_visitor(self, visitor: Visitor, before_expensive_read: Callable[[], object] | None = None) -> Site:
-        """``before_expensive_read`` is called before much is read for one list (``GuardedWiki``)."""
+        """Return a copy for a visitor; it calls ``before_expensive_read`` before a long read for a list.
+
+        ``GuardedWiki`` makes that call.
+        """
         return replace(self, visitor=visitor, wiki=self.wiki.for_visitor(visitor, before_expensive_read))
 
     def for_new_session(self, visitor: Visitor) -> Site:
-        """Forms that were open before are not taken any more."""
+        """Return a copy for a visitor who has just signed in or out; forms that were open before are refused."""
         return replace(self.for_visitor(visitor), browser=new_visitor())
 
     def language_of(self, visitor: Visitor) -> Catalogue:
@@ -82,7 +85,7 @@ class Site:
     def html(
         self, template: str, *, status: int = 200, indexed: bool = False, robots: str = "noindex", **values: Any
     ) -> Response:
-        """Return a page in the language that is spoken; only one that is ``indexed`` may be kept by search engines."""
+        """Return a page in the visitor's language; search engines may index it only with ``indexed``."""
         text = self.templates.page(template, spoken()).render(
             values, robots="" if indexed else robots, visitor=self.visitor, can=self.wiki.access.can
         )
@@ -98,11 +101,11 @@ class Site:
 
 
 def make_site(wiki: Wiki, config: WikiConfig, clock: Callable[[], float], buckets: EditBuckets | None = None) -> Site:
-    """``buckets``: those of all processes; without it this one has its own."""
+    """Make the Site of a process; without ``buckets``, which processes share, it has buckets of its own."""
     assets = load_assets()
     languages = Languages.found(config.languages)
     speak_as_wiki(languages.catalogue(config.language))
-    public = GuardedWiki(wiki, NOBODY)  # what all may see: for answers that are kept for everybody
+    public = GuardedWiki(wiki, NOBODY)  # pages that everybody may see, for answers that are kept for all visitors
 
     def public_memory(find: Callable[[], T], age_s: float = 0.0, *, times: float = 0.0) -> TtlCache[T]:
         return TtlCache(find, age_s, clock, times=times, of=public.rights.rules)
@@ -129,7 +132,7 @@ def make_site(wiki: Wiki, config: WikiConfig, clock: Callable[[], float], bucket
 
 
 def redirect(path: str, status: int = 303) -> Response:
-    """``path`` is one of ours: it begins with one slash and is ASCII already."""
+    """Redirect to a ``path`` of this wiki, which begins with one slash and is ASCII."""
     response = Response(status=status)
     response.autocorrect_location_header = False
     response.headers["Location"] = path
@@ -140,7 +143,7 @@ def redirect(path: str, status: int = 303) -> Response:
 def unindexed(
     content: str | bytes | Iterable[str], mimetype: str, *, status: int = 200, cache: str = "no-cache"
 ) -> Response:
-    """Return an answer that is no page of the wiki and that no search engine keeps."""
+    """Return an answer that is no page of the wiki and that search engines must not index."""
     charset = "" if mimetype == "application/json" else "; charset=utf-8"
     response = Response(content, status=status, content_type=mimetype + charset)
     response.headers["X-Robots-Tag"] = "noindex"
@@ -149,14 +152,14 @@ def unindexed(
 
 
 def conditional(request: Request, response: Response) -> Response:
-    """304 where the browser has this very answer already."""
+    """Return ``response``, or a 304 if the browser has this very answer already."""
     tag = hashlib.blake2b(response.get_data(), digest_size=10).hexdigest()
     response.set_etag(tag)
     return response.make_conditional(request)
 
 
 def number(request: Request, key: str) -> int | None:
-    """Return a parameter that is a number of a revision; None if it is absent or nonsense."""
+    """Return the revision number in a parameter, or None if it is absent or no number."""
     text = request.args.get(key, "")
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else None
 
@@ -164,7 +167,7 @@ def number(request: Request, key: str) -> int | None:
 def feed_answer(
     request: Request, base: str, title: str, path: str, home_path: str, entries: Sequence[Entry]
 ) -> Response:
-    """``path`` is the feed's own; the paths of ``entries`` begin with ``base``, the wiki's address for people."""
+    """Return a feed at ``path`` as Atom or RSS; URLs of ``entries`` begin with ``base``, the wiki's public address."""
     is_rss = request.args.get("format") == "rss"
     url = base + (with_query(path, {"format": "rss"}) if is_rss else path)
     body = (rss if is_rss else atom)(title, url, base + home_path, entries)

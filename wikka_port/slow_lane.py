@@ -1,16 +1,17 @@
 """Two queues of requests in a serving process: a quick request never waits for an expensive one.
 
     arrives -> quick lane (``threads``) -> answered
-                    | the handler finds that it is expensive: nothing was written yet, and it ends
+                    | the handler finds that the request is expensive, and ends before it writes anything
                     v
-               slow lane (one thread) -> begins anew -> answered
+               slow lane (one thread) -> the handler starts again -> answered
 
-An expensive request occupies a thread of the quick lane only until that is known: an address, or one read of the store.
-In the slow lane they wait in order, up to SLOW_WAITING_MAX; the next ones get 503.  A single thread is
-enough: it computes, and two would only take the interpreter from each other and from the quick ones.
+An expensive request occupies a thread of the quick lane only until it is recognised, by its address or after one read
+of the store.  Expensive requests wait in order in the slow lane, up to SLOW_WAITING_MAX; further ones get 503.  One
+thread is enough: it computes, and two threads would only compete for the interpreter with each other and with the quick
+lane.
 
-``run_in_slow_lane`` is for the application, before it has begun its answer and read the body of the request; without
-lanes (a test client, another server) it does nothing.  The rest is for ``wsgi_worker``.
+The application calls ``run_in_slow_lane`` before it begins its answer and reads the request's body; without
+lanes (in a test client or a different server) the call does nothing.  The rest is for ``wsgi_worker``.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from werkzeug.exceptions import ServiceUnavailable
 
 from wikka_port.limits import SLOW_WAITING_MAX
 
-DISPATCHER_KEY: Final = "wikka.quick_lane"  # in the environment of a request that is in it: the RequestDispatcher
+DISPATCHER_KEY: Final = "wikka.quick_lane"  # in the environment of a request in the quick lane: its RequestDispatcher
 RETRY_S: Final = 5
 
 
@@ -33,11 +34,11 @@ class TooManyExpensiveRequests(ServiceUnavailable):
 
 
 class _RestartAsSlow(BaseException):
-    """Nothing is wrong: code that catches errors must let it pass."""
+    """Moves a request to the slow lane; no error, so code that catches errors must let it pass."""
 
 
 def run_in_slow_lane(environ: Mapping[str, Any]) -> None:
-    """Continue in the slow lane, unless the request is there already.  Raises TooManyExpensiveRequests."""
+    """Restart the request in the slow lane, unless it is there already.  Raises TooManyExpensiveRequests."""
     dispatcher: RequestDispatcher | None = environ.get(DISPATCHER_KEY)
     if dispatcher is None:
         return
@@ -55,7 +56,7 @@ class RequestDispatcher:
 
     @classmethod
     def started(cls, threads: int) -> RequestDispatcher:
-        """With their threads: so many in the quick lane."""
+        """Start both lanes, with ``threads`` threads in the quick lane."""
         quick, slow = ThreadedTaskDispatcher(), ThreadedTaskDispatcher()
         quick.set_thread_count(threads)
         slow.set_thread_count(1)
@@ -86,7 +87,7 @@ class DispatchedTask(WSGITask):  # type: ignore[misc]  # waitress ships no types
 
 class DispatchedChannel(HTTPChannel):  # type: ignore[misc]
     task_class = DispatchedTask
-    slow_request: Any = None  # the one that continues in the slow lane; written by the thread that serves it
+    slow_request: Any = None  # the request that restarts in the slow lane; written by the thread that serves it
 
     def service(self) -> None:
         try:

@@ -1,14 +1,13 @@
-"""The wiki's connection to the store: a bounded pool of connections that outlives the store's absences.
+"""The wiki's connection to the store: a bounded pool of connections that outlives outages of the store.
 
-``Store.run(work)`` lends a connection to ``work``.  When the connection breaks, the work is done
-again over a new one, a bounded number of times, and then StoreUnavailable is raised; so **work must be
-such that doing it twice is doing it once** - all the wiki's writes carry their own timestamps, and
-a revision is recognised by its content (``schema.revision_token``).
+``Store.run(work)`` lends a connection to ``work``.  If the connection breaks, ``run`` repeats the work over a new
+one, a bounded number of times, and then raises StoreUnavailable; so **work must be idempotent**.  All the wiki's
+writes carry their own timestamps, and a revision is recognised by its content (``schema.revision_token``).
 
-An error of the server (``IOError``, ``IllegalArgument`` of happybase) is no broken connection and
-goes through.  A region that is busy or in transition is waited for like a broken connection, and so is a write whose
-outcome is unknown, since its region server died in the middle of it.  A table or family that is missing is
-NotPrepared: an older wiki's folder, before ``wikka prepare``.
+An error of the server (``IOError``, ``IllegalArgument`` of happybase) is no broken connection and is raised at once.
+Work is also repeated if a region is busy or in transition, and if the outcome of a write is unknown because its region
+server died.  ``run`` raises NotPrepared if a table or family is missing, as in an older wiki's folder before
+``wikka prepare``.
 
 Knows nothing of pages.
 """
@@ -47,7 +46,7 @@ T = TypeVar("T")
 
 
 class StoreUnavailable(Exception):
-    """The store does not answer; a call may or may not have been carried out, and may be repeated."""
+    """The store does not answer.  The last call may or may not have been carried out, and may be repeated."""
 
     def __init__(self, address: str, why: str) -> None:
         super().__init__(f"the store at {address} does not answer: {why}")
@@ -56,7 +55,7 @@ class StoreUnavailable(Exception):
 
 
 class NotPrepared(StoreUnavailable):
-    """A table or a family is missing: nothing was done.  It is there as soon as somebody has prepared the store."""
+    """A table or a family is missing, so nothing was done; ``wikka prepare`` creates it."""
 
     def __init__(self, address: str, what: str) -> None:
         super().__init__(address, what)
@@ -64,7 +63,7 @@ class NotPrepared(StoreUnavailable):
 
 
 class Store:
-    """Thread-safe.  Connections are made when they are needed, at most ``pool`` of them."""
+    """A pool of at most ``pool`` connections, made when they are needed.  Thread-safe."""
 
     def __init__(
         self, host: str, port: int, *, pool: int = 16, timeout_ms: int = TIMEOUT_MS, tls: ClientTls | None = None
@@ -112,7 +111,7 @@ class Store:
             raise
         except _BROKEN as error:
             _close(connection)
-            self.close()  # the idle ones are most likely broken too, and would use up the attempts
+            self.close()  # idle connections are most likely broken too, and would use up the attempts
             raise StoreUnavailable(self.address, _why(error)) from error
         except BaseException:
             _close(connection)  # a reply may be half read
@@ -127,7 +126,7 @@ class Store:
 
     @property
     def is_columnar(self) -> bool:
-        """Whether the store is a Columnar; read once."""
+        """Whether the store is a Columnar and no plain HBase; read once."""
         if self._is_columnar is None:
             self._is_columnar = self.run(lambda connection: connection.is_columnar)
         return self._is_columnar
@@ -140,7 +139,7 @@ class Store:
         return True
 
     def close(self) -> None:
-        """Close what is idle.  Connections in use are closed by the next ``close``."""
+        """Close idle connections.  Those in use become idle again and are closed by a later ``close``."""
         with contextlib.suppress(queue.Empty):
             while True:
                 _close(self._idle.get_nowait())
@@ -165,9 +164,9 @@ def check_and_put(
     *,
     put: bytes | None = None,
 ) -> bool:
-    """HBase's ``checkAndPut``, which happybase does not offer; ``expected`` None: nothing stands there.
+    """Call HBase's ``checkAndPut``, which happybase does not offer; with ``expected`` None the cell must be absent.
 
-    ``put``: another column of the row, which gets the value.
+    ``put`` names the column that gets the value, if not ``column``.
     """
     from Hbase_thrift import Mutation  # type: ignore[import-not-found]  # there once happybase is imported
 

@@ -1,4 +1,4 @@
-"""The templates of pages, with what all of them know."""
+"""The templates of pages, with the values and filters that all of them share."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from wikka_port.texts.folding import speak_in
 
 UTC: Final = N_("Times are UTC.")
 ZONE: Final = N_("Times are of the time zone {zone}.")
-_CLOCK: Final = 11  # where the time of day begins, behind the day
-LANGUAGES_KEPT: Final = 8  # whose templates stay compiled: some 3 MB each
+_CLOCK: Final = 11  # the time of day begins at this character, after the day
+LANGUAGES_KEPT: Final = 8  # languages whose templates stay compiled, some 3 MB each
 
 
 class _Settings(NamedTuple):
@@ -37,7 +37,7 @@ class _Settings(NamedTuple):
 
 
 class Templates:
-    """Compiled once for each language that is spoken; wikis of one process with the same settings share them."""
+    """Templates, compiled once for each language; wikis of one process with the same settings share them."""
 
     def __init__(self, config: WikiConfig, assets: Mapping[str, Asset]) -> None:
         settings = _Settings(
@@ -58,7 +58,7 @@ class Templates:
 
 @lru_cache(maxsize=LANGUAGES_KEPT)
 def _environment(settings: _Settings, texts_url: str, catalogue: Catalogue) -> Environment:
-    """Nothing changes an environment once it is made: threads and wikis share it."""
+    """Make an environment, which is never changed afterwards, since threads and wikis share it."""
     environment = Environment(
         loader=PackageLoader("wikka_port"),
         autoescape=True,
@@ -85,7 +85,7 @@ def _environment(settings: _Settings, texts_url: str, catalogue: Catalogue) -> E
     environment.filters["when"] = _moment()
     environment.filters["clock"] = _moment(from_char=_CLOCK)
     environment.filters["asset"] = urls_of.__getitem__
-    environment.filters["site_path"] = urls.site_path  # of a constant it is found when a template is compiled
+    environment.filters["site_path"] = urls.site_path  # for a constant, evaluated when a template is compiled
     environment.filters["zoned"] = _moment(has_zone=True)
     environment.filters["zoned_clock"] = _moment(from_char=_CLOCK, has_zone=True)
     environment.globals["zone_note"] = pass_context(lambda context: zone_note(context, catalogue))
@@ -93,9 +93,10 @@ def _environment(settings: _Settings, texts_url: str, catalogue: Catalogue) -> E
 
 
 def _moment(*, from_char: int = 0, has_zone: bool = False) -> Callable[[Context, int], Markup]:
-    """Make a filter: a moment for people, in the visitor's time zone from that character on, and for machines.
+    """Make a filter that shows a moment in the visitor's time zone, from the character ``from_char`` on.
 
-    ``has_zone``: for a page that shows one moment and has no ``zone_note``.
+    The element also has the moment for machines.  ``has_zone`` adds the zone, on a page that shows one moment and has
+    no ``zone_note``.
     """
 
     @pass_context
@@ -109,14 +110,14 @@ def _moment(*, from_char: int = 0, has_zone: bool = False) -> Callable[[Context,
 
 
 def zone_note(context: Context, catalogue: Catalogue) -> Markup:
-    """Return the zone of all times on a page that lists some; ``static/times.js`` puts another text there."""
+    """Return a note on the zone of all times on a page; ``static/times.js`` may replace its text."""
     zone = context["visitor"].settings.zone
     said = catalogue.gettext(ZONE).format(zone=zone) if zone else catalogue.gettext(UTC)
     return Markup('<span class="zone-note">{}</span>').format(said)
 
 
 def _text_language(code: str, catalogue: Catalogue) -> Markup:
-    """Return the attributes of an element whose text is in that language, within a page that speaks another one."""
+    """Return the attributes ``lang`` and ``dir`` of an element whose text is not in the page's language."""
     if code == catalogue.code:
         return Markup()
     side = direction(code)

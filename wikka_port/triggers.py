@@ -1,42 +1,41 @@
 """The functions that keep the derived tables: run by Columnar after each change of a page, or by ``pages``.
 
-    backlinks   links of the text  -> ``backlinks`` (both directions), and ``wanted`` seen from the source
-    wanted      a page begins (or ends) to be -> ``wanted`` seen from the target
-    names       a page begins (or ends) to be -> ``names``
+    backlinks   links of the text  -> ``backlinks`` (both directions), and the source's cells in ``wanted``
+    wanted      a page begins or ends to exist -> the target's row in ``wanted``
+    names       a page begins or ends to exist -> ``names``
     changes     a revision -> ``changes``
-    indexes     all of them, in one delivery with one reading of the page
-    indexes_of_batch    the same for the changes of many pages together: what is registered
-    words       the words of a page -> ``terms`` and ``docs`` (``search.indexing``); a trigger of its own: it costs more
+    indexes     all of these, in one delivery with one reading of the page
+    indexes_of_batch    the same for the changes of many pages together; this is the registered function
+    words       the words of a page -> ``terms`` and ``docs`` (``search.indexing``); a separate trigger: it costs more
 
-They yield what is to be written.  Columnar writes it in batches of its own; where the application keeps the indexes,
-``application_indexes`` writes it through a client.
+The functions yield effects.  Columnar writes these in its own batches; if the application keeps the indexes,
+``application_indexes`` writes them through a client.
 
-All follow the three rules of ``columnar.triggers.api``.  A cell has one page that it comes from, and all that a
-change of that page writes or deletes bears the change's own stamp; the stamps of a page's changes rise.  So each
-cell ends as the newest of its page's changes that touched it says, however often, late or out of
-order they run.  The state of a page follows from its row as it is now, not from the steps of the change: a delete
-may have spared what was written ahead of the clock.  On a normal delivery a function writes the difference
-between the page before the change and now; what happened in between comes with its own change.  When it
-may have run before, or does not know what changed (a backfill, a retried dead letter), it writes all
-that the page says now, and takes back what the index still knows of it: that is what the family
-``to`` of ``backlinks`` is for.  A Barrier stands after the puts of ``to`` and before its deletes, so
-it never knows less than the tables have, whatever crashes.
+All functions follow the three rules of ``columnar.triggers.api``.  Each index cell follows from one page.  All cells
+that a change of that page writes or deletes get the change's own timestamp, and the timestamps of a page's changes
+rise.  So the newest change of its page decides each cell, however often, late or out of order the functions run.  The
+state of a page is read from its present row, not from the steps of the change: a delete may have left cells that were
+written ahead of the clock.  On a normal delivery a function writes the difference between the page before the change
+and the page now; changes in between have their own deliveries.  If the function may have run before, or does not know
+what changed (a backfill, a retried dead letter), it writes all index cells of the present page, and deletes all others
+that the index still has of the page.  The family ``to`` of ``backlinks`` lists these.  A Barrier stands after the puts
+of ``to`` and before its deletes, so that after any crash ``to`` lists at least all cells in the tables.
 
-``wanted`` hangs on two pages, and no write can be made to depend on both.  So its rows are candidates, and its
-reader checks whether the page of each is there (the module ``wanted``).  Row T has
-    from:S     comes from page S, the source: it links to T, and found no page T when it read T's row
-    from:gone  comes from page T: it was there and has ended
-S puts its cell if its read finds no T, and deletes it with its link.  T puts the mark when it ends, and deletes
-what is there of its row when it begins.  When all is delivered:
-    W1. A page that is not there and that S links to has S's cell or the mark.
-    W2. S's cell says that S links to T.
-    W3. Without the mark, a page that is not there has the cells of all that link to it.
-W1: S read T after its commit.  If it found T, T has ended since, so T's function has put the mark at its highest stamp,
-and nothing of a lower stamp removes it.  If it found none, it put its cell.  That cell is gone only if T began later
-and deleted it; then T has ended since, and has put the mark.  W3: without the mark T never began, so every source
-found no page and its cell was not deleted.  W2: S alone writes its cell, but for T's deletes.
-A cell whose page is there is spare: the reader passes over it.  T deletes those that it finds when it begins, so there
-are few: those of sources that read just before and wrote just after, or whose clock is ahead of T's.
+A cell of ``wanted`` depends on two pages, and no write can be conditional on both.  So the rows of ``wanted`` are
+candidates, and their reader checks whether the page of each exists (the module ``wanted``).  Row T has
+    from:S     written by page S, the source: S links to T, and found no page T when it read T's row
+    from:gone  written by page T, the mark: T existed and has ended
+S puts its cell if its read finds no page T, and deletes the cell together with its link.  T puts the mark when it ends,
+and deletes all cells that its row has when it begins.  When all changes are delivered:
+    W1. If S links to T and T does not exist, row T has S's cell or the mark.
+    W2. S's cell means that S links to T.
+    W3. If T does not exist and has no mark, row T has the cells of all pages that link to it.
+W1: S read T after its commit.  If it found T, T has ended since, so T's function has put the mark at its highest
+timestamp, and no lower timestamp removes it.  If it found no T, it put its cell.  That cell is gone only if T began
+later and deleted it; then T has ended since, and has put the mark.  W3: without the mark T never began, so every source
+found no page, and no cell was deleted.  W2: only S writes its cell; T only deletes it.
+A cell whose page T exists is spare: the reader ignores it.  T deletes the cells that it finds when it begins, so spare
+cells are few: those of sources that read just before and wrote just after, or whose clock is ahead of T's.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ from wikka_port.wanted import existing
 Effects = Iterator[Effect]
 Steps = Iterator[tuple[Change, Effect] | Barrier]  # of a batch
 Targets = Mapping[bytes, str]  # key of the page -> its name
-BATCH: Final = 32  # changes of one call: those that are there, none is waited for
+BATCH: Final = 32  # at most so many pending changes in one call; a call never waits for more
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +74,7 @@ class Registration:
 
     @property
     def store_registration(self) -> StoreRegistration:
-        """The triggers that the wiki registers.  A registration of this name is changed to it in its place."""
+        """The trigger as the store registers it; an older registration of its name is changed in place."""
         return StoreRegistration(
             name=self.name,
             table=schema.PAGES.decode(),
@@ -91,26 +90,26 @@ class Registration:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """A change as the functions see it."""
+    """A change of a page, as the functions of the indexes need it."""
 
-    now: Cells  # the page as it is, maybe after later changes; empty: it is gone
+    now: Cells  # the page's present row, perhaps after later changes; empty if the page has ended
     before: Cells
-    careful: bool  # it may have run before, or what changed is unknown
-    revision: Cells  # what the change put; empty if it made no revision
+    careful: bool  # the functions may have run for it before, or it does not tell what changed
+    revision: Cells  # the cells that the change put; empty if it made no revision
 
     @property
     def name(self) -> bytes:
-        """Empty where nothing says it: the row is gone, and what it was is unknown."""
+        """The page's name; empty if the row is gone and its former content is unknown."""
         return (self.now or self.before).get(schema.NAME, b"")
 
     @property
     def is_update(self) -> bool:
-        """The page was there before and is there now: an index of which pages there are stays as it is."""
+        """Whether the page existed before and exists now, so that an index of existing pages stays unchanged."""
         return not self.careful and bool(self.before) and bool(self.now)
 
 
 def _seen(change: Change) -> _Seen | None:
-    """None: the change has nothing to do with revisions."""
+    """Return the change of a page, or None if it concerns no revision."""
     if len(change.row) != schema.KEY_BYTES:
         return None  # the row of the site's rules
     now = change.now if is_there(change.now) else {}
@@ -131,7 +130,7 @@ def _put_by(change: Change) -> dict[bytes, bytes]:
 
 
 def _ends(change: Change, put: Cells) -> bool:
-    """The page was deleted or moved, or its row was removed."""
+    """Return whether the change deleted or moved the page, or removed its row."""
     if schema.VERSIONCOUNT in put:
         return not is_there(put)
     return any(cell.kind != "put" and cell.column in (schema.VERSIONCOUNT, b"meta") for cell in change.changes)
@@ -144,12 +143,15 @@ def alone(steps: Steps) -> Effects:
 
 
 def indexes(change: Change, client: Connection) -> Effects:
-    """All indexes.  Wikis of earlier versions registered it; ``prepare`` changes that to ``indexes_of_batch``."""
+    """Yield the effects on all indexes.
+
+    Wikis of earlier versions registered this function; ``prepare`` changes the registration to ``indexes_of_batch``.
+    """
     return alone(indexes_of_batch([change], client))
 
 
 def indexes_of_batch(batch: Sequence[Change], client: Connection) -> Steps:
-    """Yield all indexes.  A batch reads the pages that it links to once, and its barriers together."""
+    """Yield the effects on all indexes; a batch reads all linked pages at once and waits at common barriers."""
     seen = [(change, one) for change in batch if (one := _seen(change)) is not None]
     for change, one in seen:
         for effect in (*_names(one), *_wanted(change.row, one)):
@@ -163,7 +165,7 @@ def indexes_of_batch(batch: Sequence[Change], client: Connection) -> Steps:
 
 
 def words_of_batch(batch: Sequence[Change], client: Connection) -> Steps:
-    """Return the index of words."""
+    """Yield the effects on the index of words."""
     return indexing.index(batch, client)
 
 
@@ -172,11 +174,11 @@ def words_of_batch(batch: Sequence[Change], client: Connection) -> Steps:
 
 @dataclass(frozen=True, slots=True)
 class _Links:
-    """The effects of a change on the links of its page."""
+    """The links of a page before and after a change."""
 
     name: bytes  # of the page
-    column: bytes  # of the page, in the rows of what it links to
-    added: Targets  # where nothing is taken for granted, all that it links to
+    column: bytes  # the page's column in the rows of its targets
+    added: Targets  # the new targets; all targets if the change is ``careful``
     removed: Targets
 
 
@@ -239,7 +241,7 @@ def _without(some: Targets, others: Targets) -> Targets:
 
 
 def wanted(change: Change) -> Effects:
-    """A page that begins to be is wanted no more; one that ends is wanted by all that link to it."""
+    """Update the page's row of ``wanted``: a page that begins is wanted no more; one that ends gets the mark."""
     seen = _seen(change)
     if seen is not None:
         yield from _wanted(change.row, seen)
@@ -274,7 +276,7 @@ def _names(seen: _Seen) -> Effects:
 
 
 def changes(change: Change, client: Connection) -> Effects:
-    """Yield a row for each revision of a page that is there, but for those that are hidden."""
+    """Yield the effects on ``changes``, which has a row for each revision of existing pages that is not hidden."""
     seen = _seen(change)
     if seen is not None:
         yield from _changes(change, seen, client)
@@ -282,7 +284,7 @@ def changes(change: Change, client: Connection) -> Effects:
 
 
 def _changes(change: Change, seen: _Seen, client: Connection) -> Effects:
-    """A page that comes or goes with its history brings or takes all its entries."""
+    """Yield the entry of a new revision; if a page comes or goes with its history, yield all its entries."""
     key, before, put = change.row, head_of(seen.before), _put_by(change)
     if not change.changes:
         if seen.now:
@@ -304,7 +306,7 @@ def _changes(change: Change, seen: _Seen, client: Connection) -> Effects:
 
 
 def _merged_entries(client: Connection, change: Change, before: Head, newest: Head) -> Effects:
-    """Yield an import put revisions into the history: entries of the chain of before go where its revisions went."""
+    """Yield the entries after an import merged revisions into the history; entries of the old chain are deleted."""
     key, put = change.row, _put_by(change)
     name, hidden = put[schema.NAME], hidden_in({**change.before, **put})
     was = history.chain(client, key, before, before.number, bodies=False)
@@ -330,7 +332,7 @@ def _merged_entries(client: Connection, change: Change, before: Head, newest: He
 
 
 def _entries(client: Connection, key: bytes, name: bytes, newest: Head, hidden: Collection[int]) -> Effects:
-    """``name``: of the page now; its revisions may have been saved under others."""
+    """Yield the entries of a page's revisions under its present ``name``; they may have been saved under others."""
     for head, found in history.chain(client, key, newest, newest.number, bodies=False):
         row, entry = entry_of_revision(key, name, head, found)
         yield Delete(schema.CHANGES, row, ENTRY_COLUMNS) if head.number in hidden else Put(schema.CHANGES, row, entry)
@@ -343,7 +345,7 @@ def _no_entries(client: Connection, key: bytes, newest: Head) -> Effects:
 
 
 def _hiding(change: Change, client: Connection) -> Effects:
-    """Revisions were hidden, or are shown again."""
+    """Yield the effects of hiding revisions or showing them again."""
     put = _put_by(change)
     newest = head_of(change.before)
     if schema.HIDDEN not in put or schema.HEAD in put or not newest.number:
@@ -360,7 +362,7 @@ def _hiding(change: Change, client: Connection) -> Effects:
 def change_entry(
     key: bytes, head: Head, cells: Cells, author_column: bytes, note_column: bytes
 ) -> tuple[bytes, dict[bytes, bytes]]:
-    """Return the row of ``changes`` for a revision, from its cells or from its page's."""
+    """Return the row of ``changes`` for a revision, and its cells, from the cells of the revision or of its page."""
     signed = cells.get(schema.SIGNED)
     return schema.change_row(key, time_of(cells), head.number), {
         schema.NAME: cells.get(schema.NAME, b""),
@@ -374,7 +376,7 @@ def change_entry(
 
 
 def entry_of_revision(key: bytes, name: bytes, head: Head, cells: Cells) -> tuple[bytes, dict[bytes, bytes]]:
-    """As ``change_entry``, from the revision's cells; ``name``: of the page now."""
+    """Return what ``change_entry`` does, from the revision's cells and the page's present ``name``."""
     named = {**cells, schema.NAME: name or cells.get(schema.NAME, b"")}
     return change_entry(key, head, named, schema.REVISION_AUTHOR, schema.REVISION_NOTE)
 
@@ -404,8 +406,8 @@ REGISTRATIONS: Final = (
         writes=(schema.DOCS, schema.TERMS),
     ),
 )
-# The registrations of older wikis, until ``Wiki.prepare`` removes them; they run the functions above of their names.
+# The triggers of older wikis, until ``Wiki.prepare`` removes them; they run the functions of these names above.
 OLDER: Final = ("wiki-backlinks", "wiki-wanted", "wiki-names", "wiki-changes")
 
-# The store's worker imports this module and nothing else of the wiki: here it learns the prefixes that the wiki knows.
+# The store's worker imports only this module of the wiki; so the prefixes of other wikis are loaded here.
 load_from_environment()

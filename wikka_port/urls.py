@@ -1,16 +1,16 @@
-"""Addresses (pure): which page and handler a path means, and the path of each page and handler.
+"""(pure) Addresses: from a path to its page and handler, and from a page and handler to their path.
 
     /                          the root page
     /Name                      the page, shown
     /Name/edit                 the handler ``edit`` of the page; only the words of PAGE_HANDLERS are handlers
-    /-/recentchanges           what belongs to the whole wiki: the words of SITE_HANDLERS after ``/-/``
-    /-/static/<hash>/<file>    style and script; the hash is of the file's content
+    /-/recentchanges           a handler of the whole wiki: a word of SITE_HANDLERS after ``/-/``
+    /-/static/<hash>/<file>    style and script, with the hash of the file's content
     /api/titles  /health  /robots.txt  /favicon.ico
 
 A name is one segment (``names.url_path``), so "A/edit" is ``/A~2Fedit`` and no name can be taken for a
-handler.  Typed paths are read leniently: ``/A/B`` is the page "A/B", for "B" is no handler; the
-canonical path is then answered with a redirect.  A page whose name is a reserved word is reached with its
-first letter written as a tilde escape: "health" is ``/~68ealth``.
+handler.  Typed paths are read leniently: ``/A/B`` is the page "A/B", for "B" is no handler; the wiki then
+redirects to the canonical path.  In the path of a page whose name is a reserved word, the first letter is
+written as a tilde escape: "health" is ``/~68ealth``.
 
 Knows nothing of HTTP, nor of which pages exist.
 """
@@ -83,6 +83,6 @@ def site_path(handler: str, **query: str | int) -> str:
 
 
 def with_query(path: str, query: Mapping[str, str | int]) -> str:
-    """``path`` with those parameters that have a value."""
+    """Return ``path`` with the parameters that have a value."""
     given = {key: value for key, value in query.items() if value != ""}
     return f"{path}?{urlencode(given)}" if given else path

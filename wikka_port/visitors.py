@@ -1,10 +1,10 @@
-"""The visitor of a request (pure): the value that handlers, actions and rights are given as ``site.visitor``.
+"""(pure) The visitor of a request: the value that handlers, actions and rights get as ``site.visitor``.
 
     not signed in    name None, status "anonymous", signature "Visitor 7f3a"
     signed in        the account's name, status and rights; the signature is the name
 
-The hash of a network is keyed with the site's secret and the month (UTC): visitors of one network look alike for a
-month at most, and without the secret no reader finds the network from it.
+The hash of a network is keyed with the site's secret and the month (UTC): visitors of one network have the same hash
+for a month at most, and without the secret nobody can derive the network from the hash.
 
 Knows nothing of the store, nor of HTTP; ``app`` makes the visitor of a request.
 """
@@ -27,7 +27,7 @@ from wikka_port.texts import _w
 Status = Literal["anonymous", "invited", "signed-up", "pending", "active", "suspended", "banned", "deleted"]
 _SIGNATURE_DIGITS: Final = 4
 _HASH_CHARS: Final = 32
-HASHES_KEPT: Final = 1_024  # addresses, of this month and the one before
+HASHES_KEPT: Final = 1_024  # addresses, of this month and the preceding one
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,16 +38,16 @@ class Visitor:
     admin: bool
     network_hash: str  # of this month; "": unknown
     settings: Settings = DEFAULT
-    session: str = ""  # what forms of this session are bound to; "": none
+    session: str = ""  # the value that binds forms to this session; "": no session
 
     @property
     def is_active(self) -> bool:
-        """Signed in with an account that is not suspended or banned."""
+        """Whether the visitor is signed in with an account that is neither suspended nor banned."""
         return self.name is not None and self.status == "active"
 
     @property
     def administers(self) -> bool:
-        """For links; the pages that they lead to call ``judging.may``."""
+        """Whether to show links for administrators; the linked pages themselves call ``judging.may``."""
         return self.admin and self.is_active
 
 
@@ -57,7 +57,7 @@ def unregistered(network_hash: str) -> Visitor:
 
 
 def is_like_visitor(name: str) -> bool:
-    """Readers could take the name for that of a visitor without an account."""
+    """Return whether readers could take ``name`` for a visitor without an account."""
     return re.match(rf"{re.escape(folded(_w('Visitor')))}\b", folded(name)) is not None
 
 
@@ -65,7 +65,7 @@ NOBODY: Final = unregistered("")
 
 
 class NetworkHashes:
-    """Thread-safe; the same secret in every process gives the same hashes."""
+    """Hashes of networks.  Thread-safe; processes with the same secret compute the same hashes."""
 
     def __init__(self, secret: bytes, clock: Callable[[], float]) -> None:
         self._secret = secret

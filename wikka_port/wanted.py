@@ -1,6 +1,6 @@
-"""The table ``wanted`` as its readers see it: candidates, and whether the page of each is there.
+"""Reading the table ``wanted``: its rows are candidates, and the reader checks whether the page of each exists.
 
-How its cells come about, and why no page that is wanted lacks one: ``triggers`` W1 to W3.
+``triggers`` writes the cells; its W1 to W3 prove that no wanted page lacks one.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ _STEP: Final = 200  # candidates read together
 
 
 def existing(connection: Connection, keys: Iterable[bytes]) -> set[bytes]:
-    """Return the keys that are pages."""
+    """Return those of the ``keys`` that are pages."""
     found = rows_in_steps(connection.table(schema.PAGES), keys, schema.VERSIONCOUNT)
     return {row for row, cells in found if is_there(cells)}
 
 
 def wanted_pages(connection: Connection, start: bytes, limit: int) -> list[tuple[str, int]]:
-    """Up to ``limit`` names from the row ``start`` on, in the order of the rows, with how many pages link there."""
+    """Return up to ``limit`` wanted names from the row ``start`` on, in row order, with the number of linking pages."""
     found: list[tuple[str, int]] = []
     rows = connection.table(schema.WANTED).scan(row_start=start, batch_size=min(limit, _STEP))
     while len(found) < limit and (step := dict(islice(rows, min(limit, _STEP)))):
@@ -34,7 +34,10 @@ def wanted_pages(connection: Connection, start: bytes, limit: int) -> list[tuple
 
 
 def most_wanted(connection: Connection, limit: int) -> list[tuple[str, int]]:
-    """Return the ``limit`` that most pages link to, most wanted first, then alphabetical.  Reads every candidate."""
+    """Return the ``limit`` names with the most linking pages, most wanted first, then alphabetical.
+
+    Reads every candidate.
+    """
     rows = connection.table(schema.WANTED).scan(batch_size=_STEP)
     steps = iter(lambda: dict(islice(rows, _STEP)), {})
     return heapq.nsmallest(limit, (entry for step in steps for entry in _entries(connection, step)), key=_rank)
@@ -51,7 +54,7 @@ def _entries(connection: Connection, step: Mapping[bytes, Cells]) -> Iterator[tu
 
 
 def _entry(connection: Connection, row: bytes, cells: Cells) -> tuple[str, int] | None:
-    """None: no page links there."""
+    """Return a wanted name and the number of linking pages, or None if no page links there."""
     if schema.GONE not in cells:  # W3
         return next(iter(cells.values())).decode(), len(cells)
     backlinks = connection.table(schema.BACKLINKS)
@@ -63,7 +66,7 @@ def _entry(connection: Connection, row: bytes, cells: Cells) -> tuple[str, int] 
 
 
 def _name_in_link(connection: Connection, row: bytes, source: bytes) -> bytes:
-    """Return the name of a page as a page that links to it has it; ``source``: column of that page."""
+    """Return the name of the page ``row`` as the page of the column ``source``, which links to it, writes the name."""
     column = schema.TO + row
     found: bytes = connection.table(schema.BACKLINKS).row(source[len(schema.FROM) :], columns=[column]).get(column, b"")
     return found

@@ -1,14 +1,14 @@
-"""A process that serves: waitress, and an end that loses no request.
+"""A serving process: waitress, with a shutdown that loses no request.
 
-    serving --stop()--> draining --nothing open any more, or the time is up--> ended
+    serving --stop()--> draining --no connection is open any more, or the time is up--> ended
 
-Waitress reads requests whole before a thread works on them and keeps answers for slow readers, so a client
-that dawdles holds memory but no thread.  Expensive requests have a queue of their own (``slow_lane``); a request whose
-client has gone before its turn is not begun.  A body over the bound is read to its end and thrown away, and the
-application refuses the request with a page: a browser shows none if the connection is closed while it sends.
+Waitress reads a request whole before a thread works on it, and buffers answers for slow readers; so a slow client
+holds memory but no thread.  Expensive requests have a queue of their own (``slow_lane``); a request whose
+client has gone before its turn is not started.  A body over the bound is read to its end and thrown away, and the
+application refuses the request with a page: a browser shows no page if the connection is closed while it sends.
 
-While draining nothing new is accepted; a connection is closed once it has no request under way and its answers are
-sent.
+While draining, no new connection is accepted; a connection is closed once it has no request under way and its answers
+are sent.
 
 Knows nothing of other processes.
 """
@@ -33,7 +33,7 @@ from wikka_port.slow_lane import DispatchedChannel, RequestDispatcher
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
 
-DRAIN_S: Final = 10.0  # then what is still under way is cut off
+DRAIN_S: Final = 10.0  # requests still under way are then cut off
 MAX_CONNECTIONS: Final = 1_000  # of a process; the next ones wait in the kernel's queue
 IDLE_S: Final = 60  # a connection on which nothing happens is closed
 BACKLOG: Final = 1_024
@@ -42,16 +42,16 @@ _MAX_DISCARD_FACTOR: Final = 8  # times the bound of a body; a longer one is ref
 
 
 class _Parser(HTTPRequestParser):  # type: ignore[misc]
-    """A request; of a body over the bound its length alone is left, by which the application knows it."""
+    """Parses a request; of a body over the bound it keeps only the length, by which the application recognises it."""
 
     error: Any
     _surplus = 0  # bytes of such a body that are still to come
 
     def parse_header(self, header_plus: bytes) -> None:
-        """Raises ParsingError if the length of the body is said in two ways (RFC 9112, 6.1).
+        """Parse the headers.  Raises ParsingError if they state the body's length in two ways (RFC 9112, 6.1).
 
-        A proxy that believes the other one would take the end of the body for the next request: it is refused, and the
-        connection is closed.
+        A proxy might believe the one and the wiki the other, and take the end of the body for the next request.  So
+        the request is refused and the connection closed.
         """
         super().parse_header(header_plus)
         if self.chunked and "CONTENT_LENGTH" in self.headers:
@@ -78,20 +78,20 @@ class _Channel(DispatchedChannel):
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """``stop`` may be called from a signal handler or another thread."""
+    """Serves until ``stop``, which a signal handler or another thread may call."""
 
     server: Any  # waitress ships no types
     stopping: list[bool]
 
     def run(self, may_continue: Callable[[], bool] = lambda: True) -> None:
-        """Serve until ``stop`` is called or ``may_continue`` says no, which is called each second; then drain."""
+        """Serve until ``stop`` is called or ``may_continue``, called each second, returns False; then drain."""
         while not self.stopping and may_continue():
             self._poll_once(_POLL_S)
         self._drain()
 
     def stop(self) -> None:
         if self.stopping:
-            return  # the trigger may be closed by now, and its number belong to another file
+            return  # waitress's trigger may be closed by now, and its descriptor belong to a different file
         self.stopping.append(True)
         self.server.pull_trigger()
 
@@ -99,11 +99,11 @@ class Worker:
         self.server.asyncore.loop(timeout=timeout_s, map=self.server._map, use_poll=True, count=1)
 
     def _drain(self) -> None:
-        wasyncore.dispatcher.close(self.server)  # the listening socket alone
+        wasyncore.dispatcher.close(self.server)  # only the listening socket
         deadline = time.monotonic() + DRAIN_S
         while self.server.active_channels and time.monotonic() < deadline:
             self._poll_once(0.02)
-            # what had arrived was read in that iteration
+            # requests that had arrived were read in that iteration
             for channel in list(self.server.active_channels.values()):
                 if not (channel.requests or channel.total_outbufs_len or channel.request):
                     channel.handle_close()
@@ -117,7 +117,7 @@ def make_worker(application: WSGIApplication, listening: socket.socket, config: 
         application,
         sockets=[listening],
         _dispatcher=RequestDispatcher.started(config.threads),
-        channel_request_lookahead=1,  # so that it is seen when a client goes while its request waits
+        channel_request_lookahead=1,  # notices when a client goes while its request waits
         backlog=BACKLOG,
         connection_limit=MAX_CONNECTIONS,
         channel_timeout=IDLE_S,

@@ -65,7 +65,7 @@ class Registration:
     # --- beginning ---------------------------------------------------------------------------------
 
     def refusal(self, form: RegistrationForm) -> str | None:
-        """Why registration is impossible so, before anything was typed; None: it is possible."""
+        """Return why registration is impossible so, before anything was typed; None: it is possible."""
         if form.administrator:
             return None if self.links.find_link(form.administrator, "administrator") else _(OUTDATED)
         if form.invitation:

@@ -59,7 +59,7 @@ class Passwords:
             return self._hasher.hash(password)
 
     def verify(self, stored: str, password: str) -> bool:
-        """Whether it is the password; ``stored`` "": there is none, and finding that out takes as long."""
+        """Return whether it is the password; ``stored`` "": there is none, and finding that out takes as long."""
         nobodys = self._of_nobody()
         with self._hash_slots:
             try:

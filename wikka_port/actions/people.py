@@ -60,7 +60,7 @@ def countowned(call: ActionCall) -> str:
 
 
 def ownedpages(call: ActionCall) -> str:
-    """How many of all pages the visitor owns."""
+    """Return how many of all pages the visitor owns."""
     found = _owned(call)
     if found is None:
         return _said(_(SIGN_IN))
@@ -75,7 +75,7 @@ def ownedpages(call: ActionCall) -> str:
 
 
 def countusers(call: ActionCall) -> str:
-    """How many accounts can sign in."""
+    """Return how many accounts can sign in."""
     return figure(sum(one.status == "active" for one in call.site.accounts.directory.all()))
 
 

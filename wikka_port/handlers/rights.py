@@ -116,7 +116,7 @@ def _onto(proposal: Proposal, page: Page) -> Proposal:
 
 
 def _stranger(site: Site, page: Page, proposal: Proposal) -> str:
-    """Why the owner cannot be the one who was typed; "": he can."""
+    """Return why the owner cannot be the one who was typed; "": he can."""
     owner = proposal.owner
     if owner in NO_OWNERS or owner in (PUBLIC, page.owner) or site.wiki.rights.users([owner]):
         return ""

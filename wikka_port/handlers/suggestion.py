@@ -178,7 +178,7 @@ def _decided(site: Site, request: Request, page: Page, writer: bool) -> Response
 
 
 def _doubt(site: Site, request: Request, draft: FormDraft) -> str:
-    """Why a decision is not taken from this form, which has no text; "": it is."""
+    """Return why a decision is not taken from this form, which has no text; "": it is."""
     name = site.visitor.name or ""
     if draft.signed_as != name:
         return _("You are signed in as {name} by now.", name=name) if name else _("You are not signed in any more.")

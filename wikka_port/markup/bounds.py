@@ -59,7 +59,7 @@ def over_bounds(text: str, *, autolink: bool = True, markup: str = WIKKA) -> str
 
 
 def is_expensive(text: str, *, markup: str = WIKKA) -> bool:
-    """Whether parsing ``text`` may cost more than QUICK_STEPS.  A guess in a fraction of that time."""
+    """Return whether parsing ``text`` may cost more than QUICK_STEPS.  A guess in a fraction of that time."""
     if markup == MARKDOWN:
         return len(text) > QUICK_STEPS // MARKDOWN_STEPS and _markdown_steps(text) + _links_in(text) > QUICK_STEPS
     if len(text) <= QUICK_CHARS:

@@ -89,7 +89,7 @@ _IN_LINE: Final = _cleaner(_INLINE)
 
 
 def has_places(html: str) -> bool:
-    """Whether ``html`` of ``clean`` must go through ``placed``."""
+    """Return whether ``html`` of ``clean`` must go through ``placed``."""
     return _PLACE in html
 
 

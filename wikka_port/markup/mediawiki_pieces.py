@@ -137,7 +137,7 @@ class Draft:
         return JOIN + text if text[0] == "\x02" else literal(text[0]) + text[1:]
 
     def lead(self, line: str) -> int:
-        """How many characters of ``line`` are marks of calls that stand before all that is read of it."""
+        """Return how many characters of ``line`` are marks of calls that stand before all that is read of it."""
         end = 0
         while (found := MARK.match(line, end)) and found[0] in self.expands_to_nothing:
             end = found.end()
@@ -267,12 +267,12 @@ def escape_between(
 
 
 def may_continue_markup(text: str) -> bool:
-    """Whether what stands before ``text`` could be markup together with its begin."""
+    """Return whether what stands before ``text`` could be markup together with its begin."""
     return text[:1] in _SIGNS or text[1:2] in ("|", ":")
 
 
 def is_open(text: str) -> bool:
-    """Whether the end of ``text`` could be markup together with what stands after it."""
+    """Return whether the end of ``text`` could be markup together with what stands after it."""
     return _OPEN_END.search(text, max(len(text) - EDGE_CHARS, 0)) is not None
 
 
@@ -283,7 +283,7 @@ def _reach(danger: re.Pattern[str], joined: str, border: int) -> int:
 
 
 def joins(before: str, after: str) -> bool:
-    """Whether the end of one text and the beginning of another are markup together."""
+    """Return whether the end of one text and the beginning of another are markup together."""
     joined, border = before + after, len(before)
     if _reach(_DANGER, joined, border) > border:
         return (before[-1:], after[:1]) != ('"', '"')  # both are ends of literals (I4)
@@ -291,7 +291,7 @@ def joins(before: str, after: str) -> bool:
 
 
 def may_reach(text: str) -> bool:
-    """Whether the end of ``text`` could be markup by mere letters that stand after it."""
+    """Return whether the end of ``text`` could be markup by mere letters that stand after it."""
     return _AHEAD.search(text, max(len(text) - EDGE_CHARS, 0)) is not None
 
 

@@ -136,7 +136,7 @@ def _split_attributes(draft: Draft, cell: str) -> tuple[str, str]:
 
 
 def _has_link(draft: Draft, text: str) -> bool:
-    """Whether a link or a picture is among the pieces of ``text``, however deep."""
+    """Return whether a link or a picture is among the pieces of ``text``, however deep."""
     waiting = [text]
     while waiting:
         pieces = [draft.pieces[int(number)] for number in MARK.findall(waiting.pop())]

@@ -149,11 +149,11 @@ class Dialect:
         return cls(numbers, names, capitalised, cases, pictures, shows_pictures, base)
 
     def is_plain_prefix(self, prefix: str) -> bool:
-        """Whether ``prefix:`` is a namespace of this wiki and no other wiki's name."""
+        """Return whether ``prefix:`` is a namespace of this wiki and no other wiki's name."""
         return prefix.lower() in self.numbers and prefix.lower() not in PREFIXES | {"mediawiki", "wikka"}
 
     def has_subpages(self, title: str) -> bool:
-        """Whether a page of that title may have pages below it, as MediaWiki is delivered."""
+        """Return whether a page of that title may have pages below it, as MediaWiki is delivered."""
         prefix, colon, _rest = title.partition(":")
         number = self.numbers.get(prefix.strip().lower(), 0) if colon else 0
         return number % 2 == 1 or number in _WITH_SUBPAGES

@@ -153,7 +153,7 @@ def verdict(access: AccessList, name: str | None, groups: Groups) -> Verdict:
 
 
 def lets_all_in(access: AccessList) -> bool:
-    """Whether it lets in everybody, whoever he is."""
+    """Return whether it lets in everybody, whoever he is."""
     return bool(access.entries) and access.entries[0].kind == "everybody" and not access.entries[0].negated
 
 

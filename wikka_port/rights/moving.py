@@ -133,7 +133,7 @@ class GuardedMoves:
         return [one for one in deleted(self.rows, name) if self.may_undelete(one)]
 
     def may_undelete_any(self, name: str) -> bool:
-        """Whether one of the first DELETED_LOOKS deleted pages of ``name`` may be brought back; one scan."""
+        """Return whether one of the first DELETED_LOOKS deleted pages of ``name`` may be brought back; one scan."""
         return any(map(self.may_undelete, deleted(self.rows, name, limit=DELETED_PAGES_SCANNED)))
 
     def may_undelete(self, one: Deleted) -> bool:

@@ -88,7 +88,7 @@ def proposal_from(rights: PageRights, shown: Mapping[Privilege, str]) -> Proposa
 
 
 def complaints(proposal: Proposal) -> dict[Privilege, str]:
-    """Why a list cannot be kept as it is, by privilege."""
+    """Return why a list cannot be kept as it is, by privilege."""
     found: dict[Privilege, str] = {}
     for privilege in LISTED:
         if privilege in proposal.own:

@@ -105,7 +105,7 @@ def _is_careful(change: Change) -> bool:
 
 
 def _concerns(change: Change) -> bool:
-    """Whether the change is a revision, or the end of a page."""
+    """Return whether the change is a revision, or the end of a page."""
     if not change.changes:
         return True
     columns = {cell.column for cell in change.changes}

@@ -85,7 +85,7 @@ def _rank(typed: str, name: str) -> int | None:
 
 
 def is_one_off(one: str, other: str) -> bool:
-    """Whether a letter is wrong, missing or too much, or two neighbours changed places."""
+    """Return whether a letter is wrong, missing or too much, or two neighbours changed places."""
     short, long = sorted((one, other), key=len)
     if len(long) - len(short) > 1 or short == long:
         return False

@@ -140,7 +140,7 @@ def _of_headings(read: list[Token]) -> Iterator[Token]:
 
 
 def _spans_line_end(text: str, end: int) -> bool:
-    """Whether something that spans lines may begin before ``end`` and end after it."""
+    """Return whether something that spans lines may begin before ``end`` and end after it."""
     if any(0 <= text.find(mark) < end <= text.rfind(mark) + 1 for mark in _SAME):
         return True
     for begin, close in _PAIRS:

@@ -140,7 +140,7 @@ class _Search:
         return with_links(order, tied, links)
 
     def _links_to(self, page: bytes) -> int:
-        """How many pages link to it, up to LINKS."""
+        """Return how many pages link to it, up to LINKS."""
         return sum(map(len, self._linking(page, f"KeyOnlyFilter() AND ColumnPaginationFilter({LINKS}, 0)")))
 
     def _linking(self, page: bytes, filtered: str) -> Iterator[Cells]:
@@ -208,7 +208,7 @@ class _Search:
         return pages
 
     def _size(self, clause: tuple[Phrase, ...]) -> tuple[bool, int]:
-        """How many pages a clause leaves; those that were read in part come last."""
+        """Return how many pages a clause leaves; those that were read in part come last."""
         sizes = [min((stem in self._partly, len(self.found[stem])) for stem in phrase) for phrase in clause]
         return max(is_partly for is_partly, _ in sizes), sum(size for _, size in sizes)
 
@@ -315,7 +315,7 @@ class _Search:
 
 
 def _stands(phrase: Phrase, parts: list[list[str]]) -> bool:
-    """Whether the words stand one after the other in one of the parts."""
+    """Return whether the words stand one after the other in one of the parts."""
     length = len(phrase)
     if length == 1:
         return any(phrase[0] in part for part in parts)

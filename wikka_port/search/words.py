@@ -158,7 +158,7 @@ def neighbours(word: str, languages: Sequence[str] = (ENGLISH,)) -> dict[str, st
 
 
 def _is_letter(character: str) -> bool:
-    """Whether it is a letter, or a mark that belongs to one."""
+    """Return whether it is a letter, or a mark that belongs to one."""
     return character.isalpha() or unicodedata.category(character)[0] == "M"
 
 

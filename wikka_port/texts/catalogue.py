@@ -34,7 +34,7 @@ class UnreadableTexts(Exception):
 
 
 def is_language(code: str) -> bool:
-    """Whether ``code`` can name a language: de, pt-BR, zh-Hant."""
+    """Return whether ``code`` can name a language: de, pt-BR, zh-Hant."""
     return _CODE.fullmatch(code) is not None
 
 
