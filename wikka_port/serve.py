@@ -57,7 +57,7 @@ def listen(host: str, port: int, workers: int) -> list[socket.socket]:
     """Return a bound socket for each worker.  Raises PortTaken."""
     try:
         family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        with _bound(family, kind, address, shared=False) as probe:  # a shared one would not show that the port is in use
+        with _bound(family, kind, address, shared=False) as probe:  # a shared one would not notice a port in use
             address = probe.getsockname()
         return [_bound(family, kind, address, shared=_SPREADS) for _ in range(workers if _SPREADS else 1)]
     except OSError as error:

@@ -1,4 +1,5 @@
-"""Edits that are not saved yet: drafts in the store, and who is writing.
+"""Edits that are not saved yet: drafts in the store, suggestions, and the people who are writing.
 
-Reading order: ``kept_drafts`` (the table; kept, found, thrown away), ``edit_forms`` (whose, and what a form shows).
+Reading order: ``kept_drafts`` (the table of drafts), ``edit_forms`` (the owner of a draft, and the drafts that a form
+shows), ``suggestions``.
 """

@@ -1,10 +1,10 @@
-"""Edit forms: whose drafts a request may see, the drafts that an opened editor shows, and forms of a section.
+"""Edit forms: the drafts that a request may see, the drafts that an opened editor offers, and forms of a section.
 
-A browser is known by a cookie of its own, a random value that it gets when it first keeps a draft without an account.
-The cookie outlives the browser's window and the sign-in, so what was typed before a sign-in is found after it.
+A browser without an account is recognised by a cookie with a random value, which it gets with its first draft.
+The cookie outlives the browser's window and a sign-in, so a draft from before a sign-in is found after it.
 
-The form of a section has the section's text, the id of its heading and the number of the revision that it is from.
-Put into the text of that revision, it is an edit of the whole page like another: whatever changed since is merged.
+The form of a section has the section's text, the id of its heading and the number of its revision.  The text is put
+into that revision's text; the result is an ordinary edit of the whole page, merged with later changes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _NONE: Final = ""
 
 
 def owners_of(site: Site, request: Request) -> list[str]:
-    """Return the account first; none for a browser that never kept a draft."""
+    """Return the owners whose drafts the request may see: the account, if signed in, then the browser, if known."""
     cookie = cookies.cookie(request, cookies.DRAFTS)
     return [
         *([owner_of_account(site.visitor.name)] if site.visitor.name else []),
@@ -39,7 +39,7 @@ def owners_of(site: Site, request: Request) -> list[str]:
 
 
 def owner_to_keep(site: Site, request: Request) -> tuple[str, str]:
-    """Return the owner of what is kept now, and the value that the browser's cookie has to get; "": as it is."""
+    """Return the owner of a draft that is kept now, and the new value of the browser's cookie ("" if unchanged)."""
     if site.visitor.name:
         return owner_of_account(site.visitor.name), _NONE
     cookie = cookies.cookie(request, cookies.DRAFTS)
@@ -48,7 +48,7 @@ def owner_to_keep(site: Site, request: Request) -> tuple[str, str]:
 
 
 def remember(request: Request, response: Response, value: str) -> None:
-    """The browser finds its drafts again as long as they are there."""
+    """Set the browser's cookie for as long as its drafts are stored."""
     if value:
         cookies.set_cookie(response, request, cookies.DRAFTS, value, max_age_s=DRAFTS_S)
 
@@ -56,10 +56,10 @@ def remember(request: Request, response: Response, value: str) -> None:
 @dataclass(frozen=True, slots=True)
 class Opened:
     draft: FormDraft
-    resumed: KeptDraft | None  # the one that ``draft`` is
-    offered: tuple[KeptDraft, ...]  # the others, the one kept last first
+    resumed: KeptDraft | None  # the stored draft that ``draft`` was made of, if any
+    offered: tuple[KeptDraft, ...]  # the visitor's other drafts, the newest first
     others: tuple[Other, ...]
-    is_outdated: bool  # the page was changed after the draft had begun
+    is_outdated: bool  # whether the page was changed after the draft had begun
 
     @property
     def values(self) -> Mapping[str, Any]:
@@ -70,7 +70,7 @@ NOTHING: Mapping[str, Any] = {"resumed": None, "offered": (), "others": (), "beh
 
 
 def opened(site: Site, request: Request, name: str, page: Page | None, draft: FormDraft) -> Opened:
-    """``draft``, or the kept one that ``?draft=`` names.  Raises NotAllowed, StoreUnavailable."""
+    """Open ``draft``, or the stored draft that ``?draft=`` names.  Raises NotAllowed, StoreUnavailable."""
     drafts, owners = site.wiki.drafts(name), owners_of(site, request)
     own = [one for one in drafts.own(name, owners) if not _is_saved(one, page)]
     wanted = request.args.get("draft", "")
@@ -99,7 +99,7 @@ def form_of(kept: KeptDraft) -> FormDraft:
 
 
 def with_id(draft: FormDraft) -> FormDraft:
-    """Return a form that keeps drafts under an id of its own."""
+    """Return the form with an id, under which it keeps drafts."""
     return draft if draft.id else replace(draft, id=secrets.token_hex(ID_BYTES))
 
 
@@ -108,12 +108,12 @@ def _is_from(kept: KeptDraft, page: Page | None) -> bool:
 
 
 def _is_saved(kept: KeptDraft, page: Page | None) -> bool:
-    """The page has the text already: the draft came after its save."""
+    """Return whether the page has the draft's text already; the draft then was kept after its save."""
     return page is not None and not kept.section and kept.text == page.body
 
 
 def of_section(site: Site, page: Page, draft: FormDraft, place: str) -> FormDraft:
-    """Return the form of that section; ``draft`` where the page has no such section (any more)."""
+    """Return the form of the section ``place``, or ``draft`` if the page has no such section (any more)."""
     section = _section(site, page, place)
     if section is None:
         return draft
@@ -121,7 +121,7 @@ def of_section(site: Site, page: Page, draft: FormDraft, place: str) -> FormDraf
 
 
 def whole(site: Site, name: str, draft: FormDraft, page: Page | None) -> FormDraft | None:
-    """``draft`` as one of the whole page; None if the text that its section is from cannot be had any more.
+    """Return the draft of a section as one of the whole page, or None if its revision's text is not available any more.
 
     Raises NotAllowed, StoreUnavailable.
     """

@@ -1,28 +1,28 @@
-"""Drafts in the store: one row for each edit form in which somebody typed.
+"""Drafts in the store: one row for each edit form with typed text.
 
     table    row                                          families              ends
     drafts   md5 of page (32), owner (32), id (16)        d (text), at (whose)  30 days after its last write
 
-All parts are hexadecimal.  ``owner`` is cut from the SHA-256 of an account's folded name, or of the value of a
-browser's cookie: no request names a row, and a reader of the store cannot make a cookie of it.  ``id`` is that of the
-edit form, so two windows, or two sections of one page, do not overwrite each other.
+All parts are hexadecimal.  ``owner`` is a prefix of the SHA-256 of an account's folded name, or of the value of a
+browser's cookie: so no request can name a row, and a reader of the store cannot forge a cookie from a row.  ``id`` is
+the edit form's, so two windows, or two sections of one page, do not overwrite each other.
 
     d:text d:note                    as typed
-    at:who at:since at:time          name to be shown, when this spell of writing began, when the draft was kept (ms)
-    at:base at:section               the revision that the edit began from; id of the section's heading, b"": the page
+    at:who at:since at:time          the shown name; begin of this period of writing; time of the last ``keep`` (ms)
+    at:base at:section               the revision that the edit began from; id of the section's heading, b"": whole page
     at:token                         the token of that revision; absent or b"": not known
-    at:language                      the language that was chosen for the page; absent or b"": it stays
+    at:language                      the language that was chosen for the page; absent or b"": unchanged
     at:format                        the format of the text (``markup.formats``); absent or b"": the page's
 
-A list of who is writing reads the family ``at`` alone.  The page stands first in a row: who else is writing is one
-short scan, and no index can lag behind it.
+The list of people who are writing reads only the family ``at``.  A row begins with its page, so this list is one
+short scan of the table itself, and no index is needed that could lag behind.
 
 Rules:
-    D1. A draft is read and thrown away by its owner alone; ``edit_forms`` takes the owner from the session or a cookie.
+    D1. Only its owner reads and deletes a draft; ``edit_forms`` takes the owner from the session or a cookie.
     D2. ``keep`` returns only after the store's answer.
-    D3. An owner has at most KEPT_PER_PAGE drafts of a page; another one displaces the one that was kept longest ago.
+    D3. An owner has at most KEPT_PER_PAGE drafts of a page; one more displaces the draft that was kept longest ago.
 
-The entry point of this module is ``rights.guarded``, which says who may edit the page.
+Handlers reach drafts through ``rights.guarded``, which checks the right to edit the page.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from wikka_port.page_languages import known
 from wikka_port.schema import TableSpec, cells_of, fields_in, folded
 
 DRAFTS: Final = b"drafts"
-DRAFTS_S: Final = 30 * 24 * 3600  # from the last time that it was kept
+DRAFTS_S: Final = 30 * 24 * 3600  # from the last ``keep``
 _FAMILY: Final = {"max_versions": 1, "time_to_live": DRAFTS_S}
 TABLES: Final = (TableSpec(DRAFTS, {"d": _FAMILY, "at": _FAMILY}, {}),)
 
@@ -74,7 +74,7 @@ class KeptDraft:
     note: Annotated[str, b"d:note"] = ""
     markup: Annotated[str, FORMAT] = ""  # format of the text; "": the page's
     base_token: Annotated[str, TOKEN] = ""
-    language: Annotated[str, LANGUAGE] = ""  # that the page is to have; "": it stays
+    language: Annotated[str, LANGUAGE] = ""  # the chosen language of the page; "": unchanged
 
 
 def is_id(value: str) -> bool:
@@ -94,7 +94,7 @@ def _owner(kind: str, what: str) -> str:
 
 
 def _row_prefix(name: str, owner: str = "") -> bytes:
-    """Return the beginning of the rows of a page, or of an owner on a page.  Raises InvalidName."""
+    """Return the prefix of the rows of a page, or of an owner's rows of a page.  Raises InvalidName."""
     return page_key(name) + owner.encode()
 
 
@@ -112,7 +112,7 @@ def _id_in(row: bytes) -> str:
 
 
 def unpack_draft(row: bytes, cells: Mapping[bytes, bytes]) -> KeptDraft | None:
-    """None if the draft is not whole: the time to live of a part of it is over."""
+    """Return the draft in a row, or None if it is incomplete, since the time to live of some cells is over."""
     try:
         draft = KeptDraft(_id_in(row), _owner_in(row), **fields_in(KeptDraft, {SINCE: b"0", BASE: b"0", **cells}))
     except ValueError:
@@ -122,20 +122,20 @@ def unpack_draft(row: bytes, cells: Mapping[bytes, bytes]) -> KeptDraft | None:
 
 @dataclass(frozen=True, slots=True)
 class Other:
-    """Somebody else who is writing."""
+    """Another person who is writing the page."""
 
     name: str
     since_ms: int
 
 
 class Drafts:
-    """Thread-safe.  Everything may raise StoreUnavailable and InvalidName."""
+    """The table of drafts.  Thread-safe.  Every method may raise StoreUnavailable and InvalidName."""
 
     def __init__(self, rows: Rows) -> None:
         self._rows = rows
 
     def keep(self, name: str, draft: KeptDraft) -> KeptDraft:
-        """``draft`` as it stands in the store now; a spell of writing that continues keeps its beginning."""
+        """Store ``draft`` and return it as stored; if a period of writing continues, its beginning is kept."""
         own = {one.id: one for one in self._found(_row_prefix(name, draft.owner), 2 * KEPT_PER_PAGE)}
         before = own.pop(draft.id, None)
         if before is not None and draft.time_ms - before.time_ms < PRESENT_MS:
@@ -150,7 +150,7 @@ class Drafts:
         return bool(self._rows.row(DRAFTS, draft_row(name, owner, draft_id), (AT,)))
 
     def own(self, name: str, owners: Collection[str]) -> list[KeptDraft]:
-        """Return the drafts of ``owners`` with their texts, the newest first; of two with the same id the newer one."""
+        """Return the drafts of ``owners`` with texts, the newest first; of two drafts of one id only the newer one."""
         wanted = [
             draft_row(name, owner, one.id)
             for owner in owners
@@ -167,7 +167,7 @@ class Drafts:
         self._rows.delete(DRAFTS, draft_row(name, owner, draft_id))
 
     def others(self, name: str, owners: Collection[str], now_ms: int) -> list[Other]:
-        """Return the owners of drafts kept within PRESENT_MS, but for ``owners``; in the order in which they began."""
+        """Return the people with drafts kept within PRESENT_MS, except ``owners``, ordered by when they began."""
         found: dict[str, KeptDraft] = {}
         for one in self._found(_row_prefix(name), PRESENT_DRAFTS_SCANNED):
             if one.owner in owners or not one.who or now_ms - one.time_ms >= PRESENT_MS:
@@ -178,7 +178,7 @@ class Drafts:
         return [Other(one.who, one.since_ms) for one in sorted(found.values(), key=lambda one: one.since_ms)]
 
     def forget(self, owner: str) -> int:
-        """Throw away all that ``owner`` kept; how many.  O(all drafts)."""
+        """Delete all drafts of ``owner``; return their number.  O(all drafts)."""
         count = 0
         for row, _ in self._rows.scan(DRAFTS, columns=(AT,)):
             if _owner_in(row) == owner:
@@ -187,7 +187,7 @@ class Drafts:
         return count
 
     def _found(self, start: bytes, most: int) -> Iterator[KeptDraft]:
-        """Drafts whose rows begin with ``start``, without their texts."""
+        """Yield the drafts whose rows begin with ``start``, without their texts."""
         for row, cells in self._rows.scan(DRAFTS, start, columns=(AT,), limit=most):
             if not row.startswith(start):
                 return

@@ -1,18 +1,18 @@
-"""Suggested changes: texts that somebody who may read a page and not write it would like it to have.
+"""Suggested changes: texts for a page, suggested by people who may read but not write it.
 
     table          row                             families               ends
     suggestions    md5 of page (32), id (16)       s (text), at (whose)   30 days after it was made
 
     s:text s:note                          as typed
-    at:who at:owner at:time                name to be shown; whose it is, as of drafts (``kept_drafts``); when (ms)
+    at:who at:owner at:time                the shown name; the owner, as for drafts (``kept_drafts``); the time (ms)
     at:base at:token at:format             the revision that it began from and its token; the format of the text
-    at:signed                              what the name rests on (``schema``)
+    at:signed                              the kind of the shown name (``schema``)
 
-A person has at most SUGGESTED_BY_ONE on a page, and a page SUGGESTED_OF_PAGE: a new one beyond that is refused, never
-an older one pushed out.  The counts are checked before the write, so several at one moment may go over by as many.
-Lists read the family ``at`` alone.
+A person has at most SUGGESTED_BY_ONE suggestions on a page, and a page SUGGESTED_OF_PAGE.  Beyond that a new one is
+refused; no older one is displaced.  The counts are checked before the write, so concurrent suggestions may exceed the
+bounds by their number.  Lists read only the family ``at``.
 
-Taking a suggestion is an edit (``handlers/suggestion``); it is thrown away after the save.
+Taking a suggestion is an edit (``handlers/suggestion``); the suggestion is deleted after the save.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _ID: Final = re.compile("[0-9a-f]{16}")
 
 
 class TooMany(Exception):
-    """``str()`` is a sentence for who suggests."""
+    """The person or the page has too many suggestions; ``str()`` is a sentence for the person."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +59,13 @@ class Suggestion:
 
 
 class Suggestions:
-    """Thread-safe.  Everything may raise StoreUnavailable and InvalidName."""
+    """The table of suggestions.  Thread-safe.  Every method may raise StoreUnavailable and InvalidName."""
 
     def __init__(self, rows: Rows) -> None:
         self._rows = rows
 
     def add(self, name: str, one: Suggestion) -> Suggestion:
-        """Raises TooMany."""
+        """Store a suggestion, and return it with its id.  Raises TooMany."""
         there = self.of(name)
         if sum(other.owner == one.owner for other in there) >= SUGGESTED_BY_ONE:
             said = _(
@@ -104,7 +104,7 @@ class Suggestions:
         self._rows.delete(SUGGESTIONS, _row(name, suggestion_id))
 
     def forget(self, owners: Collection[str]) -> int:
-        """Throw away all that ``owners`` suggested; how many.  O(all suggestions)."""
+        """Delete all suggestions of ``owners``; return their number.  O(all suggestions)."""
         count = 0
         for row, cells in self._rows.scan(SUGGESTIONS, columns=(_AT,)):
             if cells.get(_OWNER, b"").decode(errors="replace") in owners:
@@ -118,7 +118,7 @@ def _row(name: str, suggestion_id: str) -> bytes:
 
 
 def _unpack(row: bytes, cells: Mapping[bytes, bytes]) -> Suggestion | None:
-    """None if it is not whole: the time to live of a part of it is over."""
+    """Return the suggestion in a row, or None if it is incomplete, since the time to live of some cells is over."""
     try:
         one = Suggestion(id=row[_KEY_CHARS:].decode(errors="replace"), **fields_in(Suggestion, cells))
     except ValueError:

@@ -1,6 +1,6 @@
-"""Handlers: what ``/Name/handler`` and ``/-/handler`` answer, by the words of WikkaWiki.
+"""Handlers: the functions that answer ``/Name/handler`` and ``/-/handler``, named by the words of WikkaWiki.
 
-Each is a function ``handle_...(site, request, name) -> Response``; those of the whole wiki are given "" as name.
+Each is a function ``handle_...(site, request, name) -> Response``; handlers of the whole wiki get "" as name.
 """
 
 from __future__ import annotations

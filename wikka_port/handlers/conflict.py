@@ -1,9 +1,10 @@
-"""Two edits of the same place: both are shown, and for each place one side is taken, or both.
+"""The conflict page: it shows both edits of each place, and the visitor takes one side or both.
 
-The form of the page has what was typed (``body``) and the revision that it began from (``base``), as an edit form
-does, and the revision that it met (``now``).  The places follow from the three texts, so a choice is for the place that
-was shown.  The form says ``whole`` where the text of ``base`` cannot be had (another page has the name by now): both
-texts are one place.  A form that is wrong still is an edit from ``base``, which cannot overwrite anybody unseen.
+Like an edit form, the page's form has the typed text (``body``) and the revision that the edit began from (``base``);
+beside these it has the revision with which the edit conflicts (``now``).  The places are computed again from the three
+texts, so a choice always applies to the place that was shown.  If the text of ``base`` is not available (a different
+page has the name by now), the form has the field ``whole``, and both texts are one place.  Even a forged or damaged
+form is still an edit from ``base``, which cannot overwrite another edit unseen.
 """
 
 from __future__ import annotations
@@ -37,14 +38,14 @@ _CONTEXT: Final = 2  # lines shown before and after a place
 class Place:
     number: int  # from 0
     rows: list[Row]  # theirs and mine side by side, with the lines around
-    is_gone: dict[Side, bool]  # a side took the lines away
-    side: str  # that was chosen already; "": none
+    is_gone: dict[Side, bool]  # whether the side deleted the lines
+    side: str  # the side chosen so far; "": none
 
 
 def conflict_page(
     site: Site, request: Request, name: str, unmerged: Unmerged, *, sides: dict[int, Side] | None = None
 ) -> Response:
-    """Return the places to choose at, and below them the text as it was typed, to be put together by hand."""
+    """Return a page with the places to choose at, and below them the typed text, to be merged by hand."""
     draft, current = unmerged.draft, unmerged.current
     theirs = unified(current.body) if current else ""
     began = _began(site, name, draft)
@@ -65,7 +66,7 @@ def conflict_page(
 
 
 def choose(site: Site, request: Request, name: str) -> FormDraft | Response:
-    """Return the edit with what was chosen, to be saved; or a page to continue with."""
+    """Return the edit with the chosen sides, to be saved, or a page if it cannot be saved yet."""
     draft = draft_of(request.form)
     try:
         met = _met(site, name, number_in(request.form, "now"), token_in(request.form, "now_token"))
@@ -73,7 +74,7 @@ def choose(site: Site, request: Request, name: str) -> FormDraft | Response:
     except (NotAllowed, StoreUnavailable) as problem:
         return refused_edit(site, request, name, draft, problem)
     if met is None or not alike(draft, met) or (began is None) != ("whole" in request.form):
-        return draft  # the places that were shown cannot be found again
+        return draft  # the shown places cannot be computed again
     found = _pieces_from(began, draft.body, unified(met.body))
     chosen = _chosen(request)
     try:
@@ -87,7 +88,7 @@ def choose(site: Site, request: Request, name: str) -> FormDraft | Response:
 
 
 def _met(site: Site, name: str, number: int, token: str) -> Page | None:
-    """Return the page as it was when the places were shown; None if that text cannot be had any more."""
+    """Return the page as it was when the places were shown, or None if that text is not available any more."""
     page = site.wiki.page(name)
     if page is None or is_revision(page, number, token):
         return page
@@ -105,11 +106,11 @@ def _began(site: Site, name: str, draft: FormDraft) -> str | None:
     try:
         return began_from(site, name, draft)
     except (NotAllowed, StoreUnavailable):
-        return None  # the page must not fail over what is only shown
+        return None  # the conflict page must be shown even without this text
 
 
 def _pieces_from(began: str | None, mine: str, theirs: str) -> list[Piece]:
-    """Return a single place to choose at, where the text that the edit began from cannot be had."""
+    """Return the pieces of the merge; a single Choice if the text that the edit began from is not available."""
     if began is None:
         return [Choice((), tuple(mine.split("\n")), tuple(theirs.split("\n")))]
     return pieces(began, mine, theirs)

@@ -1,7 +1,7 @@
-"""Pages and revisions that readers do not see any more: deleted, hidden, brought back, purged.
+"""Handlers that delete pages, hide revisions, bring them back and purge them.
 
-A deleted page can be brought back until it is purged.  A visitor who may see no deleted page of a name gets what a name
-without a page gets: nothing shows that there was one.
+A deleted page can be brought back until it is purged.  A visitor who may see no deleted page of a name gets the same
+answer as for a name that never had a page, so that the answer does not reveal one.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def handle_delete(site: Site, request: Request, name: str) -> Response:
 
 
 def handle_undelete(site: Site, request: Request, name: str) -> Response:
-    """GET lists the deleted pages of the name, POST brings one back or purges it."""
+    """Answer GET with the deleted pages of the name; on POST bring one back or purge it."""
     site.wiki.access.require(name, Privilege.READ)
     found = site.wiki.moves.deleted(name)
     if not found:
@@ -71,7 +71,7 @@ def handle_undelete(site: Site, request: Request, name: str) -> Response:
 
 
 def _purge(site: Site, request: Request, one: Deleted, *, is_renamed: bool) -> str:
-    """Return a sentence on what is gone.  Raises Refused."""
+    """Purge a deleted page; return a sentence that says so.  Raises Refused."""
     if is_renamed:
         problem = _("Nothing is purged: you typed a new name, with which a page is brought back. Press one of the two.")
         raise Refused(problem, 400)
@@ -109,7 +109,10 @@ def handle_deleted(site: Site, request: Request, _name: str) -> Response:
 
 
 def handle_hide(site: Site, request: Request, name: str) -> Response:
-    """For administrators: GET lists the hidden revisions (``?revision=N`` fills in N), POST hides or shows one."""
+    """Answer GET with the hidden revisions (``?revision=N`` fills in N); on POST hide or show one.
+
+    Only for administrators.
+    """
     site.wiki.moves.require_site()
     page = site.wiki.page(name)
     if page is None:

@@ -1,11 +1,11 @@
-"""The draft of an edit: kept, compared with the page, thrown away.  ``docs/wiki-editor.md`` has it as scripts see it.
+"""The draft of an edit: kept, compared with the page, deleted.  ``docs/wiki-editor.md`` describes it for scripts.
 
-    POST                a script keeps what stands in the form; JSON
-    POST with keep      the button of the form does; back to the form
-    POST with discard   back to the page's editor
-    GET ?draft=id       the draft beside the page as it is now
+    POST                a script keeps the form's content; the answer is JSON
+    POST with keep      the form's button keeps its content; the answer is the form
+    POST with discard   delete the draft; the answer redirects to the page's editor
+    GET ?draft=id       show the draft beside the present page
 
-Nothing is said to be kept before the store has answered.
+An answer says that a draft is kept only after the store has answered.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ RETRY_AFTER_S = 5
 class _Kept:
     time_ms: int
     others: list[Other]
-    cookie: str  # what the browser has to remember; "": nothing
+    cookie: str  # the value of the cookie that the browser gets; "": none
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class _NotKept:
     status: int
     problem: str
     retry_s: int = 0
-    fresh: bool = False  # a new token is of use
+    fresh: bool = False  # whether a new token for the form helps
 
 
 def handle_draft(site: Site, request: Request, name: str) -> Response:
@@ -114,7 +114,7 @@ def _keep(site: Site, request: Request, name: str, draft: FormDraft) -> _Kept | 
 
 
 def _kept(site: Site, request: Request, name: str, draft: FormDraft) -> _Kept | _NotKept:
-    """Raises NotAllowed, StoreUnavailable."""
+    """Keep the draft.  Raises NotAllowed, StoreUnavailable."""
     drafts = site.wiki.drafts(name)
     owner, cookie = owner_to_keep(site, request)
     if site.visitor.name is None and not drafts.is_kept(name, owner, draft.id):

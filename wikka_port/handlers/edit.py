@@ -1,11 +1,11 @@
-"""The editor: the form, the preview, the save, and what to do when somebody else saved first.
+"""The editor: the form, the preview, the save, and the answer when somebody else saved first.
 
-If anything goes wrong, the answer is a page with the text as it was typed, ready to be sent again:
+If a save fails, the answer is a page with the text as it was typed, ready to be sent again:
 
-    403  the form was too old, or came from elsewhere        409  somebody saved meanwhile
-         or was made for somebody else than who is signed in now: a sign-in stands beside the text
-         or the page may not be edited (any more)
-    400, 413  something in it cannot be saved                429  too many edits from one address
+    403  the form was too old, or came from a different site        409  somebody saved meanwhile
+         or it was made for a different user than the one signed in now; then the page also has a sign-in
+         or the visitor may not edit the page (any more)
+    400, 413  the text or a field cannot be saved                   429  too many edits from one address
     503  the store is unavailable
 """
 
@@ -97,7 +97,10 @@ def _posted(site: Site, request: Request, name: str) -> Response:
 
 
 def _first_draft(site: Site, request: Request, page: Page | None) -> FormDraft:
-    """The page as it is, or as an older revision was; a new one begins empty, or with the text of another page."""
+    """Return the form of a page as it is, or as an older revision was.
+
+    A new page begins empty, or with the text of a different page.
+    """
     if page is None:
         like = request.args.get("like", "")
         model = site.wiki.page(normalise(like)) if like else None
@@ -116,16 +119,16 @@ def _first_draft(site: Site, request: Request, page: Page | None) -> FormDraft:
 
 
 def _with_language(site: Site, page: Page | None, draft: FormDraft) -> FormDraft:
-    """The form says the page's language, or what it would be saved in."""
+    """Fill in the page's language, or else the one in which a save would store it."""
     was = page.language if page else ""
     usual = was or known(site.config.language) or ENGLISH
     return replace(draft, language=draft.language or usual, language_was=was or (ENGLISH if usual == ENGLISH else ""))
 
 
 def submit(site: Site, request: Request, name: str, draft: FormDraft, *, was_stored: bool = False) -> Response:
-    """Check, save, go to the page; the text is shown again where it cannot be saved.
+    """Save an edit and redirect to the page; if it cannot be saved, answer with the form and its text.
 
-    ``was_stored``: the text is an older revision's, so it may be over a bound (an import's is kept whole).
+    ``was_stored`` marks the text of an older revision, which may be over a bound (imported texts are kept whole).
     """
     if "signin" in request.form and is_genuine(site, request):
         return _signed_in(site, request, name, draft, was_stored=was_stored)
@@ -141,7 +144,7 @@ def submit(site: Site, request: Request, name: str, draft: FormDraft, *, was_sto
 
 
 def _signed_in(site: Site, request: Request, name: str, draft: FormDraft, *, was_stored: bool) -> Response:
-    """Return a form with a sign-in beside the text: both are done, or the text comes back."""
+    """Handle a form with a sign-in beside the text: sign in and save; if that fails, return the form with its text."""
     try:
         entered = enter(site, request)
     except (Refused, StoreUnavailable) as problem:
@@ -174,7 +177,10 @@ def _submit(site: Site, request: Request, name: str, draft: FormDraft, *, was_st
 
 
 def _turned(site: Site, request: Request, name: str, draft: FormDraft) -> Response | None:
-    """Return the text in another format, where one was chosen: it is shown before it is saved."""
+    """Return a form with the text converted if a different format was chosen, so that its author sees it before a save.
+
+    Returns None if there is nothing to convert.
+    """
     if not draft.written or draft.written == draft.markup or not draft.markup:
         return None
     if is_expensive(draft.body, markup=draft.written):
@@ -182,13 +188,13 @@ def _turned(site: Site, request: Request, name: str, draft: FormDraft) -> Respon
     try:
         page = site.wiki.page(name)
     except (NotAllowed, StoreUnavailable):
-        page = None  # the save will say so
+        page = None  # the save will report it
     form = turned(draft, autolink=page.autolink if page else True)
     return None if form is None else edit_form(site, request, name, form.draft, turned=form)
 
 
 def _to_page(name: str, draft: FormDraft, merged: str) -> Response:
-    """``merged``: what the page says of a merge."""
+    """Redirect to the saved page; ``merged`` makes the page report a merge."""
     shows_itself = "redirect" in draft.body.lower() and redirect_target(draft.body, markup=draft.markup) is not None
     # the editor wants to see what he wrote
     path = page_path(name, redirect="no" if shows_itself else "", merged=merged)
@@ -215,7 +221,7 @@ def _previewed(site: Site, request: Request, name: str, draft: FormDraft) -> Res
 
 
 def handle_preview(site: Site, request: Request, name: str) -> Response:
-    """Answer with a text as its page would show it: a fragment for the editor's script (``docs/wiki-editor.md``)."""
+    """Answer with the HTML that a page of this text would have, for the editor's script (``docs/wiki-editor.md``)."""
     if request.method != "POST":
         raise MethodNotAllowed(["POST"])
     try:
@@ -239,7 +245,10 @@ def handle_preview(site: Site, request: Request, name: str) -> Response:
 
 
 def _preview_answer(site: Site, request: Request, name: str, draft: FormDraft) -> Response:
-    """Within the rights of who may edit the page, or suggest a change; without the store as well as it goes."""
+    """Return the preview to a visitor who may edit the page or suggest a change, else a refusal.
+
+    While the store is unavailable no right is checked, and the site's defaults replace the page's settings.
+    """
     try:
         page = site.wiki.page(name)
         if not site.wiki.access.can(name).suggest:
@@ -255,7 +264,7 @@ def _preview_answer(site: Site, request: Request, name: str, draft: FormDraft) -
 
 
 def handle_clone(site: Site, request: Request, name: str) -> Response:
-    """Lead to the editor of ``?name=New page`` with the text of this page; without it, a form asks."""
+    """Redirect to the editor of ``?name=New page`` with the text of this page; without a name, show a form for it."""
     wanted = request.args.get("name", "").strip()
     if not wanted:
         page = site.wiki.page(name)
@@ -264,7 +273,7 @@ def handle_clone(site: Site, request: Request, name: str) -> Response:
 
 
 def handle_new_page(site: Site, request: Request, name: str) -> Response:
-    """``?name=``: the page if there is one, else the editor of a new one, with the text of the page ``?template=``."""
+    """Redirect to the page ``?name=`` if it exists, else to its editor, with the text of the page ``?template=``."""
     new = normalise(request.args.get("name", ""))
     template = request.args.get("template", "").strip()
     like = normalise(template) if template else ""
@@ -274,12 +283,12 @@ def handle_new_page(site: Site, request: Request, name: str) -> Response:
 
 @dataclass(frozen=True, slots=True)
 class Turned:
-    """A text whose format was changed; not saved."""
+    """A text whose format was changed, and which is not saved yet."""
 
     draft: FormDraft
-    rows: list[Row]  # the difference; [] where the text is as it was
+    rows: list[Row]  # the difference; [] if the text is unchanged
     lost: tuple[str, ...]
-    problem: str  # why it was not converted; "": it was
+    problem: str  # why the text was not converted; "": it was converted
 
     @property
     def name(self) -> str:
@@ -287,7 +296,7 @@ class Turned:
 
 
 def turned(draft: FormDraft, *, autolink: bool) -> Turned | None:
-    """None if the text is in the format that was chosen.  The text of a new page is in it already."""
+    """Convert the text to the chosen format; return None if it has that format, as the text of a new page has."""
     if not draft.markup or not draft.written or draft.written == draft.markup:
         return None
     if draft.section:
@@ -303,5 +312,5 @@ def _is_template(name: str) -> bool:
 
 
 def _templates(site: Site) -> list[str]:
-    """The names of those that the visitor may read, the first TEMPLATES_MAX in order.  Raises StoreUnavailable."""
+    """Return the names of the templates that the visitor may read, up to TEMPLATES_MAX.  Raises StoreUnavailable."""
     return site.wiki.names(prefix=_TEMPLATES, limit=TEMPLATES_MAX)

@@ -1,4 +1,4 @@
-"""The page with the edit form: what it says, and the text as it was typed, whatever went wrong."""
+"""The page with the edit form: its messages, and always the text as it was typed."""
 
 from __future__ import annotations
 
@@ -63,12 +63,15 @@ def edit_form(
 
 
 def _offered(site: Site, request: Request) -> str | None:
-    """Return the name in the sign-in beside the text, which stays there until it is used; None: there is none."""
+    """Return the name in the sign-in beside the text, or None if the form has no sign-in.
+
+    The sign-in stays beside the text until somebody uses it.
+    """
     return None if site.visitor.name else request.form.get("user")
 
 
 def _usual(site: Site, draft: FormDraft) -> str:
-    """Return the format of a form that says none: it is older than formats, or of a new page."""
+    """Return the format of a form without one: a form from before formats existed, or of a new page."""
     return WIKKA if draft.base else site.config.markup
 
 
@@ -78,12 +81,12 @@ def later(response: Response, seconds: int) -> Response:
 
 
 def unavailable_text(error: StoreUnavailable) -> str:
-    """Say why nothing was saved or kept."""
+    """Return a sentence on why nothing was saved or kept."""
     return f"{unavailable(error)} {_(SAFE)}"
 
 
 def other_person(site: Site, draft: FormDraft) -> str:
-    """Say that the form was made for somebody else than who sends it; "": it was not."""
+    """Return a sentence if a different user sends the form than the one it was made for, else ""."""
     if draft.signed_as == (site.visitor.name or ""):
         return ""
     return _(SIGNED_IN, name=site.visitor.name) if site.visitor.name else _(SIGNED_OUT)
@@ -92,7 +95,7 @@ def other_person(site: Site, draft: FormDraft) -> str:
 def refused_edit(
     site: Site, request: Request, name: str, draft: FormDraft, problem: Exception, **values: Any
 ) -> Response:
-    """Return the form again with the text as it was typed, and why it is not saved; what is no refusal is raised."""
+    """Return the form with the typed text, and why it was not saved.  Raises ``problem`` if that is no refusal."""
     if isinstance(problem, NotAllowed):
         return edit_form(site, request, name, draft, status=403, problem=f"{sentence(site, problem)} {_(KEPT)}")
     if isinstance(problem, StoreUnavailable):

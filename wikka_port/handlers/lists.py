@@ -22,7 +22,7 @@ from wikka_port.texts import _w
 from wikka_port.urls import page_path, page_url, site_path
 
 FEED_ROWS: Final = 50
-NAMES_FOUND: Final = 20  # shown that have what was typed somewhere in them, where no page has its words
+NAMES_FOUND: Final = 20  # names that contain the typed text, shown if no page has its words
 PAGES_MAX: Final = -(-COUNTED // PER_PAGE)
 MAX_SUGGESTIONS: Final = 8
 HEADINGS: Final = 3  # of these; names stand before them
@@ -50,7 +50,7 @@ def handle_orphaned_pages(site: Site, request: Request, name: str) -> Response:
 
 
 def handle_wanted_pages(site: Site, request: Request, name: str) -> Response:
-    """List pages that are linked to and do not exist yet, the most wanted first: ``?from=200`` from the 201st on."""
+    """List wanted pages (linked to, but missing), the most wanted first; ``?from=200`` begins with the 201st."""
     size = site.config.list_rows
     first = number(request, "from") or 0
     wanted = site.most_wanted.get()[first:]
@@ -59,7 +59,7 @@ def handle_wanted_pages(site: Site, request: Request, name: str) -> Response:
 
 
 def handle_page_index(site: Site, request: Request, name: str) -> Response:
-    """List all pages in alphabetical order: ``?letter=K`` those that begin so, ``?start=Name`` from there on."""
+    """List all pages in alphabetical order; ``?letter=K`` only those with this initial, ``?start=Name`` from it on."""
     start = request.args.get("start", "")
     prefix = request.args.get("letter", "")
     size = site.config.list_rows
@@ -75,7 +75,7 @@ def handle_page_index(site: Site, request: Request, name: str) -> Response:
 
 
 def handle_recent_changes(site: Site, request: Request, name: str) -> Response:
-    """With ``?minor=hide`` without minor edits."""
+    """List the newest changes, with ``?minor=hide`` without minor edits."""
     settings = site.visitor.settings
     minor = _with_minor(request)
     found, token = changes(site.wiki, minor=minor, before=request.args.get("before", ""), limit=settings.changes)
@@ -105,7 +105,7 @@ def handle_recent_changes_feed(site: Site, request: Request, name: str) -> Respo
 
 
 def handle_search(site: Site, request: Request, name: str) -> Response:
-    """``?q=words&page=2``; with ``&go=1`` straight to the page of that name if there is one."""
+    """Search ``?q=words&page=2``; with ``&go=1`` redirect to the page of that name if it exists."""
     typed = " ".join(request.args.get("q", "").split())[: QUERY_CHARS + 1]
     page = min(max(1, number(request, "page") or 1), PAGES_MAX)
     try:
@@ -117,7 +117,7 @@ def handle_search(site: Site, request: Request, name: str) -> Response:
     if request.args.get("go") and exists:
         return redirect(page_url(exact), status=302)
     if exact and exact not in site.wiki.access.readable([exact]):
-        exact, exists = "", False  # not a word about it
+        exact, exists = "", False  # the answer must not reveal whether the page exists
     query = parse(typed, site.wiki.languages())
     found = site.wiki.search(query, page=page, pages=site.rough_page_count.get())
     names: Sequence[str] = ()
@@ -139,7 +139,7 @@ def handle_search(site: Site, request: Request, name: str) -> Response:
 def handle_suggest(site: Site, request: Request, name: str) -> Response:
     """Complete ``?q=``: names as JSON, ``[{"name": ..., "path": ...}]``; with ``headings=1`` headings too.
 
-    The entry of a heading has a "page", and its path leads to the section.  The editor completes names alone.
+    The entry of a heading also has a "page", and its path is that of the section.  The editor completes only names.
     """
     typed = request.args.get("q", "")
     headings = site.wiki.suggested_headings(typed, most=HEADINGS) if request.args.get("headings") == "1" else []
@@ -151,11 +151,11 @@ def handle_suggest(site: Site, request: Request, name: str) -> Response:
 
 
 def handle_actions(site: Site, request: Request, name: str) -> Response:
-    """The actions that this wiki runs, as JSON, for the editor's script (``docs/wiki-editor.md``)."""
+    """Return the actions that this wiki runs, as JSON, for the editor's script (``docs/wiki-editor.md``)."""
     return unindexed(_ACTIONS, "application/json", cache="private, max-age=3600")
 
 
 def handle_administration(site: Site, request: Request, _name: str) -> Response:
-    """The page that leads administrators to all that they have beside others."""
+    """Show administrators the page with links to all pages that only administrators have."""
     site.wiki.moves.require_site()
     return site.html("administration.html")

@@ -1,4 +1,4 @@
-"""Renaming a page, and work on many pages: shown to who requested it, stopped, continued, undone."""
+"""Renaming a page, and jobs on many pages, which the user who requested them can watch, stop, continue and undo."""
 
 from __future__ import annotations
 
@@ -39,7 +39,10 @@ _MAX_LISTED: Final = 500  # names
 
 
 def handle_rename(site: Site, request: Request, name: str) -> Response:
-    """The form says what goes along; links of others are rewritten after the move, as edits of the visitor."""
+    """Rename a page; the form selects its subpages and the links of other pages to change along.
+
+    The links are rewritten after the move, as edits of the visitor.
+    """
     page = site.wiki.page(name)
     if page is None:
         return missing_page(site, name)
@@ -65,7 +68,7 @@ def handle_rename(site: Site, request: Request, name: str) -> Response:
 
 
 def _renamed(site: Site, request: Request, move: Move, new: str) -> Response:
-    """Begin what goes along.  The page is moved already."""
+    """Begin the selected jobs after the page was moved, and answer."""
     try:
         last = _begin_jobs(site, request, move)
     except StoreUnavailable as away:
@@ -78,7 +81,7 @@ def _renamed(site: Site, request: Request, move: Move, new: str) -> Response:
 
 
 def _begin_jobs(site: Site, request: Request, move: Move) -> str:
-    """Begin the work that was chosen; the page is moved already.  Id of the job to show, "": none.
+    """Begin the selected jobs after the page was moved; return the id of the job to show, or "" without a job.
 
     Raises StoreUnavailable.
     """
@@ -117,7 +120,7 @@ def _rename_form(site: Site, request: Request, name: str, *, status: int, proble
 
 
 def handle_moves(site: Site, request: Request, _name: str) -> Response:
-    """``?job=ID``: work on many pages, for who requested it and for administrators.
+    """Show the job ``?job=ID`` to the user who requested it and to administrators; without an id, list recent jobs.
 
     The page reloads itself every few seconds while the job runs; no script is needed.
     """
@@ -151,7 +154,7 @@ def _may_see(site: Site, progress: Progress) -> bool:
 
 
 def _changed(site: Site, request: Request, jobs: Jobs, progress: Progress) -> str:
-    """Return the id of the job to be shown then.  Raises NotMoved, NotAllowed."""
+    """Stop, undo or continue a job; return the id of the job to show next.  Raises NotMoved, NotAllowed."""
     job = progress.job
     if "stop" in request.form:
         jobs.stop(job.id)
@@ -196,7 +199,7 @@ def _progress_page(site: Site, request: Request, progress: Progress, *, status: 
 
 
 def handle_mass_revert(site: Site, request: Request, _name: str) -> Response:
-    """Take back what somebody edited since a moment: GET shows it (``?author=&since=``), POST does it."""
+    """Revert all edits of an author since a moment: GET shows them (``?author=&since=``), POST reverts."""
     moves = site.wiki.moves
     moves.require_site()
     given = request.form if request.method == "POST" else request.args
@@ -221,7 +224,7 @@ def handle_mass_revert(site: Site, request: Request, _name: str) -> Response:
 
 
 def moment(text: str) -> int | None:
-    """Milliseconds; None for what is no moment."""
+    """Parse a moment; return milliseconds, or None if ``text`` is no moment."""
     if text == "yesterday":
         return clock_ms() - int(timedelta(days=1).total_seconds() * 1000)
     try:
@@ -232,7 +235,7 @@ def moment(text: str) -> int | None:
 
 
 def handle_mass_delete(site: Site, request: Request, _name: str) -> Response:
-    """Delete pages whose names begin alike: ``?prefix=`` shows them, POST does it."""
+    """Delete all pages with a prefix of names: GET shows them (``?prefix=``), POST deletes them."""
     moves = site.wiki.moves
     moves.require_site()
     given = request.form if request.method == "POST" else request.args

@@ -1,4 +1,4 @@
-"""The revisions of a page: listed, compared with each other, and brought back.
+"""The revisions of a page: listed, compared, and reverted to.
 
 A revert saves the text of an older revision as a new one, so that nothing is lost.
 """
@@ -31,7 +31,7 @@ from wikka_port.urls import page_path
 FEED_ROWS: Final = 30
 STEPS: Final = 10  # of a history on one page
 ROWS_EACH: Final = 200  # of one difference; the whole of it is one click away
-SHARE_EACH: Final = 0.2  # of what a whole difference may cost
+SHARE_EACH: Final = 0.2  # of the cost allowed for a whole difference
 
 
 def handle_revisions_feed(site: Site, request: Request, name: str) -> Response:
@@ -67,7 +67,7 @@ def handle_revisions(site: Site, request: Request, name: str) -> Response:
 
 
 def _networks(site: Site, name: str, found: Sequence[Revision]) -> Mapping[int, str]:
-    """Networks of visitors without an account, for administrators."""
+    """Return to administrators, by revision number, the networks of authors without an account; to others nothing."""
     numbers = [one.number for one in found if one.signed == "visitor"] if site.visitor.admin else []
     return networks_of(site.accounts.rows, name, numbers) if numbers else {}
 
@@ -91,8 +91,8 @@ def _difference(new: Revision, old: Revision | None) -> list[Row]:
 def handle_diff(site: Site, request: Request, name: str) -> Response:
     """Show the difference of two revisions: ``?a=1&b=2``, side by side or with ``&style=inline`` in one column.
 
-    Without ``b`` the newest revision is meant, without ``a`` the last one before ``b`` that is shown.  Numbers have
-    gaps: of hidden revisions, and before a page that began where another one was.  Lists therefore name ``b`` alone.
+    The default of ``b`` is the newest revision, that of ``a`` the last visible one before ``b``.  Numbers have gaps:
+    hidden revisions, and the revisions of a former page of the name.  Lists therefore link with ``b`` alone.
     """
     page = site.wiki.page(name)
     if page is None:
@@ -121,16 +121,16 @@ def handle_diff(site: Site, request: Request, name: str) -> Response:
 
 
 def _later(page: Page, shown: int) -> int:
-    """Return the number of the next revision that is shown; 0: there is none."""
+    """Return the number of the next visible revision after ``shown``, or 0 if there is none."""
     return next((one for one in range(shown + 1, page.number + 1) if one not in page.hidden), 0)
 
 
 def handle_revert(site: Site, request: Request, name: str) -> Response:
-    """GET shows what would change and asks, POST does it."""
+    """Revert a page to an older revision: GET shows the difference and asks, POST reverts."""
     page = site.wiki.page(name)
     if page is None:
         return missing_page(site, name)
-    if request.method != "POST":  # what is posted is checked with the save
+    if request.method != "POST":  # a POST is checked by the save
         site.wiki.access.require(name, Privilege.WRITE)
     wanted = number(request, "revision")
     old = _last_but_one(site, page) if wanted is None else site.wiki.revision(name, wanted)
@@ -155,6 +155,6 @@ def handle_revert(site: Site, request: Request, name: str) -> Response:
 
 
 def _last_but_one(site: Site, page: Page) -> Revision | None:
-    """Return the newest one before the page as it is that is shown."""
+    """Return the newest visible revision before the page's present one."""
     found = site.wiki.revisions(page.name, below=page.number, limit=1, bodies=True)
     return found[0] if found else None

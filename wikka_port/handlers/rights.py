@@ -1,11 +1,11 @@
-"""The rights of a page: its lists in words and as text, its owner, and what they mean for a user of one's choice.
+"""The form of a page's rights: its lists in words and as text, its owner, and the rights of any user to be tried.
 
-A change that would take a right from its author is asked about first, and so is a list that was typed and would
-not count.  A user who was typed to be tried is tried first: Enter in that field presses "Save".  The form comes back
-as it was typed, whatever goes wrong:
+Before a change that takes a right from its author, or that ignores a typed list, the form asks.  If the field "try as"
+has a new user, the form first shows that user's rights, since Enter in that field presses "Save".  After any failure
+the form comes back as it was typed:
 
     400  a list with a mistake, or an unknown owner      409  somebody else changed the rights meanwhile
-    403  the form was too old, or came from elsewhere
+    403  the form was too old, or came from a different site
 """
 
 from __future__ import annotations
@@ -96,14 +96,14 @@ def _posted(site: Site, request: Request, page: Page, proposal: Proposal) -> Res
 
 
 def _typed(proposal: Proposal) -> str:
-    """Say which lists were typed and would not count; "": none."""
+    """Return a sentence on the lists that were typed but would not count, or "" if there are none."""
     if not proposal.ignored:
         return ""
     return _(TYPED, titles=", ".join(_(TITLES[one]) for one in LISTED if one in proposal.ignored))
 
 
 def _note_change(site: Site, request: Request, name: str) -> None:
-    """In the audit; the change itself is on disk already."""
+    """Note a change of rights in the audit; the change itself is on disk already."""
     by = site.visitor.name or ""
     try:
         site.accounts.audit.note("rights", user=by, note=name, network=client_of(request).network)
@@ -116,7 +116,7 @@ def _onto(proposal: Proposal, page: Page) -> Proposal:
 
 
 def _stranger(site: Site, page: Page, proposal: Proposal) -> str:
-    """Return why the owner cannot be the one who was typed; "": he can."""
+    """Return why the typed owner is refused, or "" if the page can have this owner."""
     owner = proposal.owner
     if owner in NO_OWNERS or owner in (PUBLIC, page.owner) or site.wiki.rights.users([owner]):
         return ""
@@ -126,7 +126,7 @@ def _stranger(site: Site, page: Page, proposal: Proposal) -> str:
 
 
 def _guarded(site: Site, page: Page, rights: PageRights, proposal: Proposal, visitor: Visitor | None = None) -> Guarded:
-    """With the groups of both, the lists as they are and as they are proposed."""
+    """Return the page for a decision, with the groups of its present lists and of the proposed ones."""
     rules = site.wiki.rights.rules()
     proposed = PageRights(proposal.owner, proposal.lists, page.rights.revision)
     wanted = group_names(visitor or site.visitor, [(page.name, page.rights), (page.name, proposed)], rules)
@@ -147,7 +147,7 @@ def _tried(site: Site, page: Page, proposal: Proposal) -> dict[str, Any]:
 
 
 def _visitor_named(site: Site, name: str) -> tuple[Visitor, bool]:
-    """Return the user of that name; where there is none, somebody who had just registered it."""
+    """Return the user of that name and True, or a newly registered user of the name and False if there is none."""
     if not name:
         return NOBODY, True
     account = site.accounts.directory.account(name)
@@ -177,7 +177,7 @@ def _form(
 
 
 def handle_claim(site: Site, request: Request, name: str) -> Response:
-    """Become the owner of a page that belongs to nobody; asked first, since it gives a right over others."""
+    """Make the visitor the owner of a page without one; the form asks first, since it gives power over others."""
     page = site.wiki.page(name)
     if page is None:
         return missing_page(site, name)

@@ -1,4 +1,4 @@
-"""A save as the editor makes it: what is checked before it, the step itself, and what follows after it."""
+"""A save of the editor: the checks before it, the save with merging, and the steps after it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from wikka_port.texts import N_, _
 
 log = logging.getLogger(__name__)
 
-MERGES_MAX: Final = 4  # saves of others that come while one edit is merged
+MERGES_MAX: Final = 4  # attempts to merge an edit while others save
 NO_SECTION: Final = N_(
     "The page has no such section any more, so its text has no place to go to. It is below: copy it, "
     "and put it into the page by its editor."
@@ -36,23 +36,23 @@ NO_SECTION: Final = N_(
 @dataclass(frozen=True, slots=True)
 class Outcome:
     saved: Saved | None  # None: the page has this text already, perhaps from a save whose answer was lost
-    merged: str = ""  # "3.5": an edit of revision 3 was put together with others and is 5
+    merged: str = ""  # "3.5": an edit of revision 3 was merged with others and is revision 5
 
 
 class Unmerged(Exception):
-    """Somebody else saved meanwhile, in the same place: nothing was written."""
+    """Somebody else changed the same place meanwhile; nothing was written."""
 
     def __init__(self, draft: FormDraft, current: Page | None) -> None:
         super().__init__(f"an edit of revision {draft.base} has to be merged by hand")
-        self.draft = draft  # of the whole page, with what could be merged
+        self.draft = draft  # of the whole page, after the merges that succeeded
         self.current = current  # None: there is no such page (any more)
 
 
 def save_edit(site: Site, name: str, draft: FormDraft, *, was_stored: bool) -> Outcome:
-    """Save, and put together with what others saved since, if they did so in other places.
+    """Save an edit, merged with later saves of others that changed different places.
 
-    ``was_stored``: the text is an older revision's; it is merged with nothing.  Raises Unmerged, Refused, and what
-    ``GuardedWiki.save`` raises.
+    ``was_stored`` marks the text of an older revision, which is never merged.  Raises Unmerged, Refused, and the
+    exceptions of ``GuardedWiki.save``.
     """
     stored = site.wiki.stored_page(name)
     edit = _whole(site, name, draft, stored.page)
@@ -73,7 +73,7 @@ def save_edit(site: Site, name: str, draft: FormDraft, *, was_stored: bool) -> O
 
 
 def _whole(site: Site, name: str, draft: FormDraft, page: Page | None) -> FormDraft:
-    """Raises Refused."""
+    """Return the draft of a section as one of the whole page.  Raises Refused."""
     if not draft.section:
         return draft
     edit = whole(site, name, draft, page)
@@ -86,24 +86,24 @@ def _whole(site: Site, name: str, draft: FormDraft, page: Page | None) -> FormDr
 
 
 def _both(site: Site, name: str, edit: FormDraft, current: Page | None) -> FormDraft | None:
-    """Return the edit put together with the page as it is; None if somebody has to choose."""
+    """Return the edit merged with the present page, or None if a person has to choose."""
     if current is None or not alike(edit, current):
         return None
     try:
         began = began_from(site, name, edit)
     except (NotAllowed, StoreUnavailable):
-        return None  # the conflict page must not fail over this
+        return None  # the conflict page must be shown in any case
     both = None if began is None else merged(began, edit.body, unified(current.body))
     return None if both is None else replace(edit, body=both, base=current.number, base_token=current.token)
 
 
 def alike(edit: FormDraft, current: Page) -> bool:
-    """Both texts are in the same format: otherwise their lines cannot stand beside each other."""
+    """Return whether both texts have the same format, so that their lines can be compared."""
     return edit.markup in ("", current.markup)
 
 
 def began_from(site: Site, name: str, edit: FormDraft) -> str | None:
-    """The text that an edit began from; None if it cannot be had, since another page has the name, for example.
+    """Return the text that an edit began from, or None if it is not available (a different page may have the name).
 
     Raises NotAllowed, StoreUnavailable.
     """
@@ -114,7 +114,7 @@ def began_from(site: Site, name: str, edit: FormDraft) -> str | None:
 
 
 def _save_whole(site: Site, name: str, draft: FormDraft, stored: StoredPage, *, was_stored: bool) -> Saved | None:
-    """None: the page has this text already.  Raises Conflict."""
+    """Save the whole page; return None if it has this text already.  Raises Conflict, Refused."""
     author, signed = site.visitor.signature, "account" if site.visitor.name else "visitor"
     page = stored.page
     markup = draft.markup or (page.markup if page else site.config.markup)
@@ -147,7 +147,7 @@ def _save_whole(site: Site, name: str, draft: FormDraft, stored: StoredPage, *, 
 
 
 def _check_bounds(page: Page | None, body: str, markup: str) -> None:
-    """Raises Refused.  A page that is over a bound already may be saved as long as it does not get longer."""
+    """Raise Refused if the text is over a bound, unless the page is over a bound already and does not get longer."""
     autolink = page.autolink if page else True
     problem = over_bounds(body, autolink=autolink, markup=markup)
     if problem is None:
@@ -158,7 +158,7 @@ def _check_bounds(page: Page | None, body: str, markup: str) -> None:
 
 
 def forget_draft(site: Site, request: Request, name: str, draft: FormDraft) -> None:
-    """The draft of a form that is saved, or came too late to be needed; the edit is safe already."""
+    """Delete the draft of a saved form.  A failure is only logged, since the edit itself is on disk."""
     if not draft.id:
         return
     try:
@@ -169,7 +169,7 @@ def forget_draft(site: Site, request: Request, name: str, draft: FormDraft) -> N
 
 
 def note_network_of(site: Site, request: Request, name: str, saved: Saved) -> None:
-    """Note from where a visitor without an account wrote; the edit is safe already."""
+    """Note the network of an author without an account.  A failure is only logged, since the edit is on disk."""
     if site.visitor.name is None and request.remote_addr:
         try:
             note_network(site.accounts.rows, name, saved.number, client_of(request).network)
@@ -178,7 +178,7 @@ def note_network_of(site: Site, request: Request, name: str, saved: Saved) -> No
 
 
 def settle(site: Site, saved: Saved) -> None:
-    """Wait until the lists know of the edit, but not for long: the edit itself is safe."""
+    """Wait until the lists have the edit, but at most ``settle_s``: the edit itself is on disk."""
     if saved.sequence:
         try:
             site.wiki.settle(saved.sequence, site.config.settle_s)

@@ -1,4 +1,4 @@
-"""Settings of a person who is signed in: looks, mail address, password, sessions; and the end of the account."""
+"""Settings of a signed-in user: looks, mail address, password and sessions; and the deletion of the account."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def handle_settings(site: Site, request: Request, name: str) -> Response:
 
 
 def _confirm_password(site: Site, request: Request, account: Account) -> None:
-    """The person at the browser knows the password; one who has none came by the proxy.  Raises Refused."""
+    """Raise Refused if the typed password is wrong, or too many were tried.  Accounts of a sign-on proxy have none."""
     site.accounts.signing_in.check_rate(client_of(request))
     if account.password and not site.accounts.signing_in.is_password(account, request.form.get("current", "")):
         raise Refused(_(WRONG_PASSWORD))
@@ -106,7 +106,7 @@ def _form(
 
 
 def handle_sessions(site: Site, request: Request, name: str) -> Response:
-    """List the sessions of a person; each can be ended by itself, or all but this one."""
+    """List the user's sessions, and end one of them, or all except this one."""
     if site.visitor.name is None:
         return redirect(site_path("login", next=site_path("sessions")))
     row = user_row(site.visitor.name)
@@ -125,7 +125,7 @@ def handle_sessions(site: Site, request: Request, name: str) -> Response:
 
 
 def _end(site: Site, row: bytes, which: str) -> None:
-    """``which``: the hash of a session, or "others"."""
+    """End a session by its hash, or with "others" all except this one."""
     if which == "others":
         for one in site.accounts.sessions.of(row):
             if one.column.decode() != site.visitor.session:
@@ -136,7 +136,7 @@ def _end(site: Site, row: bytes, which: str) -> None:
 
 
 def handle_account(site: Site, request: Request, name: str) -> Response:
-    """Delete the account: what it was is erased, and its edits stay under a neutral name."""
+    """Delete the user's account: its data is erased, and its edits stay under a neutral name."""
     account = site.accounts.directory.account(site.visitor.name or "")
     if site.visitor.name is None or account is None:
         return redirect(site_path("login", next=site_path("account")))
@@ -170,7 +170,7 @@ def _is_administrator(account: Account) -> bool:
 
 
 def _checked_settings(given: Mapping[str, str], base: Settings) -> Settings:
-    """Return the settings from a form of a person: what cannot be set is refused.  Raises Unsuitable."""
+    """Return the settings in a user's form.  Raises Unsuitable if a value cannot be set."""
     zone = given.get("zone", "").strip()
     if zone and zone not in zones():
         raise Unsuitable(

@@ -1,4 +1,4 @@
-"""A page as its readers see it, with the frame of the wiki and without."""
+"""A page as its readers see it, with and without the wiki's frame."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ OF_ACTIONS: Final = frozenset({"year", "month", "letter", "phrase"})  # paramete
 def handle_show(site: Site, request: Request, name: str) -> Response:
     """Show the newest revision, or with ``?revision=N`` or ``?time=T`` an older one.
 
-    A redirect is followed once and says where it came from; ``?redirect=no`` shows the page itself.
-    ``?raw=1`` is the text as it was typed.
+    A redirect is followed once, and the target names the redirecting page; ``?redirect=no`` shows the redirect itself.
+    ``?raw=1`` answers with the text as it was typed.
     """
     path = page_url(name)
     if request.path not in (unquote(path), "/"):
@@ -52,7 +52,7 @@ def handle_show(site: Site, request: Request, name: str) -> Response:
 
 
 def _merge_of(request: Request, page: Page) -> tuple[int, int] | None:
-    """Read ``?merged=3.5``: an edit began from revision 3 and was saved as 5, put together with those between."""
+    """Read ``?merged=3.5``: an edit of revision 3 was merged with the revisions between and saved as revision 5."""
     if not request.args:
         return None
     began, _, number_ = request.args.get("merged", "").partition(".")
@@ -96,20 +96,20 @@ def _wanted_revision(site: Site, request: Request, newest: Page) -> Revision | N
 
 
 def _moment_ms(text: str) -> int | None:
-    """Milliseconds, or an ISO date and time, in UTC unless it says otherwise."""
+    """Parse milliseconds, or an ISO date and time, in UTC unless it names a zone; return milliseconds or None."""
     if text.isascii() and text.isdigit() and len(text) <= 15:
         return int(text)
     try:
         moment = datetime.fromisoformat(text.strip())
     except ValueError:
         return None
-    # a time of whole seconds means that second to its end
+    # a time of whole seconds means the end of that second
     end = 999 if moment.microsecond == 0 else 0
     return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000) + end
 
 
 def handle_html(site: Site, request: Request, name: str) -> Response:
-    """Answer with the body of the page alone."""
+    """Answer with the HTML of the page's body, without the frame."""
     found = _rendered(site, request, name, contents=True)
     if found is None:
         return missing_page(site, name)
@@ -117,8 +117,8 @@ def handle_html(site: Site, request: Request, name: str) -> Response:
 
 
 def handle_print(site: Site, request: Request, name: str) -> Response:
-    """Answer with a whole document for paper."""
-    found = _rendered(site, request, name, contents=False)  # it cannot be unfolded on paper
+    """Answer with a document for printing."""
+    found = _rendered(site, request, name, contents=False)  # a folded table of contents is useless on paper
     return missing_page(site, name) if found is None else conditional(request, site.html("print.html", **found))
 
 

@@ -24,7 +24,7 @@ PASSWORD_SET: Final = N_("The new password is set, and all sessions were ended. 
 
 
 def handle_login(site: Site, request: Request, name: str) -> Response:
-    """``?next=/Page`` is where a visitor continues; only addresses of this wiki are taken."""
+    """Sign a visitor in and redirect to ``?next=/Page``, which must be an address of this wiki."""
     onward = within(request.values.get("next", ""))
 
     def form(status: int, problem: str) -> Response:
@@ -52,14 +52,14 @@ def login_form(
 
 
 def within(address: str) -> str:
-    """Return a path of this wiki; "/" for what leads elsewhere, or is no path in ASCII."""
+    """Return ``address`` if it is a path of this wiki in ASCII, else "/"."""
     if not (address.isascii() and address.isprintable()) or "\\" in address or not address.startswith("/"):
         return "/"
     return "/" if address.startswith("//") else address
 
 
 def handle_logout(site: Site, request: Request, name: str) -> Response:
-    """Done by a button, so that no picture or link of another site does it."""
+    """Sign the visitor out by a button, so that no picture or link of a different site can do it."""
     if request.method == "POST" and is_genuine(site, request):
         if site.visitor.name:
             site.accounts.audit.note("sign-out", user=site.visitor.name, network=client_of(request).network)
@@ -68,7 +68,7 @@ def handle_logout(site: Site, request: Request, name: str) -> Response:
 
 
 def handle_register(site: Site, request: Request, name: str) -> Response:
-    """``?invitation=TOKEN`` and ``?administrator=TOKEN`` are links that were given to somebody."""
+    """Register an account; ``?invitation=TOKEN`` and ``?administrator=TOKEN`` come from links given to a person."""
     typed = _read_form(request)
     if site.visitor.name and typed.administrator:
         return _become_administrator(site, request, typed.administrator)
@@ -149,7 +149,7 @@ def _register_form(
 
 
 def handle_confirm(site: Site, request: Request, name: str) -> Response:
-    """Confirm a mail address: the link leads to a button, since programs that look through mails follow links."""
+    """Confirm a mail address; the link opens a page with a button, since programs that scan mails follow links."""
     token = request.values.get("token", "")
 
     def form(_status: int, problem: str) -> Response:
@@ -187,7 +187,7 @@ def handle_reset(site: Site, request: Request, name: str) -> Response:
 
 
 def _name(site: Site, token: str) -> str:
-    """Return the account whose password the link sets; "" if it is not good any more."""
+    """Return the name of the account whose password the link sets, or "" if the link is not valid any more."""
     link = site.accounts.registration.links.find_link(token, "reset")
     account = site.accounts.registration.of_reset_link(link) if link else None
     return account.name if account else ""

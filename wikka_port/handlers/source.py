@@ -1,4 +1,4 @@
-"""The text of a page as it was typed: as a file, to be read, and each of its code blocks."""
+"""The text of a page as it was typed: as a file, on a page, and each code block as a file."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NOT_IN_FILE_NAME: Final = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 def handle_raw(site: Site, request: Request, name: str) -> Response:
-    """Answer with ``?revision=N`` for an older text, with ``?source=1`` as an import brought it."""
+    """Answer with the page's text; ``?revision=N`` selects an older text, ``?source=1`` the original of an import."""
     wanted = number(request, "revision")
     found = site.wiki.page(name) if wanted is None else site.wiki.revision(name, wanted)
     source = site.wiki.source(name, wanted) if found is not None and request.args.get("source") else None
@@ -47,7 +47,7 @@ def handle_show_code(site: Site, request: Request, name: str) -> Response:
 
 
 def handle_grab_code(site: Site, request: Request, name: str) -> Response:
-    """Answer with a code block as a file: ``?block=2`` the second, ``&revision=N`` of an older text."""
+    """Answer with a code block as a file: the second with ``?block=2``, of an older text with ``&revision=N``."""
     page = site.wiki.page(name)
     if page is None:
         return missing_page(site, name)

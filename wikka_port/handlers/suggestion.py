@@ -1,13 +1,14 @@
-"""A change that is suggested by who may read a page and not write it, and taken or refused by who may write it.
+"""Suggested changes: readers who may not write a page suggest them, and writers of the page take or refuse them.
 
-    GET                  who may not write: a form with the text; who may: the suggestions that wait
-    GET ?id=             one of them as a difference; for its author, and for who may write the page
-    POST preview         the text as the page would show it
-    POST send            suggest it
-    POST take            an edit of who takes it, with the name of who suggested it in the note; merged like others
-    POST refuse          it is thrown away; its author may do so, too
+    GET                  a form with the text for readers; the pending suggestions for writers
+    GET ?id=             a suggestion as a difference, for its author and for writers
+    POST preview         show the text as the page would show it
+    POST send            suggest the text
+    POST take            save the suggestion as an edit of the writer who takes it, with its author's name in the
+                         note; merged like other edits
+    POST refuse          delete the suggestion; its author may do so, too
 
-Rights are judged in this request, from the page as it is now; the save of ``take`` is judged again with its write.
+Each request judges rights from the present page; ``take`` judges them again in the step that writes.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ def _of_page(page: Page) -> FormDraft:
 
 
 def _require_to_suggest(site: Site, name: str) -> None:
-    """Raises NotAllowed for who may write, and for who is blocked."""
+    """Raise NotAllowed if the visitor may write the page, or is blocked."""
     if not site.wiki.access.can(name).suggest:
         raise NotAllowed(name, Privilege.WRITE, site.wiki.access.decision(name, Privilege.WRITE))
 
@@ -141,7 +142,7 @@ def _send(site: Site, request: Request, page: Page) -> Response:
 
 
 def _seen(site: Site, request: Request, page: Page, wanted: str, writer: bool) -> Suggestion | None:
-    """Return the suggestion, for its author and for who may write the page."""
+    """Return the suggestion to its author or to a writer of the page, else None."""
     found = site.wiki.suggestions(page.name).one(page.name, wanted)
     if found is None or not (writer or found.owner in owners_of(site, request)):
         return None
@@ -178,7 +179,7 @@ def _decided(site: Site, request: Request, page: Page, writer: bool) -> Response
 
 
 def _doubt(site: Site, request: Request, draft: FormDraft) -> str:
-    """Return why a decision is not taken from this form, which has no text; "": it is."""
+    """Return why the form of a decision is refused, or "" if it is accepted."""
     name = site.visitor.name or ""
     if draft.signed_as != name:
         return _("You are signed in as {name} by now.", name=name) if name else _("You are not signed in any more.")
@@ -228,7 +229,7 @@ def _form(
     sent: bool = False,
     preview: str | None = None,
 ) -> Response:
-    """``page`` None: the store is unavailable."""
+    """Return the form of a suggestion; ``page`` is None while the store is unavailable."""
     if page is not None:
         draft = replace(draft, written=page.markup)  # for the editor's script
     owners = owners_of(site, request)

@@ -1,7 +1,7 @@
-"""The decisions on what one visitor may do with pages, from the rights of a page, the rules and the groups of the wiki.
+"""One visitor's access to pages: decisions from a page's rights and the wiki's rules and groups.
 
 Rights of pages in a list are read from the rows of these pages, with one call for up to ROWS_PER_CALL of them, and not
-at all if there never was a rule.
+at all if the wiki never had a rule.
 
 An object serves one request.
 """
@@ -30,7 +30,7 @@ class Can:
     write: bool
     change_rights: bool
     claim: bool
-    suggest: bool = False  # a change, which who may edit the page takes or refuses
+    suggest: bool = False  # suggest a change, which a writer of the page takes or refuses
     rename: bool = False
     delete: bool = False
 
@@ -52,10 +52,10 @@ class PageAccess:
         self.visitor = visitor
         self._wiki = wiki
         self._can: dict[str, Can] = {}
-        self._seen: dict[str, tuple[PageRights, bool]] = {}  # rights, and whether the page is there
+        self._seen: dict[str, tuple[PageRights, bool]] = {}  # rights, and whether the page exists
 
     def record_page(self, name: str, page: Page | None) -> None:
-        """Take the rights of a page that was read now.  Raises NotAllowed if the visitor may not read it."""
+        """Remember the rights of a page just read, or that there is none.  Raises NotAllowed if it may not be read."""
         name = normalise(name) if page is None else page.name
         rights = NO_RIGHTS if page is None else page.rights
         self._seen[name] = (rights, page is not None)
@@ -63,12 +63,12 @@ class PageAccess:
         self.require_of(name, rights, page is not None, Privilege.READ)
 
     def decision(self, name: str, privilege: Privilege) -> Decision:
-        """Call ``judging.may`` on the page as it was read in this request; it is read where it was not."""
+        """Return the decision of ``judging.may`` on the page, which is read at most once in a request."""
         name = normalise(name)
         return self.decide(name, *self._rights_seen(name), privilege)
 
     def _rights_seen(self, name: str) -> tuple[PageRights, bool]:
-        """Return the rights of the page, and whether it is there, as it was read in this request."""
+        """Return the page's rights, and whether it exists, as read once in this request."""
         if name not in self._seen:
             if self._wiki.rights.rules().is_open:
                 self.record_page(name, self._wiki.stored_page(name).page)
@@ -82,7 +82,7 @@ class PageAccess:
         self.require_of(name, *self._rights_seen(name), privilege)
 
     def can(self, name: str) -> Can:
-        """Return what the page as it was read in this request allows; nothing while the store is unavailable."""
+        """Return what the visitor may do with the page as read in this request; nothing if the store is unavailable."""
         found = self._can.get(name)
         if found is None:
             found = self._can[name] = self._found_can(name)
@@ -103,51 +103,51 @@ class PageAccess:
         return Can(write, change_rights, claim, suggests, rename, delete)
 
     def decide(self, name: str, rights: PageRights, exists: bool, privilege: Privilege) -> Decision:
-        """Call ``judging.may`` with these rights of the page."""
+        """Return the decision of ``judging.may`` on a page of these rights."""
         rules = self._wiki.rights.rules()
         if rules.is_open and not rights.lists and privilege is Privilege.READ:
             return _OPEN
         return may(self.visitor, self._guarded(name, rights, exists), privilege)
 
     def require_of(self, name: str, rights: PageRights, exists: bool, privilege: Privilege) -> None:
-        """Check ``privilege`` with these rights of the page.  Raises NotAllowed."""
+        """Raise NotAllowed if the visitor lacks ``privilege`` on a page of these rights."""
         decision = self.decide(name, rights, exists, privilege)
         if not decision:
             raise NotAllowed(name, privilege, decision)
 
     def _guarded(self, name: str, rights: PageRights, exists: bool) -> Guarded:
-        """Raises StoreUnavailable."""
+        """Return the page with the groups that a decision needs.  Raises StoreUnavailable."""
         rules = self._wiki.rights.rules()
         groups = self._wiki.rights.members(group_names(self.visitor, [(name, rights)], rules))
         return Guarded(name, rights, exists, rules, groups)
 
     def check_readable(self, name: str) -> str:
-        """Return ``name`` normalised.  Raises NotAllowed; costs a call only where there are rules."""
+        """Return ``name`` normalised.  Raises NotAllowed; costs a call only if the wiki has rules."""
         name = normalise(name)
         if name in self._seen or not self._wiki.rights.rules().is_open:
             self.require(name, Privilege.READ)
         return name
 
     def sees_all(self) -> bool:
-        """Whether every page may be read."""
+        """Return whether the visitor may read every page."""
         return self._wiki.rights.rules().is_open or (self.visitor.admin and self.visitor.is_active)
 
     def readable(self, names: Iterable[str]) -> set[str]:
-        """Filter ``names``: the visitor may read what is left."""
+        """Return those of the ``names`` whose pages the visitor may read."""
         wanted = set(names)
         return wanted if not wanted or self.sees_all() else self._may_read(self._wiki.rights.of(wanted))
 
     def listed(self, names: Iterable[str]) -> set[str]:
-        """As ``readable``, of ``names`` that come from an index, without those at which no page is any more.
+        """Return what ``readable`` does for ``names`` from an index, without names that no page has any more.
 
-        An index may not know yet that a page was deleted or has another name, and its rights went with it: nothing
-        says who might read it.
+        The index may lag behind a deletion or a rename.  The rights left the name together with the page, so nothing
+        tells who may read such a name.
         """
         wanted = set(names)
         return wanted if not wanted or self.sees_all() else self._may_read(self._wiki.rights.of_pages(wanted))
 
     def everybody_may(self, name: str, privilege: Privilege) -> bool:
-        """Whether a visitor without an account may, with the page as it was read in this request, if it is there.
+        """Return whether the page, as read in this request, exists and lets visitors without an account do this.
 
         Raises StoreUnavailable.
         """
@@ -155,11 +155,14 @@ class PageAccess:
         return exists and bool(may(NOBODY, self._guarded(name, rights, exists), privilege))
 
     def is_there(self, name: str) -> bool:
-        """Whether the page was there when it was read in this request."""
+        """Return whether the page existed when it was read in this request."""
         return self._seen.get(name, (NO_RIGHTS, False))[1]
 
     def would_be_group(self, name: str) -> bool:
-        """Administrators alone begin a page of a name that lists mean as a group: its text says who is in it."""
+        """Return whether lists mean a group by the name, so that only an administrator may create its page.
+
+        The text of a group page names the members of the group.
+        """
         return not (self.visitor.admin and self.visitor.is_active) and self._wiki.rights.means_group(name)
 
     def _may_read(self, rights: Mapping[str, PageRights]) -> set[str]:

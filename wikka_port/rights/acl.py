@@ -1,9 +1,9 @@
 """The language of access lists, that of WikkaWiki (pure): text to entries, and whom they let in.
 
-    list  := line*            the first entry that speaks of a visitor decides; no entry does: he is not let in
+    list  := line*            the first entry that applies to a visitor decides; if none applies, he is refused
     line  := blank | comment | "!"? who
     who   := "*"              everybody
-           | "+"              who is registered (signed in): lets him in, and turns back whoever is not
+           | "+"              admits registered (signed-in) visitors and refuses all others
            | name             the user of that name, or the members of the group page of that name
     comment := "#" anything   also after "!"
 
@@ -12,12 +12,12 @@
     !EditorsGroup
     +
 
-A ``!`` in front turns the entry round: ``!*`` lets nobody in, ``!+`` only those who are not signed in.  An entry
-``+`` or ``!+`` speaks of everybody, as in WikkaWiki: no line after it counts.  Case and accents of names do not count
-(``schema.folded``).  A group page names its members between plus signs in its text: ``+Ann+`` or ``+Ann+Bob+``.
+A ``!`` in front negates the entry: ``!*`` admits nobody, ``!+`` only visitors who are not signed in.  An entry
+``+`` or ``!+`` applies to everybody, as in WikkaWiki, so no line after it counts.  Case and accents of names do not
+count (``schema.folded``).  A group page names its members between plus signs in its text: ``+Ann+`` or ``+Ann+Bob+``.
 
-``read_list`` never fails: lists that came by an import mean what they meant.  ``checked`` is for a list that somebody
-writes now: it refuses lines that are most likely a mistake.
+``read_list`` never fails: imported lists keep their meaning.  ``checked`` is for a list that somebody writes now: it
+refuses lines that are most likely a mistake.
 
 Knows nothing of pages, owners and administrators (``judging``), nor of where lists are kept.
 """
@@ -35,7 +35,7 @@ from wikka_port.texts import N_, _, figure
 LIST_CHARS_MAX: Final = 8_000
 LIST_LINES_MAX: Final = 400
 ENTRY_CHARS_MAX: Final = 255
-GROUP_CHARS_MAX: Final = 200_000  # of a group page's text: members named after them do not count
+GROUP_CHARS_MAX: Final = 200_000  # of a group page's text; members named after them do not count
 _MEMBER_CHARS_MAX: Final = 75
 
 Kind = Literal["everybody", "registered", "name"]
@@ -70,11 +70,11 @@ class AccessList:
 @dataclass(frozen=True, slots=True)
 class Verdict:
     allowed: bool
-    entry: Entry | None  # the one that decided; None: no entry speaks of the visitor
+    entry: Entry | None  # the entry that decided; None: no entry applies to the visitor
 
 
 class BadList(ValueError):
-    """A list that cannot be kept so; ``str()`` is a sentence for its author."""
+    """The list cannot be stored; ``str()`` is a sentence for its author."""
 
     def __init__(self, line: int | None, problem: str) -> None:
         super().__init__(problem if line is None else _("Line {line}: {problem}", line=line, problem=problem))
@@ -98,7 +98,7 @@ def _entries(text: str) -> Iterator[Entry]:
 
 
 def checked(text: str) -> str:
-    """``text`` as it is kept: its lines without blanks at their ends.  Raises BadList."""
+    """Check a list and return it as it is stored, without blanks at the ends of lines.  Raises BadList."""
     lines = [line.strip() for line in text.replace("\r\n", "\n").replace("\r", "\n").split("\n")]
     while lines and not lines[-1]:
         lines.pop()
@@ -140,7 +140,10 @@ def _problem(line: str) -> str:
 
 
 def verdict(access: AccessList, name: str | None, groups: Groups) -> Verdict:
-    """``name``: of the registered visitor, None for one who is not.  ``groups``: those that the list may name."""
+    """Decide for a visitor by a list; ``name`` is None if he is not registered.
+
+    ``groups`` must have the groups that the list names.
+    """
     who = None if name is None else folded(name)
     for entry in access.entries:
         if entry.kind == "everybody":
@@ -153,12 +156,12 @@ def verdict(access: AccessList, name: str | None, groups: Groups) -> Verdict:
 
 
 def lets_all_in(access: AccessList) -> bool:
-    """Return whether it lets in everybody, whoever he is."""
+    """Return whether the list admits everybody, signed in or not."""
     return bool(access.entries) and access.entries[0].kind == "everybody" and not access.entries[0].negated
 
 
 def members_of(body: str) -> frozenset[str]:
-    """Return the folded names of those whom the text of a group page names."""
+    """Return the folded names of the members in the text of a group page."""
     parts = body[:GROUP_CHARS_MAX].split("+")
     return frozenset(folded(part) for part in parts[1:-1] if _is_member(part))
 

@@ -1,6 +1,6 @@
 """Explanations of a page's rights, in words and for one visitor: for the form of rights and for ``wikka acl``.
 
-Reads what the names in the lists stand for.
+Reads from the store whether names in the lists are users or groups.
 """
 
 from __future__ import annotations
@@ -32,9 +32,10 @@ class Explained:
 def explained(
     stored: StoredRights, name: str, rights: PageRights, readable: Readable = lambda names: names
 ) -> list[Explained]:
-    """Return the list that counts for each privilege.  Raises StoreUnavailable.
+    """Return the list that counts for each privilege, explained.  Raises StoreUnavailable.
 
-    ``readable``: those of the names of pages that the reader of this may read; of other groups no members are counted.
+    ``readable`` selects the group pages that the reader of the explanation may read; members of other groups are not
+    counted.
     """
     rules = stored.rules()
     lists = {privilege: effective(name, rights, rules, privilege) for privilege in LISTED}
@@ -52,7 +53,7 @@ def words_of(stored: StoredRights, text: str) -> Words:
 
 
 def decisions(stored: StoredRights, visitor: Visitor, page: Guarded) -> Mapping[Privilege, Decision]:
-    """For each privilege, with the groups that count.  Raises StoreUnavailable."""
+    """Return the decision on each privilege, after reading the groups that count.  Raises StoreUnavailable."""
     groups = stored.members(group_names(visitor, [(page.name, page.rights)], page.rules))
     full = Guarded(page.name, page.rights, page.exists, page.rules, groups)
     return {privilege: may(visitor, full, privilege) for privilege in (*LISTED, Privilege.CHANGE_RIGHTS)}

@@ -1,8 +1,8 @@
 """The wiki as one visitor may see it: the only interface through which handlers and actions reach pages and lists.
 
-Its ``access`` decides (``rights.access``).  Methods for one page raise NotAllowed if the visitor may not read it; lists
-(``readable_lists``) leave out what he may not read, and so do their counts.  A method that ``Wiki`` has and this class
-lacks cannot be called by a handler: it has to be added here, with its rule.
+Its ``access`` decides (``rights.access``).  Methods for one page raise NotAllowed if the visitor may not read it.
+Lists (``readable_lists``) and their counts leave out the pages that he may not read.  A handler cannot call a method
+of ``Wiki`` that this class lacks: the method has to be added here, with its rule.
 
 An object serves one request.
 """
@@ -43,17 +43,20 @@ class GuardedWiki(ReadableLists):
     # --- one page ----------------------------------------------------------------------------------
 
     def page(self, name: str) -> Page | None:
-        """Raises NotAllowed."""
+        """Return the page, or None if there is none.  Raises NotAllowed."""
         return self.stored_page(name).page
 
     def stored_page(self, name: str) -> StoredPage:
-        """Raises NotAllowed."""
+        """Return the page with its row.  Raises NotAllowed."""
         stored = self._wiki.stored_page(name)
         self.access.record_page(name, stored.page)
         return stored
 
     def existing(self, names: Collection[str]) -> frozenset[str]:
-        """Names in a text that one may read are not hidden from its reader: no right is checked."""
+        """Return those of the ``names`` that are pages.
+
+        No right is checked: names in a text are not hidden from a visitor who may read the text.
+        """
         return self._wiki.existing(names)
 
     def revision(self, name: str, number: int, token: str = "") -> Revision | None:
@@ -71,10 +74,10 @@ class GuardedWiki(ReadableLists):
         return self._wiki.revisions(self.access.check_readable(name), below=below, limit=limit, bodies=bodies)
 
     def save(self, name: str, body: str, *, author: str, note: str = "", base: int, **given: Any) -> Saved:
-        """As ``Wiki.save``, if the visitor may write the page at the moment of the save.
+        """Save as ``Wiki.save`` does, if the visitor may write the page at the moment of the save.
 
-        A page that begins belongs to the visitor, if he is signed in.  Raises NotAllowed, with nothing written; a
-        Conflict has the present text only where he may read it.
+        A new page belongs to the visitor, if he is signed in.  Raises NotAllowed, with nothing saved.  After a conflict
+        it raises Conflict, with the present text, only if the visitor may read that text, else NotAllowed.
         """
         normal = normalise(name)
 
@@ -98,24 +101,27 @@ class GuardedWiki(ReadableLists):
 
     @property
     def moves(self) -> GuardedMoves:
-        """Rename, delete, bring back: each checks its right."""
+        """Renaming, deleting and undeleting; each call checks its right."""
         return GuardedMoves(self._wiki, self.visitor, self.access.decide)
 
     def drafts(self, name: str) -> Drafts:
-        """For who may write the page at this moment.  Raises NotAllowed."""
+        """Return the drafts.  Raises NotAllowed unless the visitor may write the page at this moment."""
         self.access.require(name, Privilege.WRITE)
         return self._wiki.drafts
 
     def suggestions(self, name: str) -> Suggestions:
-        """For who may read the page: who sees which of them is judged by their handler.  Raises NotAllowed."""
+        """Return the suggestions.  Raises NotAllowed unless the visitor may read the page.
+
+        The handler of suggestions decides which of them the visitor sees.
+        """
         self.access.require(name, Privilege.READ)
         return self._wiki.suggestions
 
     def waiting(self, name: str) -> int:
-        """Count the suggested changes of a page, for who is signed in and may write it; 0 for others.
+        """Count the suggested changes of a page for a signed-in visitor who may write it; for others return 0.
 
-        As ``can``, of the page as it was read in this request.  It costs a call of the store, and none where everybody
-        may write the page: no suggestion is needed there.  0 while the store is unavailable.
+        Like ``can``, it judges the page as read in this request.  It costs a call of the store, except if everybody
+        may write the page and so needs no suggestion.  Returns 0 while the store is unavailable.
         """
         name = normalise(name)
         if not self.visitor.is_active or not self.access.can(name).write or not self.access.is_there(name):
@@ -124,17 +130,17 @@ class GuardedWiki(ReadableLists):
             if self.access.everybody_may(name, Privilege.WRITE):
                 return 0
             return len(self._wiki.suggestions.of(name))
-        except StoreUnavailable:  # the page is there, and it alone was requested
+        except StoreUnavailable:  # the page itself was read, and can be shown without the count
             return 0
 
     # --- rights ------------------------------------------------------------------------------------
 
     @property
     def rights(self) -> StoredRights:
-        """For handlers that show or change rights, after ``require``."""
+        """The stored rights, for handlers that show or change them; call ``require`` before."""
         return self._wiki.rights
 
     @property
     def edits(self) -> Edits:
-        """For an account that ends: its edits are renamed wherever they are, also if this visitor may not read them."""
+        """The edits of all pages, to be signed anew when an account ends, even on pages hidden from this visitor."""
         return self._wiki

@@ -1,18 +1,18 @@
-"""The decision on who may do what (pure): one function for everything.
+"""(pure) The decision on each action of a visitor: one function for everything.
 
-``may`` checks these in order, and the first that says something decides:
-    1. a user who is suspended, banned or deleted writes nothing, and reads as one who is not signed in
-    2. a page is claimed only where it has no owner, by a user who is signed in
+``may`` applies these rules in order, and the first that applies decides:
+    1. a suspended, banned or deleted user writes nothing, and reads like a visitor who is not signed in
+    2. only a signed-in user can claim a page, and only a page without an owner
     3. administrators may do everything
-    4. administrators alone may do what belongs to the whole site
+    4. only administrators may do what concerns the whole site
     5. the owner of a page may do everything with it
-    6. its rights are changed and it is deleted by no other user; a user who may edit it may claim and rename it
-    7. the list that counts: the page's own, that of the longest prefix of its name, the site's
+    6. nobody else may change its rights or delete it; a user who may edit it may claim and rename it
+    7. the list that counts decides: the page's own, else that of the longest prefix of its name, else the site's
 
-Comments are part of their page and editing shows its text: to write or to read comments, one must be allowed to read
-the page, and to post a comment, to read them.
+Comments are part of their page, and editing shows the page's text: writing the page and reading its comments both
+require the right to read the page, and posting a comment requires the right to read comments.
 
-Knows nothing of the store; ``stored`` brings together the fields of a Guarded.
+Knows nothing of the store; ``stored`` reads the fields of a Guarded.
 """
 
 from __future__ import annotations
@@ -64,24 +64,24 @@ _BLOCKED_REASONS: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Guarded:
-    """A page as the decision sees it."""
+    """The properties of a page on which a decision depends."""
 
     name: str
     rights: PageRights = NO_RIGHTS
     exists: bool = True
     rules: Rules = NO_RULES
-    groups: Groups = field(default_factory=dict)  # all that ``group_names`` gives
+    groups: Groups = field(default_factory=dict)  # the groups that ``group_names`` names
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
     allowed: bool
     text: str  # of ``reason``
-    values: Mapping[str, object] = field(default_factory=dict)  # in it
+    values: Mapping[str, object] = field(default_factory=dict)  # filled into the text
 
     @property
     def reason(self) -> str:
-        """For those who may see the lists: it names an entry of them.  Few decisions ever need it."""
+        """The reason in words; it quotes an entry of a list, so it is only for people who may see the lists."""
         return _(self.text, **self.values)
 
     def __bool__(self) -> bool:
@@ -89,7 +89,7 @@ class Decision:
 
 
 class NotAllowed(Exception):
-    """The visitor may not; nothing was written, and nothing of the page is in here."""
+    """The visitor may not do it; nothing was written, and the exception has nothing of the page's content."""
 
     def __init__(self, name: str, privilege: Privilege, decision: Decision) -> None:
         super().__init__(f"{privilege} {name}: {decision.reason}")
@@ -153,7 +153,10 @@ def _by_list(visitor: Visitor, page: Guarded, privilege: Privilege) -> Decision:
 
 
 def group_names(visitor: Visitor, pages: Iterable[tuple[str, PageRights]], rules: Rules) -> set[str]:
-    """Return the groups that a decision on these pages may hang on; none for who needs no list, or is in no group."""
+    """Return the names of the groups on which a decision on these pages may depend.
+
+    For administrators, and for visitors who are not signed in, no group matters.
+    """
     if not visitor.is_active or visitor.name is None or visitor.admin:
         return set()
     mine = folded(visitor.name)

@@ -1,7 +1,8 @@
-"""Renaming and deleting as one visitor may: the entry point of ``moving`` for handlers.
+"""Renaming and deleting within one visitor's rights: the entry point of ``moving`` for handlers.
 
-Each right is checked with the rights that the step itself finds in the page's row, and the step depends on them.  A
-rename that would bring a page under another list for reading is for who may change its rights: its history goes along.
+Each check uses the rights that the step itself finds in the page's row, and the step fails if these change.  A rename
+that would put a page under a different list for reading needs the right to change its rights, since the page's history
+moves along.
 
 An object serves one request, or one job.
 """
@@ -32,7 +33,7 @@ COMMAND: Final = "command"
 
 
 class GuardedMoves:
-    """Moves of pages as one visitor may make them; a ``moving.mass.Hands``."""
+    """Moves of pages within one visitor's rights; implements ``moving.mass.Hands``."""
 
     def __init__(self, wiki: Wiki, visitor: Visitor, decide: Decide) -> None:
         self.visitor = visitor
@@ -57,13 +58,13 @@ class GuardedMoves:
         return allow
 
     def require_site(self) -> None:
-        """Raises NotAllowed for who is no administrator."""
+        """Raise NotAllowed if the visitor is no administrator."""
         self._allow("", Privilege.ADMINISTER)(NO_RIGHTS)
 
     # --- moves -------------------------------------------------------------------------------------
 
     def rename(self, name: str, new: str, *, redirect: bool, reason: str = "", history: bytes = b"") -> Move:
-        """``history``: of the page that is meant (``Mover.rename``).  Raises NotAllowed, NotMoved, InvalidName."""
+        """Rename a page, which ``history`` identifies (``Mover.rename``).  Raises NotAllowed, NotMoved, InvalidName."""
         source, target = normalise(name), normalise(new)
         over = self._allow(target, Privilege.WRITE, exists=False)
         if not history:  # else it is a name that the page had before
@@ -79,7 +80,7 @@ class GuardedMoves:
         )
 
     def _check_no_group(self, name: str) -> None:
-        """Raises NotMoved for who is no administrator (``GuardedWiki.would_be_group``)."""
+        """Raise NotMoved if lists mean a group by the name, unless the visitor is an administrator."""
         if not (self.visitor.admin and self.visitor.is_active) and self.wiki.rights.means_group(name):
             said = _("Lists of rights mean a group by {name}: an administrator can make the page.", name=name)
             raise NotMoved(name, said)
@@ -95,13 +96,13 @@ class GuardedMoves:
         return allow
 
     def delete(self, name: str, reason: str) -> Move:
-        """Raises NotAllowed, NotMoved, InvalidName."""
+        """Delete a page.  Raises NotAllowed, NotMoved, InvalidName."""
         move = self.wiki.mover.delete(name, self._by(reason), allow=self._allow(normalise(name), Privilege.DELETE))
         self._note("delete page", move.source, reason)
         return move
 
     def undelete(self, one: Deleted, new: str = "") -> Move:
-        """Raises NotAllowed, NotMoved, InvalidName."""
+        """Bring back a deleted page, under its own name or ``new``.  Raises NotAllowed, NotMoved, InvalidName."""
         target = normalise(new) if new else one.name
         if target != one.name:
             self._check_no_group(target)
@@ -112,13 +113,13 @@ class GuardedMoves:
         return move
 
     def purge(self, one: Deleted) -> int:
-        """Raises NotAllowed, NotMoved.  The audit has a line before anything goes."""
+        """Erase a deleted page; the audit gets its line first.  Raises NotAllowed, NotMoved."""
         self.require_site()
         self._note("purge page", one.name, f"{one.number} revisions")
         return self.wiki.mover.purge(one.name, one.row, self._by(""))
 
     def hide(self, name: str, number: int, *, hidden: bool, reason: str = "") -> None:
-        """Raises NotAllowed, NotMoved."""
+        """Hide a revision, or show it again.  Raises NotAllowed, NotMoved."""
         self.require_site()
         self.wiki.mover.hide(normalise(name), number, hidden=hidden)
         self._note("hide revision" if hidden else "show revision", normalise(name), f"revision {number}. {reason}")
@@ -133,7 +134,10 @@ class GuardedMoves:
         return [one for one in deleted(self.rows, name) if self.may_undelete(one)]
 
     def may_undelete_any(self, name: str) -> bool:
-        """Return whether one of the first DELETED_LOOKS deleted pages of ``name`` may be brought back; one scan."""
+        """Return whether the visitor may bring back one of the first DELETED_PAGES_SCANNED deleted pages of ``name``.
+
+        Costs one scan.
+        """
         return any(map(self.may_undelete, deleted(self.rows, name, limit=DELETED_PAGES_SCANNED)))
 
     def may_undelete(self, one: Deleted) -> bool:
@@ -142,7 +146,7 @@ class GuardedMoves:
     # --- one page of a job -------------------------------------------------------------------------
 
     def save_page(self, page: Page, body: str, note: str, markup: str, language: str = "") -> Saved:
-        """Return an edit of the visitor.  Raises NotAllowed, Conflict, PageTooBig."""
+        """Save an edit of the visitor.  Raises NotAllowed, Conflict, PageTooBig."""
 
         def allow(rights: PageRights, exists: bool) -> None:
             self._allow(page.name, Privilege.WRITE, exists)(rights)
@@ -162,9 +166,9 @@ class GuardedMoves:
         )
 
     def restore_name(self, name: str, old: str, history: bytes) -> None:
-        """Give the page ``name`` its ``old`` name again; the redirect that it left there goes, if it was not edited.
+        """Give the page ``name`` its ``old`` name again, and delete an unedited redirect under the old name.
 
-        ``history``: of the page; another one that has its name is left alone.  Raises NotAllowed, NotMoved.
+        ``history`` identifies the page; a different page of its name is left alone.  Raises NotAllowed, NotMoved.
         """
         row, there = self.wiki.mover.page_row(name), self.wiki.mover.page_row(old)
         if history and is_there(there) and head_of(there).place(page_key(old)) == history:
@@ -179,7 +183,10 @@ class GuardedMoves:
         self.rename(name, old, redirect=False, history=history)
 
     def _delete_redirect(self, name: str, to: str) -> None:
-        """For who may rename it: the redirect that a rename left, and that was not edited."""
+        """Delete the redirect that a rename left; raise NotMoved if it is no redirect to ``to``, or was edited.
+
+        Deleting it needs only the right to rename it.
+        """
         page = self.wiki.page(name)
         leads = page is not None and redirect_target(page.body, markup=page.markup) == to
         if not leads or len(self.wiki.revisions(name, limit=2)) != 1:
@@ -189,7 +196,7 @@ class GuardedMoves:
         self.wiki.mover.delete(name, self._by(_w("Renamed back")), allow=self._allow(normalise(name), Privilege.RENAME))
 
     def undelete_page(self, name: str, row: bytes) -> None:
-        """Raises NotAllowed, NotMoved."""
+        """Bring back the deleted page of a row.  Raises NotAllowed, NotMoved."""
         one = one_deleted(self.rows, row)
         if one is None:
             raise NotDeleted(name)

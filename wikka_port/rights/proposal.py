@@ -1,4 +1,4 @@
-"""The content of a form of a page's rights (pure): read, checked, and what it would change for him.
+"""(pure) The content of a form of a page's rights: read, checked, and compared with its author's present rights.
 
 Knows nothing of HTTP and of the store.
 """
@@ -29,12 +29,12 @@ _LOSSES: Final[Mapping[Privilege, str]] = {
 class Proposal:
     owner: str
     texts: Mapping[Privilege, str]  # of all privileges, as typed
-    own: frozenset[Privilege]  # for which the page is to have a list of its own
+    own: frozenset[Privilege]  # the page shall have a list of its own for these
     revision: str  # of the rights that the form was made from
     tried_as: str = ""  # a user's name; "": a visitor who is not signed in
-    was_tried: str = ""  # the user for whom the form says already what the lists mean
+    was_tried: str = ""  # the user whose rights the form shows already
     confirmed: frozenset[Privilege] = frozenset()  # losses that the author has confirmed
-    edited: frozenset[Privilege] = frozenset()  # whose text is another than the form showed
+    edited: frozenset[Privilege] = frozenset()  # privileges whose text differs from the one that the form showed
 
     @property
     def lists(self) -> dict[Privilege, str]:
@@ -43,19 +43,19 @@ class Proposal:
 
     @property
     def ignored(self) -> frozenset[Privilege]:
-        """The privileges whose list was typed, and would not count: the page is to have none of its own."""
+        """The privileges whose typed list would not count, since the page shall have no own list for them."""
         return self.edited - self.own
 
     def with_typed_lists(self) -> Proposal:
-        """Return the proposal in which all that was typed counts."""
+        """Return the proposal in which all typed lists count."""
         return replace(self, own=self.own | self.edited)
 
 
 def proposal_of(form: Mapping[str, str], current: Mapping[Privilege, str]) -> Proposal:
-    """Read the form as a browser sends it.
+    """Read the form that a browser sent.
 
-    The form has the text that it showed of each list (``shown_...``); a form without it showed the ``current`` one.
-    A list that the form does not have at all was not typed.
+    The form also has the text that it showed of each list (``shown_...``); without this field it showed the ``current``
+    text.  A list whose field is missing was not typed.
     """
     shown = {privilege: _lines(form.get(f"shown_{privilege}", current[privilege])) for privilege in LISTED}
     texts = {privilege: _lines(form.get(privilege, shown[privilege])) for privilege in LISTED}
@@ -72,7 +72,7 @@ def proposal_of(form: Mapping[str, str], current: Mapping[Privilege, str]) -> Pr
 
 
 def _confirmed(words: list[str]) -> frozenset[Privilege]:
-    """``1`` is of a form from before losses were named: all of them."""
+    """Return the confirmed losses; the value ``1``, of older forms that did not name losses, means all."""
     return frozenset(privilege for privilege in _LOSSES if privilege in words or words == ["1"])
 
 
@@ -81,14 +81,14 @@ def _lines(text: str) -> str:
 
 
 def proposal_from(rights: PageRights, shown: Mapping[Privilege, str]) -> Proposal:
-    """Return the form as it is first shown; ``shown``: the lists that count now."""
+    """Return the form as it is first shown; ``shown`` has the lists that count now."""
     texts = {privilege: rights.lists.get(privilege, shown[privilege]) for privilege in LISTED}
     owner = "" if rights.owner in NO_OWNERS else rights.owner
     return Proposal(owner, texts, frozenset(rights.lists), rights.revision.decode(errors="replace"))
 
 
 def complaints(proposal: Proposal) -> dict[Privilege, str]:
-    """Return why a list cannot be kept as it is, by privilege."""
+    """Return by privilege why a list cannot be stored as it is."""
     found: dict[Privilege, str] = {}
     for privilege in LISTED:
         if privilege in proposal.own:
@@ -100,7 +100,7 @@ def complaints(proposal: Proposal) -> dict[Privilege, str]:
 
 
 def losses(visitor: Visitor, page: Guarded, proposal: Proposal) -> dict[Privilege, str]:
-    """Return the rights that ``visitor`` has now and would lose, in words.  The proposal's lists have no mistakes."""
+    """Return in words the rights that ``visitor`` has now and would lose; the proposal's lists must be correct."""
     after = replace(page, rights=PageRights(proposal.owner, proposal.lists, page.rights.revision))
     return {
         privilege: _(words)

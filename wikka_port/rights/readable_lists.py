@@ -1,8 +1,8 @@
-"""The lists of a wiki without the pages that a predicate leaves out, and numbers that count no such page.
+"""The lists of a wiki, and its counts, without the pages that the visitor may not read.
 
-The predicate is ``access.listed``.  A list of ``listings`` that is not in here
-cannot be read through it.  A list continues reading until it has as many names as were requested; past LISTED_QUICK of
-them it calls ``before_expensive_read``.  Nothing is left out, and nothing more is read, for who may read all.
+The filter is ``access.listed``.  Lists of ``listings`` without a method here are not available to visitors.  A list
+reads on until it has the requested number of names; after LISTED_QUICK names read it calls ``before_expensive_read``.
+For a visitor who may read all pages nothing is filtered, and nothing more is read.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ class ReadableLists:
     __slots__ = ("_before_expensive_read", "_lists", "access")
 
     def __init__(self, lists: Listings, access: PageAccess, before_expensive_read: Callable[[], object]) -> None:
-        """``before_expensive_read`` is called before much is read for one list; it may raise."""
+        """Call ``before_expensive_read``, which may raise, before a long read for one list."""
         self.access = access
         self._lists = lists
         self._before_expensive_read = before_expensive_read
 
     def _gathered(self, fetch: Callable[[T | None, int], list[T]], name_of: Callable[[T], str], limit: int) -> list[T]:
-        """Up to ``limit`` items that may be read.  ``fetch(last, n)``: up to n items after ``last``."""
+        """Return up to ``limit`` items that may be read; ``fetch(last, n)`` returns up to n items after ``last``."""
         if self.access.sees_all():
             return fetch(None, limit)
         found: list[T] = []
@@ -77,13 +77,13 @@ class ReadableLists:
 
         def fetch(last: str | None, number: int) -> list[str]:
             found = self._lists.backlinks(name, after=last or after, limit=number)
-            return sorted(found, key=page_key)  # all that there are come in alphabetical order
+            return sorted(found, key=page_key)  # a complete list comes in alphabetical order
 
         found = self._gathered(fetch, str, limit)
         return found if after or len(found) >= limit else sorted(found, key=name_row)
 
     def wanted(self, *, after: str = "", limit: int = 200) -> list[tuple[str, int]]:
-        """Counted are links from pages that may be read; a name that no such page has is not shown."""
+        """Return wanted names with the number of readable pages that link to them; names without any are left out."""
         if self.access.sees_all():
             return self._lists.wanted(after=after, limit=limit)
         found: list[tuple[str, int]] = []
@@ -113,7 +113,7 @@ class ReadableLists:
         return sorted({folded(name)[:1] for step in self._all_names() for name in step})[:limit]
 
     def some_page(self, key: str) -> str | None:
-        """A few places are tried; None if no page there may be read."""
+        """Return some page that may be read, or None if none is found in RANDOM_TRIES attempts."""
         for _ in range(RANDOM_TRIES):
             name = self._lists.some_page(key)
             if name is None or self.access.listed([name]):
@@ -122,14 +122,14 @@ class ReadableLists:
         return None
 
     def search(self, query: Query, *, page: int = 1, pages: int = 0) -> Results:
-        """Found, counted and respelled are only pages that may be read."""
+        """Search only the pages that may be read; counts and suggested spellings leave out all others, too."""
         if self.access.sees_all():
             return self._lists.search(query, page=page, pages=pages)
         found = self._lists.search(query, page=page, pages=pages, readable=self.access.listed)
         return found if found.count else replace(found, instead="", has_more=False)
 
     def languages(self) -> list[str]:
-        """Languages of hidden pages count, too: they are not shown."""
+        """Return the languages of pages, also of unreadable ones; this list is never shown to visitors."""
         return self._lists.languages()
 
     def suggested(self, typed: str, *, most: int = 8) -> list[str]:
@@ -153,7 +153,7 @@ class ReadableLists:
         return sum(map(len, self._all_names()))
 
     def count_pages_roughly(self) -> int:
-        """Count hidden pages, too: it serves the ranking of what is found, and is not shown."""
+        """Count all pages, also unreadable ones; the number serves the ranking of results and is never shown."""
         return self._lists.count_pages_roughly()
 
     def count_changes(self) -> int:
@@ -169,7 +169,7 @@ class ReadableLists:
                 return count
 
     def _all_names(self) -> Iterator[set[str]]:
-        """Yield all that may be read, in steps."""
+        """Yield the names of all pages that may be read, in steps."""
         start = ""
         while names := self._lists.names(start=start, limit=LISTED_STEP):
             yield self.access.listed(names[1:] if names[0] == start else names)
@@ -178,7 +178,7 @@ class ReadableLists:
             start = names[-1]
 
     def changes(self, *, before: str = "", limit: int = 50) -> tuple[list[RecentChange], str]:
-        """The token is that of the last change that is shown: it reveals no other."""
+        """Return changes of readable pages; the token is that of the last one shown, so that it reveals no other."""
         if self.access.sees_all():
             return self._lists.changes(before=before, limit=limit)
         found: list[RecentChange] = []

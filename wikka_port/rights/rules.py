@@ -1,21 +1,21 @@
-"""Rights as they are stored (pure): the lists of a page, and those of the site by prefix of names.
+"""(pure) Rights as they are stored: the lists of a page, and the site's lists by prefix of names.
 
 A page's row in ``pages`` has
-    acl:read acl:write acl:comment_read acl:comment_post   its own lists; where there is none the prefix's counts
-    acl:owner      who owns it since the rights were changed; without the cell ``meta:owner`` says it
-    acl:revision   "N:token", of the last change of these cells.  All of them change in one step with it, and a save
-                   of the page depends on it
+    acl:read acl:write acl:comment_read acl:comment_post   the page's own lists; if one is absent the prefix's counts
+    acl:owner      the owner, once rights were changed; if the cell is absent ``meta:owner`` has the owner
+    acl:revision   "N:token" of the last change of these cells.  All these cells change in one step with it, and a save
+                   of the page requires that it is unchanged
 
-Another row of ``pages``, RULES_ROW, has the lists for prefixes of names; the empty prefix is the site's default.
+The row RULES_ROW of ``pages`` has the lists for prefixes of names; the empty prefix is the site's default.
     acl:<privilege>:<folded prefix>   the list
-    acl:own                           there: a page may have lists of its own; another value after each change of one
+    acl:own                           present if some page may have its own lists; gets a new value whenever one changes
     acl:revision                      "N:token", as above
-It stands in ``pages``, so that it can be read in the same call as a page; its key is none of a page.
+The row lies in ``pages``, so that one call can read it together with a page; no page has its key.
 
-The list for a privilege: the page's own, else that of the longest prefix of its name, else DEFAULT_LIST.
+The list for a privilege is the page's own, else that of the longest prefix of its name, else DEFAULT_LIST.
 Case and accents of names do not count.
 
-Knows nothing of the store, and of whom lists let in (``acl``).
+Knows nothing of the store, and of the visitors whom lists admit (``acl``).
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ FAMILY: Final = b"acl"
 OWN_OWNER: Final = b"acl:owner"
 REVISION: Final = b"acl:revision"
 OWN_LISTS: Final = b"acl:own"
-INHERITED: Final = b"\x00"  # instead of a list: that of the prefix; all cells of a page are written together
+INHERITED: Final = b"\x00"  # in the place of a list: the prefix's list counts; all cells of a page are written together
 RULES_ROW: Final = b"~acl"  # after the key of every page
 
 PREFIXES_MAX: Final = 200
 RULES_BYTES_MAX: Final = 64 * 1024  # of all lists together: each process reads them once a second at most
 PREFIX_CHARS_MAX: Final = 255
 
-DEFAULT_LIST: Final = "*"  # everybody, until an administrator says otherwise
-PUBLIC: Final = "(Public)"  # an owner that is no account, and no account can become: the page cannot be claimed
+DEFAULT_LIST: Final = "*"  # everybody, until an administrator changes it
+PUBLIC: Final = "(Public)"  # an owner without an account: nobody can have this name or claim the page
 NO_OWNERS: Final = frozenset({"", "(Nobody)"})  # the second comes with imports of WikkaWiki
 
 
@@ -55,7 +55,7 @@ class Privilege(StrEnum):
     CLAIM = "claim"  # become the owner of a page that has none
     RENAME = "rename"
     DELETE = "delete"  # hide the whole page, and bring it back
-    ADMINISTER = "administer"  # what belongs to the whole site
+    ADMINISTER = "administer"  # work on the whole site
 
 
 LISTED: Final = (Privilege.READ, Privilege.WRITE, Privilege.COMMENT_READ, Privilege.COMMENT_POST)
@@ -66,7 +66,7 @@ def page_column(privilege: Privilege) -> bytes:
 
 
 def rule_column(privilege: Privilege, prefix: str) -> bytes:
-    """``prefix`` is folded."""
+    """Return the column of a list for the names that begin with ``prefix``, which must be folded."""
     return b"acl:%s:%s" % (privilege.encode(), prefix.encode())
 
 
@@ -87,7 +87,7 @@ NO_RIGHTS: Final = PageRights()
 
 
 def page_rights(cells: Mapping[bytes, bytes], owner: bytes) -> PageRights:
-    """From the cells of a page's row; ``owner``: what ``meta:owner`` says."""
+    """Return the rights in the cells of a page's row; ``owner`` is the value of ``meta:owner``."""
     revision = cells.get(REVISION)
     if revision is None:
         return PageRights(owner.decode(errors="replace")) if owner else NO_RIGHTS
@@ -97,7 +97,7 @@ def page_rights(cells: Mapping[bytes, bytes], owner: bytes) -> PageRights:
 
 
 def number_of(revision: bytes) -> int:
-    """How often the rights were changed."""
+    """Return how often the rights were changed."""
     number = revision.partition(b":")[0]
     return int(number) if number.isdigit() else 0
 
@@ -144,18 +144,18 @@ def _page_names(lists: Iterable[AccessList]) -> Iterator[str]:
         try:
             yield normalise(name)
         except InvalidName:
-            continue  # no page can be called so
+            continue  # no page can have this name
 
 
 class Rules:
     """The lists of the site by prefix.  Immutable."""
 
     def __init__(self, cells: Mapping[bytes, bytes] | None = None) -> None:
-        """``cells``: of RULES_ROW."""
+        """Parse the cells of RULES_ROW."""
         self.cells: Final = dict(cells or {})
         self.lists: Final = dict(_lists(self.cells))
         self.has_own_lists: Final = OWN_LISTS in self.cells
-        self.is_open: Final = not self.lists and not self.has_own_lists  # there never was a rule
+        self.is_open: Final = not self.lists and not self.has_own_lists  # the site never had a rule
         self.revision: Final = self.cells.get(REVISION, b"")
         self.named: Final = frozenset(_page_names(self.lists.values()))  # pages of these names are groups
         self._longest_first = {
@@ -165,15 +165,15 @@ class Rules:
 
     @staticmethod
     def folded_prefix(prefix: str) -> str:
-        """As a prefix is stored and compared: case and accents do not count, a blank at its end does."""
+        """Return a prefix as it is stored and compared: without case and accents, but with a blank at its end."""
         return folded(prefix.replace("_", " "))
 
     def prefixes(self) -> list[str]:
-        """Folded; the empty one is the site's."""
+        """Return the folded prefixes that have lists; the empty prefix is the whole site's."""
         return sorted({prefix for _, prefix in self.lists})
 
     def list_for(self, name: str, privilege: Privilege) -> tuple[AccessList, Source]:
-        """That of the longest prefix of ``name``."""
+        """Return the list of the longest prefix of ``name``, and its origin."""
         of_privilege = self._longest_first[privilege]
         if of_privilege:
             begins = folded(name)
@@ -188,6 +188,6 @@ NO_RULES: Final = Rules()
 
 
 def effective(name: str, rights: PageRights, rules: Rules, privilege: Privilege) -> tuple[AccessList, Source]:
-    """Return the list that counts for a page, and where it comes from."""
+    """Return the list that counts for a page, and its origin."""
     own = rights.lists.get(privilege)
     return rules.list_for(name, privilege) if own is None else (read_list(own), OF_PAGE)

@@ -1,15 +1,15 @@
-"""Rights in the store: read from the rows that they stand in, never from an index; changed in one step each.
+"""Rights in the store: read from their own rows, never from an index; each change is one atomic step.
 
-A change of a page's rights depends on ``acl:revision``, which it raises: of two that change at once one gets
-RightsChanged.  The first list of a page of this site is announced in the row of the rules before it is written, so
-processes with "there is no rule" in memory learn of it within a second.
+A change of a page's rights requires an unchanged ``acl:revision`` and raises it; so of two concurrent changes one
+fails with RightsChanged.  The first page of a site that gets lists of its own is announced in the row of the rules
+before the lists are written, so processes that remember "the site has no rule" learn of it within a second.
 
-On a plain HBase the first cell decides (``accounts.rows``); the others follow in a call of their own.  A crash between
-the two leaves a revision number without a change.
+On a plain HBase the first cell decides (``accounts.rows``); a second call writes the other cells.  A crash between
+the two calls leaves a new revision number without a change.
 
-Each process keeps the rules of the site and members of groups in memory, and reads them again when they are
-RIGHTS_AGE_S old, so a change counts within a second.  The rules come with the call that reads a page, where they are
-due then (``pages.Wiki.stored_page``): a view costs no call of its own for them.
+Each process keeps the site's rules and the members of groups in memory, and reads them again when they are
+RIGHTS_AGE_S old; so a change counts within a second.  If the rules are due when a page is read, the same call reads
+them (``pages.Wiki.stored_page``), so a view needs no extra call for them.
 """
 
 from __future__ import annotations
@@ -65,35 +65,35 @@ from wikka_port.schema import (
 from wikka_port.texts import N_, _, figure
 
 RIGHTS_AGE_S: Final = 0.9  # the rest of the second is for the request
-GROUPS_MAX: Final = 500  # kept at once; the longest unused goes first
+GROUPS_MAX: Final = 500  # in memory at once; the longest unused is dropped first
 _RIGHTS: Final = (FAMILY, OWNER)
 _TOKEN_BYTES: Final = 8
-_ATTEMPTS: Final = 5  # where the page is saved at the same moment
+_ATTEMPTS: Final = 5  # to change rights of a page that others save at the same time
 
 
 class RulesMemory:
-    """Thread-safe: a value is replaced as a whole."""
+    """The site's rules in memory.  Thread-safe, since the value is replaced as a whole."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._cached: tuple[float, Rules] | None = None  # when it was read
 
     def young(self) -> Rules | None:
-        """Return the rules if they are young enough; None: they have to be read.
+        """Return the rules if they are young enough, or None if they must be read.
 
-        The answer is the rules themselves: another thread may ``forget`` between a check and a use, and no rules
-        at all let everybody in.
+        One call both checks and returns the rules: another thread may ``forget`` between a check and a use, and an
+        absence of rules would admit everybody.
         """
         cached = self._cached
         return cached[1] if cached is not None and 0 <= self._clock() - cached[0] < RIGHTS_AGE_S else None
 
     def asking(self) -> float | None:
-        """When a reading that begins now begins; None: those in memory are young enough."""
+        """Return the present time if the rules must be read, or None if those in memory are young enough."""
         now = self._clock()
         return now if self.young() is None else None
 
     def take(self, cells: Mapping[bytes, bytes], begun: float) -> Rules:
-        """``cells``: of the row, read since ``begun``."""
+        """Remember and return the rules in the cells of RULES_ROW, whose reading began at ``begun``."""
         cached = self._cached
         rules = cached[1] if cached is not None and cached[1].cells == cells else Rules(cells)
         self._cached = (begun, rules)
@@ -113,7 +113,7 @@ NO_GROUP: Final = Group(b"", frozenset())
 
 
 class GroupMemory:
-    """Thread-safe."""
+    """The members of groups in memory.  Thread-safe."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -130,7 +130,7 @@ class GroupMemory:
         return {name: group for name, (begun, group) in found.items() if 0 <= now - begun < RIGHTS_AGE_S}
 
     def old(self, name: str) -> Group:
-        """As it was when it was last read; NO_GROUP: it is not in memory."""
+        """Return the group as it was last read, of any age, or NO_GROUP if it is not in memory."""
         with self._lock:
             found = self._cached.get(name)
             return NO_GROUP if found is None else found[1]
@@ -145,11 +145,11 @@ class GroupMemory:
 
 
 class RightsChanged(Exception):
-    """Somebody else changed them meanwhile: nothing was written."""
+    """Somebody else changed the rights meanwhile; nothing was written."""
 
 
 class StoredRights:
-    """Thread-safe.  Everything may raise StoreUnavailable."""
+    """The rights of pages and of the site.  Thread-safe.  Every method may raise StoreUnavailable."""
 
     def __init__(
         self,
@@ -157,7 +157,7 @@ class StoredRights:
         clock: Callable[[], float] = time.monotonic,
         finish: Callable[[bytes], object] = lambda move: None,
     ) -> None:
-        """``clock``: in seconds, of this process; ``finish`` continues a move that was cut off, by its id."""
+        """Take a ``clock`` in seconds, and ``finish``, which completes an interrupted move by its id."""
         self._finish = finish
         self._rows = rows
         self._clock = clock
@@ -167,7 +167,7 @@ class StoredRights:
     # --- reading -----------------------------------------------------------------------------------
 
     def rules(self) -> Rules:
-        """At most a second old."""
+        """Return the site's rules, at most a second old."""
         young = self.memory.young()
         if young is not None:
             return young
@@ -175,19 +175,19 @@ class StoredRights:
         return self.memory.take(self._rows.row(PAGES, RULES_ROW, [FAMILY]), begun)
 
     def of(self, names: Collection[str]) -> dict[str, PageRights]:
-        """Return the rights of each of ``names``; a name that is no page has none.  ROWS_PER_CALL of them in a call."""
+        """Return the rights of each of ``names`` (empty if it is no page), with a call for each ROWS_PER_CALL names."""
         keys = {name: page_key(name) for name in names}
         cells = dict(self._in_steps(PAGES, set(keys.values()), _RIGHTS))
         return {name: _rights_in(cells.get(key, {})) for name, key in keys.items()}
 
     def of_pages(self, names: Collection[str]) -> dict[str, PageRights]:
-        """As ``of``, of those names alone at which a page is."""
+        """Return the rights of those of the ``names`` that are pages, at the cost of ``of``."""
         keys = {name: page_key(name) for name in names}
         cells = dict(self._in_steps(PAGES, set(keys.values()), (*_RIGHTS, VERSIONCOUNT)))
         return {name: _rights_in(cells[key]) for name, key in keys.items() if is_there(cells.get(key, {}))}
 
     def members(self, names: Collection[str]) -> dict[str, frozenset[str]]:
-        """Return the members of group pages; a name that is a user's is no group.  At most a second old."""
+        """Return the members of group pages, at most a second old; the name of a user is no group."""
         if not names:
             return {}
         found = self._groups.young(names)
@@ -205,7 +205,10 @@ class StoredRights:
         return {rows[row] for row, _ in self._in_steps(USERS, rows, (ID,))}
 
     def means_group(self, name: str) -> bool:
-        """A list of the site or of a prefix has the name, and no user has it: a page of that name is a group."""
+        """Return whether a list of the site or of a prefix has the name and no user has it.
+
+        A page of that name is then a group page.
+        """
         return name in self.rules().named and name not in self.users([name])
 
     def _read_groups(self, names: Collection[str]) -> dict[str, Group]:
@@ -215,7 +218,7 @@ class StoredRights:
             try:
                 keys[page_key(name)] = name
             except InvalidName:
-                continue  # no page can be called so
+                continue  # no page can have this name
         groups = dict.fromkeys(names, NO_GROUP)
         changed = {}
         for key, cells in self._in_steps(PAGES, keys, (VERSIONCOUNT,)):
@@ -252,7 +255,7 @@ class StoredRights:
     def change(self, name: str, before: PageRights, owner: str, lists: Mapping[Privilege, str]) -> PageRights:
         """Give a page these lists and this owner, if its rights are still as in ``before``.
 
-        Raises RightsChanged; BadList before anything is written.
+        Raises RightsChanged or BadList; the page's rights are then unchanged.
         """
         kept = {privilege: checked(text) for privilege, text in lists.items()}
         token = secrets.token_hex(_TOKEN_BYTES)
@@ -268,16 +271,17 @@ class StoredRights:
         return PageRights(owner, kept, revision)
 
     def _as_registered(self, owner: str) -> str:
-        """Return the name as its account has it: pages are found by their owner to the letter."""
+        """Return the owner's name as the account spells it, since lists of owned pages compare it exactly."""
         if owner in NO_OWNERS or owner == PUBLIC:
             return owner
         account = self._rows.row(USERS, user_row(owner), [ACCOUNT_NAME])
         return account[ACCOUNT_NAME].decode() if ACCOUNT_NAME in account else owner
 
     def _change_page(self, name: str, before: PageRights, puts: Mapping[bytes, bytes]) -> None:
-        """Not while a move has marked the page: its rights may have been read for its new row.  RightsChanged.
+        """Write the rights.  Raises RightsChanged if they changed, or if a move has marked the page.
 
-        The move is finished first, so the next attempt meets the page where it is then.
+        A move may already have read the rights for the page's new row.  It is finished first, so that the next attempt
+        finds the page under its new name.
         """
         key = page_key(name)
         for _attempt in range(_ATTEMPTS):
@@ -288,20 +292,20 @@ class StoredRights:
                 self._finish(mark)
             rights = _rights_in(stored)
             if mark or (rights.owner, rights.revision) != (before.owner, before.revision) or not is_there(stored):
-                break  # another page may have the name by now, and the same revision: none
+                break  # a different page may have the name by now, also without a revision of its rights
             if self._rows.change(PAGES, key, {REVISION: before.revision or None, VERSIONCOUNT: newest}, puts):
                 return
         raise RightsChanged(name)
 
     def _announce(self, token: str) -> None:
-        """That there are lists of pages, and that one was changed: what was counted before is counted anew."""
+        """Announce in RULES_ROW that pages have own lists, and that one of these changed, so that old counts expire."""
         self._rows.put(PAGES, RULES_ROW, {OWN_LISTS: token.encode()})
         self.memory.forget()
 
     def change_rules(self, prefix: str, lists: Mapping[Privilege, str | None], before: Rules) -> Rules:
-        """Set lists for names that begin with ``prefix`` ("": all), or remove them (None).
+        """Set lists for names that begin with ``prefix`` ("" for all names), or remove those that are None.
 
-        Raises RightsChanged; BadList where one is no list, or where there would be too many.
+        Raises RightsChanged.  Raises BadList if a text is no list, or the site would have too many lists.
         """
         if len(prefix) > PREFIX_CHARS_MAX:
             said = N_("The prefix has {size} characters and {most} are the most.")

@@ -1,6 +1,6 @@
-"""Access lists in plain words (pure): who may, who may not, and which lines do not do what they seem to.
+"""(pure) Access lists in plain words: who may, who may not, and doubtful lines whose effect is not what it seems.
 
-Knows nothing of the store: what a name stands for is given.
+Knows nothing of the store: the caller says what each name stands for.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Named:
     """The meaning of a name in a list."""
 
     kind: Literal["user", "group", "nobody"]
-    members: int = 0  # of a group; 0: they are not to be counted
+    members: int = 0  # of a group; 0: not to be shown
     joined_by: Joiners = ""  # who may edit the group page and so become a member
 
 
@@ -54,7 +54,7 @@ class Words:
 
 
 def in_words(access: AccessList, named: Callable[[str], Named]) -> Words:
-    """``named`` is called once for each different name."""
+    """Explain a list; ``named`` is called once for each different name."""
     lines: list[str] = []
     warnings: list[str] = []
     seen: dict[str, int] = {}
