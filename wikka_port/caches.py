@@ -19,7 +19,7 @@ _Key = tuple[str, int, bool, str, str]
 
 
 class TtlCache(Generic[T]):
-    """One answer that is kept for a time.  Thread-safe: while one thread finds the answer, other threads wait for it.
+    """Cache of a single answer.  Thread-safe: while one thread finds the answer, other threads wait for it.
 
     An answer is kept for ``age_s``.  If finding it took QUICK_S or more, it is kept for at least ``times`` that
     duration: finding answers then takes at most one part in ``times`` of a process, and a list of a small wiki is

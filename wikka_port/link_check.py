@@ -73,7 +73,7 @@ class LinkSpool:
 
 
 class LinkCheck:
-    """One check of the tables of links: call ``of_pages`` for all pages, then ``of_tables``."""
+    """A single check of the tables of links: call ``of_pages`` for all pages, then ``of_tables``."""
 
     def __init__(self, connection: Connection, at: Callable[[int], int]) -> None:
         """Let ``at`` give the timestamp of a repair from the time of the source that the cell follows from."""

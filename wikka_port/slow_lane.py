@@ -6,9 +6,9 @@
                slow lane (one thread) -> the handler starts again -> answered
 
 An expensive request occupies a thread of the quick lane only until it is recognised, by its address or after one read
-of the store.  Expensive requests wait in order in the slow lane, up to SLOW_WAITING_MAX; further ones get 503.  One
-thread is enough: it computes, and two threads would only compete for the interpreter with each other and with the quick
-lane.
+of the store.  Expensive requests wait in order in the slow lane, up to SLOW_WAITING_MAX; further ones get 503.  A
+single thread is enough: it computes, and two threads would only compete for the interpreter with each other and with
+the quick lane.
 
 The application calls ``run_in_slow_lane`` before it begins its answer and reads the request's body; without
 lanes (in a test client or a different server) the call does nothing.  The rest is for ``wsgi_worker``.

@@ -139,7 +139,7 @@ class Store:
         return True
 
     def close(self) -> None:
-        """Close idle connections.  Those in use become idle again and are closed by a later ``close``."""
+        """Close idle connections.  Connections in use are closed by a later ``close``, once they are idle."""
         with contextlib.suppress(queue.Empty):
             while True:
                 _close(self._idle.get_nowait())

@@ -1,9 +1,9 @@
-"""Remains of a crash in the tables of accounts, as differences of ``wikka check``, and its repair.
+"""Remains of a crash in the tables of accounts, reported as differences by ``wikka check``, and their repair.
 
-    emails    a row that belongs to no account: its registration fell, or its release   stale
-              an account's address without a row: somebody deleted it                   missing
-    users     a row without a name or status, after a crash on a plain HBase           stale
-              a deleted account, the edits of which still bear its name                 missing
+    emails    a row that belongs to no account, after a crash of its registration or release   stale
+              an account's address without a row, which somebody deleted                        missing
+    users     a row without a name or status, after a crash on a plain HBase                    stale
+              a deleted account whose name is still the signature of edits                      missing
 
 A row younger than GRACE_MS may belong to a registration that runs right now, and is left alone.
 """
@@ -24,7 +24,10 @@ Stamped = Mapping[bytes, tuple[bytes, int]]
 
 
 def differences(connection: Connection, now_ms: int) -> Iterator[Difference]:
-    """O(accounts); a few hundred are in memory.  Nothing if the wiki was never prepared for accounts."""
+    """Yield the differences of all accounts, none if the wiki was never prepared for accounts.
+
+    O(accounts) time; a few hundred accounts are in memory.
+    """
     if USERS not in connection.tables():
         return
     secret = connection.table(SITE).row(tables.SECRET_ROW).get(tables.SECRET, b"")
@@ -37,7 +40,7 @@ def differences(connection: Connection, now_ms: int) -> Iterator[Difference]:
 
 
 def finish_leavings(wiki: Wiki) -> None:
-    """Rename what is left of the edits of deleted accounts.  Raises StoreUnavailable."""
+    """Rename the remaining edits of deleted accounts.  Raises StoreUnavailable."""
     if not wiki.store.run(lambda connection: USERS in connection.tables()):
         return
     for row, cells in wiki.rows.scan(USERS, columns=[b"account"]):
@@ -58,7 +61,7 @@ def _fallen(
 
 
 def _unheld(connection: Connection, accounts: list[Account], secret: bytes, now_ms: int) -> Iterator[Difference]:
-    """Addresses without a row of theirs."""
+    """Yield the addresses of accounts that have no row in ``emails``."""
     held = {email_row(secret, one.email): one for one in accounts if one.email and one.status != "deleted"}
     found = {row for row, _ in connection.table(EMAILS).rows(list(held))} if held else set()
     for row, account in held.items():
@@ -71,7 +74,7 @@ def _unheld(connection: Connection, accounts: list[Account], secret: bytes, now_
 def _orphaned(
     connection: Connection, emails: Mapping[bytes, Stamped], secret: bytes, now_ms: int
 ) -> Iterator[Difference]:
-    """Rows of addresses that no account has."""
+    """Yield the rows of ``emails`` whose address no account has."""
     owners = {row: _values(cells).get(tables.OF_USER, b"") for row, cells in emails.items()}
     owned = sorted({owner for owner in owners.values() if owner})
     users = dict(connection.table(USERS).rows(owned, columns=[b"account"])) if owned else {}

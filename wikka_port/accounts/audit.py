@@ -1,13 +1,13 @@
-"""The audit: what was done to accounts and rights, by whom; entries are added, never changed.
+"""The audit: the changes of accounts and rights, and who made them; entries are added, never changed.
 
-    row     salt, inverted milliseconds (13 digits), 16 hexadecimal digits by chance
+    row     salt, inverted milliseconds (13 digits), 16 random hexadecimal digits
     a:what  register, sign-in, sign-in refused, sign-out, password, email, status, admin, delete, invite, ...
-    a:user  the account that it is about         a:by  who did it, "" if it is the same, or "command"
-    a:note  more, for a person                   n:network  from where; ends after 90 days
+    a:user  the account that was changed         a:by  the actor: "" for the account itself, or "command"
+    a:note  details, for a person                n:network  the actor's network; ends after 90 days
 
-No entry has a password or a token.
+No entry contains a password or a token.
 
-Networks of visitors without an account are kept separately from the pages, for administrators, for 90 days.
+A separate table keeps the networks of authors without an account, for administrators and for 90 days.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Audit:
         self._rows.put(AUDIT, row, {column: value for column, value in cells.items() if value})
 
     def recent(self, limit: int = 100) -> list[Entry]:
-        """Newest first.  Raises StoreUnavailable."""
+        """Return up to ``limit`` entries, newest first.  Raises StoreUnavailable."""
         return [_entry(row, cells) for row, cells in islice(merge(*map(self._salted, CHANGE_SALTS)), limit)]
 
     def _salted(self, salt: bytes) -> Iterator[tuple[bytes, Cells]]:
@@ -64,12 +64,12 @@ def _entry(row: bytes, cells: Cells) -> Entry:
 
 
 def note_network(rows: Rows, name: str, number: int, network: str) -> None:
-    """Raises StoreUnavailable."""
+    """Store the network from which a revision was written.  Raises StoreUnavailable."""
     rows.put(NETWORKS, revisions_from(page_key(name), number), {NETWORK: network.encode("utf-8", "replace")})
 
 
 def networks_of(rows: Rows, name: str, numbers: Iterable[int]) -> dict[int, str]:
-    """By the number of the revision, where one is known.  One call.  Raises StoreUnavailable."""
+    """Return the known networks by revision number, in one call.  Raises StoreUnavailable."""
     wanted = {revisions_from(page_key(name), number): number for number in numbers}
     found = rows.rows(NETWORKS, list(wanted))
     return {wanted[row]: cells[NETWORK].decode(errors="replace") for row, cells in found.items() if NETWORK in cells}

@@ -1,13 +1,13 @@
-"""An account ends: what it was is erased, and its edits stay under a neutral name, "Former user 3f2a".
+"""Deletion of an account: its data is erased, and its edits stay under a neutral name, "Former user 3f2a".
 
-    the account's row says "deleted", nothing else but the name and id        from now on nobody is signed in as it
-    its drafts, and the changes that it suggested, are thrown away
-    what it signed is signed anew (``edit_signatures``), deleted pages and
-    hidden revisions among it                                                 in steps
-    ``account:renamed`` is put                                                nothing is left to do
+    1. the account's row keeps the status "deleted", the name and the id     from now on nobody is signed in as it
+    2. its drafts and suggestions are deleted
+    3. its signatures are replaced (``edit_signatures``), also on deleted
+       pages and hidden revisions                                            in steps
+    4. ``account:renamed`` is put                                            nothing is left to do
 
-A fall in between is continued by ``finish``, which ``wikka check --repair`` calls.  Only edits that were
-signed with the account are renamed: the same name, written by anybody before, is another person's.
+After a crash in between, ``finish``, which ``wikka check --repair`` calls, continues.  Only edits signed with the
+account are renamed: if others wrote the same name without an account, it means a different person.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from wikka_port.accounts.tables import RENAMED, USERS
 from wikka_port.editing.kept_drafts import Drafts, owner_of_account
 from wikka_port.editing.suggestions import Suggestions
 
-SETTLE_S: Final = 10.0  # for the triggers, before an account counts as unfinished
+SETTLE_S: Final = 10.0  # the longest wait for the triggers; then the deletion counts as unfinished
 
 
 class Edits(Protocol):
-    """``pages.Wiki`` as far as it is needed here."""
+    """The methods of ``pages.Wiki`` that this module needs."""
 
     @property
     def rows(self) -> Rows: ...
@@ -40,16 +40,16 @@ def neutral_name(account: Account) -> str:
 
 
 def leave(wiki: Edits, directory: Directory, account: Account) -> int:
-    """The account is erased and its edits are renamed; how many.  Raises StoreUnavailable."""
+    """Erase the account and rename its edits; return their number.  Raises StoreUnavailable."""
     directory.erase(account)
     return finish(wiki, account)
 
 
 def finish(wiki: Edits, account: Account) -> int:
-    """Rename what is left of the edits of an account that is deleted.  Doing it twice is doing it once.
+    """Rename the remaining edits of a deleted account; a second call changes nothing.
 
-    The list of changes bears the name, too, so the triggers have to have written it; if they are late, the account
-    counts as unfinished, and ``wikka check`` says so.
+    The list of changes has the name, too, so the triggers must have written it before.  If they are late, the deletion
+    counts as unfinished, and ``wikka check`` reports it.
     """
     Drafts(wiki.rows).forget(owner_of_account(account.name))
     Suggestions(wiki.rows).forget({owner_of_account(account.name)})

@@ -1,9 +1,10 @@
-"""All accounts: looked up, made, changed, listed.
+"""All accounts: looked up, created, changed, listed.
 
-A name is taken by the first write of ``account:id``, on the condition that the cell is absent; of two that register
-one name at once one wins.  An address is taken before its account, and released after it (``tables`` E1).
+The first write of ``account:id``, conditional on the cell's absence, takes a name; so of two concurrent registrations
+of one name one wins.  An address is taken before its account is created, and released after the account gives it up
+(``tables`` E1).
 
-Knows nothing of passwords but their hashes, nor of who may do what.
+Knows passwords only as hashes, and knows nothing of rights.
 """
 
 from __future__ import annotations
@@ -25,19 +26,19 @@ from wikka_port.schema import BODY, NAMES, PAGES, name_of_row, name_prefix
 from wikka_port.visitors import Status
 
 _ALL = (b"account", b"settings")
-_ALIKE_MAX = 20  # pages whose names differ in case and accents alone
+_ALIKE_MAX = 20  # pages compared whose names differ only in case and accents
 
 
 class NameTaken(Exception):
-    """An account has this name, or one that looks like it."""
+    """An account has this name, or a name that looks like it."""
 
 
 class AddressTaken(Exception):
-    """An account has this address; for the owner of the address alone to know."""
+    """An account has this address; only the owner of the address may learn it."""
 
 
 class Directory:
-    """Thread-safe.  Everything may raise StoreUnavailable."""
+    """The table of accounts.  Thread-safe.  Every method may raise StoreUnavailable."""
 
     def __init__(self, rows: Rows, clock_ms: Callable[[], int]) -> None:
         self._rows = rows
@@ -47,7 +48,7 @@ class Directory:
 
     @property
     def secret(self) -> bytes:
-        """The key of the HMAC of addresses: one for all processes and commands, made by the first that needs it."""
+        """The key of the HMAC of addresses; one for all processes and commands, made by the first that needs it."""
         with self._lock:
             if not self._secret:
                 self._rows.change(
@@ -84,9 +85,9 @@ class Directory:
     # --- changes -----------------------------------------------------------------------------------
 
     def make(self, name: str, *, status: Status, password: str = "", email: str = "", admin: bool = False) -> Account:
-        """Return a new account; ``name`` and ``email`` are checked, ``password`` is a hash.
+        """Create an account from a checked ``name`` and ``email``, and the hash of a ``password``.
 
-        Raises AddressTaken before anything is written, and NameTaken, which releases the address.
+        Raises AddressTaken, with nothing written, or NameTaken; then the address is released again.
         """
         account = Account(
             row=user_row(name),
@@ -117,12 +118,12 @@ class Directory:
         return account
 
     def check_free(self, name: str) -> None:
-        """Raises NameTaken; ``make`` decides."""
+        """Raise NameTaken if the name is taken now.  Only ``make`` decides for certain."""
         if self.is_taken(name):
             raise NameTaken(name)
 
     def set_status(self, account: Account, status: Status) -> None:
-        """An account that is not active any more has no session either."""
+        """Set the status; the sessions of an account that is not active end."""
         deletes = [] if status == "active" else [b"session"]
         self._change(account, {tables.STATUS: status.encode()}, deletes)
 
@@ -130,11 +131,11 @@ class Directory:
         self._change(account, {tables.ADMIN: flag(admin)})
 
     def set_password(self, account: Account, password: str) -> None:
-        """``password``: a hash.  All sessions end."""
+        """Set a new ``password``, given as a hash; all sessions end."""
         self._change(account, {tables.PASSWORD: password.encode()}, [b"session"])
 
     def renew_hash(self, account: Account, password: str) -> Account:
-        """Return the same password under another hash; nothing if it was changed meanwhile."""
+        """Store a new hash of the same password, unless the password was changed meanwhile; return the account."""
         expected = {tables.PASSWORD: account.password.encode()}
         if self._rows.change(USERS, account.row, expected, {tables.PASSWORD: password.encode()}):
             return replace(account, password=password)
@@ -144,7 +145,7 @@ class Directory:
         self._change(account, settings_cells(settings))
 
     def set_email(self, account: Account, email: str) -> None:
-        """``email`` "": none any more.  Raises AddressTaken."""
+        """Set the address, or remove it if ``email`` is "".  Raises AddressTaken."""
         changed = replace(account, email=email)
         if email and not self._take_address(changed):
             raise AddressTaken(email)
@@ -153,18 +154,21 @@ class Directory:
             self._release_address(account)
 
     def erase(self, account: Account) -> None:
-        """Nothing is left of it but that the name was used: no other account can have it."""
+        """Erase all data of the account; the name stays taken, so no other account can have it."""
         gone = [tables.PASSWORD, tables.EMAIL, tables.ADMIN, b"settings", b"session"]
         self._change(account, {tables.STATUS: b"deleted"}, gone)
         if account.email:
             self._release_address(account)
 
     def _change(self, account: Account, puts: dict[bytes, bytes], deletes: list[bytes] | None = None) -> None:
-        """On the account that was looked up, not on another one of its name."""
+        """Change the account that was looked up, but never a different account of the same name."""
         self._rows.change(USERS, account.row, {tables.ID: account.id.encode()}, puts, deletes or [])
 
     def is_taken(self, name: str) -> bool:
-        """By an account of this name, or of one that looks like it; or by a group, whose rights it would have."""
+        """Return whether the name, or one that looks like it, belongs to an account or a group.
+
+        An account with the name of a group would have the group's rights.
+        """
         if self._is_group(name):
             return True
         rows = [user_row(one) for one in (name, *similar_names(name))]
@@ -172,7 +176,7 @@ class Directory:
         return any(account is None or not self._is_given_up(account) for account in found)
 
     def _is_group(self, name: str) -> bool:
-        """A page of this name, in whatever case, lists members, so access lists may mean them by it."""
+        """Return whether a page of this name, in any case, lists members, so that access lists may mean a group."""
         begin = name_prefix(name) + b"\x00"
         alike = [row for row, _ in self._rows.scan(NAMES, begin, limit=_ALIKE_MAX) if row.startswith(begin)]
         keys = [page_key(one) for one in (name, *map(name_of_row, alike))]
@@ -180,7 +184,7 @@ class Directory:
         return any(members_of(cells[BODY].decode(errors="replace")) for cells in pages)
 
     def _is_given_up(self, account: Account) -> bool:
-        """Its address was not confirmed in time: the name is free again."""
+        """Return whether the account's address was not confirmed in time, so that its name is free again."""
         return account.status == "signed-up" and self._clock() - account.created_ms > tables.UNCONFIRMED_MS
 
     def _take_address(self, account: Account) -> bool:

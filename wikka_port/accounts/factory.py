@@ -1,8 +1,8 @@
-"""All of accounts in one value, made of the rows of a store and the wiki's configuration; and sign-on by a proxy.
+"""All objects of accounts in one value, made from a store's rows and the wiki's configuration; and sign-on by a proxy.
 
-A proxy has identified a person, by OpenID Connect or otherwise, and says so in a header.  The header is believed from
-addresses that are named in the configuration, and from no others: the address is that of the connection, not one that
-``X-Forwarded-For`` claims.  The proxy must take the header out of what visitors send.  A name that has no account yet
+A proxy identifies a person, by OpenID Connect or otherwise, and names the person in a header.  The header is believed
+only from the addresses in the configuration; they are compared with the address of the connection, not with one that
+``X-Forwarded-For`` claims.  The proxy must remove the header from requests of visitors.  A name without an account
 gets one, without a password.
 """
 
@@ -31,10 +31,10 @@ from wikka_port.security import RateLimiter
 from wikka_port.texts.catalogue import ENGLISH, Catalogue, Languages
 from wikka_port.visitors import Visitor
 
-# Attempts of one network to sign in, to register, to have a mail sent.  A class behind one address comes at once.
+# Attempts of one network to sign in, to register, to request a mail.  A class behind one address comes at once.
 NETWORK_PER_MINUTE: Final = 12
 NETWORK_BURST: Final = 30
-# Attempts at one account, from wherever: a person is not kept out by a few, and 1,440 guesses a day find no password.
+# Attempts at one account, from all networks: a few do not lock its owner out, and 1,440 guesses a day find no password.
 ACCOUNT_PER_MINUTE: Final = 1
 ACCOUNT_BURST: Final = 50
 # Mails to one account or address.
@@ -45,7 +45,7 @@ _EVERYWHERE: Final = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - compared, 
 
 @dataclass(frozen=True, slots=True)
 class SignOn:
-    header: str  # "": no person is signed on so
+    header: str  # "": no sign-on by a proxy
     proxies: frozenset[str]
     policy: Policy
     names: Allowed
@@ -53,7 +53,7 @@ class SignOn:
     audit: Audit
 
     def name(self, request: Request) -> str:
-        """Return the name that the proxy gives; "": none, or no proxy of ours."""
+        """Return the name in the header, or "" if there is none or the request does not come from a trusted proxy."""
         if not self.header:
             return ""
         original = request.environ.get("werkzeug.proxy_fix.orig", {})
@@ -61,7 +61,10 @@ class SignOn:
         return request.headers.get(self.header, "").strip() if connected in self.proxies else ""
 
     def visitor(self, name: str, network_hash: str) -> Visitor | None:
-        """None: no account has the name, and none can be made for it.  Raises StoreUnavailable."""
+        """Return the visitor of an account, which is created if it is missing.  Raises StoreUnavailable.
+
+        Returns None if the account is deleted, or if none of this name can be created.
+        """
         try:
             account = self.directory.account(name) or self._made(checked_name(name, self.names))
         except (Unsuitable, NameTaken):
@@ -98,7 +101,7 @@ def make_accounts(
     buckets: EditBuckets,
     languages: Languages | None = None,
 ) -> Accounts:
-    """``languages``: those that mails are written in; None: English alone."""
+    """Make all objects of accounts; mails are written in one of ``languages``, or in English if it is None."""
 
     def language_of(code: str) -> Catalogue:
         return ENGLISH if languages is None else languages.catalogue(code or config.language)
@@ -136,7 +139,10 @@ def make_accounts(
 
 
 def public_address(config: WikiConfig) -> str:
-    """The wiki's address for people, without a slash at the end; a name of this machine if it listens on all."""
+    """Return the wiki's address for people, without a slash at the end.
+
+    If no address is configured and the wiki listens on all addresses, it contains this machine's name.
+    """
     host = socket.gethostname() if config.host in _EVERYWHERE else config.host
     host = f"[{host}]" if ":" in host else host
     return (config.public_url or f"http://{host}:{config.port}").rstrip("/")

@@ -1,12 +1,12 @@
-"""Links that are good once: to confirm a mail address, to set a password, to register by invitation, to administer.
+"""Links for one use: to confirm a mail address, to set a password, to register by invitation, to administer.
 
-    row        sha256 of the token: who reads the store cannot use a link
-    t:kind     what it is good for       t:user     row of the account, "" for one that is to be made
-    t:extra    of the kind: an address, a state that must still be true
-    t:expires  milliseconds              t:used     16 hexadecimal digits by chance, once it was spent
+    row        sha256 of the token, so that a reader of the store cannot use a link
+    t:kind     the purpose of the link   t:user     row of the account, "" for an account yet to be created
+    t:extra    depends on the kind: an address, a state that must still be true
+    t:expires  milliseconds              t:used     16 random hexadecimal digits, once the link was used
 
-A link is spent before its effect: of two requests that follow it at once one continues.  A link leads to a form and a
-button, since programs that scan mails request the addresses in them.
+A link is marked as used before its effect, so of two concurrent requests with it only one continues.  A link opens a
+form with a button, since programs that scan mails request the addresses in them.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ class Link:
 
 
 class Links:
-    """Everything may raise StoreUnavailable."""
+    """The table of links.  Every method may raise StoreUnavailable."""
 
     def __init__(self, rows: Rows, clock_ms: Callable[[], int]) -> None:
         self._rows = rows
         self._clock = clock_ms
 
     def issue(self, kind: Kind, user: bytes = b"", extra: str = "", life_s: int | None = None) -> str:
-        """Return the token of a new link; ``life_s``: other than its kind's."""
+        """Return the token of a new link; ``life_s`` replaces the lifetime of its kind."""
         token = secrets.token_urlsafe(32)
         cells = {
             _KIND: kind.encode(),
@@ -57,7 +57,7 @@ class Links:
         return token
 
     def find_link(self, token: str, kind: Kind) -> Link | None:
-        """Return the subject of the link; None if it is none of that kind, too old, or spent."""
+        """Return the link of a token, or None if there is none of that kind, or it is too old or used."""
         if not token or len(token) > _TOKEN_CHARS_MAX:
             return None
         cells = self._rows.row(TOKENS, token_row(token))
@@ -69,7 +69,7 @@ class Links:
         return Link(kind, cells.get(_USER, b""), cells.get(_EXTRA, b"").decode(errors="replace"))
 
     def spend(self, token: str, kind: Kind) -> Link | None:
-        """As ``find_link``, and spend it: one caller gets it."""
+        """Mark the link as used and return it as ``find_link`` does; of concurrent callers only one gets it."""
         link = self.find_link(token, kind)
         if link is None:
             return None

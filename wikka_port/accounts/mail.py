@@ -1,9 +1,10 @@
-"""Mail by SMTP, sent by a thread of its own.
+"""Mail by SMTP, sent by a separate thread.
 
-``Outbox.post`` takes a letter that is yet to be written and returns: whether there is an account for an address is
-found out BEGINS_S after the answer.  A letter that is written at once takes the interpreter from that answer, and an
-answer for an address that has an account then took twice as long.  A mail that cannot be sent is logged without
-its text, which has a link in it; the person requests another.  A mail that waits when the process ends is lost.
+``Outbox.post`` queues a function that will write the letter, and returns; only BEGINS_S later the thread looks up
+whether an address has an account.  If the letter were written at once, it would compete with the answer for the
+interpreter, and the answer for an address with an account would take twice as long, which reveals the account.  A mail
+that cannot be sent is logged without its text, which contains a link; the person requests a new one.  Mails that are
+queued when the process ends are lost.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from wikka_port.urls import site_path
 log = logging.getLogger(__name__)
 WAITING_MAX: Final = 200  # mails of one process
 TIMEOUT_S: Final = 20.0
-BEGINS_S: Final = 2.0  # after it was posted; much longer than any answer, and nothing beside the transport of a mail
+BEGINS_S: Final = 2.0  # after ``post``; much longer than any answer, and nothing beside the transport of a mail
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +101,7 @@ tell an administrator:
         )
 
     def moved(self, account: Account) -> tuple[str, str]:
-        """For the address that an account had."""
+        """Write to the account's former address that the address has changed."""
         return self._letter(
             account,
             N_("your mail address was changed"),
@@ -124,14 +125,17 @@ class Mail:
     text: str = field(repr=False)
 
 
-Letter = Callable[[], Mail | None]  # writes the mail, or finds that no person is to get one
+Letter = Callable[[], Mail | None]  # writes the mail, or returns None if nobody shall get one
 
 
 class Outbox:
-    """Thread-safe.  The thread is started with the first letter, so it is this process's own."""
+    """A queue of letters with its thread.  Thread-safe.
+
+    The first letter starts the thread, so that it runs in this process and not in the parent before a fork.
+    """
 
     def __init__(self, deliver: Callable[[Mail], None] | None) -> None:
-        """``deliver`` None: no mail is configured, and none is sent."""
+        """Send mails by ``deliver``; with None no mail is configured, and none is sent."""
         self._deliver = deliver
         self._waiting: queue.Queue[tuple[float, Letter]] = queue.Queue(WAITING_MAX)  # when it is due
         self._hurry = threading.Event()
@@ -167,14 +171,14 @@ class Outbox:
                 self._waiting.task_done()
 
     def wait(self) -> None:
-        """Until all that was given has been tried, without a pause; for a command that ends then."""
+        """Wait until every queued letter was sent or has failed, without pauses; for commands at their end."""
         self._hurry.set()
         self._waiting.join()
         self._hurry.clear()
 
 
 def deliver_by(config: MailConfig) -> Callable[[Mail], None]:
-    """Return a function that sends one mail and returns when the server has it.  OSError, SMTPException."""
+    """Return a function that sends a mail and waits until the server has it; it raises OSError or SMTPException."""
 
     def deliver(mail: Mail) -> None:
         context = None if config.tls == "none" else ssl.create_default_context()

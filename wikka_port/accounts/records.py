@@ -1,4 +1,4 @@
-"""An account as a value, from its row and back (pure)."""
+"""(pure) An account as a value, from its row and back."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class Account:
     status: Status
     admin: bool
     email: str  # "": none
-    password: str  # its hash; "": none, so no person signs in with one
+    password: str  # its hash; "": none, so nobody can sign in with a password
     created_ms: int
     settings: Settings
 
 
 def account_of(row: bytes, cells: Cells) -> Account | None:
-    """None if there is no account, or one whose registration fell before its end."""
+    """Return the account in a row, or None if there is none or its registration crashed before its end."""
     status = _text(cells, tables.STATUS)
     if tables.NAME not in cells or status not in STATUSES:
         return None
@@ -48,7 +48,10 @@ def account_of(row: bytes, cells: Cells) -> Account | None:
 
 
 def account_cells(account: Account) -> dict[bytes, bytes]:
-    """``account:id`` first: it takes the name (``rows``).  Without the settings, which are the default at first."""
+    """Return the cells of a new account without settings, which are the default at first.
+
+    ``account:id`` comes first: that put takes the name (``rows``).
+    """
     cells = {
         tables.ID: account.id.encode(),
         tables.NAME: account.name.encode(),

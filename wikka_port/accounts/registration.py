@@ -1,13 +1,14 @@
-"""How an account begins, is confirmed, gets a new password, and ends.
+"""Registration, confirmation of addresses, new passwords, and the states of an account.
 
-    open          anybody registers                      approval  an administrator lets each in
-    invitation    who has a link of an administrator     closed    accounts are made by commands alone
+    open          anybody registers                      approval  an administrator admits each account
+    invitation    an administrator's link is needed      closed    only commands make accounts
 
     registered -> signed-up (mail is configured) -> [pending (approval)] -> active -> suspended, banned, deleted
     made by a command -> invited -> active, once a password is set from its link
 
-An address is unique, and only its owner learns that it is taken: then the account is made without the address,
-cannot be confirmed, and goes as every unconfirmed one does; the owner gets a mail.  Work and answer are the same.
+An address is unique, and only its owner learns that it is taken.  If somebody registers with a taken address, the
+account is made without it, cannot be confirmed, and expires like every unconfirmed account; the owner of the address
+gets a mail.  Work and answer are the same as for a free address.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ TAKEN: Final = N_("Somebody has this name already, or one that looks like it. Pl
 
 @dataclass(frozen=True, slots=True)
 class RegistrationForm:
-    """A form of registration."""
+    """The fields of a registration form."""
 
     name: str
     password: str
@@ -59,13 +60,13 @@ class Registration:
 
     @property
     def is_address_required(self) -> bool:
-        """Without mail an address would be of no use, and is not requested."""
+        """Whether the form requests an address; without mail an address would be useless."""
         return self.outbox.is_open
 
     # --- beginning ---------------------------------------------------------------------------------
 
     def refusal(self, form: RegistrationForm) -> str | None:
-        """Return why registration is impossible so, before anything was typed; None: it is possible."""
+        """Return why registration is impossible, whatever is typed in the form, or None if it is possible."""
         if form.administrator:
             return None if self.links.find_link(form.administrator, "administrator") else _(OUTDATED)
         if form.invitation:
@@ -74,7 +75,10 @@ class Registration:
         return None if closed is None else _(closed)
 
     def register(self, form: RegistrationForm, client: Client) -> Account:
-        """Make an account; its status says what comes next.  Unsuitable, NameTaken, Refused, StoreUnavailable."""
+        """Make an account, whose status tells the next step.
+
+        Raises Unsuitable, NameTaken, Refused, StoreUnavailable.
+        """
         name = checked_name(form.name, self.names)
         email = checked_address(form.email) if self.is_address_required else ""
         password = checked_password(form.password, name=name, address=email)
@@ -97,7 +101,7 @@ class Registration:
         return account
 
     def _statuses(self, form: RegistrationForm) -> tuple[Status, Status]:
-        """Return the status of a new account, and the one that it has once its address is confirmed."""
+        """Return the status of a new account, and its status after its address is confirmed."""
         waits = self.policy == "approval" and not form.invitation
         after: Status = "active" if form.administrator or not waits else "pending"
         return ("signed-up" if self.is_address_required and not form.administrator else after), after
@@ -108,7 +112,7 @@ class Registration:
             raise Refused(_(OUTDATED))
 
     def _make_unconfirmable(self, name: str, hashed: str, email: str) -> Account:
-        """As if the address were free; one write more stands for that of the address."""
+        """Make an account without its taken address, with as many writes as if the address were free."""
         account = self.directory.make(name, status="signed-up", password=hashed)
         self.audit.note("address is taken", user=name)
         self.outbox.post(lambda: self._letter_of_owner(email))
@@ -121,7 +125,7 @@ class Registration:
     def _send_confirmation(self, account: Account, email: str, after: str) -> None:
         def letter() -> Mail | None:
             if account.email != email:
-                return None  # somebody else's
+                return None  # the address belongs to somebody else
             return Mail(email, *self.letters.confirm(account, self._confirm_link(account, after, email)))
 
         self.outbox.post(letter)
@@ -129,15 +133,15 @@ class Registration:
     # --- links -------------------------------------------------------------------------------------
 
     def _confirm_link(self, account: Account, after: str, email: str) -> str:
-        """Return the token of a link that is good until the password or the address of the account changes.
+        """Return the token of a link that is valid until the account's password or address changes.
 
-        A thief who had the password could otherwise keep the link to an address of his, and with it get the account
-        back from an owner who has set a new password.
+        Otherwise a thief who had the password could keep a link to his own address, and take the account back
+        after its owner has set a new password.
         """
         return self.links.issue("confirm", account.row, f"{_state_with_address(account)} {after} {email}")
 
     def confirm(self, token: str, client: Client) -> Account:
-        """The address of the link is confirmed.  Raises Refused, StoreUnavailable."""
+        """Confirm the address of a link.  Raises Refused, StoreUnavailable."""
         link = self.links.spend(token, "confirm")
         if link is None:
             raise Refused(_(OUTDATED))
@@ -158,7 +162,7 @@ class Registration:
         return self.directory.at(account.row) or account
 
     def request_address_change(self, account: Account, email: str) -> None:
-        """A link goes to the new address; the account has it once the link was followed.  Raises Unsuitable."""
+        """Mail a link to the new address; the account gets the address when the link is used.  Raises Unsuitable."""
         address = checked_address(email)
 
         def letter() -> Mail | None:
@@ -171,7 +175,7 @@ class Registration:
         self.outbox.post(letter)
 
     def request_reset(self, given: str) -> None:
-        """A link goes to the account's address, where there is one; the caller learns nothing of it."""
+        """Mail a link for a new password to the account's address, if any; the caller does not learn whether."""
 
         def letter() -> Mail | None:
             account = self.directory.by_address(given) if "@" in given else self.directory.account(given)
@@ -182,7 +186,7 @@ class Registration:
         self.outbox.post(letter)
 
     def reset_link(self, account: Account, life_s: int | None = None) -> str:
-        """Return the token of a link that sets a new password, good until the password changes."""
+        """Return the token of a link that sets a new password; it is valid until the password changes."""
         return self.links.issue("reset", account.row, _state(account), life_s)
 
     def of_reset_link(self, link: Link) -> Account | None:
@@ -190,7 +194,10 @@ class Registration:
         return account if account is not None and _state(account) == link.extra else None
 
     def reset(self, token: str, password: str, client: Client) -> Account:
-        """A new password; all sessions end.  Raises Unsuitable before the link is spent; Refused, StoreUnavailable."""
+        """Set a new password; all sessions end.  Raises Refused, StoreUnavailable.
+
+        Raises Unsuitable before the link is used, so that the person can try another password.
+        """
         link = self.links.find_link(token, "reset")
         account = self.of_reset_link(link) if link else None
         if account is None:
@@ -213,7 +220,7 @@ class Registration:
             self.outbox.post(lambda: Mail(account.email, *self.letters.changed_password(account)))
 
     def become_administrator(self, token: str, account: Account, client: Client) -> None:
-        """Raises Refused, StoreUnavailable."""
+        """Make the account an administrator by a link.  Raises Refused, StoreUnavailable."""
         if self.links.spend(token, "administrator") is None:
             raise Refused(_(OUTDATED))
         self.directory.set_administrator(account, True)
@@ -227,7 +234,7 @@ def describe_origin(form: RegistrationForm) -> str:
 
 
 def _state(account: Account, *more: str) -> str:
-    """Changes with each password, and reveals nothing of it."""
+    """Return a digest that changes with each password and reveals nothing of it."""
     return hashlib.sha256("\n".join((account.id, account.password, *more)).encode()).hexdigest()[:32]
 
 

@@ -1,9 +1,8 @@
-"""Steps on one row: what accounts are made of, on Columnar and on a plain HBase.
+"""Conditional changes of one row, on Columnar and on a plain HBase.
 
-``change`` is one step on Columnar: all that is expected is true and everything is written, or nothing is.  On a plain
-HBase the first expected cell guards the first put in one step (``checkAndPut``), and the rest follows; callers put
-first what no other attempt would put there: an id or a token of this attempt.  So an attempt whose answer was lost is
-recognised when it is repeated.
+``change`` is atomic on Columnar: if all expected values match, everything is written, else nothing.  On a plain
+HBase the first expected cell guards the first put (``checkAndPut``), and the other writes follow.  So the first put
+must be unique to the attempt, such as a new id or token: then a repeated attempt whose answer was lost is recognised.
 
 Knows nothing of accounts.
 """
@@ -21,13 +20,13 @@ _STEP = 200
 
 
 class Rows:
-    """The rows of a store.  Thread-safe.  Everything may raise StoreUnavailable."""
+    """The rows of a store.  Thread-safe.  Every method may raise StoreUnavailable."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     def row(self, table: bytes, row: bytes, columns: Sequence[bytes] | None = None) -> Cells:
-        """Cells of a row; ``columns``: these, and all of a bare family."""
+        """Return the cells of a row, or those in ``columns``; the name of a family means all its columns."""
         wanted = None if columns is None else list(columns)
         return self._store.run(lambda c: dict(c.table(table).row(row, columns=wanted)))
 
@@ -38,7 +37,7 @@ class Rows:
     def scan(
         self, table: bytes, start: bytes = b"", *, columns: Sequence[bytes] | None = None, limit: int | None = None
     ) -> Iterator[tuple[bytes, Cells]]:
-        """In steps, each a scan of its own: no connection is occupied while a caller works."""
+        """Yield the rows from ``start`` on, by several scans: no connection is occupied while the caller works."""
         left = limit
         while left is None or left > 0:
             step = _STEP if left is None else min(left, _STEP)
@@ -53,7 +52,7 @@ class Rows:
         self._store.run(lambda c: c.table(table).put(row, cells))
 
     def delete(self, table: bytes, row: bytes, columns: Sequence[bytes] | None = None) -> None:
-        """The columns, whole families by their bare names, or the row."""
+        """Delete columns, or whole families by their names, or without ``columns`` the row."""
         wanted = None if columns is None else list(columns)
         self._store.run(lambda c: c.table(table).delete(row, columns=wanted))
 
@@ -65,7 +64,10 @@ class Rows:
         puts: Cells,
         deletes: Sequence[bytes] = (),
     ) -> bool:
-        """See the module.  ``expected``: a value, or None for a cell that is not there."""
+        """Change a row if its cells match ``expected`` (None for an absent cell), as the module describes.
+
+        Returns False, with nothing written, if they do not match.
+        """
         step = _in_one_step if self._store.is_columnar else _in_steps
         return self._store.run(lambda c: step(c, table, row, expected, puts, deletes))
 
@@ -105,7 +107,7 @@ def _in_steps(
     puts: Cells,
     deletes: Sequence[bytes],
 ) -> bool:
-    """Do the guarded put of the first cell, then the rest; a change that was ours already continues from there."""
+    """Put the first cell under its condition, then write the rest; an earlier attempt at this change is continued."""
     (guard, known), (first, *others) = next(iter(expected.items())), puts.items()
     applied = check_and_put(connection, table, row, guard, known, first[1], put=first[0])
     if not applied and not _was_ours(connection, table, row, expected, puts):
@@ -120,6 +122,6 @@ def _in_steps(
 def _was_ours(
     connection: Connection, table: bytes, row: bytes, expected: Mapping[bytes, bytes | None], puts: Cells
 ) -> bool:
-    """An earlier attempt, whose answer was lost, had put the first cell."""
+    """Return whether an earlier attempt, whose answer was lost, has put the first cell."""
     column, value = next(iter(puts.items()))
     return expected.get(column) != value and connection.table(table).row(row, columns=[column]) == {column: value}

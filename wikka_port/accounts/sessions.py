@@ -1,15 +1,14 @@
-"""Sessions: the token in a browser's cookie, and the cell of it in the account's row.
+"""Sessions: the token in a browser's cookie, and its cell in the account's row.
 
-    cookie  := base64url(folded name) "." token          token: 43 characters by chance, 256 bits
+    cookie  := base64url(folded name) "." token          token: 43 random characters, 256 bits
     column  := "session:" sha256(token), hexadecimal
     value   := created "\\n" seen "\\n" network "\\n" agent          created, seen: milliseconds, decimal
 
-The store has no token: a reader of a backup cannot sign in with it.  The name in the cookie says where to look and
+The store has no tokens, so a reader of a backup cannot sign in.  The name in the cookie only finds the row and
 proves nothing.
 
-A session ends SESSION_S after it was last seen and SESSION_LONGEST_S after the sign-in; ``seen`` is written at most
-every SEEN_EVERY_S, on the condition that the cell is as it was read, so it never brings back a session that was
-ended.
+A session ends SESSION_S after it was last seen, and SESSION_LONGEST_S after the sign-in.  ``seen`` is written at most
+every SEEN_EVERY_S, on the condition that the cell is unchanged, so that write never brings back an ended session.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ AGENT_CHARS_MAX: Final = 200
 _COOKIE_CHARS_MAX: Final = 1_024
 _TOKEN_CHARS: Final = 43  # of 32 bytes in base64url
 _MS: Final = 1_000
-# Words of an agent and what they mean; each browser also has the words of those below it.
+# Words in a browser's User-Agent and their meaning; each browser's also contains the words of the browsers below it.
 _BROWSERS: Final = (
     ("Edg", "Edge"),
     ("OPR/", "Opera"),
@@ -64,7 +63,7 @@ class Session:
 
     @property
     def browser(self) -> str:
-        """A name by which its owner may know it, as "Firefox on Linux"."""
+        """A name by which the session's owner may recognise it, such as "Firefox on Linux"."""
         name = next((shown for word, shown in _BROWSERS if word in self.agent), "")
         system = next((shown for word, shown in _SYSTEMS if word in self.agent), "")
         if name and system:
@@ -80,7 +79,7 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class Ticket:
-    """A cookie's claim; believed only where the store has its session."""
+    """The claim in a cookie, believed only if the store has its session."""
 
     row: bytes  # of the account
     column: bytes  # of the session
@@ -91,7 +90,7 @@ def cookie_value(row: bytes, token: str) -> str:
 
 
 def ticket_of(cookie: str) -> Ticket | None:
-    """None for what is no cookie of ours."""
+    """Parse a cookie; return None if it is no session cookie of the wiki."""
     name, dot, token = cookie.partition(".")
     if not dot or not name or len(cookie) > _COOKIE_CHARS_MAX or len(token) != _TOKEN_CHARS or not cookie.isascii():
         return None
@@ -113,7 +112,7 @@ def pack_session(session: Session) -> bytes:
 
 
 def unpack_session(value: bytes) -> Session | None:
-    """None for what is no session: it signs no visitor in."""
+    """Parse the cell of a session; return None if it is none, so that it signs nobody in."""
     parts = value.decode(errors="replace").split("\n")
     if len(parts) != 4 or not (parts[0].isdigit() and parts[1].isdigit()):
         return None
@@ -122,21 +121,21 @@ def unpack_session(value: bytes) -> Session | None:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A session as its owner is shown it."""
+    """A session as it is shown to its owner."""
 
     column: bytes
     session: Session
 
 
 class Sessions:
-    """Thread-safe.  Everything may raise StoreUnavailable, which signs no visitor in."""
+    """The sessions of all accounts.  Thread-safe.  Every method may raise StoreUnavailable."""
 
     def __init__(self, rows: Rows, clock_ms: Callable[[], int]) -> None:
         self._rows = rows
         self._clock = clock_ms
 
     def visitor(self, cookie: str, network_hash: str) -> Visitor | None:
-        """Return the person whom the cookie signs in; None: none."""
+        """Return the visitor whom the cookie signs in, or None if it signs nobody in."""
         ticket = ticket_of(cookie)
         if ticket is None:
             return None
@@ -152,7 +151,7 @@ class Sessions:
         return visitor_of(account, network_hash, ticket.column)
 
     def begin(self, account: Account, *, network: str, agent: str) -> str | None:
-        """Return the cookie of a new session; None if the password is not any more what ``account`` says."""
+        """Begin a session and return its cookie, or None if the account's password was changed meanwhile."""
         token = secrets.token_urlsafe(32)
         now = self._clock()
         session = Session(now, now, network, agent)

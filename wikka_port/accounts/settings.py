@@ -1,4 +1,4 @@
-"""Settings of a person (pure): their values, what may be one, and their cells.
+"""(pure) Settings of a user: their values, the check of these, and their cells.
 
     settings:zone       name of a time zone, "" for UTC
     settings:theme      auto, light or dark
@@ -7,7 +7,7 @@
     settings:language   code of a language, "" for the wiki's
     settings:dblclick   1: a double click on a page opens its editor
 
-A cell that is absent, or has what an older or newer wiki wrote and this one does not know, counts as the default.
+The default replaces an absent cell, and a value of an older or newer wiki that this one does not know.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Settings:
 
     @property
     def zone_info(self) -> ZoneInfo | None:
-        """None: UTC."""
+        """The user's time zone; None for UTC."""
         return ZoneInfo(self.zone) if self.zone else None
 
 
@@ -45,7 +45,7 @@ DEFAULT: Final = Settings()
 
 
 def settings_of(given: Mapping[str, str], base: Settings = DEFAULT) -> Settings:
-    """From a form or from cells: what is not given, or is nothing that can be set, stays as in ``base``."""
+    """Return the settings in a form or in cells; those missing or invalid stay as in ``base``."""
     zone, theme = given.get("zone", base.zone), given.get("theme", base.theme)
     language = given.get("language", base.language)
     return Settings(
@@ -74,14 +74,14 @@ def settings_cells(settings: Settings) -> dict[bytes, bytes]:
 
 @lru_cache(maxsize=1)
 def zones() -> frozenset[str]:
-    """Return names of time zones that this system knows; some 600."""
+    """Return the names of the time zones that this system knows, some 600."""
     return frozenset(
         name for name in available_timezones() if "/" in name and not name.startswith(("Etc/", "posix", "right"))
     )
 
 
 def rows_of(text: str, base: int) -> int:
-    """Return the number of rows, within its bounds; ``base`` for what is no number."""
+    """Return the typed number of rows, cut to its bounds, or ``base`` if ``text`` is no number."""
     if not (text.isascii() and text.isdigit() and len(text) <= 6):
         return base
     return min(max(int(text), ROWS_MIN), ROWS_MAX)

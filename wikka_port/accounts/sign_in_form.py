@@ -1,4 +1,4 @@
-"""From a form with a name and a password to an answer that signs its browser in."""
+"""Signing in by a form with a name and a password, and signing out: sessions and cookies of a browser."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from wikka_port.texts import _, speak
 
 @dataclass(frozen=True, slots=True)
 class Entered:
-    site: Site  # of the new session
+    site: Site  # for the new session's visitor
     cookie: str
-    keep: bool  # beyond the end of the browser
+    keep: bool  # whether the session outlives the browser's window
 
     def let_in(self, request: Request, response: Response) -> Response:
-        """``response`` with the cookies of the new session; those of before count no more."""
+        """Return ``response`` with the cookies of the new session, which replace the old ones."""
         age_s = SESSION_LONGEST_S if self.keep else None
         cookies.set_cookie(response, request, cookies.SESSION, self.cookie, max_age_s=age_s)
         cookies.set_cookie(response, request, cookies.BROWSER, self.site.browser)
@@ -33,7 +33,10 @@ def client_of(request: Request) -> Client:
 
 
 def enter(site: Site, request: Request) -> Entered:
-    """By the fields ``user``, ``password`` and ``keep``.  The form is genuine.  Raises Refused, StoreUnavailable."""
+    """Sign in by the fields ``user``, ``password`` and ``keep`` of a form.  Raises Refused, StoreUnavailable.
+
+    The caller has checked that the form is genuine.
+    """
     form = request.form
     if not form.get("user") or not form.get("password"):
         raise Refused(_("Please give your name and your password."), 400)
@@ -47,7 +50,7 @@ def enter(site: Site, request: Request) -> Entered:
 
 
 def leave(site: Site, request: Request, response: Response) -> Response:
-    """End the browser's session."""
+    """End the browser's session and drop its cookies."""
     _end(site, request)
     cookies.drop_cookie(response, request, cookies.SESSION)
     cookies.drop_cookie(response, request, cookies.BROWSER)

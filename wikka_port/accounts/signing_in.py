@@ -1,11 +1,11 @@
 """Signing in with a name and a password.
 
-The answer to a wrong password and to an unknown name is the same, and so is the work for it: two gets, one
-hash, one entry in the audit.  The state of an account is shown only to a person who knows its password.
+A wrong password and an unknown name get the same answer after the same work: two gets, one
+hash, one entry in the audit.  Only a person who knows an account's password learns the account's state.
 
-Attempts are limited by network, and by account: guesses from many networks at one account are slow together.
-Attempts from a network from which the account is signed in are counted separately: guesses from other networks keep
-no owner out.
+Attempts are limited by network and by account, so that guesses from many networks at one account are slow together.
+Attempts from a network with a session of the account are counted separately, so that guesses from other networks do
+not lock the owner out.
 """
 
 from __future__ import annotations
@@ -45,21 +45,21 @@ NOT_ACTIVE: Final = {
 
 
 class Passwords:
-    """Thread-safe."""
+    """Hashes and verifies passwords, a bounded number at once.  Thread-safe."""
 
     def __init__(self, at_once: int = HASHES_AT_ONCE, *, memory_kib: int = MEMORY_KIB) -> None:
-        """``at_once``: this process's share of HASHES_AT_ONCE."""
+        """Compute up to ``at_once`` hashes at once, this process's share of HASHES_AT_ONCE."""
         self._hasher = PasswordHasher(time_cost=TIME_COST, memory_cost=memory_kib, parallelism=PARALLELISM)
         self._hash_slots = threading.BoundedSemaphore(max(1, at_once))
         self._lock = threading.Lock()
-        self._nobodys = ""  # the hash of a password that no account has; guarded by _lock, made at the first need
+        self._nobodys = ""  # the hash of a random password; guarded by _lock, made at the first need
 
     def hashed(self, password: str) -> str:
         with self._hash_slots:
             return self._hasher.hash(password)
 
     def verify(self, stored: str, password: str) -> bool:
-        """Return whether it is the password; ``stored`` "": there is none, and finding that out takes as long."""
+        """Return whether ``password`` has the hash ``stored``; with "" return False after the same time."""
         nobodys = self._of_nobody()
         with self._hash_slots:
             try:
@@ -69,7 +69,7 @@ class Passwords:
         return stored != ""
 
     def is_outdated(self, stored: str) -> bool:
-        """Made with other parameters than today's."""
+        """Return whether the hash was made with other parameters than today's."""
         return self._hasher.check_needs_rehash(stored)
 
     def _of_nobody(self) -> str:
@@ -80,7 +80,7 @@ class Passwords:
 
 
 class Refused(Exception):
-    """``str()`` is a sentence for the person."""
+    """The request is refused; ``str()`` is a sentence for the person."""
 
     def __init__(self, message: str, status: int = 403, wait_s: int = 0) -> None:
         super().__init__(message)
@@ -90,7 +90,7 @@ class Refused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """The other side of a request."""
+    """The address and the browser that sent a request."""
 
     address: str
     agent: str
@@ -130,12 +130,12 @@ class SigningIn:
         return account, cookie
 
     def is_password(self, account: Account | None, password: str) -> bool:
-        """As much work for None as for an account."""
+        """Return whether it is the account's password; False for None, after the same work."""
         stored = account.password if account is not None and account.status != "deleted" else ""
         return self.passwords.verify(stored, usual_password(password[:TYPED_CHARS_MAX]))
 
     def check_rate(self, client: Client) -> None:
-        """Count an attempt of the network.  Raises Refused."""
+        """Count an attempt of the client's network.  Raises Refused if there were too many."""
         self._check(self.by_network, client.address)
 
     def _counted_as(self, row: bytes, client: Client) -> str:

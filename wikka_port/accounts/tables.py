@@ -2,27 +2,27 @@
 
     table      row                               families                   holds
     users      folded name                       account settings session   an account with all its sessions
-    emails     HMAC of the folded address        of                         which account has the address
-    tokens     sha256 of the token               t (31 days)                links that are good once
-    audit      salt, inverted ms (13), id (16)   a, n (90 days)             what was done to accounts
-    networks   md5 of page, inverted number      n (90 days)                where a visitor wrote from
+    emails     HMAC of the folded address        of                         the account of an address
+    tokens     sha256 of the token               t (31 days)                links for one use
+    audit      salt, inverted ms (13), id (16)   a, n (90 days)             changes of accounts and rights
+    networks   md5 of page, inverted number      n (90 days)                networks of authors without an account
     site       "accounts"                        secret                     the secret of the addresses' HMAC
-               "format"                          secret                     of the folder (``folder_format``)
+               "format"                          secret                     the folder's format (``folder_format``)
                "served"                          secret                     the address of the wiki that started last
 
 Cells of ``users``:
-    account:id         16 hexadecimal digits by chance: the cell that takes the name (absent before)
+    account:id         16 random hexadecimal digits: the cell that takes the name (absent before)
     account:name account:status account:admin account:email account:password account:created account:renamed
     settings:zone settings:theme ...             see ``settings``
     session:<sha256 of the token, hexadecimal>   see ``sessions``; the family ends 30 days after its last write
 
-Sessions stand in the account's row, so one get answers a request (is the session there, is its account active, which
-settings has it), one delete of the family is "sign out everywhere", and a session can be put on the condition
-that the password is still the one that was verified.  A table of sessions with an index by account would need two
-gets, and its index would lag behind the sign-in that a ban must end.
+Sessions lie in the account's row.  So one get tells a request whether the session exists, and the account's status and
+settings; one delete of the family is "sign out everywhere"; and a session can be put on the condition that the
+password is still the verified one.  A table of sessions with an index by account would need two gets, and a ban could
+miss a sign-in that the index does not have yet.
 
-Invariant E1: a row of ``emails`` belongs to the account that names the address, or is younger than GRACE_MS.  It is
-taken before the account's row and released after it; ``account_check`` finds what a crash left in between.
+Invariant E1: a row of ``emails`` belongs to the account that names the address, or is younger than GRACE_MS.  The row
+is put before the account's row and deleted after it; ``account_check`` finds the remains of a crash in between.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ SITE: Final = b"site"
 
 _DAY_S: Final = 24 * 3600
 SESSION_S: Final = 30 * _DAY_S  # without a request
-SESSION_LONGEST_S: Final = 180 * _DAY_S  # however often it is used
-TOKENS_S: Final = 31 * _DAY_S  # the longest that any of them is good for, and a day
+SESSION_LONGEST_S: Final = 180 * _DAY_S  # even if it is used
+TOKENS_S: Final = 31 * _DAY_S  # the longest lifetime of any kind of link, and a day
 NETWORKS_S: Final = 90 * _DAY_S
-UNCONFIRMED_MS: Final = _DAY_S * 1000  # an account without a confirmed address keeps its name so long
-GRACE_MS: Final = 10 * 60 * 1000  # a registration takes seconds; what is incomplete for longer fell
+UNCONFIRMED_MS: Final = _DAY_S * 1000  # an account without a confirmed address keeps its name for this time
+GRACE_MS: Final = 10 * 60 * 1000  # a registration takes seconds; one that is incomplete for longer has crashed
 
 
 def _family(ttl_s: int | None = None) -> dict[str, Any]:
@@ -69,7 +69,7 @@ ADMIN: Final = b"account:admin"
 EMAIL: Final = b"account:email"
 PASSWORD: Final = b"account:password"
 CREATED: Final = b"account:created"
-RENAMED: Final = b"account:renamed"  # of a deleted account: its edits bear a neutral name
+RENAMED: Final = b"account:renamed"  # of a deleted account: all its edits have the neutral name
 SETTINGS: Final = b"settings:"
 SESSION: Final = b"session:"
 
@@ -88,7 +88,7 @@ def user_row(name: str) -> bytes:
 
 
 def folded_address(address: str) -> str:
-    """Two addresses that fold alike are one for us, as they are for nearly every mail server."""
+    """Return the form in which addresses are compared: without case, as nearly every mail server does."""
     return address.strip().casefold()
 
 
@@ -101,6 +101,6 @@ def token_row(token: str) -> bytes:
 
 
 def audit_row(time_ms: int, entry: bytes) -> bytes:
-    """``entry``: 16 hexadecimal digits by chance."""
+    """Return the row of an entry in the audit; ``entry`` is 16 random hexadecimal digits."""
     salt = CHANGE_SALTS[int(entry[:2], 16) % len(CHANGE_SALTS)]
     return salt + b"%013d" % (TIME_MAX_MS - time_ms) + entry

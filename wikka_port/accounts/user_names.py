@@ -1,10 +1,10 @@
-"""Names and passwords of accounts (pure): what may be one, and the sentence for the person whose choice may not.
+"""(pure) Checks of names, passwords and mail addresses of accounts, with a sentence for a person whose choice fails.
 
-A name is in Unicode's composed form with single blanks, as names of pages are.  It cannot look like another name,
-like the address of a machine or like a visitor without an account, and has none of the characters that mean something
+A name is in Unicode's composed form with single blanks, like the name of a page.  It must not look like a different
+name, like the address of a machine or like a visitor without an account.  It has none of the characters with a meaning
 in a list of rights, in a link or in an address of a page or a mail.
 
-Knows nothing of which names are taken.
+Knows nothing of taken names.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Allowed = Literal["any", "wikiwords"]
 NAME_CHARS_MIN: Final = 2
 NAME_CHARS_MAX: Final = 75
 PASSWORD_CHARS_MIN: Final = 10
-PASSWORD_CHARS_MAX: Final = 256  # each costs time to hash
+PASSWORD_CHARS_MAX: Final = 256  # each character costs time to hash
 TYPED_CHARS_MAX: Final = 4 * PASSWORD_CHARS_MAX  # of a password before its letters are composed
 ADDRESS_CHARS_MAX: Final = 254  # of a mail, by RFC 5321
 _PASSWORD_DIFFERENT_MIN: Final = 5
@@ -38,7 +38,7 @@ _ADDRESS: Final = re.compile(r"[^\s@<>,;:\"()\[\]\\]{1,64}@[^\s@<>,;:\"()\[\]\\.
 
 
 class Unsuitable(ValueError):
-    """``str()`` is a sentence for the person who typed it."""
+    """The typed value cannot be taken; ``str()`` is a sentence for the person who typed it."""
 
 
 def checked_name(text: str, allowed: Allowed = "any") -> str:
@@ -74,7 +74,10 @@ def checked_name(text: str, allowed: Allowed = "any") -> str:
 
 
 def checked_password(password: str, *, name: str, address: str = "") -> str:
-    """As it is hashed: keyboards that compose letters differently give the same.  Raises Unsuitable."""
+    """Return the password in the form that is hashed.  Raises Unsuitable.
+
+    The form is the same for keyboards that compose letters differently.
+    """
     composed = usual_password(password[: TYPED_CHARS_MAX + 1])
     if len(composed) < PASSWORD_CHARS_MIN:
         raise Unsuitable(
@@ -95,7 +98,7 @@ def usual_password(password: str) -> str:
 
 
 def checked_address(text: str) -> str:
-    """Return the address of a mail, as it was typed but for blanks around it.  Raises Unsuitable."""
+    """Return the mail address as it was typed, without blanks around it.  Raises Unsuitable."""
     address = text.strip()
     if len(address) > ADDRESS_CHARS_MAX or not _ADDRESS.fullmatch(address) or not address.isprintable():
         raise Unsuitable(_("This is no mail address. It looks like name@example.org."))

@@ -1,5 +1,5 @@
-"""Pages that change their place: renamed, deleted, brought back, removed for good.
+"""Moves of pages: rename, delete, undelete, purge.
 
-Reading order: ``journal`` (what is written down before anything is done; deleted pages), ``steps`` (the steps on one
-row), ``mover`` (the protocol, and hidden revisions), ``jobs`` (work on many pages), ``runner``.
+Reading order: ``journal`` (the record of a move, written before its first step; deleted pages), ``steps`` (the steps on
+one row), ``mover`` (the protocol, and hidden revisions), ``jobs`` (work on many pages), ``runner``.
 """

@@ -1,15 +1,15 @@
-"""Rows beside a page: drafts, suggestions and networks of edits, under the key of the name of the page.
+"""Rows of other tables that belong to a page: drafts, suggestions and networks of edits, under the key of its name.
 
-Several pages may have a name one after the other, and the deleted ones of them may come back.  A row is of one page:
+Several pages may have a name one after the other, and deleted ones may be brought back.  Each row belongs to one page:
 
-    draft, suggestion    of the page that has the revision from which the text began; a text that names no revision,
-                         such as that of a page to come, is of the page that had the name then, if that was gone later
-    network of an edit   of the page that has the number of the edit; of two, of the one that is there
+    draft, suggestion    to the page that has the revision from which the text began.  A text that names no revision,
+                         such as that of a new page, belongs to the moved page if the page had the name at that time
+    network of an edit   to the page that has a revision of this number; if two pages have one, to the existing page
 
-A page that is renamed, or brought back under another name, takes its own rows along.  A purge removes its own rows,
-and before the revisions: these tell which rows they are.
+A page that is renamed, or undeleted under a different name, takes its own rows along.  A purge removes the page's own
+rows before its revisions, since the revisions identify these rows.
 
-Cost: a few calls for each of the tables and each _STEP of the rows, however long the history is.
+Cost: a few calls for each table and for each _STEP rows, however long the history is.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Stamped = dict[bytes, tuple[bytes, int]]
 
 
 def follow(connection: Connection, move: Move) -> None:
-    """Take the rows of a page that has another name now to that name, with their timestamps."""
+    """Move the rows of a renamed page to its new name, with their timestamps."""
     old, new = page_key(move.source), page_key(move.target)
     for name, row, cells in _rows_of_page(connection, move):
         table = connection.table(name)
@@ -42,13 +42,13 @@ def follow(connection: Connection, move: Move) -> None:
 
 
 def remove(connection: Connection, move: Move) -> None:
-    """Remove the rows of a page that is purged."""
+    """Remove the rows of a page that is being purged."""
     for name, row, _ in _rows_of_page(connection, move):
         connection.table(name).delete(row)
 
 
 def _rows_of_page(connection: Connection, move: Move) -> Iterator[tuple[bytes, bytes, Stamped]]:
-    """Table, row and cells."""
+    """Yield table, row and cells of each row that belongs to the page."""
     key = page_key(move.source)
     for name in (DRAFTS, SUGGESTIONS):
         for step in _steps(connection, name, key):
@@ -60,7 +60,7 @@ def _rows_of_page(connection: Connection, move: Move) -> Iterator[tuple[bytes, b
 
 
 def _steps(connection: Connection, name: bytes, key: bytes) -> Iterator[dict[bytes, Stamped]]:
-    """Yield the rows of a table that begin with ``key``; those that were given out may be deleted meanwhile."""
+    """Yield the rows of a table that begin with ``key``, in steps; the caller may delete yielded rows meanwhile."""
     table, start, stop = connection.table(name), key, key + b"g"  # after every hexadecimal digit
     while rows := list(
         table.scan(row_start=start, row_stop=stop, include_timestamp=True, limit=_STEP, batch_size=_STEP)
@@ -70,7 +70,7 @@ def _steps(connection: Connection, name: bytes, key: bytes) -> Iterator[dict[byt
 
 
 def _texts_of_page(connection: Connection, move: Move, step: dict[bytes, Stamped]) -> set[bytes]:
-    """Return the rows of drafts or suggestions that are of the page."""
+    """Return those rows of drafts or suggestions that belong to the page."""
     own, began = set[bytes](), dict[bytes, bytes]()
     for row, cells in step.items():
         values = {column: value for column, (value, _) in cells.items()}
@@ -85,7 +85,7 @@ def _texts_of_page(connection: Connection, move: Move, step: dict[bytes, Stamped
 
 
 def _left_ms(move: Move) -> int:
-    """Return the moment at which the page was at its name no more."""
+    """Return the time at which the page left its name."""
     inverted = move.row[schema.KEY_BYTES :][:13]
     return schema.TIME_MAX_MS - int(inverted) if inverted.isdigit() else move.at_ms
 
@@ -93,14 +93,14 @@ def _left_ms(move: Move) -> int:
 def _numbers_of_page(connection: Connection, move: Move) -> set[int]:
     key = page_key(move.source)
     numbers = _numbers(connection, key, move.head)
-    if move.kind != RENAME:  # after a rename the name has what came later, with higher numbers
+    if move.kind != RENAME:  # after a rename the name may have a later page, but with higher numbers
         there = connection.table(schema.PAGES).row(key, columns=[schema.VERSIONCOUNT])
         numbers -= _numbers(connection, key, head_of(there))
     return numbers
 
 
 def _numbers(connection: Connection, key: bytes, newest: Head) -> set[int]:
-    """The numbers of the revisions of a history: they have no gaps, so the first one is found by halving."""
+    """Return the revision numbers of a history; they have no gaps, so a binary search finds the first."""
     low, high = 1, newest.number + 1
     while low < high:
         middle = (low + high) // 2

@@ -1,18 +1,18 @@
-"""Work on many pages: the links of others after a rename, a mass revert, a mass delete; each an edit of the visitor.
+"""Jobs on many pages, each change made in the visitor's name: links after a rename, a mass revert, a mass delete.
 
-A job stands in the table ``moves`` with its pages, one cell each, so it can be stopped, shown, continued by
-another process after a fall, and undone:
+The table ``moves`` has a row for each job, with a cell for each of its pages.  So a job can be stopped, shown, undone,
+and continued by another process after a crash:
 
     m:kind   links, subpages, revert, delete, undo      m:state   open, stopped, ended
-    m:by m:signed m:reason                              m:lease   "until token": the process that works on it
-    m:from m:to        names of a rename                m:history   the key of the history of the page that was renamed
+    m:by m:signed m:reason                              m:lease   "until token": the process that works on the job
+    m:from m:to        names of a rename                m:history   the key of the renamed page's history
     m:along            the job that renames the subpages, requested together with this one
     m:since m:author m:prefix   of a mass revert or delete
-    e:KEY    of a page: "? NAME" to be done; "N@TOKEN NAME" done, with the number and token of the revision that it
-             made; "0@HISTORY NAME" renamed, with the key of its history; "0@ROW NAME" deleted, to that row of
-             ``deleted``; "- NAME: why" left as it is
+    e:KEY    of a page: "? NAME" not done yet; "N@TOKEN NAME" done, with number and token of the revision that the
+             job made; "0@HISTORY NAME" renamed, with the key of the page's history; "0@ROW NAME" deleted, with the
+             page's row in ``deleted``; "- NAME: why" left unchanged
 
-A page is read when its turn comes: what was edited meanwhile is judged as it is then.
+A page is read when its turn comes, so the job sees edits made meanwhile.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ _LEFT: Final = b"-"
 @dataclass(frozen=True, slots=True)
 class Item:
     name: str
-    number: int = 0  # of the revision that was made; 0: it was moved or deleted
-    why: str = ""  # it was left as it is
-    token: str = ""  # of the revision that was made; "": not known, of an older job
-    place: bytes = b""  # of what was deleted the row in ``deleted``; of what was renamed the key of its history
+    number: int = 0  # of the revision that the job made; 0: the page was moved or deleted
+    why: str = ""  # why the page was left unchanged; "": it was not
+    token: str = ""  # of the revision that the job made; "": unknown, in an older job
+    place: bytes = b""  # of a deleted page its row in ``deleted``; of a renamed page the key of its history
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Job:
     redirect: Annotated[bool, b"m:redirect"] = True
     author: Annotated[str, b"m:author"] = ""
     since_ms: Annotated[int, b"m:since"] = 0
-    of: Annotated[bytes, b"m:of"] = b""  # the job that is undone
+    of: Annotated[bytes, b"m:of"] = b""  # the job that this one undoes
     history: Annotated[bytes, b"m:history"] = b""  # of the page that was renamed; b"": not known, of an older job
     along: Annotated[bytes, b"m:along"] = b""  # the job of its subpages
 
@@ -85,11 +85,11 @@ class Progress:
         return len(self.waiting) + len(self.done) + len(self.left)
 
 
-Act = Callable[[str], Item]  # what is done with one page
+Act = Callable[[str], Item]  # does the job's work on one page
 
 
 class Jobs:
-    """Thread-safe.  Everything may raise StoreUnavailable."""
+    """The stored jobs.  Thread-safe.  Every method may raise StoreUnavailable."""
 
     def __init__(self, rows: Rows, clock_ms: Callable[[], int]) -> None:
         self._rows = rows
@@ -97,7 +97,7 @@ class Jobs:
         self._journal = Journal(rows)
 
     def begin(self, job: Job, names: Iterable[str]) -> Progress:
-        """Write down what is to be done; nothing is done yet."""
+        """Store a job with the names of its pages; ``work`` does it."""
         wanted = dict.fromkeys(names)
         cells = {_column(name): _TODO + b" " + name.encode() for name in list(wanted)[:JOB_PAGES_MAX]}
         self._journal.open(job.id, {STATE: OPEN, **cells_of(job), **cells})
@@ -112,21 +112,21 @@ class Jobs:
         return [one for one, kind in self._journal.opened().items() if kind in JOB_KINDS]
 
     def recent(self, limit: int = 50) -> list[Progress]:
-        """The newest are not known by their rows: those that have not ended, then some of the others."""
+        """Return up to ``limit`` jobs that have not ended."""
         found = [self.progress(one) for one in self.opened()[:limit]]
         return [one for one in found if one is not None]
 
     def stop(self, job_id: bytes) -> bool:
-        """False: it was not running."""
+        """Stop a job; return False if it was not running."""
         return self._journal.pass_on(job_id, OPEN, STOPPED)
 
     def resume_job(self, job_id: bytes) -> bool:
         return self._journal.pass_on(job_id, STOPPED, OPEN)
 
     def work(self, job_id: bytes, act: Act, more: Callable[[Progress], Iterable[str]] = lambda _: ()) -> Progress:
-        """Do what is left, until it is done or somebody stops it.  A single process at a time does.
+        """Do the remaining work of a job until it is done or stopped; only one process at a time does.
 
-        ``more`` names pages that have come to it meanwhile, when all others are done.
+        When all pages are done, ``more`` names pages that were added to the work meanwhile.
         """
         token = secrets.token_hex(8)
         progress = self.progress(job_id)
@@ -155,7 +155,7 @@ class Jobs:
         return tuple(new)
 
     def _lease(self, job_id: bytes, token: str) -> bool:
-        """Take it, or keep it."""
+        """Take the lease on the job, or renew it; return False if another process has it."""
         current = self._rows.row(MOVES, job_id, [_LEASE]).get(_LEASE, b"")
         until, _, owner = current.partition(b" ")
         if current and owner != token.encode() and int(until) > self._clock():
@@ -208,7 +208,7 @@ def _is_of(column: bytes, name: str) -> bool:
 
 
 def _left(column: bytes, said: str) -> Item:
-    """A name and why the page was left; both may have the mark in them that parts them."""
+    """Parse a name and why the page was left; both may contain their separator, so the key in ``column`` decides."""
     places = (found.start() for found in re.finditer(": ", said[: MAX_NAME_BYTES + 2]))
     end = next((place for place in places if _is_of(column, said[:place])), said.rfind(": "))
     return Item(said[:end], why=said[end + 2 :])

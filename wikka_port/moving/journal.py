@@ -1,19 +1,19 @@
-"""The journal of moves (pure but for ``Journal``): what is to be done is written down before the first step.
+"""(pure, except ``Journal``) The journal of moves: a move is recorded before its first step.
 
     table     row                                                     families
     moves     id (16 hexadecimal digits)                              m, e
               "~open"    e:ID for each move and job that has not ended
-    deleted   md5 of name (32), inverted milliseconds (13), id (16)   those of ``pages``, gone
+    deleted   md5 of name (32), inverted milliseconds (13), id (16)   those of ``pages``, and gone
 
     m:kind      rename, delete, undelete, purge
-    m:from m:to names           m:row   in ``deleted``, where the page comes from or goes to
+    m:from m:to names           m:row   row in ``deleted`` from which the page comes or to which it goes
     m:head      the newest revision of the page when the move was requested
-    m:at        the stamp of all that the move writes
-    m:by m:signed m:reason      m:redirect  "yes": the old name leads to the new one
-    m:note      of the revision that does: the process that finishes the move writes the same one, whatever he speaks
+    m:at        the timestamp of all cells that the move writes
+    m:by m:signed m:reason      m:redirect  "yes": the old name redirects to the new one
+    m:note      of the redirect's revision, so that a process of any language that finishes the move writes the same one
     m:state     intent -> moved -> done, or intent -> abandoned
 
-A row of ``deleted`` is the page's row as it was, with gone:by gone:reason gone:time.
+A row of ``deleted`` has the page's former cells, and gone:by gone:reason gone:time.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ INTENT, MOVED, DONE, ABANDONED = b"intent", b"moved", b"done", b"abandoned"
 class Move:
     id: bytes
     kind: Annotated[str, KIND]
-    source: Annotated[str, b"m:from"]  # name of the page before
-    target: Annotated[str, b"m:to"]  # and after; the same where it is deleted
+    source: Annotated[str, b"m:from"]  # name of the page before the move
+    target: Annotated[str, b"m:to"]  # name of the page after the move; the same if it is deleted
     row: Annotated[bytes, b"m:row"]  # in ``deleted``; b"" for a rename
-    head: Annotated[Head, b"m:head"]  # of the row that it leaves
+    head: Annotated[Head, b"m:head"]  # of the row that the page leaves
     at_ms: Annotated[int, b"m:at"]
     by: Annotated[str, BY]
     signed: Annotated[str, SIGNED]
@@ -65,7 +65,7 @@ class Move:
 
     @property
     def source_place(self) -> tuple[bytes, bytes]:
-        """Table and row."""
+        """Table and row from which the page moves."""
         if self.kind in (UNDELETE, PURGE):
             return DELETED, self.row
         return schema.PAGES, page_key(self.source)
@@ -76,7 +76,7 @@ class Move:
 
     @property
     def history(self) -> bytes:
-        """The key under which the page's revisions lie, whatever it is called."""
+        """The key under which the page's revisions lie, whatever its name."""
         return self.head.place(page_key(self.source))
 
     @property
@@ -93,13 +93,13 @@ def deleted_row(name: str, at_ms: int, move: bytes) -> bytes:
 
 
 class Journal:
-    """Thread-safe.  Everything may raise StoreUnavailable."""
+    """The table ``moves``.  Thread-safe.  Every method may raise StoreUnavailable."""
 
     def __init__(self, rows: Rows) -> None:
         self._rows = rows
 
     def open(self, row: bytes, cells: Cells) -> None:
-        """The name in the list of open ones comes first: nothing that has begun is forgotten."""
+        """Record a move or job, first in the list of open ones, so that none that has begun is forgotten."""
         self._rows.put(MOVES, OPEN_ROW, {ITEM + row: cells[KIND]})
         self._rows.put(MOVES, row, cells)
 
@@ -107,28 +107,28 @@ class Journal:
         self._rows.delete(MOVES, OPEN_ROW, [ITEM + row])
 
     def opened(self) -> dict[bytes, str]:
-        """Ids and kinds of what has not ended.  One call."""
+        """Return the kinds of the moves and jobs that have not ended, by id.  One call."""
         cells = self._rows.row(MOVES, OPEN_ROW)
         return {column[len(ITEM) :]: kind.decode(errors="replace") for column, kind in cells.items()}
 
     def read(self, row: bytes) -> tuple[Move, bytes] | None:
-        """Return a move and its state."""
+        """Return a move and its state, or None if there is none in the row."""
         cells = self._rows.row(MOVES, row, [b"m"])
         return (Move(row, **fields_in(Move, cells)), cells[STATE]) if STATE in cells else None
 
     def pass_on(self, row: bytes, before: bytes, after: bytes) -> bool:
-        """False: somebody else has taken it to another state."""
+        """Change the state from ``before`` to ``after``; return False if another process has changed it already."""
         return self._rows.change(MOVES, row, {STATE: before}, {STATE: after})
 
 
-LISTED_MAX: Final = 1_000  # of all names
+LISTED_MAX: Final = 1_000  # deleted pages in the list of all names
 
 
 @dataclass(frozen=True, slots=True)
 class Deleted:
     name: str
-    row: bytes  # in ``deleted``: says which of several of that name
-    number: int  # of its newest revision
+    row: bytes  # in ``deleted``; identifies one of several pages of that name
+    number: int  # of the page's newest revision
     by: str
     reason: str
     time_ms: int
@@ -136,7 +136,7 @@ class Deleted:
 
 
 def deleted(rows: Rows, name: str = "", *, limit: int = LISTED_MAX) -> list[Deleted]:
-    """Return the deleted pages of ``name``, or all; the last one first."""
+    """Return the deleted pages of ``name``, the last deleted first; without a name those of all names."""
     begin = page_key(name) if name else b""
     found = []
     for row, cells in rows.scan(DELETED, begin, columns=(b"meta", b"gone", b"acl"), limit=limit):

@@ -1,14 +1,14 @@
-"""A job's work on one page, as the visitor who requested it: every right is checked again for each page.
+"""A job's work on one page, within the rights of the visitor who requested it; they are checked again for each page.
 
-links     the links to the old name lead to the new one; saved as an edit
-subpages  Name/x becomes New/x
-revert    back to the newest revision that is not of the author, or before ``since``; a page that he began is deleted;
-          a page that he renamed has its old name again, if he left a redirect there
-delete    the page is deleted
-undo      of links: the text before comes back where nobody has edited since, else the links are led back;
-          of subpages: each is renamed back, unless another page has its name by now;
-          of revert and delete: a page that was deleted is brought back, unless another one has its name by now; of
-          revert: the text before comes back where nobody has edited since
+links     change the links to the old name into links to the new one; saved as an edit
+subpages  rename Name/x to New/x
+revert    return to the newest revision that is not the author's, or is older than ``since``; delete a page that the
+          author began; give a page that he renamed its old name again, if he left a redirect there
+delete    delete the page
+undo      of links: restore the former text if nobody has edited the page since, else change the links back;
+          of subpages: rename each page back, unless a different page has its name by now;
+          of revert and delete: undelete a deleted page, unless a different page has its name by now;
+          of revert: restore the former text if nobody has edited the page since
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ AGAIN: Final = N_("it was edited again and again")
 
 
 class Hands(Protocol):
-    """Writes in the visitor's name (``rights.moving.GuardedMoves``), or a command's."""
+    """Writes in the name of a visitor (``rights.moving.GuardedMoves``) or of a command."""
 
     def save_page(self, page: Page, body: str, note: str, markup: str, language: str = "") -> Saved:
-        """``language``: "" for the page's."""
+        """Save a page; with ``language`` "" its language is unchanged."""
         ...
 
     def rename(self, name: str, new: str, *, redirect: bool, reason: str) -> Move: ...
@@ -56,13 +56,13 @@ class Hands(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Reverted:
-    """The work of a mass revert on a page."""
+    """The work of a mass revert on one page."""
 
     name: str
-    edits: int  # of the author, that go
-    to: int  # the revision whose text comes back; 0: the page is deleted, since he began it
-    why: str = ""  # it is left as it is
-    current_name: str = ""  # of a redirect that he left by a rename: the name that the page has now
+    edits: int  # of the author, to be reverted
+    to: int  # the revision to return to; 0: the page is deleted, since the author began it
+    why: str = ""  # why the page is left unchanged; "": it is not
+    current_name: str = ""  # if the page is a redirect that the author's rename left: the renamed page's present name
 
 
 def act_of(wiki: Wiki, jobs: Jobs, job: Job, hands: Hands) -> Act:
@@ -87,7 +87,7 @@ def act_of(wiki: Wiki, jobs: Jobs, job: Job, hands: Hands) -> Act:
 
 
 def more_of(wiki: Wiki, job: Job) -> list[str]:
-    """Return pages that have come to it since it began: new links to the old name."""
+    """Return pages that a job of links must change, too, since they have new links to the old name."""
     return [name for name in linking(wiki, job.source) if name != job.source] if job.kind == LINKS else []
 
 
@@ -129,7 +129,7 @@ def _delete_page(name: str, reason: str, hands: Hands) -> Item:
 
 
 def edited_by(wiki: Wiki, author: str, since_ms: int) -> Iterator[str]:
-    """Yield names of pages that ``author`` edited since then, each once; the newest edit first."""
+    """Yield the names of the pages that ``author`` edited since ``since_ms``, each once, the newest edit first."""
     seen: set[str] = set()
     token = ""
     while len(seen) < JOB_PAGES_MAX:
@@ -145,7 +145,7 @@ def edited_by(wiki: Wiki, author: str, since_ms: int) -> Iterator[str]:
 
 
 def planned(wiki: Wiki, author: str, since_ms: int, name: str) -> Reverted:
-    """The work that a revert would have with the page now."""
+    """Return the work that a revert of the page would have now."""
     edits, below = 0, None
     while edits <= MAX_REVERTED_REVISIONS:
         found = wiki.revisions(name, below=below, limit=50)
@@ -161,7 +161,10 @@ def planned(wiki: Wiki, author: str, since_ms: int, name: str) -> Reverted:
 
 
 def _renamed_to(wiki: Wiki, name: str) -> str:
-    """The name of the page that was renamed and left this redirect, which is its next revision but for the name."""
+    """Return the present name of the page whose rename left the redirect ``name``, or "".
+
+    A rename gives the redirect the number after the page's newest revision; so that revision must bear this name.
+    """
     page = wiki.page(name)
     to = redirect_target(page.body, markup=page.markup) if page is not None else None
     before = wiki.revision(to, page.number - 1) if page is not None and to is not None else None
@@ -223,7 +226,7 @@ def _undo(wiki: Wiki, jobs: Jobs, job: Job, name: str, hands: Hands) -> Item:
 
 
 def _restore_text(wiki: Wiki, job: Job, item: Item, hands: Hands) -> Item | None:
-    """Restore the text of before the edit; None if somebody has edited the page since."""
+    """Restore the text from before the job's edit; return None if somebody has edited the page since."""
     for _attempt in range(_TRIES):
         for page in _pages_now(wiki, job, item.name):
             if not item.number or not is_revision(page, item.number, item.token):
@@ -240,7 +243,7 @@ def _restore_text(wiki: Wiki, job: Job, item: Item, hands: Hands) -> Item | None
 
 
 def _pages_now(wiki: Wiki, job: Job, name: str) -> list[Page]:
-    """Return the page of that name, and the one that it, or its subpage, is renamed back to by now."""
+    """Return the page of that name, and the pages to whose names a rename, or its undoing, may have moved it."""
     names = [name]
     for now, then in ((job.source, job.target), (job.target, job.source)):
         if now and then and (name == now or name.startswith(f"{now}/")):

@@ -1,27 +1,28 @@
-"""Rename, delete, bring back, remove for good: one protocol; a process that finds a move unfinished continues it.
+"""Rename, delete, undelete and purge: one protocol; any process that finds an unfinished move continues it.
 
-    1. the journal says what is to be done                    state intent
+    1. record: the journal has the move                       state intent
     2. mark: the page's ``meta:versioncount`` names the move; no other save writes the page from now on
-    3. arrive: the row it goes to has all its cells, and names the move, too
-    4. the journal says so: from here the page is moved       state moved
-    5. leave: its old row is a redirect, or no page
-    6. (application) the indexes of both rows
-    7. the page in its new row is released; drafts and networks of edits follow     state done
+    3. arrive: the page's new row has all its cells, and names the move, too
+    4. decide: the journal says that the page has moved       state moved
+    5. leave: the page's old row becomes a redirect, or no page
+    6. (application) the indexes of both rows are written
+    7. the mark is removed from the new row; drafts and networks of edits follow     state done
 
 A page's row names the key of its history, so the revisions stay where they are.  Between 3 and 5 both names show the
-page; there is no time at which neither does.
+page; at any time at least one of them does.
 
-Several processes may continue one move at a time, each late by any time.  So the journal alone decides whether the
-page has moved (4, or ``abandoned``: whichever was first), and nothing goes from the old row before it has: if
+Several processes may continue one move at the same time, each delayed by any time.  So only the journal decides whether
+the page has moved (step 4, or ``abandoned``: whichever was first), and nothing is removed from the old row before: if
 one process completed the move while another tries to abort it, the page stays in exactly one row.
-Before the decision a step reads what the two rows are:
+Before the decision a process finds the finished steps from the two rows:
     the mark on the new row     1 to 3 are done
     the mark on the old row     1 and 2 are done
-    no mark                     nothing is done; the page may have been edited since, then the move is given up
-After it 5 and 7 are conditions on the mark and 6 may be repeated.  A save that finds a mark finishes the move first;
-the next start of a wiki and ``wikka check`` finish all of ``Journal.opened``.
+    no mark                     only 1 is done; if the page was edited since, the move is aborted
+After the decision, steps 5 and 7 are conditional on the mark, and 6 may be repeated.  A save that finds a mark finishes
+the move first; the next start of a wiki and ``wikka check`` finish all of ``Journal.opened``.
 
-A page that is there is never moved over: of two moves to one name one is refused, with the page let go where it was.
+A move never overwrites an existing page: of two moves to one name one is refused, and its page is released where it
+was.
 """
 
 from __future__ import annotations
@@ -73,9 +74,9 @@ from wikka_port.store import Store
 from wikka_port.texts import N_, _, _w
 
 ATTEMPTS: Final = 6
-SETTLE_S: Final = 10.0  # for the triggers, before the texts of a deleted page are removed
+SETTLE_S: Final = 10.0  # the longest wait for the triggers before the texts of a deleted page are removed
 _STEP: Final = 200  # rows in one call
-Allow = Callable[[PageRights], None]  # raises for a page of these rights
+Allow = Callable[[PageRights], None]  # raises if the move is not allowed on a page of these rights
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +92,14 @@ T = TypeVar("T")
 
 
 def _anybody(_rights: PageRights) -> None:
-    """A command's: whoever runs the wiki may do everything."""
+    """Allow everything, to commands: whoever runs the wiki may do everything."""
 
 
 def _free_for_arrival(name: str, row: Cells, over: Allow) -> int:
-    """Return the stamp of ``row``, which a page may come to.  Raises NameTaken, and what ``over`` raises."""
+    """Return the highest timestamp of ``row``, to which a page shall move.
+
+    Raises NameTaken if the row is a page, and the exceptions of ``over``.
+    """
     if is_there(row):
         raise NameTaken(name)
     over(page_rights(row, b""))
@@ -103,7 +107,7 @@ def _free_for_arrival(name: str, row: Cells, over: Allow) -> int:
 
 
 class Mover:
-    """Thread-safe.  Everything may raise StoreUnavailable, InvalidName and what a given ``allow`` raises."""
+    """Moves pages.  Thread-safe.  Every method may raise StoreUnavailable, InvalidName and what ``allow`` raises."""
 
     def __init__(
         self,
@@ -113,7 +117,7 @@ class Mover:
         clock_ms: Callable[[], int],
         on_step_done: Callable[[str], None] = lambda step: None,
     ) -> None:
-        """``on_step_done`` is called with each step that is done: for tests that crash there."""
+        """Call ``on_step_done`` after each step, for tests that crash there."""
         self._store = store
         self._indexes = indexes
         self._clock = clock_ms
@@ -134,9 +138,10 @@ class Mover:
         over: Allow = _anybody,
         history: bytes = b"",
     ) -> Move:
-        """Raises NothingThere, NameTaken, SameName, Busy, OtherPage.
+        """Rename a page.  Raises NothingThere, NameTaken, SameName, Busy.
 
-        ``over`` is asked with the rights that the new name has; ``history``: the key of that of the page that is meant.
+        ``over`` checks the rights in the row of the new name.  With ``history``, the key of a page's history, it raises
+        OtherPage if a different page has the name.
         """
         source, target = normalise(name), normalise(new)
         if source == target:
@@ -155,7 +160,7 @@ class Mover:
         return self._attempted(source, intended)
 
     def delete(self, name: str, by: By, *, allow: Allow = _anybody) -> Move:
-        """Raises NothingThere, Busy."""
+        """Delete a page.  Raises NothingThere, Busy."""
         source = normalise(name)
 
         def intended() -> tuple[Move, Cells]:
@@ -170,7 +175,7 @@ class Mover:
     def undelete(
         self, name: str, row: bytes, by: By, *, new: str = "", allow: Allow = _anybody, over: Allow = _anybody
     ) -> Move:
-        """Bring back what was deleted, from its ``row``.  Raises NotDeleted, NameTaken, Busy."""
+        """Bring back the deleted page in ``row``.  Raises NotDeleted, NameTaken, Busy."""
         source = normalise(name)
         target = normalise(new) if new else source
 
@@ -182,7 +187,7 @@ class Mover:
         return self._attempted(source, intended)
 
     def _attempted(self, name: str, intended: Callable[[], tuple[Move, Cells]]) -> Move:
-        """Raises Busy.  The page may be changed between its reading and its mark: then all is read anew."""
+        """Begin a move, again with new reads if the page changes before it is marked.  Raises Busy after ATTEMPTS."""
         for _attempt in range(ATTEMPTS):
             move, row = intended()
             if self._begin(move, row):
@@ -190,11 +195,14 @@ class Mover:
         raise Busy(name)
 
     def purge(self, name: str, row: bytes, by: By, *, allow: Allow = _anybody) -> int:
-        """Remove the texts of what was deleted, for good; how many revisions.  Raises NotDeleted, Unsettled, Busy."""
+        """Erase a deleted page for good; return the number of its newest revision.
+
+        Raises NotDeleted, Unsettled, Busy.
+        """
         source = normalise(name)
         cells = self._in_trash(source, row, allow)
         if not self._settled():
-            raise Unsettled(source)  # the functions of the triggers read the revisions that go
+            raise Unsettled(source)  # the functions of the triggers still read the revisions to be erased
         move = self._intended(PURGE, source, source, row, cells, by)
         if not self._begin(move, cells):
             raise Busy(source)
@@ -210,7 +218,7 @@ class Mover:
         return cells
 
     def free(self, place: tuple[bytes, bytes]) -> Cells:
-        """Return the row by table and key, marked by no move: a move that marked it is finished.  Raises Busy."""
+        """Return the row of a table and key without a mark; finish a move that marked it.  Raises Busy."""
         for _attempt in range(ATTEMPTS):
             row = self._store.run(lambda c: read(c, place))
             if not head_of(row).mark:
@@ -219,7 +227,7 @@ class Mover:
         raise Busy(text_in(row, schema.NAME))
 
     def page_row(self, name: str) -> Cells:
-        """Marked by no move.  Raises Busy."""
+        """Return the row of a page without a mark; finish a move that marked it.  Raises Busy."""
         return self.free((schema.PAGES, page_key(name)))
 
     def _intended(
@@ -245,10 +253,10 @@ class Mover:
     # --- hidden revisions ----------------------------------------------------------------------------
 
     def hide(self, name: str, number: int, *, hidden: bool) -> None:
-        """Hide a revision, or show it again.  Doing it twice is doing it once.  Raises NotMoved.
+        """Hide a revision, or show it again; a second call changes nothing.  Raises NotMoved.
 
-        The newest revision cannot be hidden: another one has to be saved first.  The numbers stand in the page's row,
-        so they follow the page.
+        The newest revision cannot be hidden: a newer one has to be saved first.  The hidden numbers lie in the page's
+        row, so they move with the page.
         """
         for _attempt in range(ATTEMPTS):
             row = self.page_row(name)
@@ -272,7 +280,10 @@ class Mover:
         raise Busy(name)
 
     def _put_hidden(self, name: str, row: Cells, value: bytes) -> bool:
-        """Write ``meta:hidden`` if the row is as it was read; on a plain HBase, if its newest revision is."""
+        """Write ``meta:hidden`` if neither it nor the newest revision has changed; return False otherwise.
+
+        On a plain HBase only the newest revision is compared.
+        """
         plain = not self._store.is_columnar
         key = page_key(name)
         if not self._store.run(lambda c: put_hidden(c, key, row, value, plain=plain)):
@@ -288,7 +299,7 @@ class Mover:
     # --- the protocol ------------------------------------------------------------------------------
 
     def _begin(self, move: Move, row: Cells) -> bool:
-        """Steps 1 to 7.  False: the page was changed meanwhile, or its new name was taken; nothing is moved."""
+        """Run steps 1 to 7; return False, with nothing moved, if the page changed or its new name was taken."""
         stored = row.get(REVISION)
         rights = [Expect.absent(REVISION) if stored is None else Expect(REVISION, stored)]
         self.journal.open(move.id, {STATE: INTENT, **cells_of(move)})
@@ -296,7 +307,7 @@ class Mover:
         return self._continue_move(move, INTENT, rights)
 
     def finish(self, move_id: bytes) -> bool:
-        """Continue with a move from where it is.  False: it was given up, and the page is where it was."""
+        """Continue a move; return False if it was aborted, and the page is where it was."""
         found = self.journal.read(move_id)
         if found is None:
             self.journal.close(move_id)
@@ -304,7 +315,7 @@ class Mover:
         return self._continue_move(*found, [])
 
     def finish_all(self) -> int:
-        """Finish all moves that have not ended; return their number: 0 for an older folder that is not prepared yet."""
+        """Finish all moves that have not ended; return their number (0 for an older folder without the table)."""
         if not self._store.run(lambda c: MOVES in c.tables()):
             return 0
         moves = [one for one, kind in self.journal.opened().items() if kind in (RENAME, DELETE, UNDELETE, PURGE)]
@@ -324,7 +335,7 @@ class Mover:
             self.on_step_done("done")
         elif state == ABANDONED:
             self._run(move, MoveSteps.withdraw)
-        else:  # who was late may have marked a row once more
+        else:  # a delayed process may have marked a row again
             self._run(move, MoveSteps.let_go)
             self._run(move, MoveSteps.settle_down)
         self.journal.close(move.id)
@@ -337,7 +348,7 @@ class Mover:
         return self._store.run(lambda c: read(c, place))
 
     def _decided(self, move: Move, state: bytes) -> bytes:
-        """Step 4: the state that the move has from here on, as the first process decided."""
+        """Run step 4: return the state that the first process decided."""
         if not self.journal.pass_on(move.id, INTENT, state):
             found = self.journal.read(move.id)
             assert found is not None, "a move stays in the journal"
@@ -346,7 +357,7 @@ class Mover:
         return state
 
     def _carried(self, move: Move, rights: Collection[Expect]) -> bool:
-        """Steps 2 and 3.  False: they cannot be done, or the move is past them; the journal says which."""
+        """Run steps 2 and 3; return False if they cannot be done, or the move is past them: the journal decides."""
         source = self._read(move.source_place)
         if head_of(source) != move.marked:
             if move.kind != PURGE and head_of(self._read(move.target_place)) == arriving_head(move):
@@ -365,7 +376,7 @@ class Mover:
         return True
 
     def _leave(self, move: Move) -> None:
-        """Steps 5 to 7."""
+        """Run steps 5 to 7."""
         self._run(move, MoveSteps.leave)
         self.on_step_done("leave")
         if self._indexes() == "application":
@@ -382,7 +393,7 @@ class Mover:
         return self._store.run(lambda c: c.triggers.wait(sequence="", timeout_ms=int(SETTLE_S * 1000)))
 
     def _remove_for_good(self, move: Move) -> None:
-        """Take away what is kept beside a page in the trash, its revisions, then its row."""
+        """Remove the drafts, suggestions and networks of a deleted page, then its revisions, then its row."""
         self._store.run(lambda c: beside.remove(c, move))
         self.on_step_done("beside")
         begin = move.head.place(page_key(move.source))
@@ -392,10 +403,10 @@ class Mover:
 
 
 def _index(connection: Connection, move: Move) -> None:
-    """As if the triggers were given both changes."""
+    """Write the indexes of both rows, as triggers would for the two changes."""
     cells = read(connection, move.target_place)
     if head_of(cells) != arriving_head(move):
-        return  # somebody else has finished it, indexes first
+        return  # another process has finished the move, which writes the indexes before
     if move.target_place[0] == schema.PAGES:
         run_indexes(connection, _change(move.target_place[1], cells, {}, move.at_ms))
     if move.source_place[0] == schema.PAGES:

@@ -1,4 +1,4 @@
-"""Why a page is not moved: nothing was written, and each says what to do."""
+"""The reasons why a page is not moved: each tells the person what to do, and nothing was written."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from wikka_port.texts import _
 
 
 class NotMoved(Exception):
-    """Nothing was written."""
+    """The page was not moved, and nothing was written; ``str()`` is a sentence for the person."""
 
     def __init__(self, name: str, why: str) -> None:
         super().__init__(why)

@@ -1,10 +1,10 @@
-"""Links of a text led from one page to another (pure): one function for each format of texts, in REWRITERS.
+"""(pure) Changes the links of a text from one page to another: one function for each format of texts, in REWRITERS.
 
-A page that ``{{include page="Name"}}`` shows is led like a link.
+The page of ``{{include page="Name"}}`` is changed like a link.
 
-A place that looks like a link need not be one: it may stand in a block of code, or within another link.  So every
-candidate gets a name of its own, the text is read as a page is, and those whose names come back as links are led
-elsewhere; all the rest of the text stays as it is, to the letter.
+Text that looks like a link need not be one: it may be in a block of code, or within another link.  So every candidate
+gets a unique name, and the text is parsed like a page.  The candidates whose names come back as links are changed; all
+the rest of the text stays unchanged, to the letter.
 
 Knows nothing of the store.
 """
@@ -32,12 +32,12 @@ _CALL: Final = rf"""({_REDIRECT}|{_INCLUDE})("[^"{{}}]*"|'[^'{{}}]*')((?s:(?!\{{
 _EITHER: Final = re.compile(f"(?:{_LINK.pattern})|(?:{_CALL})", re.IGNORECASE)
 _ADDRESS: Final = re.compile(r'(\]\()(<[^<>\n]*>|[^()\s<>]+)((?:\s+"[^"\n]*")?\))')  # of a link in Markdown
 _IN_MARKDOWN: Final = re.compile(f"{_EITHER.pattern}|(?:{_ADDRESS.pattern})", re.IGNORECASE)
-_FOLDERS: Final = re.compile(r"^(?:\.{0,2}/)+|\.md$")  # pages stand in none (``markup.markdown``)
-_MARK: Final = "Zqxlead"  # of a candidate; no page is called so
+_FOLDERS: Final = re.compile(r"^(?:\.{0,2}/)+|\.md$")  # not part of a page's name (``markup.markdown``)
+_MARK: Final = "Zqxlead"  # begins the unique name of a candidate; no page has such a name
 
 
 def rewritten(text: str, old: str, new: str, autolink: bool = True, *, markup: str = WIKKA) -> str:
-    """``text`` with its links to ``old`` leading to ``new``.  A format without a rewriter stays as it is."""
+    """Return ``text`` with its links to ``old`` changed to ``new``; without a rewriter for ``markup``, as it is."""
     rewriter = REWRITERS.get(markup)
     return text if rewriter is None else rewriter(text, old, new, autolink)
 
@@ -60,7 +60,7 @@ def _led(text: str, old: str, new: str, autolink: bool, markup: str) -> str:
 
 
 def _with_led_links(text: str, old: str, new: str, mark: str, autolink: bool, markup: str) -> str:
-    """Lead what is written as a link, or as an action that leads on or includes the page."""
+    """Change explicit links, and actions that redirect to the page or include it."""
     count = 0
 
     def probe(match: re.Match[str]) -> str:
@@ -115,7 +115,7 @@ def _names(match: re.Match[str], old: str) -> bool:
 
 
 def _with_led_words(text: str, old: str, new: str, mark: str, markup: str) -> str:
-    """Return the word alone, which is a link where words are."""
+    """Change bare words, which are links if CamelCase is linked."""
     parts = re.split(rf"(?<!\w){re.escape(old)}(?!\w)", text)
     if len(parts) == 1:
         return text

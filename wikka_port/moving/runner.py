@@ -1,7 +1,7 @@
-"""Jobs at work: in a thread of the process that got the request, so that no request waits; continued after a crash.
+"""Running jobs: in a thread of the process that got the request, so that no request waits; continued after a crash.
 
-``work`` is one job in this thread, for commands; ``start`` gives it a thread; ``resume`` is what a starting process
-does: it finishes moves that fell, and continues with jobs that no process works on.
+``work`` runs a job in the calling thread, for commands; ``start`` runs it in a new thread.  A starting process calls
+``resume``, which finishes moves that a crash interrupted, and continues jobs that no process works on.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from wikka_port.rights.guarded import GuardedWiki
 from wikka_port.visitors import NOBODY, Visitor
 
 log = logging.getLogger(__name__)
-COMMAND: Final = "(command)"  # no account can be called so
+COMMAND: Final = "(command)"  # no account can have this name
 OPERATOR: Final = Visitor("(command)", "(command)", "active", True, "")
 
 
@@ -36,7 +36,7 @@ def guarded_wiki_of(wiki: Wiki, job: Job) -> GuardedWiki:
 
 
 def work(wiki: Wiki, job: Job, step: Callable[[], None] = lambda: None) -> Progress:
-    """Raises StoreUnavailable.  ``step`` is called for each page."""
+    """Work on a job until it ends or is stopped; call ``step`` for each page.  Raises StoreUnavailable."""
     jobs = Jobs(wiki.rows, clock_ms)
     guarded = guarded_wiki_of(wiki, job)
     act = act_of(wiki, jobs, job, guarded.moves)
@@ -65,7 +65,7 @@ def _work_logged(wiki: Wiki, job: Job) -> None:
 
 
 def resume(wiki: Wiki) -> int:
-    """Finish what fell; how many moves and jobs.  Raises StoreUnavailable, NewerFolder."""
+    """Finish interrupted moves and jobs; return their number.  Raises StoreUnavailable, NewerFolder."""
     wiki.folder()
     if not wiki.store.run(lambda c: MOVES in c.tables()):
         return 0  # an older wiki's folder, before it is prepared
@@ -80,7 +80,7 @@ def resume(wiki: Wiki) -> int:
 
 
 def start_resuming(wiki: Wiki) -> threading.Thread:
-    """In a thread: a process that starts serves at once."""
+    """Call ``resume`` in a thread, so that a starting process serves at once."""
 
     def resumed() -> None:
         try:

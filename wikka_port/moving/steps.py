@@ -1,14 +1,14 @@
-"""The steps of a move on one row: each a condition on ``meta:versioncount`` and what is written if it is true.
+"""The steps of a move on one row: each writes cells on a condition on ``meta:versioncount``.
 
-On Columnar a step is one ``check_and_mutate``.  On a plain HBase a ``checkAndPut`` of that cell decides and the rest
-stands around it, in an order in which a reader sees the row before the step or after it:
+On Columnar a step is one ``check_and_mutate``.  On a plain HBase a ``checkAndPut`` of that cell decides.  The other
+writes come before or after it, in an order in which a reader sees the row either before or after the step:
 
-    arrive   "0:..:ID" reserves the row, which is no page; its cells are put; "N:token:HISTORY:ID" makes it the page
-    leave    what a later page has to know is put; the cell says that the page is gone, or names the redirect's
-             revision, which was staged; then the row's cells follow
+    arrive   "0:..:ID" reserves the row, which is no page yet; its cells are put; "N:token:HISTORY:ID" makes it the page
+    leave    the cells that a later page needs are put; then ``meta:versioncount`` ends the page, or names the
+             redirect's revision, which was staged before; then the row's other cells follow
 
-Every step may be repeated, by another process at the same time too: what it writes is the same, at the same stamps.
-Cells of rights bear the store's time, as everywhere; the others the stamp of the move.
+Every step may be repeated, also by another process at the same time: it writes the same cells at the same timestamps.
+Cells of rights get the store's time, as everywhere; all others get the timestamp of the move.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Place = tuple[bytes, bytes]  # table and row
 
 
 def read(connection: Connection, place: Place) -> Cells:
-    """Return the row; a page's cells as they are of its newest revision."""
+    """Return the row; the cells of a page are those of its newest revision, even if the stored ones are stale."""
     cells = _stored(connection, place)
     if place[0] == schema.PAGES and is_there(cells) and is_stale(cells):
         return fresh_cells(connection, place[1], cells)
@@ -73,7 +73,7 @@ class MoveSteps:
     plain: bool  # on a plain HBase
 
     def _swap(self, place: Place, before: bytes | None, after: bytes, at_ms: int) -> bool:
-        """Swap the cell alone.  True as well if it says ``after`` already."""
+        """Change only ``meta:versioncount``; return True also if it has the value ``after`` already."""
         if self.plain:
             applied = check_and_put(self.connection, *place, VERSIONCOUNT, before, after)
         else:
@@ -84,7 +84,7 @@ class MoveSteps:
         return _stored(self.connection, place, VERSIONCOUNT).get(VERSIONCOUNT) == head
 
     def mark(self, row: Cells, further: Collection[Expect]) -> bool:
-        """Mark the page for the move.  False: it was changed, or ``further`` is not true."""
+        """Mark the page for the move; return False if the page was changed, or a ``further`` condition fails."""
         place, before, after = self.move.source_place, self.move.head.pack(), self.move.marked.pack()
         if self.plain:
             return self._swap(place, before, after, 0)
@@ -92,13 +92,13 @@ class MoveSteps:
         return _atomically(self.connection, place, before, put, further) or self._says(place, after)
 
     def withdraw(self) -> None:
-        """Give the move up: the page stays where it was, and what a helper may have brought to its new row goes."""
+        """Abort the move: the page stays where it was; cells that another process put in its new row are removed."""
         if self.move.kind != PURGE:
             self._remove_arrival()
         self.let_go()
 
     def let_go(self) -> None:
-        """The page stays where it was."""
+        """Remove the mark from the page's old row, where the page stays."""
         row = read(self.connection, self.move.source_place)
         if head_of(row) == self.move.marked:
             self._swap(self.move.source_place, self.move.marked.pack(), self.move.head.pack(), stamp_of(row))
@@ -106,7 +106,7 @@ class MoveSteps:
     # --- arriving ----------------------------------------------------------------------------------
 
     def arrive(self, source: Cells) -> bool:
-        """Put the page where it goes to, still marked.  False: a page is there."""
+        """Put the page in its new row, still marked; return False if the row is a page."""
         move, place = self.move, self.move.target_place
         cells, marked = _arriving(move, source), arriving_head(move).pack()
         stored = _stored(self.connection, place)
@@ -136,12 +136,12 @@ class MoveSteps:
         return self._swap(place, reserved, marked, 0)
 
     def settle_down(self) -> None:
-        """Remove the mark of the move."""
+        """Remove the mark from the page's new row."""
         head = arriving_head(self.move)
         self._swap(self.move.target_place, head.pack(), head.unmarked().pack(), self.move.at_ms)
 
     def _remove_arrival(self) -> None:
-        """Remove what a move that was given up has brought, or reserved: the row is no page."""
+        """Remove the cells that an aborted move put or reserved in the new row, so that the row is no page."""
         move, place = self.move, self.move.target_place
         stored = _stored(self.connection, place)
         if head_of(stored).mark != move.id:
@@ -160,7 +160,10 @@ class MoveSteps:
     # --- leaving -----------------------------------------------------------------------------------
 
     def leave(self) -> bool:
-        """Take the page from where it was; again, if a process crashed after the decision.  False: it is not marked."""
+        """Take the page from its old row; return False if the row is not marked.
+
+        After a crash following the decision the step may run again.
+        """
         move, place = self.move, self.move.source_place
         stored = _stored(self.connection, place)
         if place[0] == DELETED:
@@ -219,7 +222,7 @@ class MoveSteps:
 
 
 def arriving_head(move: Move) -> Head:
-    """As the row that the page comes to names its revision; in ``deleted`` with the key of the history, always."""
+    """Return the head that the page's new row gets; in ``deleted`` it always has the key of the history."""
     history = move.head.place(move.source_place[1])
     table, key = move.target_place
     is_own = table == schema.PAGES and history == key
@@ -237,7 +240,7 @@ def _arriving(move: Move, source: Cells) -> dict[bytes, bytes]:
 
 
 def redirect_draft(move: Move, source: Cells) -> RevisionDraft:
-    """Return the revision with which the old name continues."""
+    """Return the revision of the redirect that the old name gets."""
     key = page_key(move.source)
     draft = RevisionDraft(
         name=move.source,
@@ -258,7 +261,7 @@ def redirect_draft(move: Move, source: Cells) -> RevisionDraft:
 
 
 def left_cells(move: Move, source: Cells) -> dict[bytes, bytes]:
-    """Return the cells of the row that the page has left, but for rights."""
+    """Return the cells of the row that the page has left, without rights."""
     stamp = {schema.STAMP: b"%d" % move.at_ms}
     if move.redirect:
         draft = redirect_draft(move, source)
@@ -268,7 +271,7 @@ def left_cells(move: Move, source: Cells) -> dict[bytes, bytes]:
 
 
 def put_hidden(connection: Connection, key: bytes, row: Cells, value: bytes, *, plain: bool) -> bool:
-    """Put which revisions are hidden, at the store's time: the cell is of no revision."""
+    """Put the numbers of hidden revisions, at the store's time, since the cell belongs to no revision."""
     if plain:
         return check_and_put(connection, schema.PAGES, key, VERSIONCOUNT, row[VERSIONCOUNT], value, put=schema.HIDDEN)
     stored = row.get(schema.HIDDEN)

@@ -1,4 +1,4 @@
-"""One visitor's access to pages: decisions from a page's rights and the wiki's rules and groups.
+"""Access of one visitor to pages: decisions from a page's rights and the wiki's rules and groups.
 
 Rights of pages in a list are read from the rows of these pages, with one call for up to ROWS_PER_CALL of them, and not
 at all if the wiki never had a rule.

@@ -6,7 +6,7 @@
     3. administrators may do everything
     4. only administrators may do what concerns the whole site
     5. the owner of a page may do everything with it
-    6. nobody else may change its rights or delete it; a user who may edit it may claim and rename it
+    6. no other user may change its rights or delete it; a user who may edit it may claim and rename it
     7. the list that counts decides: the page's own, else that of the longest prefix of its name, else the site's
 
 Comments are part of their page, and editing shows the page's text: writing the page and reading its comments both

@@ -81,7 +81,7 @@ class RulesMemory:
     def young(self) -> Rules | None:
         """Return the rules if they are young enough, or None if they must be read.
 
-        One call both checks and returns the rules: another thread may ``forget`` between a check and a use, and an
+        A single call both checks and returns the rules: another thread may ``forget`` between a check and a use, and an
         absence of rules would admit everybody.
         """
         cached = self._cached

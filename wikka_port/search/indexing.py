@@ -1,15 +1,15 @@
 """The trigger's function that keeps the index of words, by the rules of ``wikka_port.triggers``.
 
-A posting's cell has one page that it comes from, and bears the stamp of that page's change.  On a normal delivery the
-difference between the page before the change and now is written; a careful one writes all that the page says now, and
-takes back what ``docs`` still knows of it.  So ``docs`` never knows less than the terms have: it is put with what goes
-as well before the first posting, and without it after the last.
+The cell of a posting follows from one page, and gets the timestamp of that page's change.  A normal delivery writes
+the difference between the page before the change and the page now.  A careful one writes all postings of the present
+page, and deletes the others that ``docs`` still lists.  ``docs`` must always list at least the stems that ``terms``
+has: before the first posting it is put with the stems to be removed, and after the last posting without them.
 
-``Recount`` is the index against the pages, for ``wikka check``: each page is counted anew, and each posting of
-``terms`` is read once.  Both sides give a sum over a page's postings, which is the same for the same postings in any
-order.  So one walk over the pages and one over the terms find the pages whose postings differ, in O(all postings) time
-and some hundred bytes of memory for a page.  A page is one difference, however many of its postings are wrong.  A
-repair walks over the terms once more for each REPAIR_BATCH_PAGES, and writes what the pages say.
+``Recount`` compares the index with the pages, for ``wikka check``: it computes the postings of each page again, and
+reads each posting of ``terms`` once.  Both sides give a sum over a page's postings that does not depend on their order.
+So one scan of the pages and one of the terms find the pages whose postings differ, in O(all postings) time and some
+hundred bytes of memory for a page.  A page is one difference, however many of its postings are wrong.  A repair scans
+the terms once more for each REPAIR_BATCH_PAGES, and writes the postings that the pages should have.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from wikka_port.store import rows_in_steps
 Steps = Iterator[tuple[Change, Effect] | Barrier]
 BATCH: Final = 32  # pages: their postings of one stem are written together
 FAMILIES: Final = (b"body", b"meta")
-REPAIR_BATCH_PAGES: Final = 5_000  # pages of one walk of a repair: some 50 MB of postings
+REPAIR_BATCH_PAGES: Final = 5_000  # pages in one scan of a repair: some 50 MB of postings
 POSTINGS_COLUMN: Final = b""  # in a Difference: all of a page's postings, not one cell
 _SCANNED: Final = 50  # rows of terms in a call: each has up to a sixteenth of all pages
 _SUMS: Final = 1 << 64
@@ -51,12 +51,12 @@ _NONE: Final[_Sum] = (0, 0)
 
 
 class _PostingsChange(NamedTuple):
-    """The difference that a change makes to its page's postings."""
+    """The difference that a change of a page makes to its postings."""
 
     change: Change
     put: Postings
     removed: frozenset[str]
-    stems: frozenset[str]  # of the page now
+    stems: frozenset[str]  # of the present page
 
 
 def index(batch: Sequence[Change], client: Connection) -> Steps:
@@ -100,7 +100,7 @@ def _postings_changes(batch: Sequence[Change], client: Connection) -> list[_Post
 
 
 def _is_careful(change: Change) -> bool:
-    """It may have run before, or what changed is unknown."""
+    """Return whether the function may have run for the change before, or the change does not tell what changed."""
     return change.attempt > 1 or not change.changes
 
 
@@ -119,7 +119,7 @@ def _concerns(change: Change) -> bool:
 
 
 def postings_of(cells: Cells) -> Postings:
-    """Return a page's postings, from its row; empty: there is no page."""
+    """Return a page's postings from its row; none if the row is no page."""
     name, body = cells.get(schema.NAME), cells.get(schema.BODY)
     if not name or body is None:
         return {}
@@ -137,14 +137,14 @@ def postings_of(cells: Cells) -> Postings:
 
 
 class Recount:
-    """A pass: first ``of_pages`` for all pages, then ``of_tables``."""
+    """A single comparison of index and pages: call ``of_pages`` for all pages, then ``of_tables``."""
 
     def __init__(self, connection: Connection, at: Callable[[int], int]) -> None:
-        """``at``: when a repair is to be written of what follows from a source of that time."""
+        """Let ``at`` give the timestamp of a repair from the time of the page."""
         self._docs = connection.table(schema.DOCS)
         self._terms = connection.table(schema.TERMS)
         self._at = at
-        self._wanted: dict[bytes, tuple[_Sum, int]] = {}  # by page: what the terms should have of it, when to repair
+        self._wanted: dict[bytes, tuple[_Sum, int]] = {}  # by page: its sum, and the timestamp of a repair
         self.postings = 0
 
     def of_pages(self, pages: Mapping[bytes, Cells]) -> Iterator[Difference]:
@@ -194,7 +194,7 @@ def _sum_of(key: bytes, postings: Postings) -> _Sum:
 
 
 def _digest(stem: str, key: bytes, posting: bytes, row: bytes) -> int:
-    """Return the digest; a posting in another row than its own counts as another one."""
+    """Return the digest of a posting; if it lies in a wrong row, the digest differs."""
     place = b"" if row == term_row(stem, key) else row
     return int.from_bytes(blake2b(b"\x00".join((stem.encode(), key, posting, place)), digest_size=8).digest())
 
@@ -203,7 +203,7 @@ def _digest(stem: str, key: bytes, posting: bytes, row: bytes) -> int:
 
 
 def repair_postings(connection: Connection, differences: Iterable[Difference]) -> None:
-    """Write the postings that the pages say; each at the time of its difference."""
+    """Write the postings that the pages should have, each at the timestamp of its difference."""
     left = iter(differences)
     while some := list(islice(left, REPAIR_BATCH_PAGES)):
         _repair_batch(connection, some)
@@ -212,7 +212,7 @@ def repair_postings(connection: Connection, differences: Iterable[Difference]) -
 def _repair_batch(connection: Connection, differences: Sequence[Difference]) -> None:
     times = {one.row: one.at_ms for one in differences}
     terms = connection.table(schema.TERMS)
-    wrong: dict[int, list[tuple[bytes, bytes]]] = {}  # by time: cells that are to go
+    wrong: dict[int, list[tuple[bytes, bytes]]] = {}  # by timestamp: cells to be deleted
     wanted: dict[bytes, dict[bytes, dict[bytes, bytes]]] = {}  # by page: rows with their cells
     for key, cells in rows_in_steps(connection.table(schema.PAGES), times, *FAMILIES):
         column = column_of(key)

@@ -1,12 +1,13 @@
-"""Pages that somebody may have meant whose address has no page: names that fold alike, are one letter off, begin alike.
+"""Suggestions for an address without a page: names of equal folded form, one letter different, or of equal beginning.
 
 Case, accents, blanks and the humps of CamelCase do not count, so /homepage, /home_page and /Homepgae mean HomePage.
-Names come from the index of names, which is in the order of folded names with their blanks.  Read are
+Names come from the index of names, which is ordered by folded names with their blanks.  It reads
 
-    all names       where the wiki has at most ALL_PAGES pages
-    or else         names that begin as the address does, as it is, without blanks, with blanks at its humps, and
-                    without its last "/" part; and where none of them folds alike, names with the first half of its
-                    letters, or with the first third: a slip or a blank nearer to its beginning is not found
+    all names       if the wiki has at most ALL_PAGES pages
+    else            names that begin with one form of the typed name: as typed, without blanks, with blanks at its
+                    humps, or without its last "/" part.  If none of these has an equal folded form, it also reads
+                    names that begin with the first half or the first third of its letters; a slip nearer to the
+                    beginning is not found
 
 Cost: at most len(forms) + 2 scans of a bounded number of keys.
 """
@@ -21,18 +22,18 @@ from wikka_port import schema
 from wikka_port.schema import folded
 from wikka_port.search.page_text import title_text
 
-MOST: Final = 5  # shown
-CANDIDATES: Final = 40  # found, of which a visitor may read some
+MOST: Final = 5  # names shown
+CANDIDATES: Final = 40  # names returned, of which a visitor may read some
 ALL_PAGES: Final = 500
-_ALL_ROWS: Final = ALL_PAGES + ALL_PAGES // 5  # how many pages there are is known roughly
+_ALL_ROWS: Final = ALL_PAGES + ALL_PAGES // 5  # the number of pages is known only roughly
 _FORM_ROWS: Final = 50
 _PART_ROWS: Final = 200
-SHORTEST: Final = 3  # letters: what is shorter has too many names near it
+SHORTEST: Final = 3  # letters; shorter names have too many similar ones
 _ALIKE, _ONE_OFF, _BEGINS = range(3)
 
 
 def nearest(connection: Connection, typed: str, pages: int) -> list[str]:
-    """Up to CANDIDATES names, the nearest first.  ``pages``: how many the wiki has, roughly."""
+    """Return up to CANDIDATES names, the most similar first; ``pages`` is the rough number of all pages."""
     if pages <= ALL_PAGES:
         return ranked(typed, _names(connection, "", _ALL_ROWS))
     found = {name for form in forms(typed) for name in _names(connection, form, _FORM_ROWS)}
@@ -57,7 +58,7 @@ def ranked(typed: str, names: Iterable[str]) -> list[str]:
 
 
 def forms(typed: str) -> list[str]:
-    """How a name that is meant may begin in the index: at most four."""
+    """Return up to four beginnings in the index that the intended name may have."""
     above = typed.rpartition("/")[0]
     made = (folded(typed), _squashed(typed), folded(title_text(typed).rpartition("\n")[2]), folded(above))
     return list(dict.fromkeys(form for form in made if form))
@@ -73,7 +74,7 @@ def _squashed(name: str) -> str:
 
 
 def _rank(typed: str, name: str) -> int | None:
-    """None: it is not near."""
+    """Return how similar ``name`` is to the typed one (less is nearer), or None if it is not similar."""
     one, other = _squashed(typed), _squashed(name)
     if one == other:
         return _ALIKE
@@ -85,7 +86,7 @@ def _rank(typed: str, name: str) -> int | None:
 
 
 def is_one_off(one: str, other: str) -> bool:
-    """Return whether a letter is wrong, missing or too much, or two neighbours changed places."""
+    """Return whether the two differ in one letter wrong, missing or added, or in two neighbours swapped."""
     short, long = sorted((one, other), key=len)
     if len(long) - len(short) > 1 or short == long:
         return False

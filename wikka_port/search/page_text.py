@@ -1,8 +1,8 @@
-"""The searched parts of a page (pure): its headings and its text, without markup; the section in which a place stands.
+"""(pure) The searched parts of a page: its headings and its text, without markup; and the section of a position.
 
-The tokens are those that the page is rendered from.  Addresses of links and pictures and the arguments of actions are
-no text.  The part after a bound of the markup is searched as it was typed.  Headings and their ids are those of the
-rendered page: its own compiler makes them, of the tokens of headings alone.
+The text comes from the same tokens as the rendered page.  Addresses of links and pictures and the arguments of actions
+are no text.  The part after a bound of the markup is searched as it was typed.  Headings and their ids are those of the
+rendered page: the page's compiler makes them, from the tokens of headings only.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 def title_text(name: str) -> str:
-    """Return the words of a name: TidalRivers is found as a whole, and by "tidal" and "rivers"."""
+    """Return a name with its words: TidalRivers is found as a whole, and by "tidal" and by "rivers"."""
     parts = _HUMP.sub(" ", name)
     return name if parts == name else f"{name}\n{parts}"
 
@@ -56,7 +56,7 @@ class PageText(NamedTuple):
 
 
 def page_text(body: str, *, autolink: bool = True, markup: str = WIKKA) -> PageText:
-    """O(len(body))."""
+    """Return the headings and the text of a page.  O(len(body))."""
     return text_of(tokens(body, autolink=autolink, markup=markup))
 
 
@@ -80,7 +80,7 @@ def text_of(read: Iterable[Token]) -> PageText:
 
 
 def _said(token: Token) -> str:
-    """Return the text that a reader sees of it, or a break that ends a word."""
+    """Return the text of a token that a reader sees, or a break that ends a word."""
     if isinstance(token, PageLink | Outside):
         return token.label or (token.name if isinstance(token, PageLink) else "")
     if isinstance(token, CodeBlock):
@@ -96,19 +96,22 @@ def _said(token: Token) -> str:
     return "\n"
 
 
-_SAME: Final = ("%%", '""', "``")  # what spans lines and ends as it begins
+_SAME: Final = ("%%", '""', "``")  # markup that may span lines and ends with its opening mark
 _PAIRS: Final = (("/*", "*/"), ("{{", "}}"), ("<map", "</map>"))
 _MARKS: Final = {WIKKA: ("==",), MARKDOWN: ("#", "==", "-")}  # without one of these there is no heading
 
 
 class Places:
-    """Finds the places of one answer; reads ``chars_left`` characters for them, and of a longer page nothing."""
+    """Finds the sections of the passages in one answer; parses whole pages, of at most ``chars_left`` characters."""
 
     def __init__(self, chars_left: int) -> None:
         self.chars_left = chars_left
 
     def heading_at(self, body: str, at: int, *, autolink: bool, markup: str) -> Heading | None:
-        """None: it stands above the first heading, or below the one that is the page's title, or is not searched."""
+        """Return the heading above the position ``at``, or None.
+
+        Returns None above the first heading, below the heading that is the page's title, and if the bound is reached.
+        """
         text, at = fit(body), len(fit(body[:at]))
         end = text.find("\n", at)
         if end >= 0 and markup == WIKKA and not _spans_line_end(text, end):
@@ -124,7 +127,7 @@ class Places:
 
 
 def headings(body: str, *, autolink: bool = True, markup: str = WIKKA) -> list[Heading]:
-    """As ``document.parse`` has them, some 60 % of its cost."""
+    """Return the headings that ``document.parse`` gives, at some 60 % of its cost."""
     read = list(_of_headings(tokens(body, autolink=autolink, markup=markup)))
     return compiled(read, markup).headings
 
@@ -140,7 +143,7 @@ def _of_headings(read: list[Token]) -> Iterator[Token]:
 
 
 def _spans_line_end(text: str, end: int) -> bool:
-    """Return whether something that spans lines may begin before ``end`` and end after it."""
+    """Return whether markup that spans lines may begin before ``end`` and end after it."""
     if any(0 <= text.find(mark) < end <= text.rfind(mark) + 1 for mark in _SAME):
         return True
     for begin, close in _PAIRS:

@@ -1,11 +1,12 @@
-"""Rows and cells of the index (pure).
+"""(pure) Rows and cells of the index of words.
 
-    terms  stem, 00, bucket (the first digit of the page's key)   p:KEY (16 bytes)  a Posting: what the page says of it
-    docs   key of the page                                        d:stems           the stems that the index has of it
+    terms  stem, 00, bucket (the first digit of the page's key)   p:KEY (16 bytes)  the Posting of the stem in the page
+    docs   key of the page                                        d:stems           the indexed stems of the page
 
-A bucket has a sixteenth of a stem's pages, so no row grows with all of them.  A posting says how often the stem
-stands in the title, the headings and the text, and how long the page is, roughly: as the power of two above its number
-of words.  So an edit changes the postings of the words that it touches, and all of them only where a page doubles.
+A bucket has a sixteenth of a stem's pages, so no row grows with all of them.  A posting has the number of times that
+the stem occurs in the title, the headings and the text, and the page's rough length: the power of two above its number
+of words.  So an edit changes only the postings of the words that it touches, unless the page's length crosses a power
+of two, which changes all its postings.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _MOST: Final = 255
 
 
 class Posting(NamedTuple):
-    title: int  # times; 255 stands for more, too
+    title: int  # number of times; 255 means 255 or more
     headings: int
     text: int
     length: int  # the page has less than 2 ** length words
@@ -37,7 +38,7 @@ class Posting(NamedTuple):
 
 
 def parse_posting(value: bytes) -> Posting:
-    """ValueError for what is none."""
+    """Parse a posting.  Raises ValueError if ``value`` is none."""
     if len(value) != 4:
         raise ValueError(f"{value[:20]!r} is no posting")
     return Posting(*value)
@@ -47,7 +48,7 @@ Postings = Mapping[str, bytes]  # by stem, packed
 
 
 def of_page(name: str, body: str, *, autolink: bool, markup: str = WIKKA, language: str = ENGLISH) -> Postings:
-    """Return the postings of a page."""
+    """Return the postings of a page by stem."""
     plain = page_text(body, autolink=autolink, markup=markup)
     title, headings, text = (Counter(stems(part, language)) for part in (title_text(name), plain.headings, plain.text))
     length = min(_MOST, (title.total() + headings.total() + text.total()).bit_length())
@@ -93,5 +94,5 @@ def pack_stems(some: Collection[str]) -> bytes:
 
 
 def parse_stems(value: bytes) -> frozenset[str]:
-    """An empty value has none."""
+    """Parse the stems of a page; an empty value has none."""
     return frozenset(value.decode().split("\n")) if value else frozenset()

@@ -1,15 +1,15 @@
-"""A search as it was typed -> a Query (pure).
+"""(pure) From a typed search to a Query.
 
     moon landing           pages with all the words, in any of their forms, by the rules of each page's language
     "moon landing"         the words one after the other
-    moon or lunar          one of them
-    -apollo  -"sea of"     none of these
-    in:Help                the page's name begins so
+    moon or lunar          at least one of the words
+    -apollo  -"sea of"     pages without these words
+    in:Help                the page's name begins with this text
     by:JonasW              the last edit is by this person
     category:Wiki          the page is in this category
     changed:>2026-01-01    the last edit is of that day or later; < before that day
 
-Any text is a query: what cannot be understood is named in ``problems``, and the rest is searched.
+Any text is a query: parts that cannot be understood are reported in ``problems``, and the rest is searched.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ WORDS_MAX: Final = 16  # of a query
 _PART: Final = re.compile(r'(-?)(?:(in|by|category|changed):)?(?:"([^"]*)"?|(\S+))', re.IGNORECASE)
 _DAY: Final = re.compile(r"([<>]?)=?(\d{4}-\d{2}-\d{2})")
 
-Phrase = tuple[str, ...]  # stems that stand one after the other; mostly one
+Phrase = tuple[str, ...]  # consecutive stems; mostly one
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """Pages with one of the phrases of each clause, and none of ``excluded``.
+    """A search for pages with one of the phrases of each clause, and none of ``excluded``.
 
-    A word stands in its clause as each language has it, where these differ.
+    If the stems of a word differ between languages, its clause has each of these stems.
     """
 
     clauses: tuple[tuple[Phrase, ...], ...] = ()
@@ -48,11 +48,11 @@ class Query:
     before_ms: int | None = None
     problems: tuple[str, ...] = ()
     typed: tuple[str, ...] = field(default=(), compare=False)  # the words of the clauses as they were typed
-    languages: tuple[str, ...] = (ENGLISH,)  # by whose rules the stems were made
+    languages: tuple[str, ...] = (ENGLISH,)  # the languages by whose rules the stems were made
 
     @property
     def is_empty(self) -> bool:
-        """Nothing says which pages: words that are excluded, and filters, only say which of them are left."""
+        """Whether the query selects no pages: excluded words and filters only reduce a selection."""
         return not self.clauses and not self.category and not self.prefix
 
     @property
@@ -60,12 +60,12 @@ class Query:
         return bool(self.prefix or self.author or self.from_ms is not None or self.before_ms is not None)
 
     def stems(self) -> frozenset[str]:
-        """Return the stems that the clauses name."""
+        """Return all stems of the clauses."""
         return frozenset(stem for clause in self.clauses for phrase in clause for stem in phrase)
 
 
 def parse(typed: str, languages: Sequence[str] = (ENGLISH,)) -> Query:
-    """Never raises.  A word, or a phrase, is searched for as each of ``languages`` has it."""
+    """Parse a typed search; never raises.  Words and phrases are stemmed by the rules of each of ``languages``."""
     reader = _Reader(languages)
     text = " ".join(typed[:QUERY_CHARS].split())
     if len(typed) > QUERY_CHARS:
@@ -91,7 +91,7 @@ class _Reader:
         self._filters: dict[str, str] = {}
         self._days: dict[str, int] = {}
         self._left = WORDS_MAX
-        self._has_or = False  # the word before was "or": the next phrase is another one for the same clause
+        self._has_or = False  # after the word "or": the next phrase joins the same clause
 
     def take(self, is_excluded: bool, name: str, value: str, is_quoted: bool) -> None:
         if name == "changed":

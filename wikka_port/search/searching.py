@@ -1,13 +1,12 @@
-"""A Query against the store: which pages, in which order, and what of them is shown.
+"""Running a Query against the store: the pages found, their order, and the passages that are shown.
 
-The index says which pages have the words; what a page is called, when it was edited and who may read it is read from
-its own row.  A word's postings are read up to POSTINGS; of a word with more, those of the other words' pages are
-read one by one.  The answer says that it is cut (``is_cut``) where all
-words have more.
+The index tells which pages have the words; a page's name, time and rights are read from its own row.  A word's postings
+are read up to POSTINGS.  If a word has more, its postings in the pages of the other words are read separately.  If all
+words have more, the answer is incomplete (``is_cut``).
 
-Cost: one scan of at most 16 rows for each word, and one of a row for each of up to TIES pages that are equally good;
-then the rows of the pages that are shown, and of all pages found (up to COUNTED) only where a filter, a phrase or a
-rule on rights has to read them.
+Cost: one scan of at most 16 rows for each word, and one scan of a row for each of up to TIES pages of equal score;
+then the rows of the shown pages.  The rows of all pages found (up to COUNTED) are read only if a filter, a phrase or a
+rule on rights needs them.
 """
 
 from __future__ import annotations
@@ -44,14 +43,14 @@ from wikka_port.store import rows_in_steps
 
 POSTINGS: Final = 20_000  # read of one word
 PER_BUCKET: Final = POSTINGS // len(BUCKETS)
-COUNTED: Final = 1_000  # pages found; where there are more, the answer says so
+COUNTED: Final = 1_000  # pages found; if there are more, the answer says so
 PER_PAGE: Final = 20
-TIES: Final = 40  # pages that are equally good, of the best, whose links are counted: a third of a millisecond each
+TIES: Final = 40  # of the best pages of equal score, whose links are counted: a third of a millisecond each
 LINKS: Final = 100  # counted to a page
-PHRASES_READ: Final = 500  # pages whose text is read for words one after the other
-PHRASES_CHARS: Final = 8_000_000  # of these texts together: some six seconds, where many pages are large
-TITLE: Final = 8.0  # what a word in the title counts, of the text
-HEADING: Final = 3.0  # and one in a heading
+PHRASES_READ: Final = 500  # pages whose text is read to find phrases
+PHRASES_CHARS: Final = 8_000_000  # of these texts together: some six seconds if many pages are large
+TITLE: Final = 8.0  # a word in the title counts like this many in the text
+HEADING: Final = 3.0  # and so does a word in a heading
 K1: Final = 1.2
 B: Final = 0.6
 PLACES_CHARS: Final = 100_000  # of the texts of one answer that are read for their headings: some 30 ms
@@ -60,8 +59,8 @@ _NAMES: Final = (schema.VERSIONCOUNT, schema.NAME, schema.TIME, schema.USER, sch
 _TEXTS: Final = (schema.BODY, schema.AUTOLINK, schema.FORMAT)
 
 
-Found = Mapping[str, Mapping[bytes, Posting]]  # stem -> page -> what the page says of it
-# Of the pages of these names, those that a visitor may read.
+Found = Mapping[str, Mapping[bytes, Posting]]  # stem -> page -> the posting
+# From names of pages to those of them that a visitor may read.
 Readable = Callable[[Collection[str]], Collection[str]]
 
 
@@ -80,9 +79,9 @@ class Hit:
 class Results:
     hits: list[Hit]
     count: int  # of all pages found, up to COUNTED
-    has_more: bool  # than ``count``
-    is_cut: bool  # only a part of the pages with these words was read
-    instead: str = ""  # the word that was searched in place of one that stands nowhere
+    has_more: bool  # whether more than ``count`` pages were found
+    is_cut: bool  # whether only a part of the pages with these words was read
+    instead: str = ""  # the word that was searched in the place of one that no page has
 
 
 NOTHING: Final = Results([], 0, False, False)
@@ -91,7 +90,7 @@ NOTHING: Final = Results([], 0, False, False)
 def search(
     connection: Connection, query: Query, *, page: int = 1, pages: int = 0, readable: Readable | None = None
 ) -> Results:
-    """Return the ``page``-th page of what was found; ``pages``: how many the wiki has, for the ranking."""
+    """Return the ``page``-th page of results; ``pages`` is the rough number of all pages, for the ranking."""
     if query.is_empty:
         return NOTHING
     looked = _Search(connection, query, pages, readable)
@@ -140,11 +139,11 @@ class _Search:
         return with_links(order, tied, links)
 
     def _links_to(self, page: bytes) -> int:
-        """Return how many pages link to it, up to LINKS."""
+        """Return the number of pages that link to ``page``, up to LINKS."""
         return sum(map(len, self._linking(page, f"KeyOnlyFilter() AND ColumnPaginationFilter({LINKS}, 0)")))
 
     def _linking(self, page: bytes, filtered: str) -> Iterator[Cells]:
-        """Return the columns of the pages that link to it; at most one row."""
+        """Return the row of links to ``page``, with a column for each linking page; at most one row."""
         rows = self._connection.table(schema.BACKLINKS).scan(
             row_start=page, row_stop=page + b"\x00", columns=[b"from"], filter=filtered, batch_size=2
         )
@@ -167,7 +166,7 @@ class _Search:
             postings.update((key_of(column), parse_posting(value)) for column, value in cells.items())
 
     def _complete(self, stem: str, pages: Iterable[bytes]) -> None:
-        """Read the postings of a frequent word for these pages."""
+        """Read the postings of ``stem`` in ``pages``, if only a part of all its postings was read."""
         if stem not in self._partly:
             return
         stored = self.found[stem]
@@ -180,7 +179,7 @@ class _Search:
                 stored[key_of(column)] = parse_posting(value)
 
     def _with_all(self, phrase: Phrase, among: set[bytes] | None) -> set[bytes]:
-        """Return pages with all words of a phrase; ``among``: of these pages alone."""
+        """Return the pages with all words of a phrase; only those ``among`` the given pages, unless it is None."""
         pages = among
         for stem in sorted(set(phrase), key=lambda stem: (stem in self._partly, len(self.found[stem]))):
             if pages is not None:
@@ -208,12 +207,12 @@ class _Search:
         return pages
 
     def _size(self, clause: tuple[Phrase, ...]) -> tuple[bool, int]:
-        """Return how many pages a clause leaves; those that were read in part come last."""
+        """Return a key that sorts clauses by their number of pages, those read only in part last."""
         sizes = [min((stem in self._partly, len(self.found[stem])) for stem in phrase) for phrase in clause]
         return max(is_partly for is_partly, _ in sizes), sum(size for _, size in sizes)
 
     def _given(self) -> set[bytes] | None:
-        """Return the pages that a category has, or that a prefix of names has if the query has nothing else."""
+        """Return the pages of the query's category, or those of its prefix if it has no words, else None."""
         query = self._query
         if query.category:
             return self._of_category(query.category)
@@ -249,7 +248,7 @@ class _Search:
         return self._readable is not None or self._query.has_filters or self._phrases()
 
     def _kept(self, order: Sequence[bytes]) -> list[bytes]:
-        """In their order; ends after COUNTED."""
+        """Return those of the pages that pass filters, rights and phrases, in their order; ends after COUNTED."""
         has_phrases = self._phrases()
         if has_phrases and len(order) > PHRASES_READ:
             self._is_cut = True
@@ -274,7 +273,10 @@ class _Search:
         return kept
 
     def _rows(self, keys: Sequence[bytes], columns: list[bytes], step: int) -> Iterator[list[tuple[bytes, Cells]]]:
-        """In the order of ``keys``, so many together; passed over is what is no page any more: the index may lag."""
+        """Yield the rows of ``keys`` in order, ``step`` at a time, without rows that are no page any more.
+
+        The index may lag behind a deletion.
+        """
         for at in range(0, len(keys), step):
             some = keys[at : at + step]
             cells = dict(rows_in_steps(self._pages, some, *columns))
@@ -315,7 +317,7 @@ class _Search:
 
 
 def _stands(phrase: Phrase, parts: list[list[str]]) -> bool:
-    """Return whether the words stand one after the other in one of the parts."""
+    """Return whether the words of the phrase are consecutive in one of the parts."""
     length = len(phrase)
     if length == 1:
         return any(phrase[0] in part for part in parts)
@@ -330,7 +332,10 @@ def _stands(phrase: Phrase, parts: list[list[str]]) -> bool:
 
 
 def _respelled(connection: Connection, looked: _Search, query: Query) -> tuple[str, Query] | None:
-    """Return the query with its first word that stands nowhere replaced by a neighbour that most pages have."""
+    """Replace the first word that no page has by its most frequent neighbour; return that word and the new query.
+
+    Returns None if no word can be replaced.
+    """
     for at, clause in enumerate(query.clauses):
         if any(len(phrase) != 1 or looked.found.get(phrase[0]) for phrase in clause):
             continue
@@ -353,7 +358,7 @@ def _best_neighbour(connection: Connection, typed: str, languages: Sequence[str]
             filter="FirstKeyOnlyFilter() AND KeyOnlyFilter()",
             batch_size=len(BUCKETS) + 1,
         )
-        count = sum(1 for _ in rows)  # of its buckets: enough to distinguish a word from a slip
+        count = sum(1 for _ in rows)  # the number of buckets suffices to distinguish a word from a slip
         if count and (best is None or (count, word) > best):
             best = (count, word)
     return best[1] if best is not None else None
@@ -361,13 +366,13 @@ def _best_neighbour(connection: Connection, typed: str, languages: Sequence[str]
 
 # --- the order of what was found (pure) ----------------------------------------------------------
 #
-# BM25 over title, headings and text (BM25F: the weighted times are added up before they are dampened).  Equal ones
-# stand by how many pages link to them, as far as that was counted, then by their keys, so a list has one order.
+# BM25 over title, headings and text (BM25F: the weighted counts are added up before they are dampened).  Pages of equal
+# score are ordered by the number of links to them, if it was counted, then by their keys, so a list has one order.
 # Robertson and Zaragoza, The Probabilistic Relevance Framework, section 3.
 
 
 def scores_of(pages: Iterable[bytes], found: Found, count: int) -> dict[bytes, float]:
-    """``count``: of all pages of the wiki.  O(pages times stems)."""
+    """Return the score of each page; ``count`` is the number of all pages of the wiki.  O(pages times stems)."""
     chosen = list(pages)
     lengths = [1 << posting.length for postings in found.values() for posting in postings.values()]
     mean = sum(lengths) / len(lengths) if lengths else 1.0
@@ -382,12 +387,12 @@ def scores_of(pages: Iterable[bytes], found: Found, count: int) -> dict[bytes, f
 
 
 def ordered(scores: Mapping[bytes, float]) -> list[bytes]:
-    """Return the best first."""
+    """Return the pages by score, the best first."""
     return sorted(scores, key=lambda page: (-scores[page], page))
 
 
 def ties(order: Sequence[bytes], scores: Mapping[bytes, float], most: int) -> list[list[bytes]]:
-    """Pages with the same score, from the best on: as many groups, whole ones, as have ``most`` pages together."""
+    """Return groups of pages of equal score, the best first: whole groups only, at most ``most`` pages together."""
     found: list[list[bytes]] = []
     left = most
     for _, alike in groupby(order, key=lambda page: scores[page]):
@@ -401,7 +406,7 @@ def ties(order: Sequence[bytes], scores: Mapping[bytes, float], most: int) -> li
 
 
 def with_links(order: Sequence[bytes], tied: Iterable[Sequence[bytes]], links: Mapping[bytes, int]) -> list[bytes]:
-    """``order`` with the pages of each tie by how many pages link to them."""
+    """Return ``order`` with the pages of each tie sorted by the number of links to them."""
     places = {page: at for at, page in enumerate(order)}
     made = list(order)
     for group in tied:

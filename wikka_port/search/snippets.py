@@ -1,7 +1,7 @@
-"""Passages (pure): the place in a page where the words of the query stand, with marks.
+"""(pure) Passages: the part of a page with the words of the query, which are marked.
 
-A passage is the part of at most PASSAGE_CHARS characters with the most different words, then with the most; the
-earliest of these.  It is cut at blanks.
+A passage is the part of at most PASSAGE_CHARS characters with the most different words of the query.  If there are
+several such parts, it is the one with the most occurrences, then the earliest.  It is cut at blanks.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from wikka_port.search.page_text import PageText, page_text
 from wikka_port.search.words import Word, stem_of, words
 
 PASSAGE_CHARS: Final = 220
-_READ_CHARS: Final = 200_000  # of a text: where no word stands in these, its beginning is shown
-_FRAGMENT_CHARS: Final = 700  # of markup that are read for a passage
-SEPARATOR: Final = " · "  # between a heading and what is below it
-_AROUND: Final = 60  # shown before the first word
+_READ_CHARS: Final = 200_000  # of a text; if these contain no word of the query, the text's beginning is shown
+_FRAGMENT_CHARS: Final = 700  # of markup that are parsed for a passage
+SEPARATOR: Final = " · "  # between a heading and the text below it
+_AROUND: Final = 60  # characters shown before the first word
 
 Piece = tuple[str, bool]  # text, whether it is marked
 
 
 class Spot(NamedTuple):
-    """The part of a page's markup in which the words of its passage stand."""
+    """The part of a page's markup that has the words of its passage."""
 
     start: int
     end: int
 
 
 def spot(body: str, wanted: Collection[str], language: str = ENGLISH) -> Spot | None:
-    """None: the words do not stand in the text.  O(len(body)), some 30 us for 8 KB."""
+    """Return the part with the words, or None if the text has none of them.  O(len(body)), some 30 us for 8 KB."""
     first, last = _best(_hits(body[:_READ_CHARS], wanted, language))
     return Spot(first.start, last.end) if first is not None and last is not None else None
 
@@ -46,7 +46,10 @@ def passage(
     markup: str = WIKKA,
     at: Spot | None = None,
 ) -> list[Piece]:
-    """``body``: a page's text, of which the passage alone is read as markup; ``at``: its ``spot``, if it is known."""
+    """Return the passage of a page's text, as pieces with marks; ``at`` is its ``spot``, if the caller knows it.
+
+    Only the passage is parsed as markup, not all of ``body``.
+    """
     body = body[:_READ_CHARS]
     at = at or spot(body, wanted, language)
     start = 0 if at is None else _line_start(body, at.start)
@@ -56,7 +59,7 @@ def passage(
 
 
 def _without_headings(read: PageText, wanted: Collection[str], language: str) -> str:
-    """Return the running text; the headings with the words before it, separated, where it has none of them."""
+    """Return the running text; if it has none of the words, put the headings with the words before it."""
     text = " ".join(read.text.split())
     if text and (not wanted or any(word.stem in wanted for word in words(text, language))):
         return text
@@ -66,7 +69,7 @@ def _without_headings(read: PageText, wanted: Collection[str], language: str) ->
 
 
 def _hits(body: str, wanted: Collection[str], language: str) -> list[Word]:
-    """Words with these stems; a word of letters with accents may be missed."""
+    """Return the words of ``body`` with the wanted stems; words with accents may be missed."""
     if not wanted:
         return []
     begins = "|".join(re.escape(stem[: max(2, len(stem) - 1)]) for stem in sorted(wanted))
@@ -75,7 +78,7 @@ def _hits(body: str, wanted: Collection[str], language: str) -> list[Word]:
 
 
 def _line_start(body: str, at: int) -> int:
-    """Return the line's beginning, or that of the sentence where the line is long."""
+    """Return the beginning of the line; in a long line that of the sentence, or a blank shortly before ``at``."""
     line = body.rfind("\n", 0, at) + 1
     if at - line <= _AROUND:
         return line
@@ -98,7 +101,7 @@ def _cut(plain: str, wanted: Collection[str], language: str, *, is_begun: bool, 
 
 
 def marked(text: str, wanted: Collection[str], language: str = ENGLISH) -> list[Piece]:
-    """Return all of a short text, with marks."""
+    """Return a short text as pieces, with the wanted words marked."""
     pieces: list[Piece] = []
     at = 0
     for word in words(text, language):
@@ -110,7 +113,7 @@ def marked(text: str, wanted: Collection[str], language: str = ENGLISH) -> list[
 
 
 def _best(hits: list[Word]) -> tuple[Word | None, Word | None]:
-    """Return the first and last word of the passage."""
+    """Return the first and the last hit of the passage, or None for both without a hit."""
     best: tuple[int, int] = (0, 0)
     chosen: tuple[Word | None, Word | None] = (None, None)
     inside: Counter[str] = Counter()

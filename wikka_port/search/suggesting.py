@@ -1,9 +1,9 @@
-"""Names of pages while one is being typed, those that begin so first, and headings that have the words in them.
+"""Completions of a text that is being typed: names that begin with it, names with its words, and headings with them.
 
-The last word may be unfinished: any word that begins so counts.  Names come from the index of names and from the words
-of titles; nothing but names is read.  Headings are those of pages of which the index of words says that a word stands
-in a heading: their texts are read, of as many pages as HEADING_PAGES and up to HEADING_CHARS, and of no page that has
-more than 2 ** HEADING_WORDS words.  All calls are bounded by names here.
+The last word may be unfinished: any word that begins with it counts.  Names come from the index of names and from the
+words of titles; only names are read.  For headings, the index of words tells which pages have a word in a heading, and
+the texts of these pages are read: of at most HEADING_PAGES pages and HEADING_CHARS characters, and of no page with
+more than 2 ** HEADING_WORDS words.  The constants of this module bound every call.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from wikka_port.search.postings import POSTINGS_FAMILY, Posting, key_of, parse_p
 from wikka_port.search.searching import Readable
 from wikka_port.store import rows_in_steps
 
-TYPED_CHARS: Final = 100  # of what was typed
-ROWS: Final = 128  # of terms that begin as the last word does
-POSTINGS: Final = 100  # read of each
+TYPED_CHARS: Final = 100  # of the typed text; the rest is ignored
+ROWS: Final = 128  # of ``terms``, whose stems begin like the last word
+POSTINGS: Final = 100  # read of each such row
 CANDIDATES: Final = 500
-_BEGIN: Final = 4  # letters of a word by which its stem is searched for: a stem may be shorter than what was typed
+_BEGIN: Final = 4  # first letters of a word by which stems are found: a stem may be shorter than the typed word
 HEADING_PAGES: Final = 16
 HEADING_CHARS: Final = 60_000  # of texts whose headings are read: some 15 ms
 HEADING_WORDS: Final = 13
-SHORTEST: Final = 3  # letters of the last word: fewer stand in too many headings
+SHORTEST: Final = 3  # letters of the last word; fewer letters begin words of too many headings
 _STEP: Final = 8  # pages read together
 _WORDS: Final = re.compile(r"\w+")
 
@@ -42,10 +42,10 @@ class HeadingOf(NamedTuple):
 
 
 def suggested(connection: Connection, typed: str, most: int) -> list[str]:
-    """At most ``most`` names."""
+    """Return at most ``most`` names of pages that complete the typed text, those that begin with it first."""
     text = " ".join(typed[:TYPED_CHARS].replace("_", " ").split())
     if not folded(text).strip():
-        return []  # an accent alone folds to nothing
+        return []  # a lone accent folds to nothing
     found = list(_beginning_so(connection, text, most))
     if len(found) < most:
         found += [name for name in _with_words(connection, text) if name not in found]
@@ -60,7 +60,7 @@ def _beginning_so(connection: Connection, text: str, most: int) -> list[str]:
 
 
 def _with_words(connection: Connection, text: str) -> list[str]:
-    """Shorter names first."""
+    """Return names with all the words, shorter names first."""
     parts = folded(text).split()
     keys = dict.fromkeys(key for key, posting in _postings(connection, parts[-1]) if posting.title)
     named = rows_in_steps(connection.table(schema.PAGES), islice(keys, CANDIDATES), schema.NAME)
@@ -74,7 +74,7 @@ def _has(name: str, parts: list[str]) -> bool:
 
 
 def _postings(connection: Connection, part: str) -> Iterator[tuple[bytes, Posting]]:
-    """Return pages with a word that may begin as ``part`` does, by their keys."""
+    """Yield keys of pages with a word that may begin with ``part``, each with the word's posting."""
     rows = connection.table(schema.TERMS).scan(
         row_prefix=part[:_BEGIN].encode(),
         columns=[POSTINGS_FAMILY],
@@ -91,7 +91,10 @@ def _postings(connection: Connection, part: str) -> Iterator[tuple[bytes, Postin
 def suggested_headings(
     connection: Connection, typed: str, most: int, readable: Readable | None = None
 ) -> list[HeadingOf]:
-    """At most ``most`` headings with all the words, those that begin as was typed first; then shorter ones first."""
+    """Return at most ``most`` headings with all the words.
+
+    Headings that begin with the typed text come first, then shorter ones before longer ones.
+    """
     parts = _WORDS.findall(folded(typed[:TYPED_CHARS].replace("_", " ")))
     if not parts or len(parts[-1]) < SHORTEST:
         return []
@@ -113,7 +116,7 @@ def suggested_headings(
 
 
 def _with_headings(connection: Connection, part: str) -> list[bytes]:
-    """Keys of pages, those first in whose headings the words stand most often."""
+    """Return keys of pages, sorted by how often words that begin with ``part`` occur in their headings."""
     times: dict[bytes, int] = {}
     for key, posting in _postings(connection, part):
         if posting.headings and posting.length <= HEADING_WORDS:
@@ -129,13 +132,13 @@ def _read(connection: Connection, keys: Sequence[bytes]) -> Iterator[list[Cells]
 
 
 def _has_line(body: str, parts: Sequence[str]) -> bool:
-    """A heading is in one line, so a text without such a line need not be parsed."""
+    """Return whether one line of the text has all parts, as a heading with them must; else it need not be parsed."""
     return any(all(part in line for part in parts) for line in folded(body).splitlines() if parts[-1] in line)
 
 
 def _headings_of(name: str, body: str, cells: Cells, parts: Sequence[str]) -> Iterator[HeadingOf]:
     for heading in headings(body, autolink=autolink_of(cells), markup=markup_of(cells)):
         words = _WORDS.findall(folded(heading.text))
-        is_name = folded(heading.text) in folded(title_text(name)).split("\n")  # the page is suggested by it
+        is_name = folded(heading.text) in folded(title_text(name)).split("\n")  # its page is suggested already
         if not is_name and all(any(word.startswith(part) for word in words) for part in parts):
             yield HeadingOf(name, heading.text, heading.id)

@@ -1,13 +1,13 @@
-"""Words, their stems, and words one letter away (pure).
+"""(pure) Words, their stems, and words one letter away.
 
-A word is a run of letters, digits and the marks that belong to letters; an apostrophe inside one belongs to it.  Case
-and accents do not count (``schema.folded``).  A stem is what Snowball makes of a word in the language of its page, so
-that "landings" finds "landing".  Writing without blanks (Chinese, Japanese, Korean) is cut into pairs of neighbouring
-characters; one such character that stands alone is a word.
+A word is a run of letters, digits and the marks that belong to letters; an apostrophe inside a word belongs to it.
+Case and accents do not count (``schema.folded``).  Snowball computes the stem of a word by the language of its page, so
+that "landings" finds "landing".  Text in Chinese, Japanese or Korean is cut into pairs of neighbouring characters; a
+single such character is a word.
 
-A neighbour of a word has one letter wrong, missing or too much, or two that changed places.  A letter that is put in is
-one of the alphabets that the word's letters are of, or one that the word has already.  A word of Latin letters counts
-without its accents, as its stem does; in another alphabet marks make letters (й is not и), which a stemmer has to see.
+A neighbour of a word has one letter wrong, missing or added, or two neighbouring letters swapped.  The wrong or added
+letters tried are those of the alphabets of the word, and those that the word has already.  Latin words and their stems
+count without accents; in other alphabets marks make letters (й is not и), so the stemmer must see them.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Word(NamedTuple):
 
 
 def words(text: str, language: str = ENGLISH) -> Iterator[Word]:
-    """In their order; O(len(text))."""
+    """Yield the words of a text in order.  O(len(text))."""
     for run in _runs().finditer(text.replace("_", " ")):
         typed, start, end = run.group(), *run.span()
         word = _composed(typed)
@@ -48,12 +48,12 @@ def words(text: str, language: str = ENGLISH) -> Iterator[Word]:
                 yield Word(stem, start, end)
         elif word == typed:
             yield from _mixed(word, start, language)
-        else:  # where the pairs stand in what was typed is unknown
+        else:  # the positions of pairs in the original text are unknown
             yield from (Word(one.stem, start, end) for one in _mixed(word, 0, language))
 
 
 def stems(text: str, language: str = ENGLISH) -> list[str]:
-    """As ``words``, without the places; some five times as quick."""
+    """Return the stems of ``words``, without positions; some five times as fast."""
     found: list[str] = []
     for typed in _runs().findall(text.replace("_", " ")):
         word = _composed(typed)
@@ -66,12 +66,12 @@ def stems(text: str, language: str = ENGLISH) -> list[str]:
 
 
 def _composed(run: str) -> str:
-    """Letters that were typed in parts made whole: a syllable of Korean is one character, and is taken in pairs."""
+    """Compose letters that were typed in parts, so that a Korean syllable is one character, as the pairs need it."""
     return run if run.isascii() else unicodedata.normalize("NFC", run)
 
 
 def _mixed(run: str, begin: int, language: str) -> Iterator[Word]:
-    """Yield a run in which characters stand that are taken in pairs."""
+    """Yield the words of a run that has characters to be taken in pairs."""
     at = 0
     for paired in _PAIRED.finditer(run):
         start, end = paired.span()
@@ -87,10 +87,10 @@ def _mixed(run: str, begin: int, language: str) -> Iterator[Word]:
 
 @lru_cache(maxsize=_REMEMBERED)
 def stem_of(word: str, language: str = ENGLISH) -> str:
-    """Return the stem of one word; "" where nothing but marks is left.
+    """Return the stem of one word, or "" if it has only marks.
 
-    A word of Latin letters is stemmed without its accents, which not everybody types.  In another alphabet marks make
-    letters that its stemmer has to see.
+    A Latin word is stemmed without its accents, which not everybody types.  In other alphabets marks make letters, so
+    the stemmer must see them.
     """
     typed = word.replace("\u2019", "'")
     bare = folded(typed)[:WORD_CHARS]
@@ -112,15 +112,15 @@ def _stemmer(language: str) -> Stemmer.Stemmer | None:
 
 @lru_cache(maxsize=1)
 def _runs() -> re.Pattern[str]:
-    """Made when it is needed: it reads each character of Unicode's first plane."""
+    """Return the pattern of runs; made only when needed, since it reads all characters of Unicode's first plane."""
     marks = "".join(chr(code) for code in range(0x300, 0x10000) if unicodedata.category(chr(code))[0] == "M")
     letters = f"[\\w{re.escape(marks)}]++"
     return re.compile(f"{letters}(?:['\u2019]{letters})*+")
 
 
-SPELLED_MIN: Final = 4  # a shorter word has too many neighbours to say which one was meant
+SPELLED_MIN: Final = 4  # a shorter word has too many neighbours to guess the intended one
 SPELLED_MAX: Final = 24
-LETTERS_MAX: Final = 72  # that are tried at a place, of an alphabet or of two
+LETTERS_MAX: Final = 72  # tried at each position, of one or two alphabets
 NEIGHBOURS_MAX: Final = 2_000  # stems of one word: each is searched for in the index
 ALPHABETS: Final = (
     "abcdefghijklmnopqrstuvwxyzæøđł",
@@ -137,9 +137,9 @@ ALPHABETS: Final = (
 
 
 def neighbours(word: str, languages: Sequence[str] = (ENGLISH,)) -> dict[str, str]:
-    """Stem -> the word that it came from, for up to NEIGHBOURS_MAX neighbours with another stem.
+    """Return up to NEIGHBOURS_MAX neighbours of a word with a different stem, by their stems.
 
-    At most 2 * LETTERS_MAX + 2 words are tried for each place of the word, for each language.
+    At most 2 * LETTERS_MAX + 2 words are tried for each position in the word, for each language.
     """
     bare = folded(word)
     plain = bare if bare.isascii() else unicodedata.normalize("NFC", word.casefold())
@@ -158,7 +158,7 @@ def neighbours(word: str, languages: Sequence[str] = (ENGLISH,)) -> dict[str, st
 
 
 def _is_letter(character: str) -> bool:
-    """Return whether it is a letter, or a mark that belongs to one."""
+    """Return whether ``character`` is a letter, or a mark that belongs to a letter."""
     return character.isalpha() or unicodedata.category(character)[0] == "M"
 
 
@@ -174,7 +174,7 @@ def _of(alphabet: str) -> frozenset[str]:
 
 
 def _changed(word: str, letters: Sequence[str]) -> Iterable[str]:
-    """Yield the likeliest slips first."""
+    """Yield the neighbours of a word, the likeliest slips first."""
     cuts = [(word[:at], word[at:]) for at in range(len(word) + 1)]
     yield from (head + tail[1] + tail[0] + tail[2:] for head, tail in cuts if len(tail) > 1)
     yield from (head + tail[1:] for head, tail in cuts if tail)
