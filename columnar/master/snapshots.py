@@ -1,9 +1,8 @@
-"""Snapshots of a table: take, list, clone, restore, delete; and copies for commands of this machine.
+"""Snapshots of a table: take, list, clone, restore, delete.
 
-A snapshot is one store for each region, as it was at the moment of its copy: each row is consistent, the
-whole not more than that.  It is taken while the table serves.  Table files are shared with the table by
-hard links, so it costs what the table changes afterwards.  Change log and cursors are not copied: a
-clone and a restored table begin a log of their own.
+A snapshot is a copy of each region (``table_copies``).  Table files are shared with the table by hard links, so it
+costs what the table changes afterwards.  Change log and cursors are not copied: a clone and a restored table begin a
+log of their own.
 
 Each change is wholly done or wholly undone after a crash:
     take      is made under ``NAME.taking`` and renamed last, acknowledged when the name is on disk
@@ -16,69 +15,45 @@ Owned by the loop; all work on files runs in threads.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
 import re
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import Final, NamedTuple, TypeVar
+from typing import Final
 
 from columnar.clock import Clock
 from columnar.errors import (
     CallerError,
-    ColumnarError,
     IllegalArgument,
     NotAllowed,
-    NotServingRegion,
     SnapshotExists,
     SnapshotNotFound,
-    TableNotFound,
-    abbreviate,
 )
 from columnar.master import snapshot_manifest
-from columnar.master.catalogue import Catalogue, TableEntry
+from columnar.master.catalogue import Catalogue
 from columnar.master.schema_changes import SchemaChanges, check_not_kept, check_regions
-from columnar.master.snapshot_manifest import MANIFEST, FileFacts, RegionCopy, SnapshotManifest
-from columnar.master.staging import Staging
-from columnar.model import region_messages as messages
+from columnar.master.snapshot_manifest import MANIFEST, SnapshotManifest
+from columnar.master.table_copies import CopyThreads, CopyTools, StagedCopies, TableCopies
 from columnar.model.region_messages import Peer
-from columnar.model.schema import Table, checked_table_name, namespace_of, table_name_text
-from columnar.storage.data_folder import META, REGIONS, SNAPSHOTS, STAGING
-from columnar.storage.durable_files import make_lasting_within, rename_durably, sync_file, sync_folder, write_durably
+from columnar.model.schema import Table, checked_table_name, namespace_of
+from columnar.storage.data_folder import SNAPSHOTS, STAGING
+from columnar.storage.durable_files import make_lasting_within, rename_durably
 from columnar.storage.file_copies import (
     check_file,
-    checksum,
-    files_of,
     link_folder,
     remove_tree,
 )
 from columnar.storage.region_folders import RegionFolders
-from columnar.storage.rocks_errors import refused
 
 _log = logging.getLogger(__name__)
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_][\w.-]{0,99}", re.ASCII)
 _TAKING: Final = ".taking"
 _DELETING: Final = ".deleting"
-
-T = TypeVar("T")
-
-
-class Staged(NamedTuple):
-    token: str
-    folder: str  # absolute
-
-
-@dataclass(frozen=True, slots=True)
-class CopyTools:
-    """Work on copies on this machine, of any origin."""
-
-    copy_catalogue: Callable[[str], Awaitable[None]]  # to this path
-    forget_log: Callable[[str, Table], None]  # take log and cursors out of the copy at this path; blocks
 
 
 class Snapshots:
@@ -94,36 +69,17 @@ class Snapshots:
     ) -> None:
         self._folder = os.path.join(folder, SNAPSHOTS)
         self._region_folders = folders
-        self.staging = Staging(os.path.join(folder, STAGING))
+        self.threads = self._threads = CopyThreads(folder)
+        self._copies = TableCopies(catalogue, changes, owner, self._threads, tools, clock)
+        self.staged = StagedCopies(os.path.join(folder, STAGING), self._copies, self._threads)
         self._catalogue = catalogue
         self._changes = changes
-        self._owner = owner
-        self._tools = tools
         self._clock = clock
         self._in_use: Counter[str] = Counter()
-        self._stopping = False  # set on the loop, read in any thread
-
-    def stop(self) -> None:
-        """The server is stopping: what is being copied is given up at the next file, and tidied up."""
-        self._stopping = True
-
-    def _check_not_stopping(self) -> None:
-        """Raise NotServingRegion if the server is stopping.  In any thread."""
-        if self._stopping:
-            raise NotServingRegion("the server is stopping; repeat it when it serves again")
-
-    async def _in_thread(self, work: Callable[[], T], *, tidying: bool = False) -> T:
-        """HostError: the system refuses."""
-        if not tidying:
-            self._check_not_stopping()
-        try:
-            return await asyncio.get_running_loop().run_in_executor(None, work)
-        except OSError as error:
-            raise refused(error, f"copies under {os.path.dirname(self._folder)}") from error
 
     def sweep(self) -> None:
         """Remove what a crash left half done.  At the start, before the first request; blocks."""
-        self.staging.sweep(0.0)
+        self.staged.staging.sweep(0.0)
         if os.path.isdir(self._folder):
             for name in os.listdir(self._folder):
                 if name.endswith((_TAKING, _DELETING)):
@@ -137,16 +93,16 @@ class Snapshots:
         if self._in_use[name]:
             raise CallerError(f"snapshot {name} is in use by another command; wait until it has ended")
         with self._using(name):
-            if await self._in_thread(partial(os.path.exists, self._path(name))):
+            if await self._threads.run_in_thread(partial(os.path.exists, self._path(name))):
                 raise SnapshotExists(f"snapshot {name} exists already; delete it first, or choose another name")
             work = self._path(name) + _TAKING
             try:
-                await self._in_thread(lambda: self._begun(work))
-                manifest = await self._copied(name, table, work)
-                manifest = await self._in_thread(lambda: self._finished(manifest, work))
-                await self._in_thread(lambda: rename_durably(work, self._path(name)))
+                await self._threads.run_in_thread(lambda: self._begun(work))
+                manifest = await self._copies.copy_table(name, table, work)
+                manifest = await self._threads.run_in_thread(lambda: self._copies.finish_copies(manifest, work))
+                await self._threads.run_in_thread(lambda: rename_durably(work, self._path(name)))
             finally:
-                await self._in_thread(lambda: remove_tree(work, missing_ok=True), tidying=True)
+                await self._threads.run_in_thread(lambda: remove_tree(work, missing_ok=True), tidying=True)
         _log.info("snapshot %s of %s: %d bytes", name, manifest.table.name, manifest.size_bytes)
         return manifest
 
@@ -156,48 +112,9 @@ class Snapshots:
         remove_tree(work, missing_ok=True)
         os.mkdir(work)
 
-    async def _copied(self, name: str, table: bytes, folder: str) -> SnapshotManifest:
-        """Copy a table's regions into ``folder``; none of the copies is verified yet."""
-        async with self._changes.lock:
-            entry = self._known(table)
-            if entry.schema.is_system and name:
-                raise IllegalArgument(
-                    f"{entry.schema.name} is a table of the system; 'columnar backup' takes all of them"
-                )
-            created_ms = self._clock()
-            for info in entry.regions:
-                self._check_not_stopping()
-                await self._owner.request_peer(messages.CopyRegion(info, os.path.join(folder, info.encoded)))
-            regions = tuple(RegionCopy(info.encoded, info.start, info.end, {}) for info in entry.regions)
-            return SnapshotManifest(name, created_ms, entry.schema, regions, self._clock())
-
-    def _finished(self, manifest: SnapshotManifest, folder: str) -> SnapshotManifest:
-        """Finish a snapshot, in a thread: remove logs, compute checksums, write the manifest."""
-        regions = []
-        for region in manifest.regions:
-            path = os.path.join(folder, region.folder)
-            self._check_not_stopping()
-            self._tools.forget_log(path, manifest.table)
-            for name in files_of(path):
-                sync_file(os.path.join(path, name))
-            sync_folder(path)
-            regions.append(replace(region, files=self._facts_of(path)))
-        finished = replace(manifest, regions=tuple(regions))
-        write_durably(os.path.join(folder, MANIFEST), snapshot_manifest.to_json(finished))
-        return finished
-
-    def _facts_of(self, folder: str) -> dict[str, FileFacts]:
-        """Return size and checksum of each file of a store; in a thread."""
-        found = {}
-        for name in files_of(folder):
-            self._check_not_stopping()
-            path = os.path.join(folder, name)
-            found[name] = FileFacts(os.path.getsize(path), checksum(path))
-        return found
-
     async def all(self) -> list[SnapshotManifest]:
         """List the snapshots by name."""
-        return await self._in_thread(self._listed)
+        return await self._threads.run_in_thread(self._listed)
 
     def _listed(self) -> list[SnapshotManifest]:
         if not os.path.isdir(self._folder):
@@ -214,7 +131,7 @@ class Snapshots:
         if self._in_use[name]:
             raise CallerError(f"snapshot {name} is in use by another command; wait until it has ended")
         with self._using(name):
-            await self._in_thread(lambda: self._remove(name))
+            await self._threads.run_in_thread(lambda: self._remove(name))
         _log.info("snapshot %s deleted", name)
 
     def _remove(self, name: str) -> None:
@@ -278,12 +195,12 @@ class Snapshots:
     async def adopt_staged(self, token: str, table: bytes) -> None:
         """A new table out of regions that a command built in staging, with a manifest beside them."""
         text = checked_table_name(table)
-        path = self.staging.known(token)
-        manifest = await self._in_thread(lambda: _read_manifest(path))
+        path = self.staged.staging.known(token)
+        manifest = await self._threads.run_in_thread(lambda: _read_manifest(path))
         async with self._changes.lock:
             self._changes.check_free(text)
             await self._adopt(path, manifest, replace(manifest.table, name=text, kept_by=""))
-        await self._in_thread(lambda: self.staging.remove_staged(token))
+        await self._threads.run_in_thread(lambda: self.staged.staging.remove_staged(token))
         _log.info("table %s imported", text)
 
     async def _adopt(self, folder: str, manifest: SnapshotManifest, table: Table) -> None:
@@ -295,7 +212,7 @@ class Snapshots:
         async with self._changes.announced(table.name, manifest.ranges) as regions:
             for copy, info in zip(manifest.regions, regions, strict=True):
                 source, target = os.path.join(folder, copy.folder), self._region_folders.path(info.encoded)
-                await self._in_thread(partial(link_folder, source, target))
+                await self._threads.run_in_thread(partial(link_folder, source, target))
         async with self._changes.losing(table.name):
             old = await self._catalogue.adopt(table, regions)
         await self._changes.publish(self._catalogue.tables[table.name])
@@ -307,73 +224,17 @@ class Snapshots:
         """Yield the manifest after comparing every file with it; the snapshot cannot be deleted meanwhile."""
         checked_name(name)
         with self._using(name):
-            yield await self._in_thread(lambda: self._verify(name))
+            yield await self._threads.run_in_thread(lambda: self._verify(name))
 
     def _verify(self, name: str) -> SnapshotManifest:
         manifest = self._read(name)
         for region in manifest.regions:
             for file, facts in region.files.items():
-                self._check_not_stopping()
+                self._threads.check_not_stopping()
                 check_file(os.path.join(self._path(name), region.folder, file), facts.size_bytes, facts.sha256)
         return manifest
 
-    # --- copies for commands -----------------------------------------------------------------------
-
-    async def stage_copy(self, table: bytes) -> Staged:
-        """Copies of a table's regions, with a manifest, in a staging folder that the caller releases."""
-        return await self._staged(lambda token: self._copy_into(token, table))
-
-    async def stage_empty(self) -> Staged:
-        return await self._staged(_nothing)
-
-    async def stage_everything(self) -> Staged:
-        """Copies of all regions and of the catalogue that names exactly them, in ``regions`` of a staging folder."""
-        return await self._staged(self._copy_everything_into)
-
-    async def _staged(self, fill: Callable[[str], Awaitable[None]]) -> Staged:
-        token = await self._in_thread(self.staging.make)
-        try:
-            await fill(token)
-        except (OSError, ColumnarError):
-            await self.release(token)
-            raise
-        return Staged(token, self.staging.hand_out(token))
-
-    async def _copy_into(self, token: str, table: bytes) -> None:
-        manifest = await self._copied("", table, self.staging.path(token))
-        path = self.staging.path(token, MANIFEST)
-        await self._in_thread(lambda: write_durably(path, snapshot_manifest.to_json(manifest)))
-
-    async def _copy_everything_into(self, token: str) -> None:
-        """Copy all with triggers unchanged and paused: the catalogue, which names them, is copied last."""
-        async with self._changes.triggers.lock:
-            await self._owner.request_peer(messages.PauseDeliveries())
-            try:
-                await self._copy_regions_into(token)
-            finally:
-                await self._owner.request_peer(messages.ReleaseDeliveries())
-
-    async def _copy_regions_into(self, token: str) -> None:
-        """Copy the system's tables first: a dead letter missing in its copy has had its effect in the other copies."""
-        folder = self.staging.path(token, REGIONS)
-        async with self._changes.lock:
-            await self._in_thread(lambda: os.mkdir(folder))
-            for entry in sorted(self._catalogue.tables.values(), key=lambda entry: not entry.schema.is_system):
-                for info in entry.regions:
-                    self._check_not_stopping()
-                    await self._owner.request_peer(messages.CopyRegion(info, os.path.join(folder, info.encoded)))
-            await self._tools.copy_catalogue(os.path.join(folder, META))
-
-    async def release(self, token: str) -> None:
-        await self._in_thread(lambda: self.staging.remove_staged(token), tidying=True)
-
     # --- names and files ---------------------------------------------------------------------------
-
-    def _known(self, table: bytes) -> TableEntry:
-        text = table_name_text(table)
-        if text not in self._catalogue.tables:
-            raise TableNotFound(abbreviate(table))
-        return self._catalogue.tables[text]
 
     def _path(self, name: str) -> str:
         return os.path.join(self._folder, name)
@@ -396,10 +257,6 @@ def checked_name(name: str) -> str:
     if not _NAME.fullmatch(name) or name.endswith((_TAKING, _DELETING)):
         raise IllegalArgument(f"snapshot name '{name[:40]}': use up to 100 letters, digits, '_', '-' and '.'")
     return name
-
-
-async def _nothing(_token: str) -> None:
-    pass
 
 
 def _read_manifest(folder: str) -> SnapshotManifest:

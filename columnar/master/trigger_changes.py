@@ -10,21 +10,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 
-from columnar.errors import ColumnarError, IllegalArgument, TableNotEnabled, TableNotFound, TriggerError, abbreviate
+from columnar.errors import ColumnarError, IllegalArgument, TriggerError
 from columnar.master.catalogue import Catalogue
 from columnar.master.derivation_changes import DerivationChanges
+from columnar.master.trigger_checks import TriggerChecks
 from columnar.model import region_messages as messages
-from columnar.model.derivations import BEGINNING, Trigger, Triggers, check_bounded
-from columnar.model.flow_graph import Flow, Graph, check_no_cycle, flow_of, place_of, with_places
+from columnar.model.derivations import BEGINNING, Trigger, Triggers
+from columnar.model.flow_graph import check_no_cycle, with_places
 from columnar.model.region_messages import Peer
-from columnar.model.schema import Table
-from columnar.model.trigger_registration import MOST_PROCESSES, Registration, checked
+from columnar.model.trigger_registration import Registration, checked
 from columnar.model.trigger_sync import Plan, plan_of
-from columnar.model.view_generations import base_of
 
 _log = logging.getLogger(__name__)
 
@@ -34,7 +32,7 @@ class TriggerChanges(DerivationChanges[Triggers]):
         """``modules``: those of which functions may be triggers."""
         super().__init__(catalogue, owner, asyncio.Lock())
         self._modules = modules
-        self.other_flows: Callable[[], Iterable[Flow]] = tuple  # of other kinds, as parts of the graph
+        self.checks = TriggerChecks(catalogue, owner)
 
     @property
     def derivations(self) -> Triggers:
@@ -68,11 +66,11 @@ class TriggerChanges(DerivationChanges[Triggers]):
                     return
                 await self._change(existing.registration, registration)
                 return
-            self._check_table(registration)
-            self._check_processes(registration)
-            check_no_cycle(registration, self.graph())
-            await self._check_function(registration.function)
-            await self._check_start(registration)
+            self.checks.check_table(registration)
+            self.checks.check_processes(registration)
+            check_no_cycle(registration, self.checks.graph())
+            await self.checks.check_function(registration.function)
+            await self.checks.check_start(registration)
             await self._begin(self.derivations, [registration])
 
     async def _change(self, registered: Registration, wanted: Registration) -> None:
@@ -80,9 +78,9 @@ class TriggerChanges(DerivationChanges[Triggers]):
         free = {"writes": wanted.writes, "allow_cycle": wanted.allow_cycle, "allow_expiry": wanted.allow_expiry}
         if replace(registered, **free) != wanted:  # type: ignore[arg-type]  # each of its field's type
             raise IllegalArgument(f"trigger {wanted.name} exists with other settings; remove it first")
-        check_no_cycle(wanted, self.graph())
+        check_no_cycle(wanted, self.checks.graph())
         if not wanted.allow_expiry:
-            self._check_lasting(wanted, self._catalogue.tables[wanted.table].schema)
+            self.checks.check_lasting(wanted, self._catalogue.tables[wanted.table].schema)
         await self._write(self.derivations.with_registration(wanted))
 
     async def sync(self, wanted: Sequence[Registration], removed: Sequence[str]) -> None:
@@ -99,9 +97,9 @@ class TriggerChanges(DerivationChanges[Triggers]):
             plan = plan_of([one.registration for one in self.derivations.usable()], declared, removed)
             fresh = [*plan.added, *(change.wanted for change in plan.changed)]
             replaced = {*plan.removed, *(one.name for one in fresh)}
-            self._check_all(fresh, replaced)
+            self.checks.check_all(fresh, replaced)
             for one in plan.added:
-                await self._check_start(one)
+                await self.checks.check_start(one)
             if declared:
                 await self._take_up_source([*declared, *self._of_others(declared, replaced)])
             if not plan.is_empty:
@@ -116,83 +114,12 @@ class TriggerChanges(DerivationChanges[Triggers]):
         stay = [one.registration for one in self.derivations.in_use() if one.name not in replaced]
         return [one for one in stay if one.module not in modules]
 
-    def _check_all(self, fresh: list[Registration], replaced: set[str]) -> None:
-        flows = [flow_of(one.registration) for one in self.derivations.usable() if one.name not in replaced]
-        for one in fresh:
-            self._check_table(one)
-            others = [flow_of(other) for other in fresh if other.name != one.name]
-            check_no_cycle(one, Graph([*flows, *others, *self.other_flows()]))
-        self._check_processes(*fresh)
-
     async def _carry_out(self, plan: Plan) -> None:
         wanted = self.derivations.without(plan.removed)
         for change in plan.changed:
             wanted = wanted.with_registration(change.wanted)
         await self._begin(wanted, plan.added)
         _log.info("triggers: %d added, %d changed, %d removed", len(plan.added), len(plan.changed), len(plan.removed))
-
-    def graph(self) -> Graph:
-        """All flows as they are declared."""
-        return Graph([*(flow_of(one.registration) for one in self.derivations.usable()), *self.other_flows()])
-
-    def _check_table(self, registration: Registration) -> None:
-        name = registration.table
-        entry = self._catalogue.tables.get(name)
-        if not name:
-            raise IllegalArgument("table name is empty")
-        self._check_generation(name)
-        if entry is None:
-            raise TableNotFound(abbreviate(name.encode()))
-        if not entry.enabled:
-            raise TableNotEnabled(name)
-        if entry.schema.is_system:
-            raise IllegalArgument(f"{name} is a table of the system; triggers go on your own")
-        for read in sorted(registration.families_read):
-            entry.schema.family(read.encode("latin-1"))
-        if not registration.allow_expiry:
-            self._check_lasting(registration, entry.schema)
-        whole = [family for family, columns in registration.scope().images.items() if columns is None]
-        check_bounded(entry.schema, whole, f"trigger {registration.name}")
-
-        for label, lookup_table, _ in registration.look:
-            if lookup_table not in self._catalogue.tables:
-                raise IllegalArgument(f"look '{label}': there is no table {lookup_table}; create it first")
-        for place in map(place_of, registration.writes):
-            if place.family and place.table in self._catalogue.tables:
-                self._catalogue.tables[place.table].schema.family(place.family.encode())
-
-    def _check_lasting(self, registration: Registration, table: Table) -> None:
-        """IllegalArgument: cells that the trigger reads expire without a change that it could follow."""
-        for name in sorted(registration.families_read):
-            family = table.family(name.encode("latin-1"))
-            if family.ttl_s is not None:
-                raise IllegalArgument(
-                    f"trigger {registration.name}: cells of {table.name}, family {family.name}, expire after "
-                    f"{family.ttl_s} s, and no change tells of it: what is derived from them would stay for ever. "
-                    "Use a family without TTL; or give the derived table's family the same TTL, or derive nothing that "
-                    "has to go with the cells, and add it with --allow-expiry (@on: allow_expiry=True)"
-                )
-
-    def _check_generation(self, name: str) -> None:
-        """IllegalArgument: the table is one of a view that its readers do not see, which will be dropped or was."""
-        views, base = self._catalogue.derivations.views, base_of(name)
-        live = views.live_table(base)
-        if name != live and (views.find(name) is not None or views.swap_of(name) is not None):
-            raise IllegalArgument(f"readers of view {base} see {live}, not {name}: name {live} as the trigger's table")
-
-    def _check_processes(self, *registrations: Registration) -> None:
-        labels = {one.registration.process for one in self.derivations.all if one.registration.process}
-        more = {one.process for one in registrations if one.process} - labels
-        if more and len(labels | more) > MOST_PROCESSES:
-            raise TriggerError(
-                f"triggers may have {MOST_PROCESSES} processes of their own; take one of their labels: "
-                + ", ".join(sorted(labels))
-            )
-
-    async def _check_function(self, function: str) -> None:
-        problem = await self._owner.request_peer(messages.CheckFunction(function))
-        if problem is not None:
-            raise TriggerError(f"{function} cannot be used: {problem}")
 
     async def _begin(self, wanted: Triggers, added: Sequence[Registration]) -> None:
         """Write ``wanted`` with those that are added, and return when every change for these is caught."""
@@ -261,30 +188,11 @@ class TriggerChanges(DerivationChanges[Triggers]):
             table = self.derivations.known(name).registration.table
             if from_ms != BEGINNING:
                 else_ = f"columnar trigger replay {name} --from beginning shows it every row as it is now"
-                await self._check_reach(table, from_ms, else_)
+                await self.checks.check_reach(table, from_ms, else_)
             await self._catalogue.derivations.write_derivations(self.derivations.with_replay(name, from_ms))
             self.at("replayed")
             await self.publish()
         _log.info("trigger %s is shown %s again", name, f"changes since {from_ms}" if from_ms else "every row")
-
-    async def _check_start(self, registration: Registration) -> None:
-        start_ms = registration.start_ms
-        if start_ms is not None:
-            else_ = f"trigger {registration.name} that starts from the beginning is shown every row as it is now"
-            await self._check_reach(registration.table, start_ms, else_)
-
-    async def _check_reach(self, table: str, from_ms: int, else_: str) -> None:
-        """TriggerError: the log does not go back so far; ``else_``: what does."""
-        reach = await self._owner.request_peer(messages.LogReach(table))
-        if reach <= from_ms:
-            return
-        if reach == messages.NOWHERE:
-            raise TriggerError(
-                f"the log of {table} keeps no changes that are delivered; {else_}; "
-                f"columnar alter {table} --set CHANGE_LOG=86400 keeps those of a day from now on"
-            )
-        begins = datetime.fromtimestamp(reach / 1_000, UTC).isoformat(timespec="seconds")
-        raise TriggerError(f"the log of {table} reaches back to {begins} only; {else_}")
 
     async def say_undelivered(self, table: str, gone: Sequence[Trigger]) -> None:
         """The table is dropped with these triggers: the log says what they had not delivered."""

@@ -24,7 +24,6 @@ from columnar.errors import ColumnarError, IllegalArgument, TableExists, TableNo
 from columnar.master.catalogue import Catalogue
 from columnar.master.derivation_changes import DerivationChanges
 from columnar.master.schema_changes import SchemaChanges
-from columnar.master.view_generations import ViewGenerations
 from columnar.model import region_messages as messages
 from columnar.model.attributes import OWN_COMPRESSION
 from columnar.model.derivations import KeptView, Trigger, ViewSet
@@ -62,8 +61,7 @@ class ViewChanges(DerivationChanges[ViewSet]):
         self._before_first = before_first
         self._build_check_task: asyncio.Task[None] | None = None
         self._is_due = False  # something may have been built since the last check
-        changes.triggers.other_flows = self._flows
-        self.generations = ViewGenerations(self)
+        changes.triggers.checks.add_flows(self._flows)
 
     @property
     def derivations(self) -> ViewSet:
@@ -80,7 +78,6 @@ class ViewChanges(DerivationChanges[ViewSet]):
     async def start(self) -> None:
         await super().start()
         self._schedule_build_check()
-        self.generations.start()
 
     def watchers(self, table: str) -> list[Trigger]:
         """Return the triggers of a table; they stay while ``lock`` is held."""
@@ -100,7 +97,7 @@ class ViewChanges(DerivationChanges[ViewSet]):
         async with self.lock:
             await self.settle()
             tables = {name: entry.schema for name, entry in self._catalogue.tables.items()}
-            view = declaring.declared(definition, self.derivations, tables, self._changes.triggers.graph())
+            view = declaring.declared(definition, self.derivations, tables, self._changes.triggers.checks.graph())
             existing = self.derivations.find(self.derivations.live_table(view.name))
             if table:
                 if existing is None or base_of(table) != view.name:
@@ -238,7 +235,6 @@ class ViewChanges(DerivationChanges[ViewSet]):
 
     async def close(self) -> None:
         """Begin no more checks."""
-        await self.generations.close()
         if self._build_check_task is not None:
             self._build_check_task.cancel()
             await asyncio.wait([self._build_check_task])

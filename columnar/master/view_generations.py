@@ -8,6 +8,8 @@
 Owners are notified of a swap one after the other, and meanwhile some answer from the one generation and some from the
 other; both are kept up to date.
 
+Generations are made of the changes of views (``view_changes``), which know nothing of them.
+
 Owned by the loop.
 """
 
@@ -17,15 +19,13 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import Final, NoReturn
 
 from columnar.errors import ColumnarError, ViewError
+from columnar.master.view_changes import ViewChanges
 from columnar.model.derivations import KeptView, ViewSet
 from columnar.model.view_generations import KEPT_MS, Swap, base_of, expired, generation_of, role_of, table_of
 from columnar.runtime.faults import FAULTS
-
-if TYPE_CHECKING:
-    from columnar.master.view_changes import ViewChanges
 
 _log = logging.getLogger(__name__)
 

@@ -23,9 +23,11 @@ from columnar.master.catalogue import META_REGION_ID, META_SCHEMA, Catalogue
 from columnar.master.derivation_rows import TRIGGERS_TABLE
 from columnar.master.region_changes import RegionChanges
 from columnar.master.schema_changes import SchemaChanges
-from columnar.master.snapshots import CopyTools, Snapshots
+from columnar.master.snapshots import Snapshots
+from columnar.master.table_copies import CopyTools
 from columnar.master.trigger_changes import TriggerChanges
 from columnar.master.view_changes import Declaring, ViewChanges
+from columnar.master.view_generations import ViewGenerations
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import Backfilled, Message, Peer
 from columnar.model.schema import Family, Table
@@ -93,6 +95,7 @@ class Leading:
         self.triggers = TriggerChanges(catalogue, owner, trigger_modules)
         self.changes = SchemaChanges(catalogue, owner, folders, self.triggers)
         self.views = ViewChanges(catalogue, owner, self.changes, _declaring, self._raise_for_views)
+        self.view_generations = ViewGenerations(self.views)
         self.alterations = Alterations(catalogue, owner, self.changes)
         self.region_changes = RegionChanges(catalogue, self.changes, owner, folders)
         tools = CopyTools(self._meta.copy, partial(forget_log_at, self._stores.engine))
@@ -124,6 +127,7 @@ class Leading:
         await self.changes.start()
         await self.triggers.start()
         await self.views.start()
+        self.view_generations.start()
         self._warn_of_unnamed()
         for name, family in system_tables:
             if name not in self.catalogue.tables:
@@ -182,10 +186,11 @@ class Leading:
 
     def stop_copies(self) -> None:
         """Stop the copies under way at their next file."""
-        self.snapshots.stop()
+        self.snapshots.threads.stop_copies()
 
     async def stop_changes(self) -> None:
         """Begin no more splits or merges, and wait until those under way are finished or called off."""
+        await self.view_generations.close()
         await self.views.close()
         await self.region_changes.close()
 

@@ -109,7 +109,7 @@ class MasterService:
             TableMethods(operations, leading.changes, self._address, self._folder.cluster_id),
             ExtensionMethods(operations, cast(Any, None), leading.changes, facts),
             TriggerChangeMethods(leading.triggers),
-            ViewChangeMethods(leading.views),
+            ViewChangeMethods(leading.views, leading.view_generations),
             AdminMethods(operations, leading.alterations, lambda _table: []),
             RegionMethods(operations.descriptions, cast(Any, self._host.requests)),
             SnapshotMethods(operations, leading.snapshots),

@@ -135,9 +135,10 @@ class ServerPorts:
 
     def _cluster_methods(self, operations: TableOperations, master: MasterParts) -> ClusterMethods:
         """The master of a cluster answers, or this process, which is alone and refuses what it must by itself."""
-        from columnar.thrift.cluster_methods import ClusterMethods  # 0.2 MB until the first call, with the other two
+        # 0.2 MB until the first call, with the other two
+        from columnar.thrift.cluster_methods import ClusterMethods, SingleServerControl
 
-        cluster = master.cluster or self.alone(operations.descriptions)
+        cluster = master.cluster or SingleServerControl(self.alone(operations.descriptions))
         return ClusterMethods(operations.descriptions, cluster, may_end_servers=master.cluster is None)
 
     def _view_methods(self, serving: Serving, master: MasterParts) -> object:
@@ -150,7 +151,7 @@ class ServerPorts:
         checks = ViewChecks(
             serving.owner.views, serving.checks, serving.trigger_manager.applier, wait, lambda: self.owners
         )
-        return ViewMethods(master.views, serving.owner.views, lambda: self.other_views, checks)
+        return ViewMethods(master.views, master.view_generations, serving.owner.views, lambda: self.other_views, checks)
 
     def alone(self, descriptions: Descriptions) -> SingleServer:
         """Return this process as a cluster of one server."""
@@ -378,7 +379,8 @@ class RemoteMaster:
     def __init__(self, staging: str) -> None:
         """``staging``: the folder, which all servers share: files that a command brings go to the owners of regions."""
         self.changes = self.alterations = self.region_changes = self.triggers = self.views = self.cluster = _Part()
-        self.snapshots = _Part(staging=Staging(staging))
+        self.view_generations = _Part()
+        self.snapshots = _Part(staged=_Part(staging=Staging(staging)))
 
 
 def list_master_methods(master: MasterParts, service: int) -> frozenset[str]:

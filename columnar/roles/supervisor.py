@@ -130,7 +130,7 @@ class Supervisor:
             undo.push_async_callback(self._close_catalogue)
             await self.leading.prepare()
             await self._lead()
-            self.control.follow_decisions(self._journal.read_decisions())
+            self.control.reports.follow_decisions(self._journal.read_decisions())
             for name, process in begun:
                 await self.processes.join(name, process)
             await self._greeted()
@@ -151,7 +151,7 @@ class Supervisor:
         while True:
             await asyncio.sleep(JOURNAL_S)
             with surviving("the journal of decisions"):
-                fresh = self.control.take_decisions()
+                fresh = self.control.reports.take_decisions()
                 if fresh:
                     await asyncio.to_thread(self._journal.append, fresh)
 
@@ -344,19 +344,19 @@ class Supervisor:
 
     def status(self, hot_modules: Callable[[], str]) -> PageStatus:
         """Return the status for the page; on the loop."""
-        kinds = Counter(one.kind for one in self.control.transitions())
+        kinds = Counter(one.kind for one in self.control.reports.transitions())
         tallies, tables = self.host.state.tallies, self.leading.catalogue.tables
         return PageStatus(
             version=VERSION,
             address=f"{self.config.host}:{self.port}",
             data_folder=os.path.abspath(self.folder.path),
             uptime_s=time.time() - self._started_s,
-            cluster=self.control.cluster_status(),
+            cluster=self.control.reports.cluster_status(),
             kinds=tuple(sorted(kinds.items())),
             fenced=self.host.fenced,
             hot_modules=hot_modules(),
             has_triggers_page=True,
-            tables=tuple(self.control.tables()),
+            tables=tuple(self.control.reports.tables()),
             disabled=frozenset(name for name, entry in tables.items() if not entry.enabled),
             moves=tuple((reason.value, count) for reason, count in tallies.moves.items()),
             pauses=tuple((reason.value, pauses.numbers) for reason, pauses in tallies.pauses.items()),
@@ -373,7 +373,7 @@ class Supervisor:
     async def stop(self) -> None:
         await self._control_socket.close()
         self._journal_task.cancel()
-        await asyncio.to_thread(self._journal.append, self.control.take_decisions())
+        await asyncio.to_thread(self._journal.append, self.control.reports.take_decisions())
         for source in [*self._ports, *self._returns.values()]:
             source.close()
         self.connection_rebalancer.close()
@@ -435,7 +435,7 @@ class _Site:
         address = f"{supervisor.config.host}:{supervisor.port}"
         status = partial(supervisor.status, self._hot_modules)
         servers = ClusterStatusGatherer(run_on_loop, supervisor.host, supervisor.processes)
-        return cluster_pages(run_on_loop, supervisor.control, status, servers, address, visitors)
+        return cluster_pages(run_on_loop, supervisor.control.reports, status, servers, address, visitors)
 
 
 def _safe_path() -> list[str]:

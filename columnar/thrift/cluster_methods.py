@@ -37,7 +37,7 @@ _UPPER: Final = re.compile("[A-Z]")
 LONGEST_WAIT_S: Final = 3_600.0  # of one call for a drain
 
 
-class Cluster(Protocol):
+class ClusterReports(Protocol):
     def cluster_status(self) -> ClusterStatus: ...
 
     def regions(self, table: str) -> Sequence[RegionStatus]:
@@ -48,6 +48,23 @@ class Cluster(Protocol):
     def transitions(self) -> Sequence[TransitionStatus]: ...
 
     def decisions(self) -> Sequence[DecisionStatus]: ...
+
+
+class ProcessControl(Protocol):
+    async def restart(self, server: str, dry_run: bool, came_by: str) -> Change:
+        """Restart the server.  ``came_by``: the requesting client, as ``CallContext.peer`` names it."""
+
+    async def stop(self, server: str, dry_run: bool, came_by: str) -> Change: ...
+
+    async def fence(self, server: str, dry_run: bool) -> Change: ...
+
+
+class Cluster(Protocol):
+    @property
+    def reports(self) -> ClusterReports: ...
+
+    @property
+    def processes(self) -> ProcessControl: ...
 
     async def move(self, info: RegionInfo, server: str, dry_run: bool) -> Change: ...
 
@@ -61,13 +78,6 @@ class Cluster(Protocol):
 
     async def switch(self, what: str, on: bool, dry_run: bool) -> Change: ...
 
-    async def restart(self, server: str, dry_run: bool, came_by: str) -> Change:
-        """Restart the server.  ``came_by``: the requesting client, as ``CallContext.peer`` names it."""
-
-    async def stop(self, server: str, dry_run: bool, came_by: str) -> Change: ...
-
-    async def fence(self, server: str, dry_run: bool) -> Change: ...
-
 
 class ClusterMethods:
     def __init__(self, descriptions: Descriptions, cluster: Cluster, *, may_end_servers: bool) -> None:
@@ -79,18 +89,18 @@ class ClusterMethods:
     # --- status ------------------------------------------------------------------------------------
 
     def columnarServers(self, _ctx: Any) -> Any:
-        look = self._cluster.cluster_status()
+        look = self._cluster.reports.cluster_status()
         servers = [_server(one) for one in look.servers]
         return _struct(
             columnar.ClusterStatus, look, servers=servers, balancer=look.is_balancing, autoSplit=look.is_splitting
         )
 
     def columnarLocations(self, _ctx: Any, table: bytes) -> list[Any]:
-        regions = self._cluster.regions
+        regions = self._cluster.reports.regions
         return [_region(one) for one in regions(self._descriptions.known(table or b"").schema.name)]
 
     def columnarLocate(self, _ctx: Any, table: bytes, row: bytes) -> Any:
-        locate = self._cluster.locate_row
+        locate = self._cluster.reports.locate_row
         served = self._descriptions.known(table or b"")
         look = locate(served.schema.name, checked_row(row))
         if not served.enabled:
@@ -106,11 +116,11 @@ class ClusterMethods:
     def columnarTransitions(self, _ctx: Any) -> list[Any]:
         return [
             _struct(columnar.RegionTransition, one, **_names(one.info), **_ends(one))
-            for one in self._cluster.transitions()
+            for one in self._cluster.reports.transitions()
         ]
 
     def columnarDecisions(self, _ctx: Any) -> list[Any]:
-        return [_decision(one) for one in self._cluster.decisions()]
+        return [_decision(one) for one in self._cluster.reports.decisions()]
 
     # --- regions -----------------------------------------------------------------------------------
 
@@ -144,17 +154,17 @@ class ClusterMethods:
     # --- processes ---------------------------------------------------------------------------------
 
     async def columnarRestart(self, ctx: Any, server: str, dry_run: bool) -> Any:
-        restart = self._cluster.restart
+        restart = self._cluster.processes.restart
         self._check_may_end("restart")
         return await _changed(restart(_named(server), bool(dry_run), ctx.peer))
 
     async def columnarStop(self, ctx: Any, server: str, dry_run: bool) -> Any:
-        stop = self._cluster.stop
+        stop = self._cluster.processes.stop
         self._check_may_end("stop")
         return await _changed(stop(_named(server), bool(dry_run), ctx.peer))
 
     async def columnarFence(self, _ctx: Any, server: str, dry_run: bool) -> Any:
-        fence = self._cluster.fence
+        fence = self._cluster.processes.fence
         self._check_may_end("fence")
         return await _changed(fence(_named(server), bool(dry_run)))
 
@@ -223,17 +233,12 @@ WHY: Final = "this store is one process: everything is here"
 
 
 class SingleServer:
-    """The cluster of a standalone process: one server with every region.
-
-    It answers as a cluster does, and refuses requests that need another server, naming how to get one.
-    """
+    """The reports of a standalone process on itself: one server with every region."""
 
     def __init__(self, descriptions: Descriptions, server: Callable[[], ServerStatus]) -> None:
         """``server``: this process, without its number of regions."""
         self._descriptions = descriptions
         self._server = server
-
-    # --- status ------------------------------------------------------------------------------------
 
     def cluster_status(self) -> ClusterStatus:
         regions = sum(len(served.regions) for served in self._descriptions.all())
@@ -272,7 +277,13 @@ class SingleServer:
     def decisions(self) -> list[DecisionStatus]:
         return []
 
-    # --- what needs another server -----------------------------------------------------------------
+
+class SingleServerControl:
+    """The control of a standalone process: it refuses requests that need another server, naming how to get one."""
+
+    def __init__(self, reports: SingleServer) -> None:
+        self.reports = reports
+        self.processes = SingleProcess()
 
     async def move(self, info: RegionInfo, _server: str, _dry_run: bool) -> Change:
         raise _alone(f"region {info.encoded} cannot move")
@@ -299,6 +310,10 @@ class SingleServer:
                 "('columnar alter TABLE --set MAX_FILESIZE=100g')"
             )
         raise _alone("there is no balancer")
+
+
+class SingleProcess:
+    """The process control of a standalone process, which no other server replaces."""
 
     async def restart(self, _server: str, _dry_run: bool, _came_by: str) -> Change:
         raise NotAllowed(f"{ALONE} to serve meanwhile; stop it with SIGTERM and start it again, or {NEXT_STEP}")

@@ -45,17 +45,17 @@ class SnapshotMethods:
 
     async def columnarStage(self, _ctx: Any, what: str, table: bytes) -> Any:
         if what == "copy":
-            staged = await self._snapshots.stage_copy(table or b"")
+            staged = await self._snapshots.staged.stage_copy(table or b"")
         elif what == "everything":
-            staged = await self._snapshots.stage_everything()
+            staged = await self._snapshots.staged.stage_everything()
         elif what == "empty":
-            staged = await self._snapshots.stage_empty()
+            staged = await self._snapshots.staged.stage_empty()
         else:
             raise IllegalArgument(f"'{what}' cannot be staged; only {', '.join(_STAGES)}")
         return columnar.Staged(token=staged.token, folder=staged.folder)
 
     def columnarStageRelease(self, _ctx: Any, token: str) -> Any:
-        return self._snapshots.release(token or "")
+        return self._snapshots.staged.release_staged(token or "")
 
     def columnarStageAdopt(self, _ctx: Any, token: str, table: bytes) -> Any:
         return self._snapshots.adopt_staged(token or "", table or b"")
@@ -71,7 +71,7 @@ class SnapshotMethods:
         if files is None or not files.files:
             raise IllegalArgument("columnarIngest needs sorted files")
         first, last = checked_row(files.firstRow), checked_row(files.lastRow)
-        folder = self._snapshots.staging.known(token or "")
+        folder = self._snapshots.staged.staging.known(token or "")
         paths = {}
         for space, names in files.files.items():
             if any(os.path.basename(name) != name for name in names):

@@ -20,6 +20,7 @@ from columnar.views.view_check_peer_handlers import ViewCheckPeerHandlers
 
 if TYPE_CHECKING:  # a server of a cluster has no master within
     from columnar.master.view_changes import ViewChanges
+    from columnar.master.view_generations import ViewGenerations
 
 
 # Status of other servers, and the servers that were silent.
@@ -29,8 +30,9 @@ RemoteViewStatuses: TypeAlias = Callable[[], Awaitable[tuple[list[ViewStatus], l
 class ViewChangeMethods:
     """The master's."""
 
-    def __init__(self, changes: ViewChanges) -> None:
+    def __init__(self, changes: ViewChanges, generations: ViewGenerations) -> None:
         self._changes = changes
+        self._generations = generations
 
     def columnarViewAdd(self, _ctx: Any, definition: bytes) -> Awaitable[None]:
         if not definition:
@@ -38,13 +40,13 @@ class ViewChangeMethods:
         return self._changes.add_view(definition)
 
     def columnarViewRebuild(self, _ctx: Any, name: str, definition: bytes) -> Awaitable[str]:
-        return self._changes.generations.rebuild(name or "", definition or b"")
+        return self._generations.rebuild(name or "", definition or b"")
 
     async def columnarViewSwap(self, _ctx: Any, name: str) -> list[str]:
-        return list(await self._changes.generations.swap(name or ""))
+        return list(await self._generations.swap(name or ""))
 
     async def columnarViewRollback(self, _ctx: Any, name: str) -> list[str]:
-        return list(await self._changes.generations.rollback(name or ""))
+        return list(await self._generations.rollback(name or ""))
 
     def columnarViewDrop(self, _ctx: Any, name: str) -> Awaitable[None]:
         return self._changes.drop(name or "")
@@ -54,12 +56,13 @@ class ViewMethods(ViewChangeMethods):
     def __init__(
         self,
         changes: ViewChanges,
+        generations: ViewGenerations,
         here: LocalViews,
         others: Callable[[], RemoteViewStatuses | None],
         checks: ViewChecks,
     ) -> None:
         """``others``: None: this process has all regions."""
-        super().__init__(changes)
+        super().__init__(changes, generations)
         self._checks = checks
         self._local_views = here
         self._others = others

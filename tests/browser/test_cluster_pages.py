@@ -84,10 +84,10 @@ def site() -> Iterator[str]:
         return question()
 
     def status() -> PageStatus:
-        return PageStatus("9.9", "127.0.0.1:9090", "/srv/columnar", 60.0, cluster.control.cluster_status())
+        return PageStatus("9.9", "127.0.0.1:9090", "/srv/columnar", 60.0, cluster.control.reports.cluster_status())
 
     server = waitress.create_server(
-        cluster_pages(ask, cluster.control, status, TwoServers()), host="127.0.0.1", port=0, threads=1
+        cluster_pages(ask, cluster.control.reports, status, TwoServers()), host="127.0.0.1", port=0, threads=1
     )
     thread = threading.Thread(target=server.run)
     thread.start()

@@ -8,6 +8,7 @@ from typing import Any
 
 from columnar.master.alterations import Alterations
 from columnar.master.view_changes import Declaring, ViewChanges
+from columnar.master.view_generations import ViewGenerations
 from columnar.model.mutation import Operation, Put, RowMutation
 from columnar.model.read import ReadSpec, projection
 from columnar.model.region_messages import Backfilled, Message
@@ -38,6 +39,7 @@ class ViewHouse(ChangingHouse):
         super().__init__(*args, **options)
         made = Declaring(declaring.declared, declaring.table_of)
         self.views = ViewChanges(self.catalogue, self.owner, self.changes, lambda: made, nothing)
+        self.generations = ViewGenerations(self.views)
         self.owner.follow_master(self)
         if not self.looks_by_itself:
             self.views._schedule_build_check = lambda: None  # type: ignore[method-assign]

@@ -71,31 +71,31 @@ def test_a_disk_that_refuses_is_said_once(tmp_path: Path, caplog: pytest.LogCapt
 def test_a_master_shows_what_those_before_it_decided() -> None:
     first = operated()
     wall_ms = 1_000_000
-    first.control._wall_ms = lambda: wall_ms
-    moved = first.control.decisions()
+    first.control.reports._wall_ms = lambda: wall_ms
+    moved = first.control.reports.decisions()
     assert moved
-    assert first.control.take_decisions() == moved[::-1]
-    assert first.control.take_decisions() == []
+    assert first.control.reports.take_decisions() == moved[::-1]
+    assert first.control.reports.take_decisions() == []
     assert all(one.at_ms == wall_ms - one.ago_ms for one in moved)
 
     second = operated()
-    second.control._wall_ms = lambda: wall_ms + 60_000
-    own = len(second.control.decisions())
-    second.control.follow_decisions(moved[::-1])
-    shown = second.control.decisions()
+    second.control.reports._wall_ms = lambda: wall_ms + 60_000
+    own = len(second.control.reports.decisions())
+    second.control.reports.follow_decisions(moved[::-1])
+    shown = second.control.reports.decisions()
     assert [one.text for one in shown[own:]] == [one.text for one in moved]
     assert shown[own].ago_ms == 60_000 + moved[0].ago_ms
-    assert second.control.take_decisions() == shown[:own][::-1], "its own alone are written"
+    assert second.control.reports.take_decisions() == shown[:own][::-1], "its own alone are written"
 
 
 def test_a_move_is_taken_once() -> None:
     cluster = operated()
-    cluster.control._wall_ms = lambda: 1
-    cluster.control.take_decisions()
+    cluster.control.reports._wall_ms = lambda: 1
+    cluster.control.reports.take_decisions()
     asyncio.run(cluster.control.switch("balancer", False, False))
     region = next(iter(cluster.state.current.places.values()))
     asyncio.run(cluster.control.unassign(region.info, False))
-    assert [one.kind for one in cluster.control.take_decisions()] == ["close"]
+    assert [one.kind for one in cluster.control.reports.take_decisions()] == ["close"]
 
 
 @pytest.mark.parametrize("at_ms", ["1e999", "[" * 100_000, '"x"', "null", "{}"])

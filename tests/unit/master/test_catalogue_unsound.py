@@ -32,7 +32,7 @@ def remark(seconds: float) -> str:
 
 def requests(cluster: OperatedCluster, dry_run: bool) -> list[Coroutine[Any, Any, Change]]:
     control = cluster.control
-    info = control.locate_row("t", b"b").region.info
+    info = control.reports.locate_row("t", b"b").region.info
     return [
         control.move(info, "", dry_run),
         control.assign(info, dry_run),
@@ -41,8 +41,8 @@ def requests(cluster: OperatedCluster, dry_run: bool) -> list[Coroutine[Any, Any
         control.drain("s2", False, 0.0, dry_run),
         control.switch("balancer", False, dry_run),
         control.switch("auto-split", False, dry_run),
-        control.restart("s2", dry_run),
-        control.stop("s2", dry_run),
+        control.processes.restart("s2", dry_run),
+        control.processes.stop("s2", dry_run),
     ]
 
 
@@ -85,30 +85,30 @@ def test_regions_whose_owner_row_is_not_written_say_so() -> None:
     cluster = operated()
     planned = cluster.cluster
     planned.delays = Delays(write_ms=(NEVER_MS, NEVER_MS))
-    victim = cluster.control.locate_row("t", b"b").region
+    victim = cluster.control.reports.locate_row("t", b"b").region
     incarnation = cluster.state.current.servers[victim.server].incarnation
     assert incarnation is not None
     planned.kill(incarnation)
     planned.run(cluster.now_ms() + 1_000)
     waiting = [one for one in cluster.state.current.places.values() if one.phase is Phase.WRITING]
     assert victim.info in [one.info for one in waiting]
-    target = cluster.control.locate_row("t", b"b").region.server
-    (said, *_) = cluster.control.locate_row("t", b"b").remarks
+    target = cluster.control.reports.locate_row("t", b"b").region.server
+    (said, *_) = cluster.control.reports.locate_row("t", b"b").remarks
     assert said.startswith("its owner row is not written: the write has run for ")
     assert said.endswith(f" s, and {target} opens it then"), "the server was told nothing"
 
     planned.event("unsound", FULL)
     planned.run(cluster.now_ms() + 300_000)
-    assert cluster.control.locate_row("t", b"b").remarks == (f"its owner row is not written: {remark(300)}",)
+    assert cluster.control.reports.locate_row("t", b"b").remarks == (f"its owner row is not written: {remark(300)}",)
     quiet = next(one.info for one in cluster.state.current.places.values() if one.phase is Phase.OPEN)
-    assert cluster.control.locate_row("t", quiet.start).remarks == (remark(300),)
-    look = cluster.control.cluster_status()
+    assert cluster.control.reports.locate_row("t", quiet.start).remarks == (remark(300),)
+    look = cluster.control.reports.cluster_status()
     assert (look.is_writable, look.remarks[0]) == (False, remark(300))
-    assert {one.why for one in cluster.control.transitions()} == {
+    assert {one.why for one in cluster.control.reports.transitions()} == {
         f"its owner row is not written: the catalogue cannot be; {incarnation} is gone"
     }
     planned.event("sound")
-    look = cluster.control.cluster_status()
+    look = cluster.control.reports.cluster_status()
     assert (look.is_writable, look.remarks) == (True, ())
 
 
@@ -117,7 +117,7 @@ def test_a_failure_upon_a_failure_is_as_old_as_the_first() -> None:
     cluster.cluster.event("unsound", FULL)
     cluster.cluster.run(cluster.now_ms() + 5_000)
     cluster.cluster.event("unsound", "the disk fails")
-    assert cluster.control.cluster_status().remarks[0] == remark(5)
+    assert cluster.control.reports.cluster_status().remarks[0] == remark(5)
 
 
 async def turns() -> None:
@@ -131,12 +131,12 @@ def test_a_server_that_was_to_be_stopped_is_not_left_drained() -> None:
     cluster.cluster.event("pause_table_transitions", "t")  # a snapshot is taken: the server does not get empty
 
     async def scenario() -> None:
-        stopping = asyncio.ensure_future(cluster.control.stop("s1", False))
+        stopping = asyncio.ensure_future(cluster.control.processes.stop("s1", False))
         await cluster.until(lambda: cluster.state.desired.leaving == {"s1"})
         await turns()  # it waits for the server
         cluster.cluster.event("unsound", FULL)
         cluster.cluster.run(cluster.now_ms() + 31_000)
-        assert cluster.control.cluster_status().servers[0].notes[:2] == (
+        assert cluster.control.reports.cluster_status().servers[0].notes[:2] == (
             "it is to stop, 2 regions left on it",
             "it is being stopped or restarted",
         )

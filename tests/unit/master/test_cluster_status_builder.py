@@ -80,7 +80,7 @@ def test_a_region_tells_who_has_it_and_why() -> None:
     )
     cluster.rated({b"b": 30.0})
     assert region_of(cluster, b"b").reads_per_s == 30.0
-    assert cluster.control.cluster_status().servers[int(found.server[1]) - 1].requests_per_s == 30.0
+    assert cluster.control.reports.cluster_status().servers[int(found.server[1]) - 1].requests_per_s == 30.0
 
 
 def test_a_move_in_words() -> None:
@@ -88,7 +88,7 @@ def test_a_move_in_words() -> None:
     before = region_of(cluster, b"b")
     target = "s1" if before.server != "s1" else "s2"
     cluster.cluster.ask(MoveRegion(before.info.region_id, target, "for the test"))
-    (moving,) = cluster.control.transitions()
+    (moving,) = cluster.control.reports.transitions()
     assert (moving.kind, moving.source, moving.target, moving.why) == ("move", before.server, target, "for the test")
     (said, *_) = row_of(cluster, b"b").remarks
     assert said == f"it has been on its way from {before.server} to {target} for 0.0 s"
@@ -103,13 +103,13 @@ def test_splits_and_merges_in_words() -> None:
     cluster = operated()
     parent = region_of(cluster, b"b").info
     cluster.cluster.ask(SplitRegion(parent.region_id))
-    assert cluster.control.transitions()[0].kind == "split"
+    assert cluster.control.reports.transitions()[0].kind == "split"
     assert states_during(cluster, parent.region_id, 1_000) == ["SPLITTING", "gone"]
-    assert cluster.control.decisions()[0].regions == (str(parent.region_id),)
+    assert cluster.control.reports.decisions()[0].regions == (str(parent.region_id),)
     halves = region_of(cluster, b"b").info.region_id, region_of(cluster, b"b\xff").info.region_id
     assert halves[0] != halves[1]
     cluster.cluster.ask(MergeRegions(*halves))
-    assert cluster.control.transitions()[0].kind == "merge"
+    assert cluster.control.reports.transitions()[0].kind == "merge"
     assert states_during(cluster, halves[1], 1_000) == ["MERGING", "gone"]
 
 
@@ -139,9 +139,9 @@ def test_what_cannot_be_opened_says_who_tried() -> None:
     assert len(place.attempts.tried) > OPENING_TRIES, "it is tried again by itself"
     assert said == f"{why}; it is tried again by itself; 'columnar assign {encoded}' tries again"
     assert found.region.why == why
-    (shown, *_) = cluster.control.transitions()
+    (shown, *_) = cluster.control.reports.transitions()
     assert (shown.kind, shown.state, shown.target, shown.why) == ("failed", "FAILED_OPEN", "", why)
-    look = cluster.control.cluster_status()
+    look = cluster.control.reports.cluster_status()
     assert (look.unassigned, look.remarks[-1][:30]) == (1, "1 region could not be opened; ")
 
 
@@ -152,7 +152,7 @@ def test_regions_that_no_server_may_take_are_listed_as_waiting() -> None:
     cluster.cluster.run(cluster.now_ms() + 500)
     made = RegionInfo("u", 99)
     cluster.cluster.event("created", [made])
-    found = {one.info: one for one in cluster.control.transitions()}
+    found = {one.info: one for one in cluster.control.reports.transitions()}
     assert found.keys() == {place.info for place in cluster.state.current.places.values()}
     assert {(one.kind, one.state, one.source, one.target) for one in found.values()} == {("waiting", "OFFLINE", "", "")}
     why = "no server may take it as yet"
@@ -161,7 +161,7 @@ def test_regions_that_no_server_may_take_are_listed_as_waiting() -> None:
         assert one.why == (why if before is None else f"{before.server} had it last, and {why}")
         assert 0 <= one.state_ms <= 500
     assert (found[made].why, found[made].state_ms) == (why, 0)
-    assert cluster.control.cluster_status().remarks == ("no server is up: 7 regions have no owner",)
+    assert cluster.control.reports.cluster_status().remarks == ("no server is up: 7 regions have no owner",)
 
 
 def test_a_region_between_two_tries_of_its_opening_is_listed_as_waiting() -> None:
@@ -173,7 +173,7 @@ def test_a_region_between_two_tries_of_its_opening_is_listed_as_waiting() -> Non
     last_ms = cluster.now_ms() + 10_000
     while not cluster.state.current.homeless and cluster.now_ms() < last_ms:
         cluster.cluster.run(cluster.now_ms() + 1)
-    (one,) = cluster.control.transitions()
+    (one,) = cluster.control.reports.transitions()
     assert (one.kind, one.state, one.source, one.target) == ("waiting", "OFFLINE", "", "")
     assert one.why == "it could not be opened by s2 and is tried again: it cannot be opened"
 
@@ -186,7 +186,7 @@ def test_a_busy_server_says_what_makes_it_so() -> None:
     assert said.startswith(f"{found.server} has 3.0 times the mean load, and this region alone makes 100% of it; ")
     assert said.endswith(f"'columnar split {found.info.encoded}' divides it")
     # A neighbour on the same server waits behind it, and alone cannot help.
-    other = next(one for one in cluster.control.server_regions(found.server) if one.info != found.info)
+    other = next(one for one in cluster.control.reports.server_regions(found.server) if one.info != found.info)
     (said, *_) = row_of(cluster, other.info.start or b"a").remarks
     assert said == f"{found.server} has 3.0 times the mean load; the balancer looks at it every 10 s"
     cluster.cluster.ask(SwitchBalancer(False))
@@ -213,12 +213,12 @@ def test_a_server_that_dies_drains_or_is_away_says_so() -> None:
     cluster.cluster.run(cluster.now_ms() + 2_000)
     cluster.cluster.kill(s1)
     cluster.cluster.run(cluster.now_ms() + 2_000)
-    first, second, third = cluster.control.cluster_status().servers
+    first, second, third = cluster.control.reports.cluster_status().servers
     assert (first.state, first.regions, first.notes) == ("down", 0, ("elsewhere, though at home here: 2 regions",))
     assert (second.is_drained, second.regions) == (True, 0)
     assert second.notes == ("drained: it gets no region", "elsewhere, though at home here: 2 regions")
     assert (third.state, third.regions, third.notes) == ("up", 6, ())
-    fenced = [one for one in cluster.control.decisions() if one.kind == "give" and "is gone" in one.why]
+    fenced = [one for one in cluster.control.reports.decisions() if one.kind == "give" and "is gone" in one.why]
     assert {one.why for one in fenced} == {"s1.1 is gone"}
 
 

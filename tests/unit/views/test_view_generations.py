@@ -35,7 +35,7 @@ async def filled(house: ViewHouse) -> None:
 
 
 async def rebuilt(house: ViewHouse, definition: bytes = b"") -> str:
-    table = await house.views.generations.rebuild("by_a", definition)
+    table = await house.generations.rebuild("by_a", definition)
     await built(house, table)
     return table
 
@@ -57,7 +57,7 @@ def test_the_next_generation_is_built_beside_the_live_one_and_swapped_in() -> No
         assert await rebuilt(house, to_json(OTHER)) == "by_a.2"
         assert roles(house) == {"by_a": "live", "by_a.2": "next"}
         assert (meant(house, "by_a"), meant(house, "by_a@1"), meant(house, "by_a@2")) == ("by_a", "by_a", "by_a.2")
-        assert await house.views.generations.swap("by_a") == ("by_a.2", "by_a")
+        assert await house.generations.swap("by_a") == ("by_a.2", "by_a")
         assert (meant(house, "by_a"), meant(house, "by_a@1"), meant(house, "by_a@2")) == ("by_a.2", "by_a", "by_a.2")
         assert roles(house) == {"by_a": "kept", "by_a.2": "live"}
         token = await house.put_cells("t", b"r9", a=b"x", n=b"1", m=b"10")
@@ -65,9 +65,9 @@ def test_the_next_generation_is_built_beside_the_live_one_and_swapped_in() -> No
             await house.settled(table, token)
         assert await house.totals("by_a") == {b"x": {"count": 6, "n": 6}}
         assert await house.totals("by_a.2") == {b"x": {"count": 6, "m": 60}}
-        assert await house.views.generations.rollback("by_a") == ("by_a", "by_a.2")
+        assert await house.generations.rollback("by_a") == ("by_a", "by_a.2")
         assert meant(house, "by_a") == "by_a"
-        assert await house.views.generations.rollback("by_a") == ("by_a.2", "by_a"), "forth again"
+        assert await house.generations.rollback("by_a") == ("by_a.2", "by_a"), "forth again"
 
     run()
 
@@ -76,32 +76,32 @@ def test_the_old_generation_goes_when_its_hour_is_over() -> None:
     @in_view_house
     async def run(house: ViewHouse) -> None:
         now_ms = [1_000]
-        house.views.generations._now_ms = lambda: now_ms[0]
+        house.generations._now_ms = lambda: now_ms[0]
         await filled(house)
         await rebuilt(house)
-        await house.views.generations.swap("by_a")
+        await house.generations.swap("by_a")
         now_ms[0] += KEPT_MS - 1
-        await house.views.generations.sweep()
+        await house.generations.sweep()
         assert roles(house) == {"by_a": "kept", "by_a.2": "live"}
         now_ms[0] += 1
-        await house.views.generations.sweep()
+        await house.generations.sweep()
         assert roles(house) == {"by_a.2": "live"}
         assert (meant(house, "by_a"), meant(house, "by_a@1")) == ("by_a.2", None)
         with pytest.raises(ViewError, match="no generation to go back to"):
-            await house.views.generations.rollback("by_a")
+            await house.generations.rollback("by_a")
         with pytest.raises(TableExists):
             await house.changes.create(b"by_a", [Family("f")])
         with pytest.raises(IllegalArgument, match="another definition"):
             await house.add(OTHER)
         await house.add(by_a())  # the very same one
         assert await rebuilt(house) == "by_a.3"
-        await house.views.generations.swap("by_a")
+        await house.generations.swap("by_a")
         assert roles(house) == {"by_a.2": "kept", "by_a.3": "live"}
         await rebuilt(house)
-        await house.views.generations.swap("by_a")
+        await house.generations.swap("by_a")
         assert roles(house) == {"by_a.2": "kept", "by_a.3": "kept", "by_a.4": "live"}, "whoever reads it ends"
         now_ms[0] += LEFT_MS
-        await house.views.generations.sweep()
+        await house.generations.sweep()
         assert roles(house) == {"by_a.3": "kept", "by_a.4": "live"}, "a swap leaves one generation to go back to"
 
     run()
@@ -112,7 +112,7 @@ def test_aliases_are_on_disk_and_go_with_the_view() -> None:
     async def run(house: ViewHouse) -> None:
         await filled(house)
         await rebuilt(house)
-        await house.views.generations.swap("by_a")
+        await house.generations.swap("by_a")
         again = await house.restarted()
         assert meant(again, "by_a") == "by_a.2"
         assert (
@@ -135,7 +135,7 @@ def test_what_is_refused() -> None:
     @in_view_house
     async def run(house: ViewHouse) -> None:
         await filled(house)
-        generations = house.views.generations
+        generations = house.generations
 
         async def refused(work: object, says: str, kind: type[ColumnarError] = ViewError) -> None:
             with pytest.raises(kind, match=says):
@@ -173,14 +173,14 @@ def test_a_view_of_a_view_follows_the_generation_that_readers_see() -> None:
         await rebuilt(house)
         with pytest.raises(IllegalArgument, match=r"by_a.2 is no source: .*follow by_a"):
             await house.add(View("above", Source("by_a.2", ("key[0]",))))
-        await house.views.generations.swap("by_a")
+        await house.generations.swap("by_a")
         above = View("above", Source("by_a", ("key[0]",), sums={"rows": "v:count"}))
         await house.add(above)
         await house.add(above)  # the very same again
         assert [read.table for read in house.catalogue.derivations.views.known("above").reads] == ["by_a.2"]
         await built(house, "above")
-        house.views.generations._now_ms = lambda: 1 << 62
-        await house.views.generations.sweep()
+        house.generations._now_ms = lambda: 1 << 62
+        await house.generations.sweep()
         assert roles(house) == {"above": "live", "by_a.2": "live"}
         token = await house.put_cells("t", b"r9", a=b"x", n=b"1")
         await house.settled("by_a.2", token)
@@ -197,7 +197,7 @@ def test_a_view_that_a_trigger_follows_is_not_swapped() -> None:
     async def run(house: ViewHouse) -> None:
         await filled(house)
         await house.register(Registration("mails", "by_a", "m:f", ("v",)))
-        generations = house.views.generations
+        generations = house.generations
         with pytest.raises(ViewError, match=r"trigger mails would not follow a swap of by_a\..*trigger remove mails"):
             await generations.rebuild("by_a", b"")
         await house.triggers.remove("mails")
@@ -225,10 +225,10 @@ def test_a_trigger_follows_the_generation_that_readers_see() -> None:
                 await house.triggers.add_trigger(Registration("mails", table, "m:f", ("v",)))
 
         await refused("by_a.2", "readers of view by_a see by_a, not by_a.2")
-        await house.views.generations.swap("by_a")
+        await house.generations.swap("by_a")
         await refused("by_a", "readers of view by_a see by_a.2, not by_a")
-        house.views.generations._now_ms = lambda: 1 << 62
-        await house.views.generations.sweep()
+        house.generations._now_ms = lambda: 1 << 62
+        await house.generations.sweep()
         await refused("by_a", "readers of view by_a see by_a.2, not by_a")
         await house.changes.create(b"by_a.7", [Family("v")])  # a table that only looks like a generation
         worker = house.workers[0]
@@ -249,7 +249,7 @@ def test_a_generation_is_not_named_for_its_view() -> None:
     async def run(house: ViewHouse) -> None:
         await filled(house)
         await rebuilt(house)
-        generations = house.views.generations
+        generations = house.generations
         for name in ("by_a.2", "by_a@2"):
             for work in (generations.rebuild(name, b""), generations.swap(name), generations.rollback(name)):
                 with pytest.raises(ViewError, match=f"{name} is a generation of view by_a: say by_a"):
@@ -272,11 +272,11 @@ def test_a_swap_that_the_disk_refuses_changes_nothing() -> None:
 
         house.catalogue.derivations._write = refuse  # type: ignore[method-assign, assignment]
         with pytest.raises(ColumnarError, match="full"):
-            await house.views.generations.swap("by_a")
+            await house.generations.swap("by_a")
         house.catalogue.derivations._write = write  # type: ignore[method-assign]
         assert house.catalogue.derivations.views == views
         assert meant(house, "by_a") == "by_a"
-        await house.views.generations.swap("by_a")
+        await house.generations.swap("by_a")
         assert meant(house, "by_a") == "by_a.2"
 
     run()
@@ -301,7 +301,7 @@ def test_a_table_that_is_made_meanwhile_takes_no_swap_back() -> None:
             await write(mutations)
 
         house.catalogue._write = house.catalogue.derivations._write = in_turn
-        swapping = asyncio.ensure_future(house.views.generations.swap("by_a"))
+        swapping = asyncio.ensure_future(house.generations.swap("by_a"))
         await house.changes.create(b"u", [Family("f")])
         assert await swapping == ("by_a.2", "by_a")
         assert roles(house) == {"by_a": "kept", "by_a.2": "live"}
@@ -323,13 +323,13 @@ def test_views_of_an_earlier_version_are_compressed_as_new_ones_are() -> None:
             await house.changes.publish(await house.catalogue.alter(older))
             await house.owner.request_peer(messages.FollowSchema(name))
         totals = await house.totals("by_a")
-        await house.views.generations.sweep()
+        await house.generations.sweep()
         for name in ("by_a", "by_a.2"):
             assert compressions(house.served(name).schema) == {"LZ4"}
             assert compressions(Catalogue(house.rows.read(), house.rows.write).tables[name].schema) == {"LZ4"}
         assert await house.totals("by_a") == totals != {}
         house.rows.failure = AssertionError("it is written again")
-        await house.views.generations.sweep()
+        await house.generations.sweep()
         house.rows.failure = None
 
     run()

@@ -32,17 +32,17 @@ class Visit:
 
     def __init__(self, cluster: OperatedCluster) -> None:
         self.cluster = cluster
-        self._client = Client(cluster_pages(self._ask, cluster.control, self._status, self, "here"))
+        self._client = Client(cluster_pages(self._ask, cluster.control.reports, self._status, self, "here"))
 
     def _ask(self, question: Callable[[], T], /) -> T:
         return question()
 
     def _status(self) -> PageStatus:
-        look = self.cluster.control.cluster_status()
+        look = self.cluster.control.reports.cluster_status()
         pause = Histogram()
         pause.observe(0.03)
         pauses = (("drain", pause.numbers),)
-        kinds, tables = (("move", 2),), tuple(self.cluster.control.tables())
+        kinds, tables = (("move", 2),), tuple(self.cluster.control.reports.tables())
         return PageStatus(
             "9.9", "here:9090", "/srv/data", 75.0, look, kinds, 1, tables, frozenset(), (("drain", 4),), pauses
         )
@@ -97,11 +97,12 @@ def test_the_servers(visit: Visit) -> None:
 
 
 def test_a_server(visit: Visit) -> None:
-    busy = visit.cluster.control.locate_row("pages", b"b").region
+    busy = visit.cluster.control.reports.locate_row("pages", b"b").region
     visit.cluster.rated({b"b": 40.0})
     text = visit.text(f"/servers/{busy.server}")
     assert f"{busy.server} .1 : up" in text
-    assert text.index(busy.info.encoded) < text.index(visit.cluster.control.server_regions(busy.server)[1].info.encoded)
+    next_one = visit.cluster.control.reports.server_regions(busy.server)[1]
+    assert text.index(busy.info.encoded) < text.index(next_one.info.encoded)
     assert f"pages {busy.info.encoded[:8]} goes to {busy.server}: new" in text
     assert "There is no server s9" in visit("/servers/s9", 404)
 
@@ -111,7 +112,7 @@ def test_the_map_of_a_table(visit: Visit) -> None:
     rects = re.findall(r'<rect class="own(\d)" x="([\d.]+)%" y="0" width="([\d.]+)%"', page)
     assert len(rects) == 6
     assert [round(float(left)) for _, left, _ in rects] == [0, 17, 33, 50, 67, 83]
-    owners = [one.server for one in visit.cluster.control.regions("pages")]
+    owners = [one.server for one in visit.cluster.control.reports.regions("pages")]
     assert [colour for colour, _, _ in rects] == [str(int(owner[1])) for owner in owners]
     assert re.findall(r"<text [^>]*>(.*?)</text>", page) == owners
     assert "s1 2 regions, load 2.0" in visit.text("/tables/pages")
@@ -120,7 +121,7 @@ def test_the_map_of_a_table(visit: Visit) -> None:
 
 
 def test_a_region_that_nobody_has_is_on_the_map(visit: Visit) -> None:
-    info = visit.cluster.control.locate_row("pages", b"b").region.info
+    info = visit.cluster.control.reports.locate_row("pages", b"b").region.info
     visit.cluster.cluster.ask(UnassignRegion(info.region_id))
     visit.cluster.cluster.run(visit.cluster.now_ms() + 500)
     page = visit("/tables/pages")
@@ -130,7 +131,7 @@ def test_a_region_that_nobody_has_is_on_the_map(visit: Visit) -> None:
 
 
 def test_where_a_row_is(visit: Visit) -> None:
-    region = visit.cluster.control.locate_row("pages", b"b").region
+    region = visit.cluster.control.reports.locate_row("pages", b"b").region
     text = visit.text("/where?table=pages&row=bb")
     assert f"On {region.server} : OPEN for" in text
     assert f"Region {region.info.encoded}" in text
@@ -176,7 +177,7 @@ def test_the_map_leads_to_each_region_whatever_its_key() -> None:
 
 def test_transitions_and_decisions(visit: Visit) -> None:
     assert "Nothing: every region is where its owner row says" in visit.text("/transitions")
-    region = visit.cluster.control.locate_row("pages", b"b").region
+    region = visit.cluster.control.reports.locate_row("pages", b"b").region
     target = "s1" if region.server != "s1" else "s2"
     visit.cluster.cluster.ask(MoveRegion(region.info.region_id, target))
     text = visit.text("/transitions")
