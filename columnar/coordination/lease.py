@@ -1,0 +1,258 @@
+"""(pure) Leases by compare-and-set: a holder renews a record, a watcher finds records that stand still.
+
+    holder      writes its record each ``renew_ms``, at the version that it wrote last.  It holds the lease until
+                ``lease_ms`` after the moment at which it SENT the last renewal that succeeded
+    watcher     polls all records each ``poll_ms``.  A version that it has seen for ``fence_ms`` may be deleted, at that
+                version: the holder holds nothing any more, and can never renew
+
+    state of a holder   its next request                       leads to
+    JOINING             create, or put over another's record   RENEWING; LOST by a conflict; UNSURE
+    RENEWING            put, when it is due                    RENEWING; UNSURE by a conflict or an unknown outcome
+    UNSURE              read                                   RENEWING if the record has its nonce, else LOST
+    LOST                none: it was fenced, or came too late
+
+Invariants (the law of tests/simulation/lease_world.py):
+    L1. A holder whose lease holds sent a renewal less than ``lease_ms`` ago, by its clock, and that renewal succeeded.
+    L2. A record is fenced only if its version stood for ``fence_ms`` of the watcher's clock.  The version was sent
+        before it was seen; so while the rates of two clocks differ by less than ``fence_ms / lease_ms``, the lease
+        ended before the record was deleted.
+    L3. A poll that failed, or that comes ``stale_ms`` after the last good one, begins all counts anew: while nobody
+        could renew nobody is fenced.
+    L4. A conflict is not taken for a fence: an earlier renewal, whose answer was lost, may have raised the version.
+        The nonce decides; a clone of the holder (a restored virtual machine) has another one.
+    L5. After LOST a holder sends nothing.  Its key is not used again.
+
+A renewal of unknown outcome may take effect at any later time; the holder counts nothing for it.
+
+Times are milliseconds of a clock that goes on while the machine sleeps (CLOCK_BOOTTIME), as arguments.  Knows nothing
+of stores, bytes of records, threads and processes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Final
+
+from columnar.coordination.cas import Condition
+
+LEASE_MS: Final = 1_500
+RETRY_MS: Final = 50  # after a request that could not be made
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseTimes:
+    lease_ms: int
+    renew_ms: int
+    poll_ms: int
+    fence_ms: int  # over the lease by more than the rates of two clocks differ
+    stale_ms: int  # between two good polls: from then on versions may have stood still for want of the service
+
+    @classmethod
+    def of_lease(cls, lease_ms: int = LEASE_MS) -> LeaseTimes:
+        return cls(lease_ms, lease_ms // 6, lease_ms // 15, lease_ms * 11 // 10, lease_ms * 4 // 10)
+
+
+# --- requests to the store, and their answers ----------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class CreateRecord:
+    """Create the record, with the holder's nonce in it."""
+
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class PutRecord:
+    """Replace the record that is at the version, by one with the holder's nonce."""
+
+    key: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRecord:
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteRecord:
+    """Fence: delete the record at the version, if the leader's own record is where the leader wrote it."""
+
+    key: str
+    version: int
+    also: Condition | None
+
+
+@dataclass(frozen=True, slots=True)
+class PollRecords:
+    """List the records of all holders, and read the leader's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A record that was read: its version, whose it is, and the epoch of a leader's record."""
+
+    version: int
+    nonce: str
+    epoch: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The write took effect; ``version``: the record's, if there is one now."""
+
+    version: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class WasRead:
+    found: Found | None
+
+
+@dataclass(frozen=True, slots=True)
+class WasPolled:
+    versions: Mapping[str, int]  # of the records of holders
+    leader: Found | None
+
+
+class Failed(Enum):
+    """The request has no answer, or another one."""
+
+    CONFLICT = auto()
+    UNAVAILABLE = auto()  # nothing was done
+    UNKNOWN = auto()
+
+
+Request = CreateRecord | PutRecord | ReadRecord | DeleteRecord | PollRecords
+Answer = Done | WasRead | WasPolled | Failed
+
+
+# --- the holder ----------------------------------------------------------------------------------
+
+
+class HolderState(Enum):
+    JOINING = auto()
+    RENEWING = auto()  # the record was the holder's when it was last written or read; ``is_valid`` says of the lease
+    UNSURE = auto()
+    LOST = auto()
+
+
+class LeaseHolder:
+    """The holder of a lease, from its record's first write to its end; it has one request under way at most."""
+
+    def __init__(self, key: str, nonce: str, times: LeaseTimes, *, over: int | None = None) -> None:
+        """``over``: the version of another's record, which is taken over; None: the record must be missing."""
+        self.key = key
+        self.nonce = nonce  # in each record that this holder writes, and in no other
+        self.state = HolderState.JOINING
+        self.version = over
+        self.until_ms = 0
+        self.due_ms = 0  # of the next request
+        self._times = times
+        self._is_new = over is None
+        self._sent_ms: int | None = None  # of the request that is under way
+
+    def is_valid(self, now_ms: int) -> bool:
+        return now_ms < self.until_ms
+
+    def next_request(self, now_ms: int) -> Request | None:
+        """Return the request to make now, and count it as sent; None: not before ``due_ms``, or never."""
+        if self.state is HolderState.LOST or self._sent_ms is not None or now_ms < self.due_ms:
+            return None
+        self._sent_ms = now_ms
+        if self.state is HolderState.UNSURE:
+            return ReadRecord(self.key)
+        if self.state is HolderState.JOINING and self._is_new:
+            return CreateRecord(self.key)
+        assert self.version is not None
+        return PutRecord(self.key, self.version)
+
+    def on_answer(self, answer: Answer, now_ms: int) -> None:
+        """Take the answer to the request that is under way."""
+        assert self._sent_ms is not None, "no request is under way"
+        sent_ms, self._sent_ms = self._sent_ms, None
+        match answer:
+            case Done(version):
+                self._renewed(version, sent_ms)
+            case WasRead(found):
+                self._read(found, now_ms)
+            case Failed.UNAVAILABLE:
+                self.due_ms = now_ms + RETRY_MS
+            case Failed.CONFLICT if self.state is HolderState.JOINING:
+                self._lose()
+            case Failed():
+                self.due_ms = now_ms + (RETRY_MS if self.state is HolderState.UNSURE else 0)
+                self.state = HolderState.UNSURE
+            case _:
+                raise AssertionError(f"{answer} answers no request of a holder")
+
+    def _renewed(self, version: int, sent_ms: int) -> None:
+        self.state = HolderState.RENEWING
+        self.version = version
+        self.until_ms = sent_ms + self._times.lease_ms
+        self.due_ms = sent_ms + self._times.renew_ms
+
+    def _read(self, found: Found | None, now_ms: int) -> None:
+        """Continue with the version of the holder's own record: the lease itself ends when it did before."""
+        if found is None or found.nonce != self.nonce:
+            self._lose()
+            return
+        self.state = HolderState.RENEWING
+        self.version = found.version
+        self.due_ms = now_ms
+
+    def _lose(self) -> None:
+        self.state = HolderState.LOST
+        self.until_ms = 0
+
+
+# --- the watcher ---------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Seen:
+    version: int
+    since_ms: int  # the version was first seen, or counts began anew
+
+
+class LeaseWatcher:
+    """The records that polls have shown, and since when each stands at its version."""
+
+    def __init__(self, times: LeaseTimes) -> None:
+        self._times = times
+        self._seen: dict[str, _Seen] = {}
+        self._polled_ms: int | None = None  # the last good poll; None: there was none since one failed
+
+    @property
+    def versions(self) -> dict[str, int]:
+        return {key: seen.version for key, seen in self._seen.items()}
+
+    def on_polled(self, versions: Mapping[str, int], now_ms: int) -> frozenset[str]:
+        """Take the answer to a poll, at the moment at which it came; returns the keys that are gone."""
+        is_anew = self._polled_ms is None or now_ms - self._polled_ms >= self._times.stale_ms
+        self._polled_ms = now_ms
+        gone = frozenset(self._seen.keys() - versions.keys())
+        for key in gone:
+            del self._seen[key]
+        for key, version in versions.items():
+            seen = self._seen.get(key)
+            if seen is None or seen.version != version or is_anew:
+                self._seen[key] = _Seen(version, now_ms)
+        return gone
+
+    def on_poll_failed(self) -> None:
+        self._polled_ms = None
+
+    def silent(self, now_ms: int) -> dict[str, int]:
+        """Return the versions that may be fenced, by key.  Call this right after a good poll."""
+        if self._polled_ms is None:
+            return {}
+        fence_ms = self._times.fence_ms
+        return {key: seen.version for key, seen in self._seen.items() if now_ms - seen.since_ms >= fence_ms}
+
+    def on_deleted(self, key: str) -> None:
+        """Forget a record that this watcher's process has deleted."""
+        self._seen.pop(key, None)

@@ -1,0 +1,88 @@
+"""The end of a node's lease in 16 bytes that its processes share: one writes, all read without a call.
+
+    page := until:u64 complement:u64        nanoseconds of CLOCK_BOOTTIME, native order; complement = 2^64 - 1 - until
+
+The supervisor makes the page (an anonymous file in memory) and hands its descriptor to its servers.  It writes the page
+after each answer of the service; a server checks the page after the work of an answer and before it sends the answer.
+
+Invariants:
+    P1. ``is_valid`` is true only if a whole value was read that lies after now: a value whose two halves do not match
+        is being written, and is read again; after READS times it counts as no lease.
+    P2. A new page holds nothing.
+
+CLOCK_BOOTTIME goes on while the machine sleeps: a lease does not outlive a suspended laptop or host.  A hypervisor that
+stops a guest together with its clock is not noticed by any lease.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import tempfile
+import time
+from struct import Struct
+from typing import Final
+
+_PAIR: Final = Struct("=QQ")
+_ALL_ONES: Final = (1 << 64) - 1
+PAGE_BYTES: Final = _PAIR.size
+assert PAGE_BYTES == 16, "processes of one start share it: a new layout needs no version"
+NS: Final = 1_000_000  # in a millisecond
+READS: Final = 100  # of a page that is being written: a write takes less than one of them
+CLOCK: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)  # macOS's monotonic clock goes on in its sleep
+
+
+def boot_ns() -> int:
+    """Return the time since the machine started, its sleep included."""
+    return time.clock_gettime_ns(CLOCK)
+
+
+def boot_ms() -> int:
+    return time.clock_gettime_ns(CLOCK) // NS
+
+
+class LeasePage:
+    """The page, mapped; written by one process."""
+
+    def __init__(self, descriptor: int, memory: mmap.mmap) -> None:
+        self.descriptor = descriptor  # to be inherited by servers
+        self._memory = memory
+
+    @classmethod
+    def create(cls) -> LeasePage:
+        """Make a page that holds nothing.  Its descriptor is not inherited unless it is passed to a child."""
+        if hasattr(os, "memfd_create"):
+            descriptor = os.memfd_create("columnar-lease")
+        else:
+            with tempfile.TemporaryFile() as file:
+                descriptor = os.dup(file.fileno())
+        os.ftruncate(descriptor, PAGE_BYTES)
+        page = cls(descriptor, mmap.mmap(descriptor, PAGE_BYTES))
+        page.write_end(0)
+        return page
+
+    @classmethod
+    def open_inherited(cls, descriptor: int) -> LeasePage:
+        """Map the page of the parent, to be read."""
+        return cls(descriptor, mmap.mmap(descriptor, PAGE_BYTES, access=mmap.ACCESS_READ))
+
+    def write_end(self, until_ms: int) -> None:
+        """Set the end of the lease, in milliseconds of ``boot_ms``; 0: the lease is lost."""
+        until_ns = until_ms * NS
+        self._memory[:] = _PAIR.pack(until_ns, _ALL_ONES - until_ns)
+
+    def read_end_ns(self) -> int:
+        """Return the end of the lease; 0: there is none."""
+        for _ in range(READS):
+            until_ns, complement = _PAIR.unpack(self._memory[:])
+            if until_ns + complement == _ALL_ONES:
+                return int(until_ns)
+        return 0
+
+    def is_valid(self) -> bool:
+        """Tell whether the lease holds now; call this after the work that the answer depends on."""
+        return time.clock_gettime_ns(CLOCK) < self.read_end_ns()
+
+    def close(self) -> None:
+        self._memory.close()
+        os.close(self.descriptor)

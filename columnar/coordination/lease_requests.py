@@ -1,0 +1,55 @@
+"""Make one request of a lease to a compare-and-set store, and return the answer that its state machine expects.
+
+The shell between ``lease`` and ``election``, which decide, and ``cas``, which calls.  Blocks as the store's calls do.
+CasRefused and DamagedData are raised: the operator must act, and a lease is not to be renewed by chance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from columnar.coordination.cas import CasOutcomeUnknown, CasStore, CasUnavailable, VersionConflict, Versioned
+from columnar.coordination.election import LEADER
+from columnar.coordination.lease import (
+    Answer,
+    CreateRecord,
+    DeleteRecord,
+    Done,
+    Failed,
+    Found,
+    PollRecords,
+    PutRecord,
+    ReadRecord,
+    Request,
+    WasPolled,
+    WasRead,
+)
+from columnar.coordination.node_record import NODES, nonce_and_epoch
+
+
+def make_request(store: CasStore, request: Request, compose: Callable[[], bytes]) -> Answer:
+    """``compose`` makes the value of a record that is written, with the holder's nonce in it."""
+    try:
+        match request:
+            case CreateRecord(key):
+                return Done(store.create_key(key, compose()))
+            case PutRecord(key, version):
+                return Done(store.put_key(key, compose(), version))
+            case ReadRecord(key):
+                return WasRead(_found(store.read_key(key)))
+            case DeleteRecord(key, version, also):
+                store.delete_key(key, version, also)
+                return Done()
+            case PollRecords():
+                leader = _found(store.read_key(LEADER))
+                return WasPolled({key: one.version for key, one in store.list_keys(NODES).items()}, leader)
+    except VersionConflict:
+        return Failed.CONFLICT
+    except CasUnavailable:
+        return Failed.UNAVAILABLE
+    except CasOutcomeUnknown:
+        return Failed.UNKNOWN
+
+
+def _found(read: Versioned | None) -> Found | None:
+    return None if read is None else Found(read.version, *nonce_and_epoch(read.value))

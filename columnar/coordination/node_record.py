@@ -1,0 +1,126 @@
+"""The records of a cluster in the coordination service: one of each node, which is its lease, and the leader's.
+
+    nodes/NAME.INCARNATION    written by a node with each renewal
+    leader/leader             written by the leader with each renewal
+
+A value is one JSON object, UTF-8, keys in this order, without spaces; an operator reads it with ``etcdctl get`` or
+``zkCli.sh get``:
+
+    node    format nonce node incarnation address servers logs clock_ms
+    leader  format nonce node epoch address
+
+    format       1.  A reader takes any format whose fields it finds, and passes over fields that it does not know: a
+                 newer node joins an older leader while a cluster is upgraded
+    nonce        16 random bytes in hex, of one holder of the lease
+    servers      incarnations of the region servers that live on the node, as NAME.INCARNATION
+    logs         of each server: the segments of its log, as [name, bytes synced]
+    clock_ms     the highest timestamp that the node's servers have given
+
+Golden bytes: tests/golden/node-records.txt; the page: docs/formats/coordination.md.
+
+Knows nothing of leases and versions; ``lease`` decides by the nonce alone.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final
+
+from columnar.errors import DamagedData
+
+FORMAT: Final = 1
+NODES: Final = "nodes"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRecord:
+    nonce: str
+    node: str
+    incarnation: int
+    address: str  # HOST:PORT of the node's peer port
+    servers: tuple[str, ...] = ()
+    logs: dict[str, tuple[tuple[str, int], ...]] = field(default_factory=dict)
+    clock_ms: int = 0
+
+    @property
+    def key(self) -> str:
+        return f"{NODES}/{self.node}.{self.incarnation}"
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderRecord:
+    nonce: str
+    node: str
+    epoch: int
+    address: str
+
+
+def encode_record(record: NodeRecord | LeaderRecord) -> bytes:
+    fields = {"format": FORMAT, **asdict(record)}
+    return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def decode_node_record(value: bytes) -> NodeRecord:
+    """DamagedData: the value is no record of a node."""
+    found = _object(value)
+    try:
+        return NodeRecord(
+            _text(found["nonce"]),
+            _text(found["node"]),
+            _number(found["incarnation"]),
+            _text(found["address"]),
+            tuple(_text(server) for server in found["servers"]),
+            {
+                _text(server): tuple((_text(name), _number(synced)) for name, synced in segments)
+                for server, segments in found["logs"].items()
+            },
+            _number(found["clock_ms"]),
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise _damaged(value) from error
+
+
+def decode_leader_record(value: bytes) -> LeaderRecord:
+    """DamagedData: the value is no record of a leader."""
+    found = _object(value)
+    try:
+        nonce, node = _text(found["nonce"]), _text(found["node"])
+        return LeaderRecord(nonce, node, _number(found["epoch"]), _text(found["address"]))
+    except (KeyError, TypeError) as error:
+        raise _damaged(value) from error
+
+
+def nonce_and_epoch(value: bytes) -> tuple[str, int]:
+    """Return what a lease and an election need of any record; the epoch of a node's record is 0."""
+    found = _object(value)
+    try:
+        return _text(found["nonce"]), _number(found.get("epoch", 0))
+    except (KeyError, TypeError) as error:
+        raise _damaged(value) from error
+
+
+def _object(value: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(value)
+    except ValueError as error:
+        raise _damaged(value) from error
+    if not isinstance(found, dict):
+        raise _damaged(value)
+    return found
+
+
+def _text(found: object) -> str:
+    if not isinstance(found, str):
+        raise TypeError(found)
+    return found
+
+
+def _number(found: object) -> int:
+    if not isinstance(found, int) or isinstance(found, bool):
+        raise TypeError(found)
+    return found
+
+
+def _damaged(value: bytes) -> DamagedData:
+    return DamagedData(f"a record of the coordination service cannot be read: {value[:80]!r}")

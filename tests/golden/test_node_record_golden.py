@@ -1,0 +1,68 @@
+"""Golden bytes of the records that nodes and leaders keep in the coordination service."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from columnar.coordination.node_record import (
+    LeaderRecord,
+    NodeRecord,
+    decode_leader_record,
+    decode_node_record,
+    encode_record,
+    nonce_and_epoch,
+)
+from columnar.errors import DamagedData
+from tests.support.golden import golden, hold_to
+
+FILE = "node-records.txt"
+NODES = {
+    "node": NodeRecord(
+        "00112233445566778899aabbccddeeff",
+        "n1",
+        17,
+        "10.0.0.1:9100",
+        ("n1-s1.41", "n1-s2.42"),
+        {"n1-s1.41": (("00000001", 65_536), ("00000002", 0)), "n1-s2.42": ()},
+        1_790_000_000_000,
+    ),
+    "node that has just joined": NodeRecord("ff" * 16, "knoten-ü", 1, "[::1]:9100"),
+}
+LEADER = LeaderRecord("00" * 16, "n1", 9, "10.0.0.1:9100")
+
+
+def test_records_are_written_as_ever() -> None:
+    hold_to(FILE, {name: encode_record(record) for name, record in (NODES | {"leader": LEADER}).items()})
+
+
+def test_records_are_read_as_ever() -> None:
+    found = golden(FILE)
+    assert {name: decode_node_record(found[name]) for name in NODES} == NODES
+    assert decode_leader_record(found["leader"]) == LEADER
+    assert nonce_and_epoch(found["node"]) == (NODES["node"].nonce, 0)
+    assert nonce_and_epoch(found["leader"]) == (LEADER.nonce, 9)
+    assert NODES["node"].key == "nodes/n1.17"
+
+
+def test_a_record_of_a_newer_program_is_read() -> None:
+    newer = {**json.loads(golden(FILE)["node"]), "format": 2, "zone": "a"}
+    assert decode_node_record(json.dumps(newer).encode()) == NODES["node"]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [b"", b"\xff", b"[]", b"1", b"{}", b'{"nonce":1}', encode_record(NODES["node"])[:-1]],
+)
+def test_what_is_no_record_is_damage(value: bytes) -> None:
+    for decode in (decode_node_record, decode_leader_record, nonce_and_epoch):
+        with pytest.raises(DamagedData):
+            decode(value)
+
+
+@pytest.mark.parametrize("field", ["nonce", "node", "incarnation", "address", "servers", "logs", "clock_ms"])
+def test_a_field_of_another_type_is_damage(field: str) -> None:
+    record = {**json.loads(golden(FILE)["node"]), field: None}
+    with pytest.raises(DamagedData):
+        decode_node_record(json.dumps(record).encode())

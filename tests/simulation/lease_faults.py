@@ -1,0 +1,55 @@
+"""Deliberate faults of leases, each a switch of the simulated world of leases: the law must find every one of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from columnar.coordination.election import Candidate
+from columnar.coordination.lease import Answer, Done, LeaseHolder, LeaseTimes, LeaseWatcher
+
+if TYPE_CHECKING:
+    from tests.simulation.lease_world import LeaseWorld
+
+FAULTS = {
+    "margin": "a record is fenced as soon as it stood for the length of a lease, by the watcher's clock",
+    "reply": "a lease is counted from the answer to its renewal, not from its sending",
+    "before": "a server checks the lease before it does the work that it acknowledges, not after",
+    "blind": "a record is deleted at whatever version it has",
+    "leader": "a fence is not conditioned on the leader's own record",
+    "counts": "a poll that failed, or came late, does not begin the counts anew",
+}
+
+
+class _CountsFromReply(LeaseHolder):
+    def on_answer(self, answer: Answer, now_ms: int) -> None:
+        super().on_answer(answer, now_ms)
+        if isinstance(answer, Done):
+            self.until_ms = now_ms + self._times.lease_ms
+
+
+class _GoesOnCounting(LeaseWatcher):
+    def on_polled(self, versions: dict[str, int], now_ms: int) -> frozenset[str]:  # type: ignore[override]
+        if self._polled_ms is not None:
+            self._polled_ms = now_ms
+        return super().on_polled(versions, now_ms)
+
+    def on_poll_failed(self) -> None:
+        """Forget nothing."""
+
+
+def times_of(fault: str | None) -> LeaseTimes:
+    times = LeaseTimes.of_lease()
+    return replace(times, fence_ms=times.lease_ms) if fault == "margin" else times
+
+
+def holder_of(world: LeaseWorld, key: str, nonce: str) -> LeaseHolder:
+    made = _CountsFromReply if world.fault == "reply" else LeaseHolder
+    return made(key, nonce, world.times)
+
+
+def candidate_of(world: LeaseWorld) -> Candidate:
+    candidate = Candidate(world.times, world.nonce)
+    if world.fault == "counts":
+        candidate._holders = _GoesOnCounting(world.times)
+    return candidate

@@ -1,0 +1,40 @@
+"""Leases and elections in virtual time, from printed seeds, and deliberate faults, each of which the law must find.
+
+``python -m tests.simulation --world lease --seeds 10000`` is the long form.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from tests.simulation.lease_faults import FAULTS
+from tests.simulation.lease_world import SECONDS, first_found, run
+from tests.support.deep import seeds
+from tests.support.seeds import seed
+
+SEEDS = seeds("seeds of the simulation of leases", deep=2_000, short=60)
+TOGETHER = 20
+FOUND_WITHIN = 200
+
+
+@pytest.mark.parametrize("number", range(SEEDS // TOGETHER))
+def test_whatever_happens_the_law_of_leases_holds(number: int) -> None:
+    first = seed(1) + number * TOGETHER
+    seen: Counter[str] = Counter()
+    for one in range(first, first + TOGETHER):
+        seen += run(one).seen
+    assert seen["answers"] > 1_000 * TOGETHER, "servers answer most of the time"
+    assert all(seen[kind] > TOGETHER for kind in ("fences", "withheld", "elected", "outage", "cut_node")), seen
+    assert seen["deposed"], "leaders lose their leases"
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_deliberate_fault_of_leases_is_found(fault: str) -> None:
+    first = seed(1)
+    assert first_found(fault, range(first, first + FOUND_WITHIN), SECONDS), FAULTS[fault]
+
+
+def test_a_seed_is_the_whole_run_of_leases() -> None:
+    assert run(7).summary() == run(7).summary()

@@ -1,0 +1,194 @@
+"""The lease's state machines, event by event: what a lost answer, a conflict, a failed poll and a fence lead to."""
+
+from __future__ import annotations
+
+import itertools
+
+from columnar.coordination.cas import Condition
+from columnar.coordination.election import LEADER, Candidate, CandidateState
+from columnar.coordination.lease import (
+    CreateRecord,
+    DeleteRecord,
+    Done,
+    Failed,
+    Found,
+    HolderState,
+    LeaseHolder,
+    LeaseTimes,
+    LeaseWatcher,
+    PollRecords,
+    PutRecord,
+    ReadRecord,
+    WasPolled,
+    WasRead,
+)
+
+TIMES = LeaseTimes.of_lease()
+KEY = "nodes/n1.1"
+
+
+def held(now_ms: int = 1_000) -> LeaseHolder:
+    holder = LeaseHolder(KEY, "mine", TIMES)
+    assert holder.next_request(now_ms) == CreateRecord(KEY)
+    holder.on_answer(Done(0), now_ms)
+    return holder
+
+
+def test_the_times_of_a_lease() -> None:
+    assert LeaseTimes(1_500, 250, 100, 1_650, 600) == TIMES
+
+
+def test_a_lease_is_counted_from_the_sending_of_its_renewal() -> None:
+    holder = LeaseHolder(KEY, "mine", TIMES)
+    assert not holder.is_valid(1_000)
+    holder.next_request(1_000)
+    assert holder.next_request(1_001) is None, "one request at a time"
+    holder.on_answer(Done(0), 1_400)
+    assert (holder.is_valid(2_499), holder.is_valid(2_500)) == (True, False)
+    assert (holder.next_request(1_249), holder.next_request(1_400)) == (None, PutRecord(KEY, 0))
+
+
+def test_an_unknown_renewal_is_read_back_and_counts_for_nothing() -> None:
+    holder = held()
+    holder.next_request(1_250)
+    holder.on_answer(Failed.UNKNOWN, 1_850)
+    assert (holder.state, holder.until_ms) == (HolderState.UNSURE, 2_500)
+    assert holder.next_request(1_850) == ReadRecord(KEY)
+    holder.on_answer(WasRead(Found(1, "mine")), 1_860)
+    assert (holder.state, holder.until_ms) == (HolderState.RENEWING, 2_500), "the lease itself ends when it did before"
+    assert holder.next_request(1_860) == PutRecord(KEY, 1)
+
+
+def test_a_conflict_is_no_fence() -> None:
+    """A renewal whose answer was lost may have raised the version."""
+    holder = held()
+    holder.next_request(1_250)
+    holder.on_answer(Failed.CONFLICT, 1_251)
+    assert holder.next_request(1_251) == ReadRecord(KEY)
+    holder.on_answer(WasRead(Found(5, "mine")), 1_252)
+    assert holder.next_request(1_252) == PutRecord(KEY, 5)
+
+
+def test_a_record_that_is_gone_or_has_another_nonce_ends_the_lease() -> None:
+    for found in (None, Found(1, "a clone's")):
+        holder = held()
+        holder.next_request(1_250)
+        holder.on_answer(Failed.CONFLICT, 1_251)
+        holder.next_request(1_251)
+        holder.on_answer(WasRead(found), 1_252)
+        assert (holder.state, holder.is_valid(1_252), holder.next_request(9_999)) == (HolderState.LOST, False, None)
+
+
+def test_a_service_that_is_away_takes_no_lease() -> None:
+    holder = held()
+    for now_ms in range(1_250, 9_000, 50):
+        assert holder.next_request(now_ms) == PutRecord(KEY, 0)
+        holder.on_answer(Failed.UNAVAILABLE, now_ms)
+    assert not holder.is_valid(9_000), "it acknowledges nothing"
+    holder.next_request(9_000)
+    holder.on_answer(Done(1), 9_005)
+    assert holder.is_valid(9_005)
+
+
+def test_a_record_that_was_taken_by_another_is_not_joined() -> None:
+    for over in (None, 3):
+        holder = LeaseHolder(KEY, "mine", TIMES, over=over)
+        assert holder.next_request(0) == (CreateRecord(KEY) if over is None else PutRecord(KEY, 3))
+        holder.on_answer(Failed.CONFLICT, 1)
+        assert holder.state is HolderState.LOST
+
+
+def test_a_version_that_stands_still_is_silent_after_the_lease_and_its_margin() -> None:
+    watcher = LeaseWatcher(TIMES)
+    for now_ms in range(0, 1_700, 50):
+        watcher.on_polled({"nodes/a": 7, "nodes/b": now_ms}, now_ms)
+        assert watcher.silent(now_ms) == ({"nodes/a": 7} if now_ms >= 1_650 else {})
+
+
+def test_a_poll_that_failed_or_came_late_begins_all_counts_anew() -> None:
+    for failure in ("failed", "late"):
+        watcher = LeaseWatcher(TIMES)
+        for now_ms in range(0, 1_601, 100):
+            watcher.on_polled({KEY: 7}, now_ms)
+        again_ms = 2_199 if failure == "failed" else 2_200
+        if failure == "failed":
+            watcher.on_poll_failed()
+        for now_ms in range(again_ms, again_ms + 1_650, 50):
+            watcher.on_polled({KEY: 7}, now_ms)
+            assert watcher.silent(now_ms) == {}, failure
+        watcher.on_polled({KEY: 7}, again_ms + 1_650)
+        assert watcher.silent(again_ms + 1_650) == {KEY: 7}
+
+
+def polled(candidate: Candidate, now_ms: int, nodes: dict[str, int], leader: Found | None) -> None:
+    assert candidate.next_request(now_ms) == PollRecords()
+    candidate.on_answer(WasPolled(nodes, leader), now_ms)
+
+
+def leading(nodes: dict[str, int]) -> Candidate:
+    """A candidate that has found no leader at 0, and leads by version 0."""
+    candidate = Candidate(TIMES, map(str, itertools.count()).__next__)
+    polled(candidate, 0, nodes, None)
+    assert candidate.state is CandidateState.ACQUIRING
+    assert candidate.next_request(0) == CreateRecord(LEADER)
+    candidate.on_answer(Done(0), 5)
+    assert (candidate.state, candidate.epoch, candidate.leads(5)) == (CandidateState.LEADING, 1, True)
+    return candidate
+
+
+def test_a_candidate_takes_a_silent_leaders_place_with_the_next_epoch() -> None:
+    candidate = Candidate(TIMES, lambda: "mine")
+    for now_ms in range(0, 1_650, 150):
+        polled(candidate, now_ms, {}, Found(9, "theirs", epoch=4))
+    polled(candidate, 1_650, {}, Found(9, "theirs", epoch=4))
+    assert candidate.next_request(1_650) == PutRecord(LEADER, 9)
+    candidate.on_answer(Done(10), 1_655)
+    assert (candidate.epoch, candidate.leads(1_655)) == (5, True)
+
+
+def test_a_fence_names_the_version_and_the_leaders_own_record() -> None:
+    candidate = leading({})
+    now_ms, version = 50, 0
+    while not isinstance(request := candidate.next_request(now_ms), DeleteRecord):
+        if request == PutRecord(LEADER, version):
+            version += 1
+            candidate.on_answer(Done(version), now_ms)
+        elif request is not None:
+            candidate.on_answer(WasPolled({KEY: 7}, None), now_ms)
+        now_ms += 50
+    assert request == DeleteRecord(KEY, 7, Condition(LEADER, version))
+    assert 1_750 <= now_ms <= 1_900, "first seen at 100"
+    candidate.on_answer(Done(), now_ms + 5)
+    assert candidate.is_over(KEY, now_ms + 5), "its lease was over before"
+
+
+def test_a_holder_that_renews_is_over_only_when_its_lease_must_be() -> None:
+    candidate = leading({KEY: 7})
+    candidate.request_fence(KEY)
+    polled(candidate, 100, {KEY: 8}, None)
+    assert candidate.next_request(101) == DeleteRecord(KEY, 8, Condition(LEADER, 0))
+    candidate.on_answer(Failed.CONFLICT, 102)
+    polled(candidate, 200, {KEY: 9}, None)
+    assert candidate.next_request(201) == DeleteRecord(KEY, 9, Condition(LEADER, 0))
+    candidate.on_answer(Done(), 203)
+    assert (candidate.is_over(KEY, 1_852), candidate.is_over(KEY, 1_853)) == (False, True)
+
+
+def test_a_leader_without_a_lease_fences_nobody() -> None:
+    candidate = leading({KEY: 7})
+    candidate.request_fence(KEY)
+    assert candidate.next_request(1_600) == PutRecord(LEADER, 0)
+    candidate.on_answer(Failed.UNAVAILABLE, 1_601)
+    polled(candidate, 1_602, {KEY: 7}, None)
+    assert candidate.next_request(1_603) is None
+
+
+def test_a_leader_that_was_replaced_follows() -> None:
+    candidate = leading({})
+    assert candidate.next_request(250) == PutRecord(LEADER, 0)
+    candidate.on_answer(Failed.CONFLICT, 251)
+    assert candidate.next_request(252) == ReadRecord(LEADER)
+    candidate.on_answer(WasRead(Found(1, "theirs", epoch=2)), 253)
+    assert (candidate.state, candidate.leads(253)) == (CandidateState.FOLLOWING, False)
+    polled(candidate, 260, {}, Found(1, "theirs", epoch=2))
+    assert candidate.epoch == 2
