@@ -24,7 +24,7 @@ from columnar.regions.log.log_retention import META_SPACE
 from columnar.regions.read.family_view import FamilyView, Views, visible_value
 from columnar.regions.write import contribution_rows
 from columnar.regions.write.applied import Counted, Step
-from columnar.regions.write.column_draft import HotCells
+from columnar.regions.write.column_draft import ColumnDraft, HotCells
 from columnar.regions.write.contribution_rows import ContributedRow
 from columnar.regions.write.guards import Guards
 from columnar.regions.write.logged_puts import LoggedPuts
@@ -56,12 +56,12 @@ class Present:
 
 
 def read_present(store: Store, views: Views, mutations: list[RowWrite]) -> Present:
-    """Read what stands where many rows put, in families that keep one version: one call for each key space.
+    """Read what stands where many rows put: one call for each key space.
 
-    The puts are those that ``UnreadPuts`` does not take: they bear timestamps of their own, or their table keeps
-    delete markers, so the cell that stands there decides whether a put is written (``row_draft`` I2, I3).  The bytes
-    are those that ``RowDraft`` comes to for each row.  A row whose changes are logged, a row alone, and any operation
-    but a put are left to ``RowDraft``.
+    The puts are those that ``UnreadPuts`` does not take: they bear timestamps of their own, their family keeps several
+    versions, or their table keeps delete markers, so the cell that stands there decides what is written (``row_draft``
+    I1 to I3).  The bytes are those that ``RowDraft`` comes to for each row.  A row whose changes are logged, a row
+    alone and any operation but a put are left to ``RowDraft``.
 
     Cost: a key and a comparison for each cell, and one call of the engine for each key space.
 
@@ -82,8 +82,6 @@ def _present_places(views: Views, mutation: RowWrite, keys: dict[str, list[bytes
         if type(operation) is not Put or operation.ttl_ms is not None:
             return None
         view = views[operation.family]
-        if view.max_versions != 1:
-            return None
         found.append((view, prefix + escape(operation.qualifier)))
         seen.add((operation.family, operation.qualifier))
     if len(seen) < len(found):
@@ -105,8 +103,13 @@ def put_present(
     values: dict[str, list[bytes | None]],
     now_ms: int,
     number: int,
+    store: Store,
+    older: list[ColumnDraft],
 ) -> int:
-    """Add the row's cells to the batch; the highest of their timestamps.  ``number``: the sequence as cells have it."""
+    """Add the row's cells to the batch; the highest of their timestamps.  ``number``: the sequence as cells have it.
+
+    ``older`` gets the columns that have more older versions than before.
+    """
     highest = 0
     for operation, (view, key, at) in zip(mutation.operations, places, strict=True):
         assert isinstance(operation, Put), "looked at before"
@@ -114,7 +117,13 @@ def put_present(
         if timestamp > highest:
             highest = timestamp
         present = values[view.space][at]
-        if present is None or timestamp >= timestamp_of(present) or _has_expired(present, view, now_ms):
+        if present is not None and view.max_versions > 1:
+            column = ColumnDraft(view, key, present)
+            column.put(timestamp, cell_head(timestamp, number) + operation.value, now_ms)
+            column.emit(batch, store)
+            if column.pushed:
+                older.append(column)
+        elif present is None or timestamp >= timestamp_of(present) or _has_expired(present, view, now_ms):
             batch.put(view.space, key, cell_head(timestamp, number) + operation.value)
     return highest
 
@@ -271,8 +280,10 @@ class Drafting:
                 continue
             sequence = self._logging.log.next()
             number = (sequence.epoch << _EPOCH_SHIFT) | sequence.n
-            highest = put_present(batch, mutation, places, present.values, now_ms, number)
-            steps.append(Step(sequence, now_ms, (), None, None, highest))
+            older: list[ColumnDraft] = []
+            highest = put_present(batch, mutation, places, present.values, now_ms, number, self._store, older)
+            counted = [self._hot.trim(batch, column, now_ms) for column in older] if older else None
+            steps.append(Step(sequence, now_ms, (), None, None, highest, counted))
         return steps
 
     def _logged(self, batch: Batch, mutations: list[RowWrite], now_ms: int, policy: LogPolicy) -> list[Step]:

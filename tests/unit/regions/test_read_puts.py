@@ -114,3 +114,19 @@ def test_the_highest_timestamp_of_a_batch_is_remembered_where_it_lies_ahead() ->
         await house.close()
 
     asyncio.run(run())
+
+
+def test_surplus_versions_of_cells_that_many_rows_overwrite_go_as_those_of_a_row_alone() -> None:
+    async def run() -> None:
+        together, alone = House(PLAIN), House(PLAIN)
+        for number in range(40):
+            mutations = [RowMutation(row, (Put(b"c", b"q", b"%d" % number, 5 + number),)) for row in ROWS]
+            together.region().apply_many(mutations)
+            for mutation in mutations:
+                alone.region().apply(mutation)
+            assert cells_of(together) == cells_of(alone), number
+        assert len(cells_of(together)["versions"]) < len(ROWS) * 20
+        await together.close()
+        await alone.close()
+
+    asyncio.run(run())
