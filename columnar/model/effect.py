@@ -90,7 +90,10 @@ class Put(_OfRow):
 
     @property
     def size_bytes(self) -> int:
-        return len(self[2]) + sum(map(len, self[3])) + sum(map(len, self[3].values()))
+        size = len(self[2])
+        for column, value in self[3].items():  # twice as fast as two sums of lengths, mostly of one
+            size += len(column) + len(value)
+        return size
 
 
 class Delete(_OfRow):

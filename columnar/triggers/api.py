@@ -54,7 +54,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal, NoReturn, cast
 
 from columnar.client import Connection
 from columnar.limits import LONGEST_LATER_S
@@ -68,6 +68,8 @@ __all__ = [
     "Barrier", "Change", "ChangedCell", "Checkpoint", "Connection", "Contribute", "Delete", "Effect", "FailedChanges",
     "Later", "Looked", "Put", "Tally", "TriggerFunction", "on",
 ]  # fmt: skip
+
+Image = Mapping[bytes, bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +129,54 @@ class Change:
         return added(of, split, self.row, self.after, self.before)
 
 
+class ChangeDraft:
+    """A change whose fields can be set, until ``freeze``: the constructor of ``Change`` takes four times as long."""
+
+    __slots__ = (
+        "after",
+        "attempt",
+        "before",
+        "changes",
+        "client_timestamp",
+        "hops",
+        "is_backfill",
+        "is_repeat",
+        "looked",
+        "now",
+        "progress",
+        "row",
+        "sequence",
+        "table",
+        "timestamp",
+    )  # fmt: skip
+
+    def __init__(
+        self, table: bytes, row: bytes, timestamp: int, sequence: str, changes: tuple[ChangedCell, ...], now: Image,
+        before: Image, attempt: int, is_backfill: bool, client_timestamp: int, progress: bytes, hops: int, after: Image,
+        looked: Mapping[str, Looked], is_repeat: bool,
+    ) -> None:  # fmt: skip
+        self.table = table
+        self.row = row
+        self.timestamp = timestamp
+        self.sequence = sequence
+        self.changes = changes
+        self.now = now
+        self.before = before
+        self.attempt = attempt
+        self.is_backfill = is_backfill
+        self.client_timestamp = client_timestamp
+        self.progress = progress
+        self.hops = hops
+        self.after = after
+        self.looked = looked
+        self.is_repeat = is_repeat
+
+    def freeze(self) -> Change:
+        """Become the change.  Both classes have the same slots."""
+        object.__setattr__(self, "__class__", Change)
+        return cast(Change, cast(Any, self))
+
+
 class Later(Exception):
     """Raised by a function: run it again after ``seconds``.  No attempt is counted; the row waits meanwhile."""
 
@@ -183,9 +233,6 @@ NO_BEFORE = UnrequestedCells("change.before is not kept for this trigger: @on(..
 NO_AFTER = UnrequestedCells("change.after is kept for triggers of @on alone, which columnar trigger sync registers")
 # (change) or (change, client), of a batch (changes) or (changes, client); None, or an iterator of effects
 TriggerFunction = Callable[..., Any]
-
-
-Image = Mapping[bytes, bytes]
 
 
 def added(of: bytes | str, split: bytes | str, row: bytes, old: Image, new: Image) -> tuple[bytes, ...]:

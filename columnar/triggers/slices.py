@@ -14,7 +14,7 @@ from __future__ import annotations
 import inspect
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from time import perf_counter, thread_time
+from time import perf_counter
 from typing import Any, Final, NamedTuple, cast
 
 from columnar.client import Connection
@@ -25,6 +25,7 @@ from columnar.triggers.api import (
     NO_ROW,
     Change,
     ChangedCell,
+    ChangeDraft,
     FailedChanges,
     Later,
     TriggerFunction,
@@ -39,6 +40,7 @@ SLICE_S: Final = 0.02
 EFFECT_BYTES: Final = 4 * 1024 * 1024  # of the effects of one slice, except for its last
 ONE_EFFECT_BYTES: Final = FRAME_BYTES // 4  # it is packed into a frame, with a slice of others
 ERROR_BYTES: Final = 16 * 1024
+_NOTHING: Final[Iterator[Any]] = iter(())
 DONE: Final = "done"
 WHAT: Final = 1  # places in an outcome
 EFFECTS: Final = 2
@@ -49,12 +51,20 @@ CPU_US: Final = 7
 _KINDS: Final = {1: "put", 2: "delete", 3: "delete family", 4: "delete version"}
 
 
+def _no_clock() -> float:
+    return 0.0
+
+
 class Function(NamedTuple):
     """A function that can be a trigger."""
 
     call: TriggerFunction
     wants_client: bool
     module: str = ""  # by which it is registered
+
+    def loaded(self, _name: str) -> Function:
+        """Return the function itself, as ``load`` of a call."""
+        return self
 
 
 def function_of(call: TriggerFunction) -> Function:
@@ -121,22 +131,27 @@ class Call:
         """Count it among those that are under way."""
         self.is_admitted = True
 
-    def run(self, load: Callable[[str], Function], connect: Callable[[], Connection]) -> list[Any]:
-        """Run one slice; its outcome as in a "did" frame, without output.  Raises nothing that user code raises."""
+    def run(
+        self, load: Callable[[str], Function], connect: Callable[[], Connection], clock: Callable[[], float] = _no_clock
+    ) -> list[Any]:
+        """Run one slice; its outcome as in a "did" frame, without output.  Raises nothing that user code raises.
+
+        ``clock``: of the processor time that it computed; without it the outcome says none.
+        """
         taken = _BatchSlice(self.argument) if self.is_batch else _Slice(self._part)
         self._connect = connect
         what = "done"
         error: str | float | list[Any] | None = None
         self.begun_s, self.is_begin_reported = 0.0, False
-        begun_s, computed_s = perf_counter(), thread_time()
+        begun_s, computed_s = perf_counter(), clock()
         try:
             if self.effects is None:
                 function = load(self.function)
                 begun_s = self.begun_s = perf_counter()
-                computed_s = thread_time()
+                computed_s = clock()
                 what_for = self.argument
                 found = function.call(what_for, connect()) if function.wants_client else function.call(what_for)
-                self.effects = taken.buffered_effects(taken.effects_of(found))
+                self.effects = _NOTHING if found is None else taken.buffered_effects(taken.effects_of(found))
             elif self.is_dropped:
                 self.effects = _ended(self.effects)
             self.begun_s = begun_s
@@ -149,7 +164,7 @@ class Call:
         if error is not None:
             taken.keep_what_is_checked()
         used_us = int((perf_counter() - begun_s) * 1e6)
-        cpu_us = int((thread_time() - computed_s) * 1e6)
+        cpu_us = int((clock() - computed_s) * 1e6)
         return [self.id, what, taken.effects, error, "", taken.checkpoint, used_us, cpu_us]
 
     def _ended_by(self, raised: BaseException) -> tuple[str, str | float | list[Any]]:
@@ -357,7 +372,7 @@ def _no_effects(found: Any) -> TypeError:
 
 def _bounded(effect: Effect) -> int:
     """Return the effect's size.  ValueError: a frame to the store would not hold it."""
-    size_bytes = effect.size_bytes
+    size_bytes: int = effect.size_bytes
     if size_bytes > ONE_EFFECT_BYTES:
         raise ValueError(
             f"one effect has {size_bytes} bytes, at most {ONE_EFFECT_BYTES} are taken as one step: yield several"
@@ -404,15 +419,15 @@ def change_from(
     parts: list[Any], progress: bytes | None = None, table_of: Callable[[bytes], Any] | None = None
 ) -> Change:
     """Decode a change; ``table_of``: of the client that reads further cells of lookups."""
-    table, row, stamp, sequence, changes, now, before, attempt, is_backfill, *more = parts
-    timestamp, hops, after, lookups, *repeat = more
-    cells = tuple([ChangedCell(cast(Any, _KINDS[kind]), column, at, value) for kind, column, at, value in changes])
-    return Change(
+    table, row, stamp, sequence, changes, now, before, attempt, is_backfill, timestamp, hops, after, lookups, *more = (
+        parts
+    )
+    return ChangeDraft(
         table,
         row,
         stamp,
         sequence,
-        cells,
+        tuple([ChangedCell(cast(Any, _KINDS[kind]), column, at, value) for kind, column, at, value in changes]),
         NO_ROW if now is None else now,
         NO_BEFORE if before is None else before,
         attempt,
@@ -422,5 +437,5 @@ def change_from(
         hops,
         NO_AFTER if after is None else after,
         lookup_rows_from(lookups, table_of) if lookups else {},
-        bool(repeat and repeat[0]),
-    )
+        bool(more and more[0]),
+    ).freeze()

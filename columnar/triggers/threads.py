@@ -20,8 +20,8 @@ from __future__ import annotations
 import queue
 import threading
 from collections import deque
-from collections.abc import Iterable
-from time import perf_counter, sleep
+from collections.abc import Callable, Iterable
+from time import perf_counter, sleep, thread_time
 from typing import Any, Final, Protocol
 
 from columnar.client import Connection
@@ -39,8 +39,16 @@ _END: Final = object()
 class Hand:
     """The things that a thread has of its own."""
 
-    def __init__(self) -> None:
+    def __init__(self, connect: Callable[[], Connection]) -> None:
+        """``connect`` makes a connection."""
         self.connection: Connection | None = None  # made when a function first wants a client
+        self._connect = connect
+
+    def connected(self) -> Connection:
+        """Return the connection."""
+        if self.connection is None:
+            self.connection = self._connect()
+        return self.connection
 
     def exchange(self, connection: Connection | None) -> Connection | None:
         """Take a connection, or none; return the one before."""
@@ -54,8 +62,11 @@ class Work(Protocol):
     def receive(self) -> Iterable[Call | Run] | None:
         """Block until frames came; return the calls among them.  None: the store has closed the socket."""
 
-    def run(self, call: Call, hand: Hand) -> list[Any]:
-        """Run one slice of the call; its outcome."""
+    def run(self, call: Call, hand: Hand, clock: Callable[[], float]) -> list[Any]:
+        """Run one slice of the call; its outcome.  ``clock``: as of ``Call.run``."""
+
+    def connect(self) -> Connection:
+        """Make a connection to the store."""
 
     def blocks(self, call: Call | Run) -> bool:
         """Return whether its function takes a client."""
@@ -119,7 +130,7 @@ class Threads:
             raise
 
     def _live(self) -> None:
-        hand = Hand()
+        hand = Hand(self._work.connect)
         while True:
             job = self._jobs.get()
             if job is _END:
@@ -138,7 +149,7 @@ class Threads:
                 call = self._first_of(work)
                 self._aside.add(call)
                 self._wake()
-            outcome = self._work.run(call, hand)
+            outcome = self._work.run(call, hand, thread_time)
             with self._mutex:
                 self._aside.discard(call)
                 if outcome[USED_US] < TICK_S * 1e6:
@@ -229,19 +240,19 @@ class Threads:
     def _run(self, call: Call, hand: Hand, me: int) -> bool:
         """Return whether this thread still leads."""
         self._begin(call, None)
-        outcome = self._work.run(call, hand)
+        outcome = self._work.run(call, hand, thread_time)
         with self._mutex:
             leads = self._leader == me
-            if leads:
-                self._note_outcome(call, outcome)
-            else:
+            is_due = leads and self._note_outcome(call, outcome)
+            if not leads:
                 self._aside.discard(call)
             freed = self._ended_call(call)
             if freed is not None and leads:
                 freed.admit()
                 self._ready.appendleft(freed)
         if leads:
-            self._flush_if_due()
+            if is_due:
+                self._flush()
             return True
         self._work.send_frame("did", [outcome])
         self._run_aside(freed, hand)
@@ -253,32 +264,48 @@ class Threads:
         A change that takes longer than a tick keeps this thread, and one with another slice its place among those that
         are under way; the rest of the run is then admitted as if it came now.
         """
+        clock = _RunClock()
+        call: Call | None = None
         while True:
-            call = run.next_call()
-            self._begin(call, run)
-            outcome = self._work.run(call, hand)
+            if call is None:
+                call = run.next_call()
+                self._begin(call, run)
+            outcome = self._work.run(call, hand, _no_clock)
             with self._mutex:
                 leads = self._leader == me
                 is_last = run.is_over or call.has_next_slice or not leads
-                if leads:
-                    self._note_outcome(call, outcome, is_of_run=True)
-                    self._group = None if is_last else self._group
-                else:
-                    self._aside.discard(call)
-                freed = self._ended_call(call) if is_last else None
-                if leads and freed is not None:
-                    freed.admit()
-                    self._ready.appendleft(freed)
-                if leads and call.has_next_slice and not run.is_over:
-                    run.readmit()
-                    self._ready.append(run)
+                outcome[CPU_US] = clock.computed_us(is_last or outcome[WHAT] != DONE)
+                is_due = leads and self._note_outcome(call, outcome, is_of_run=True)
+                following = None
+                if leads and not is_last and not is_due:  # else the next change would wait for the socket
+                    following = run.next_call()
+                    self._current, self._current_run = following, run
+                    self._runs += 1
+                freed = self._end_run(call, run, leads=leads) if is_last else None
             if not leads:
                 self._work.send_frame("did", [outcome])
                 self._run_aside(freed, hand)
                 return False
-            self._flush_if_due()
+            if is_due:
+                self._flush()
             if is_last:
                 return True
+            call = following
+
+    def _end_run(self, call: Call, run: Run, *, leads: bool) -> Call | Run | None:
+        """``call`` is the last change of the run for this thread; return what waited for its place."""
+        freed = self._ended_call(call)
+        if not leads:
+            self._aside.discard(call)
+            return freed
+        self._group = None
+        if freed is not None:
+            freed.admit()
+            self._ready.appendleft(freed)
+        if call.has_next_slice and not run.is_over:
+            run.readmit()
+            self._ready.append(run)
+        return freed
 
     def _begin(self, call: Call, run: Run | None) -> None:
         with self._mutex:
@@ -286,12 +313,16 @@ class Threads:
             self._runs += 1
             self._wake()
 
-    def _note_outcome(self, call: Call, outcome: list[Any], *, is_of_run: bool = False) -> None:
-        """The leader has run a slice.  Changes of a run that are done in succession are one outcome."""
+    def _note_outcome(self, call: Call, outcome: list[Any], *, is_of_run: bool = False) -> bool:
+        """The leader has run a slice.  Changes of a run that are done in succession are one outcome.
+
+        Return whether the outcomes are to be sent.
+        """
         self._current = self._current_run = None
         is_plain = is_of_run and outcome[WHAT] == DONE and not outcome[OUTPUT] and outcome[CHECKPOINT] is None
+        now_s = perf_counter()
         if not self._out:
-            self._out_since_s = perf_counter()
+            self._out_since_s = now_s
         if not is_plain:
             self._group = None
             self._out.append(outcome)
@@ -308,11 +339,8 @@ class Threads:
         self._out_bytes += call.size_bytes
         if call.function in self._blocking_functions:
             self._tried(call.function, outcome)
-
-    def _flush_if_due(self) -> None:
         is_much = self._out_count >= GATHERED or self._out_bytes >= GATHERED_BYTES
-        if is_much or perf_counter() - self._out_since_s >= GATHER_S:
-            self._flush()
+        return is_much or now_s - self._out_since_s >= GATHER_S
 
     def _tried(self, function: str, outcome: list[Any]) -> None:
         if outcome[USED_US] < TICK_S * 1e6:
@@ -379,6 +407,32 @@ class Threads:
         if is_stuck:
             self._hire(_LEAD)
         return 0 if is_stuck or current is None else running
+
+
+MEASURED_S: Final = 0.0005  # a run's computing is measured so often, and at its end: the clock takes 0.4 us
+
+
+def _no_clock() -> float:
+    return 0.0
+
+
+class _RunClock:
+    """The processor time of a run's changes, in one thread: measured for several together."""
+
+    __slots__ = ("_computed_s", "_measured_s")
+
+    def __init__(self) -> None:
+        self._measured_s = perf_counter()
+        self._computed_s = thread_time()
+
+    def computed_us(self, is_wanted: bool) -> int:
+        """Return the microseconds since they were last returned; 0, to be returned later, unless wanted or due."""
+        now_s = perf_counter()
+        if not is_wanted and now_s - self._measured_s < MEASURED_S:
+            return 0
+        before_s, self._computed_s = self._computed_s, thread_time()
+        self._measured_s = now_s
+        return int((self._computed_s - before_s) * 1e6)
 
 
 TRIAL_S: Final = 0.1

@@ -25,7 +25,7 @@ import sys
 import sysconfig
 import threading
 import traceback
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from types import ModuleType
@@ -52,12 +52,16 @@ class _CaughtOutput(io.TextIOBase):
 
     def __init__(self) -> None:
         self._of_thread = threading.local()
+        self._is_used = False  # most functions print nothing
 
     def begin(self) -> None:
-        self._of_thread.text = ""
+        if self._is_used:
+            self._of_thread.text = ""
 
     def take(self) -> str:
-        text: str = self._of_thread.text
+        if not self._is_used:
+            return ""
+        text: str = getattr(self._of_thread, "text", "")
         self._of_thread.text = ""
         return text
 
@@ -65,6 +69,7 @@ class _CaughtOutput(io.TextIOBase):
         return True
 
     def write(self, text: str) -> int:
+        self._is_used = True
         before = getattr(self._of_thread, "text", "")
         self._of_thread.text = (before + text)[:OUTPUT_BYTES]
         return len(text)
@@ -78,9 +83,9 @@ class Worker:
     ) -> None:
         """``unix_socket``: the private socket of the store; empty: at its port."""
         self._link = link
-        self._connect = partial(Connection, host, port)
+        self.connect = partial(Connection, host, port)
         if unix_socket:
-            self._connect = partial(Connection, unix_socket=unix_socket)
+            self.connect = partial(Connection, unix_socket=unix_socket)
         self._modules = modules
         self._functions: dict[str, Function] = {}
         self._announced: set[str] = set()  # modules of which the store knows that they are imported
@@ -124,11 +129,14 @@ class Worker:
                 calls.append(call)
         return calls
 
-    def run(self, call: Call, hand: Hand) -> list[Any]:
+    def run(self, call: Call, hand: Hand, clock: Callable[[], float]) -> list[Any]:
         self._output.begin()
-        lent = self._lent.pop(call.id, None)
+        lent = self._lent.pop(call.id, None) if self._lent else None
         spare = hand.exchange(lent) if lent is not None else None
-        outcome = call.run(partial(self._loaded, call), partial(self._connected, hand))
+        known = self._functions.get(call.function)
+        is_announced = known is not None and known.module in self._announced
+        load = known.loaded if known is not None and is_announced else partial(self._loaded, call)
+        outcome = call.run(load, hand.connected, clock)
         if self._copies.is_copy:
             self._copies.end_copy()
         if self._copies.were_made:
@@ -136,16 +144,24 @@ class Worker:
         outcome[OUTPUT] = self._output.take()
         if call.has_next_slice:
             self._resting[call.id] = call
-        if outcome[WHAT] in ("failed", "later", "named", "blocked") and hand.connection is not None:
-            hand.connection.close()  # it may be in the middle of a reply
-            hand.exchange(None)
-        if call.has_next_slice and self.blocks(call) and hand.connection is not None:
-            # Another thread may run its next slice while this one runs other calls: a connection is for one thread.
-            self._lent[call.id] = hand.connection
-            hand.exchange(None)
+        if hand.connection is not None:
+            self._end_connection(hand, call, outcome)
         if spare is not None and (unneeded := hand.exchange(spare)) is not None:
             unneeded.close()
         return outcome
+
+    def _end_connection(self, hand: Hand, call: Call, outcome: list[Any]) -> None:
+        """Close the connection of a call that did not end well; keep that of a call with another slice for it."""
+        connection = hand.connection
+        if connection is None:
+            return
+        if outcome[WHAT] in ("failed", "later", "named", "blocked"):
+            connection.close()  # it may be in the middle of a reply
+            hand.exchange(None)
+        elif call.has_next_slice and self.blocks(call):
+            # Another thread may run its next slice while this one runs other calls: a connection is for one thread.
+            self._lent[call.id] = connection
+            hand.exchange(None)
 
     def blocks(self, call: Call | Run) -> bool:
         function = self._functions.get(call.function)
@@ -161,11 +177,6 @@ class Worker:
             self._link.sendall(frame)
 
     # --- functions -------------------------------------------------------------------------------------
-
-    def _connected(self, hand: Hand) -> Connection:
-        if hand.connection is None:
-            hand.connection = self._connect()
-        return hand.connection
 
     def _loaded(self, call: Call, name: str) -> Function:
         """Load the function of a call that begins.  NotLoaded.

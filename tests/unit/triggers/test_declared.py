@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pickle
 import types
 from collections.abc import Callable, Iterator
+from dataclasses import FrozenInstanceError, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,7 +13,7 @@ import pytest
 
 from columnar.errors import IllegalArgument
 from columnar.model.trigger_registration import Registration
-from columnar.triggers.api import Change, Effect, Later, Looked, on
+from columnar.triggers.api import Change, ChangedCell, ChangeDraft, Effect, Later, Looked, on
 from columnar.triggers.declared import declared_in, marks_of
 from columnar.triggers.slices import change_from
 
@@ -191,3 +193,17 @@ def test_a_change_may_be_put_off_by_any_time_up_to_the_longest(seconds: float) -
 def test_a_change_is_put_off_by_no_other_time(seconds: float) -> None:
     with pytest.raises(ValueError, match="put off by 0 to"):
         Later(seconds)
+
+
+def test_a_change_that_is_decoded_is_as_one_that_is_made() -> None:
+    steps = [[1, b"f:a", 5, b"v"], [3, b"f", 6, b""]]
+    decoded = change_from([b"t", b"r", 7, "1-1-1", steps, {b"f:a": b"v"}, {}, 2, True, 5, 3, {}, None, True], b"state")
+    cells = (ChangedCell("put", b"f:a", 5, b"v"), ChangedCell("delete family", b"f", 6))
+    made = Change(b"t", b"r", 7, "1-1-1", cells, {b"f:a": b"v"}, {}, 2, True, 5, b"state", 3, {}, {}, True)
+    assert decoded == made
+    assert type(decoded) is Change
+    assert {*ChangeDraft.__slots__} == {*Change.__slots__}
+    assert replace(decoded, row=b"s") == replace(made, row=b"s")
+    assert pickle.loads(pickle.dumps(decoded)) == made
+    with pytest.raises(FrozenInstanceError):
+        decoded.row = b"s"  # type: ignore[misc]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import time
 from typing import Any
 
 import pytest
@@ -191,6 +192,27 @@ def test_changes_of_a_run_that_are_not_done_have_outcomes_of_their_own(start: An
     send_run(store, 2, function, 3)
     found = outcomes_of(store, 3)
     assert found == dict.fromkeys(range(2, 5), what)
+
+
+def test_the_computing_of_a_run_is_measured_and_its_waiting_is_not(start: Any) -> None:
+    def computes(change: Any) -> None:
+        ends_s = time.thread_time() + (0.001 if change.row != b"r5" else 0.02)  # one of them loses the lead
+        while time.thread_time() < ends_s:
+            pass
+
+    store, count = start(), 12
+    vars(sys.modules["allowed_triggers"]).update(computes=computes, naps=lambda _change: time.sleep(0.001))
+    for first, function in ((1, "computes"), (1 + count, "naps")):
+        send_run(store, first, function, count)
+        computed_s, over = 0.0, 0
+        while over < count:
+            outcome = store.outcome()
+            over += len(outcome[1]) if len(outcome) == 4 else 1
+            computed_s += outcome[-1] / 1e6
+        if function == "computes":
+            assert 0.031 <= computed_s < 0.045
+        else:
+            assert computed_s < 0.006
 
 
 @pytest.mark.parametrize("function", ["waits", "waits_with_client"])
