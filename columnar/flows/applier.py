@@ -33,8 +33,8 @@ from typing import TYPE_CHECKING, Any, Final
 from columnar.errors import CallerError, ColumnarError, ProgramFault
 from columnar.flows.delivery_state import pause_s
 from columnar.flows.effects import Write, for_table
-from columnar.flows.fair_share import SHARE
 from columnar.flows.governor import GovernedStep, Governor
+from columnar.flows.scheduled_trigger import SHARE
 from columnar.flows.write_line import WriteLine
 from columnar.model.mutation import RowMutation
 from columnar.operations.access import TableAccess

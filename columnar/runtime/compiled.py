@@ -37,6 +37,7 @@ HOT: Final = (
     "columnar.flows.follower_name",
     "columnar.flows.followers",
     "columnar.flows.governor",
+    "columnar.flows.scheduled_trigger",
     "columnar.flows.write_line",
     "columnar.model.cell",
     "columnar.model.condition_text",

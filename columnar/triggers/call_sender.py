@@ -9,7 +9,7 @@ from time import perf_counter
 from typing import Any, cast
 
 from columnar.errors import ColumnarError
-from columnar.flows.fair_share import ScheduledSlice
+from columnar.flows.scheduled_trigger import ScheduledSlice
 from columnar.runtime.faults import UNEXPECTED
 from columnar.triggers.delivery_source import DeliverySource
 from columnar.triggers.dispatcher_state import DispatcherState

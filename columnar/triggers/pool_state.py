@@ -23,7 +23,8 @@ from collections import deque
 from typing import Final, cast
 
 from columnar.flows.delivery_state import Delivery
-from columnar.flows.fair_share import FairShare, ScheduledSlice, Terms
+from columnar.flows.fair_share import FairShare
+from columnar.flows.scheduled_trigger import ScheduledSlice, Terms
 from columnar.model.trigger_registration import Registration, rate_per_s
 from columnar.triggers.delivery_source import NEVER, DeliverySource, IntakePauses
 from columnar.triggers.frames import PLACES

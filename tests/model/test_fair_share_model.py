@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 import pytest
 
 from columnar.flows.delivery_state import pause_s
-from columnar.flows.fair_share import PIPELINE_S, FairShare, ScheduledSlice, Terms
+from columnar.flows.fair_share import FairShare
+from columnar.flows.scheduled_trigger import PIPELINE_S, ScheduledSlice, Terms
 from tests.support.seeds import seed
 
 SEED = seed(20261124)

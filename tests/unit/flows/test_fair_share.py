@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from columnar.errors import IllegalArgument
-from columnar.flows.fair_share import QUICK_S, FairShare, ScheduledSlice, Terms
+from columnar.flows.fair_share import FairShare
+from columnar.flows.scheduled_trigger import QUICK_S, ScheduledSlice, Terms
 from columnar.model.trigger_registration import rate_per_s
 
 LONG_AGO_S = -1_000_000.0

@@ -112,7 +112,7 @@ class Bench:
         for consumer in self.dispatcher.intake.consumers_of(name):  # as after its first call, which runs alone
             pool = self.dispatcher.sender.pool_of(consumer.registration.process)
             pool.know(consumer.registration, 0.0)
-            held = pool.fair._triggers[name]
+            held = pool.fair._triggers[name].costs
             held.is_measured, held.mean_s = True, USED_US / 1e6
 
     def region(self, row: bytes) -> Region:

@@ -24,7 +24,7 @@ async def run_of(bench: Bench, rows: list[bytes] = ROWS, name: str = "t", **sett
     """The number of a run's first change; the run has all the rows."""
     await bench.add(name, **settings)
     bench.dispatcher.common.main.imported("m")
-    bench.dispatcher.common.fair._triggers[name].mean_s = 1e-5
+    bench.dispatcher.common.fair._triggers[name].costs.mean_s = 1e-5
     bench.dispatcher.pause(name)
     await bench.put(*rows)
     bench.dispatcher.resume(name)
@@ -151,7 +151,7 @@ async def test_a_run_of_a_removed_trigger_changes_nothing(bench: Bench) -> None:
 async def test_a_rated_trigger_gets_no_run_over_its_rate(bench: Bench) -> None:
     await bench.add("t", rate="2/s")
     bench.dispatcher.common.main.imported("m")
-    bench.dispatcher.common.fair._triggers["t"].mean_s = 1e-5
+    bench.dispatcher.common.fair._triggers["t"].costs.mean_s = 1e-5
     await bench.put(*ROWS)
     assert 1 <= len(bench.main.take()) <= 2
 
