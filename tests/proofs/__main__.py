@@ -1,4 +1,4 @@
-"""python -m tests.proofs: nothing is lost, nothing is torn, nothing is out of order, while the store is killed."""
+"""python -m tests.proofs: proofs that no write is lost, torn or out of order while the store is killed."""
 
 from __future__ import annotations
 
@@ -84,18 +84,18 @@ def main(
     """Prove that a store under load, which is killed all the time, loses and mixes nothing.
 
     \b
-    linked-list   every acknowledged row is there: rows refer to each other in circles,
-                  and a lost one leaves a reference to nothing (HBase's big linked list)
-    acid          nobody sees a part of a row, or two writers' values in one
+    linked-list   every acknowledged row is stored: rows refer to each other in circles,
+                  and a lost row leaves a dangling reference (HBase's big linked list)
+    acid          no reader sees a part of a row, or values of two writers in one row
                   (HBase's ACID guarantees)
     linearizable  puts, deletes, checks, counters, appends and reads of one row
-                  take effect one after the other, each between its question and its answer
-    all           each of them, one after the other
+                  take effect one after the other, each between its call and its answer
+    all           each of the three, one after the other
 
     Each starts a `columnar standalone` of its own, kills it with -9 every few seconds, and meanwhile
     has its regions flushed, compacted, split and merged. With --servers N it is a store of several
     servers: a shot hits one of them, its trigger worker, or the supervisor; some servers are stopped
-    for a while; and regions are moved, too. The exit status is 0 where all hold.
+    for a while; and regions are moved, too. The exit status is 0 if all promises hold.
 
     \b
       python -m tests.proofs acid --minutes 2

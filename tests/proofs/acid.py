@@ -1,8 +1,8 @@
-"""HBase's TestAcidGuarantees: nobody ever sees a row with values of two writers, or with a part of its columns.
+"""HBase's TestAcidGuarantees: no reader ever sees a row with values of two writers, or with a part of its columns.
 
-Writers put one value into every column of a row, over three families, or delete the whole row; they do it by
-each method that writes a row.  Getters and scanners look at the rows meanwhile.  The rows are few, so that many
-meet in one.  Flushes, compactions, splits, merges and kills go on; a kill may take a write or not, but whole.
+Writers put one value into every column of a row, over three families, or delete the whole row, by each method that
+writes a row.  Getters and scanners read the rows meanwhile.  The rows are few, so that many clients meet in one row.
+Flushes, compactions, splits, merges and kills go on; a kill may lose an unanswered write, but only as a whole.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def split_row(rng: random.Random) -> bytes:
 
 
 def wrong_with(cells: Iterable[tuple[bytes, bytes]]) -> str:
-    """What is wrong with a row that somebody saw, or nothing."""
+    """Return the fault of a row that a reader saw, or an empty text."""
     seen = dict(cells)
     if not seen:
         return ""
@@ -87,7 +87,7 @@ class AcidWriter:
 
 
 class AcidReader:
-    """Looks at one row at a time, or at all of them."""
+    """A reader of one row at a time, or of all rows."""
 
     def __init__(self, client: Asking, scans: bool, number: int, seed: int, verdict: Verdict) -> None:
         self._client, self._scans, self._verdict = client, scans, verdict

@@ -1,10 +1,10 @@
-"""Every operation of an administrator, one after the other, on a table beside those that a proof watches.
+"""Every operation of an administrator, one after the other, on a table beside the tables of a proof.
 
-An operation whose answer is lost or refused is asked for again until it is done: each of them may be done twice.  What
-the table beside must hold is known after each; it is read and compared, so a proof fails where an operation loses a
-row, brings one back, or is refused for ``PATIENCE_S``.  The table of the proof gets what changes none of its rows:
-other attributes, snapshots and clones of it.  Where there are several servers they are drained and balanced, regions
-are unassigned and assigned.
+An operation whose answer is lost or refused is requested again until it is done, as each may be done twice.  The
+expected rows of the administrator's table are known after each operation, and are compared with the stored rows.  So a
+proof fails if an operation loses a row, brings a row back, or is refused for ``PATIENCE_S``.  The proof's own table
+gets only operations that change no rows: attributes, snapshots and clones.  Several servers are also drained and
+balanced, and regions are unassigned and assigned.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ ALTERATIONS: Final[tuple[dict[str, Any], ...]] = (
 
 
 class Administration:
-    """Use as a context manager; ``problems`` is what was wrong, ``done`` how often each operation was done."""
+    """The administrator, a context manager; ``problems`` has the faults, ``done`` the count of each operation."""
 
     def __init__(self, store: KilledStore, table: bytes, families: list[str], seed: int, pause_s: float) -> None:
         self._client: StoreClient = client_of(store, TABLE)
@@ -81,7 +81,7 @@ class Administration:
     # --- asking ------------------------------------------------------------------------------------------
 
     def _ask(self, question: Callable[[Connection], Any]) -> Any:
-        """Ask until it is done.  Raises Refused after PATIENCE_S."""
+        """Call until the operation is done.  Raises Refused after PATIENCE_S."""
         deadline = time.monotonic() + PATIENCE_S
         while True:
             try:
@@ -133,7 +133,7 @@ class Administration:
         self._ask(lambda connection: connection.admin.alter_table(TABLE, change=change))
 
     def _alter_family(self) -> None:
-        """A family comes, is written, and goes with its cells."""
+        """Add a family, write it, and drop it with its cells."""
 
         def add(connection: Connection) -> None:
             if not has_family(connection, "more"):

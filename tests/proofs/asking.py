@@ -1,7 +1,7 @@
-"""What the proofs ask of a table: few methods on rows, each of which is answered, refused, or lost.
+"""The interface of a table for the proofs: a few methods on rows, each of which is answered, refused, or lost.
 
-``Asking`` is the interface; ``StoreClient`` asks a real store through ``columnar.client`` and happybase's
-own methods.  The stand-ins that lie, for the tests of the checkers, are in ``lying.py``.
+``Asking`` is the interface; ``StoreClient`` calls a real store through ``columnar.client`` and happybase's own methods.
+``lying.py`` has stand-ins that break promises, for the tests of the checkers.
 """
 
 from __future__ import annotations
@@ -32,30 +32,30 @@ UNDECIDED: Final = "CallTimeoutException"  # the store itself does not know whet
 
 
 class Lost(Exception):
-    """No answer came.  It was done, or it never will be: whoever tells us has made sure of that."""
+    """No answer came.  The call was done or never will be, which the raiser of this error has made sure of."""
 
 
 class Refused(Exception):
-    """The store said no, with a declared error; nothing was changed."""
+    """The store refused with a declared error; nothing was changed."""
 
 
 class Asking(Protocol):
     def put_rows(self, rows: Sequence[tuple[bytes, Cells]]) -> None:
-        """Each row is a step of its own: of a lost call any of them may be there."""
+        """Put rows, each as a step of its own: after a lost call any of the rows may be stored."""
 
     def perform(self, row: bytes, call: Call) -> Answer: ...
 
     def page(self, start: bytes, rows: int, batch: int, *, backwards: bool = False) -> list[tuple[bytes, Cells]]:
-        """The first ``rows`` from ``start`` on, fetched by ``batch``; fewer only at the end of the table.
+        """Return the first ``rows`` from ``start`` on, fetched by ``batch``; fewer only at the end of the table.
 
-        Backwards an empty ``start`` is the table's end.
+        When reading backwards, an empty ``start`` is the table's end.
         """
 
     def close(self) -> None: ...
 
 
 class StoreClient:
-    """One thread's; makes a new connection when the old one is lost."""
+    """A client of one thread, which makes a new connection when the old one is lost."""
 
     def __init__(self, store: KilledStore, table: bytes) -> None:
         self._store = store
@@ -160,7 +160,7 @@ class StoreClient:
 
 
 def until_answered(ask: Callable[[], T]) -> T:
-    """Ask again while the answer is lost or refused: for what may be done twice.  Raises Refused after PATIENCE_S."""
+    """Repeat a call that may be done twice while its answer is lost or refused.  Raises Refused after PATIENCE_S."""
     deadline = time.monotonic() + PATIENCE_S
     while True:
         try:

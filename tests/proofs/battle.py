@@ -1,4 +1,4 @@
-"""A proof with all that goes against it: a store that is killed, regions that change, tables of several kinds."""
+"""A proof under attack: a store that is killed, regions that change, tables of several kinds."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Proof:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """One table's time."""
+    """A round: the time of one table."""
 
     proof: Proof
     ground: Ground
@@ -121,7 +121,7 @@ PROOFS: Final = {
 
 
 def checked(folder: Path) -> list[str]:
-    """What ``columnar check`` finds wrong, or only lying about, in a store that nobody serves."""
+    """Return the faults and stray folders that ``columnar check`` finds in a store that no process serves."""
     command = [sys.executable, "-m", "columnar", "check", "--data", str(folder), "--json"]
     told = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, check=False)
     if told.returncode == NOT_CHECKED:
@@ -130,7 +130,7 @@ def checked(folder: Path) -> list[str]:
 
 
 def fight(name: str, plan: Plan, folder: Path, tell: Tell) -> Verdict:
-    """The proof ``name``, round after round; a store that breaks is a problem as well."""
+    """Run the proof ``name`` round after round; a store that breaks is a problem as well."""
     proof, rounds = PROOFS[name], 0
     total = Verdict(name)
     share_s = min(ROUND_S, plan.seconds / len(proof.grounds))  # each ground is fought on, however short the time

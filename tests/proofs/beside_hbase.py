@@ -1,9 +1,10 @@
-"""python -m tests.proofs.beside_hbase: how long rows give no answer when a server dies, or a region moves or splits.
+"""python -m tests.proofs.beside_hbase: the pauses of rows when a server dies, or a region moves or splits.
 
-``--servers`` region servers of ours, and those of a running HBase (``--hbase DIR``: its folder with ``conf``, ``lib``
-and a file ``serverN.pid`` for each), under the same load, one after the other.  Each region has a row that is
-written and read all the time by a client of its own over Thrift.  A row's pause is the time between two calls that
-were done; of a kill the longest of all rows counts, of a move or a split that of the region's own row.
+Both systems run under the same load, one after the other: ``--servers`` region servers of ours, and those of a running
+HBase (``--hbase DIR`` is its folder with ``conf``, ``lib`` and a file ``serverN.pid`` for each server).  Each region
+has a row that is written and read all the time by a client of its own over Thrift.  A row's pause is the time between
+two successful calls.  For a kill the longest pause of all rows counts, for a move or a split that of the region's own
+row.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ console = Console(width=120, highlight=False)
 
 
 class Operator(Protocol):
-    """A cluster from its operator's side."""
+    """A cluster as its operator sees it."""
 
     address: tuple[str, int]
     has_servers_back: bool  # whether a killed server is replaced
@@ -94,7 +95,7 @@ class Ours:
         os.kill(rng.choice(self._cluster.servers()), signal.SIGKILL)
 
     def settle(self) -> None:
-        """Until all servers are up and nothing is on its way."""
+        """Wait until all servers are up and no region is in transition."""
         until = time.monotonic() + AGAIN_S
         with self._asked() as connection:
             while True:
@@ -142,7 +143,7 @@ class Hbase:
         os.kill(self._pids.pop(), signal.SIGKILL)
 
     def settle(self) -> None:
-        """A killed server stays away."""
+        """Wait until the cluster is at rest; a killed server stays down."""
 
     def close(self) -> None:
         self._java.kill()
@@ -150,7 +151,7 @@ class Hbase:
 
 
 class Prober(threading.Thread):
-    """Writes one row and reads it back, all the time."""
+    """A client that writes one row and reads it back, all the time."""
 
     def __init__(self, row: str, address: tuple[str, int]) -> None:
         super().__init__(name=row)
@@ -185,7 +186,7 @@ class Prober(threading.Thread):
             connection.close()
 
     def pause(self, begun: float) -> float:
-        """The longest time without a call done that was under way at ``begun``, or began later."""
+        """Return the longest time without a successful call that was under way at ``begun`` or later."""
         done = self.done[max(0, bisect_left(self.done, begun) - 1) :]
         return max((after - before for before, after in pairwise(done)), default=0.0)
 

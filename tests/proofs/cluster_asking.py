@@ -1,8 +1,8 @@
 """A client of the proofs at a store of several servers.
 
-A call whose answer is lost may still be on its way: its gateway died, and the owner of the row has the call; or the
-owner is slow.  No death ends that, so the client ends it: it has the row's region moved.  From then on the owner
-before refuses what it was sent, so the call was carried out by then, or never will be.
+A call whose answer is lost may still be under way: its gateway died while the row's owner has the call, or the owner is
+slow.  No death ends such a call, so the client ends it by moving the row's region.  From then on the old owner refuses
+the call, so it was carried out by then or never will be.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class ClusterClient(StoreClient):
     # --- Asking ------------------------------------------------------------------------------------
 
     def put_rows(self, rows: Sequence[tuple[bytes, Cells]]) -> None:
-        """A row of a lost call may be written a little after its loss: of use where that changes nothing."""
+        """Put rows; a row of a lost call may be written a little later, which must be harmless."""
         self._prompt(lambda: super(ClusterClient, self).put_rows(rows))
 
     def page(self, start: bytes, rows: int, batch: int, *, backwards: bool = False) -> list[tuple[bytes, Cells]]:
@@ -53,7 +53,7 @@ class ClusterClient(StoreClient):
             raise
 
     def _prompt(self, ask: Callable[[], T]) -> T:
-        """A server waits less long for another than clients wait for it."""
+        """Call with a shorter limit, because servers wait less long for each other than clients wait for servers."""
         try:
             return ask()
         except Lost as lost:
@@ -62,7 +62,7 @@ class ClusterClient(StoreClient):
             raise
 
     def _end(self, row: bytes, starts: int) -> None:
-        """Return when no call on the row is under way that this client began; ``starts``: before it began."""
+        """Return when no call of this client on the row is under way; ``starts`` was counted before the call."""
         deadline = time.monotonic() + PATIENCE_S
         while self._store.starts == starts:
             try:

@@ -1,4 +1,4 @@
-"""Threads that work until they are told to stop; what one of them raises ends all, and is heard."""
+"""Threads that work until they are told to stop; an exception of one of them ends all and is raised."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ Work = Callable[[threading.Event], None]
 def work_together(
     works: Sequence[Work], seconds: float, look: Callable[[], None], stop: threading.Event | None = None
 ) -> None:
-    """Run each in a thread of its own for so long; ``look`` is called now and then meanwhile.
+    """Run each of ``works`` in a thread of its own for ``seconds``; ``look`` is called now and then.
 
-    Raises what was raised first, but no StoreBroken: the store itself says that it is broken.
+    Raises the first exception of a thread, except StoreBroken, which the store itself reports.
     """
     stop = stop or threading.Event()
     failures: list[BaseException] = []

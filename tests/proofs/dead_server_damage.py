@@ -1,14 +1,14 @@
-"""Damage to what dead servers left: it is named, nothing is served wrongly, and the command that is named ends it.
+"""Damage to the remains of dead servers: it is named, no wrong data is served, and the named command repairs it.
 
     python -m tests.proofs.dead_server_damage --rounds 200 --seed N
 
-A store of three servers is written to and killed, all of it.  In half of the rounds the power fails, too: of the
-regions' own logs only what they had synced is left, so acknowledged writes stand in the servers' logs alone.  Then a
-file or a folder below ``servers`` is damaged.  Each round:
+All processes of a store of three servers are killed after writes.  In half of the rounds the power fails, too: only the
+synced parts of the regions' own logs are left, so acknowledged writes stand in the servers' logs alone.  Then a file or
+a folder below ``servers`` is damaged.  Each round:
 
     the next start    of three servers, or of one process
-                      every row that was acknowledged is there, or its region refuses, or the store does, with a reason
-                      that names a command
+                      every acknowledged row is served, or its region or the store refuses with a reason that names a
+                      command
     the check         has errors if anything was refused
     the command       carried out as it stands in the reason; then the store starts, every region answers, and a row is
                       missing only if the command said that something was lost
@@ -51,7 +51,7 @@ _COMMAND: Final = re.compile(r"'columnar (repair --data [^']+)'")
 
 @dataclass(slots=True)
 class Killed:
-    """A data folder without a process, and the rows that were acknowledged."""
+    """A data folder without a process, and the acknowledged rows."""
 
     folder: Path
     rows: set[bytes]
@@ -105,7 +105,7 @@ def _write(store: ClusterProcess, writer: int, acknowledged: set[bytes], is_enou
 
 
 def lose_power(folder: Path) -> int:
-    """Of regions' own logs what is behind their bound goes; how many bytes."""
+    """Cut the regions' own logs behind their synced bound; return the number of bytes cut."""
     gone = 0
     for region in (folder / "regions").iterdir():
         bound = read_bound(str(region)) if region.name != "meta" else None
@@ -128,7 +128,7 @@ def lose_power(folder: Path) -> int:
 
 
 def damage(folder: Path, rng: Random) -> str:
-    """Damage something that a dead server left; what it was."""
+    """Damage something that a dead server left; return its description."""
     used = sorted(one for one in (folder / "servers").iterdir() if (one / LOGGED).exists())
     server = rng.choice(used)
     how = rng.choice((*HOW, *FOLDERS))
@@ -194,7 +194,10 @@ def play(whole: Killed, target: Path, rng: Random) -> Round:
 
 
 def _started(folder: Path, servers: int, acknowledged: set[bytes], found: Round) -> dict[bytes, bytes] | None:
-    """Rows by what is served now; reasons for what is not are in ``found``.  None: the store does not start."""
+    """Return the rows that are served now, or None if the store does not start.
+
+    The reasons for rows that are not served are put into ``found``.
+    """
     log = folder.with_suffix(".log")
     log.unlink(missing_ok=True)
     store = ClusterProcess(folder, servers)
@@ -234,7 +237,7 @@ def _read(store: ClusterProcess, servers: int, acknowledged: set[bytes], found: 
 
 
 def _settle(connection: Connection) -> None:
-    """Every region is open, or stays closed."""
+    """Wait until every region is open, or stays closed for good."""
     admin, until_s = ClusterAdmin(connection), time.monotonic() + SETTLED_S
     while any(one.kind != "failed" for one in admin.transitions()) and time.monotonic() < until_s:
         threading.Event().wait(LOOK_S)
@@ -249,7 +252,7 @@ def _judge(rows: dict[bytes, bytes], acknowledged: set[bytes], found: Round) -> 
 
 
 def run(rounds: int, seed: int, *, seconds: float = 0.5, folder: Path | None = None) -> list[Round]:
-    """Each round prints its seed: ``--seed N --rounds 1`` with it repeats the damage."""
+    """Run the rounds; each prints its seed, and ``--seed N --rounds 1`` repeats the damage of seed N."""
     root = folder or Path(tempfile.mkdtemp(prefix="columnar-dead-"))
     played = []
     try:

@@ -1,4 +1,4 @@
-"""Whether a trigger was given every change, each row's in their order.
+"""The check that a trigger got every change, the changes of each row in their order.
 
 ``noting`` appends the number of each change to the log of its row.  A change may be delivered more than once; the
 first deliveries of a row's changes are in the order of the changes.
@@ -35,7 +35,7 @@ class Deliveries:
 def delivered(
     connection: Connection, trigger: str, clients: Sequence[RegionClient], tell: Callable[[str], None]
 ) -> Deliveries:
-    """Return when everything is delivered, or nothing more is for PATIENCE_S."""
+    """Return when every change is delivered, or no further one is for PATIENCE_S."""
     found, last = Deliveries(), time.monotonic()
     while True:
         logs = {row: cells[noting.COLUMN] for row, cells in connection.table(noting.TABLE).scan()}
@@ -53,7 +53,7 @@ def delivered(
 
 
 def judge(clients: Iterable[RegionClient], logs: Mapping[bytes, bytes]) -> Deliveries:
-    """``logs``: what was noted, by row."""
+    """Compare the writes of clients with ``logs``, the noted changes by row."""
     found = Deliveries()
     for client in clients:
         numbers_of: dict[bytes, list[int]] = {}

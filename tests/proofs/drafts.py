@@ -1,16 +1,17 @@
-"""python -m tests.proofs.drafts --kills 20 --cuts 10: what somebody types outlives the browser and the network.
+"""python -m tests.proofs.drafts --kills 20 --cuts 10: typed text survives the death of the browser and network cuts.
 
 A wiki in memory, a Chromium, and a person who types numbered words at changing speed, with pauses, from the printed
 seed.  A kill is kill -9 of the browser at a random moment; then the same person comes back in a new browser, signed in
-again, and takes what the editor offers.  It fails where
+again, and takes what the editor offers.  The proof fails if
 
     lost     a word is missing that was typed more than LOSS_S before the kill
     false    the editor said "Kept" of a text that the wiki had not confirmed, or the wiki has less than it confirmed
 
 A cut is a network that goes away at a random moment of typing and comes back later, or goes away during a save.  Then
-no word may be missing at all, and "Kept" may not be said while the network is away.
+no word may be missing at all, and the editor may not say "Kept" during the cut.
 
-``--visitors``: a person without an account, whose cookie a browser writes to its disk only after half a minute.
+With ``--visitors`` the person has no account, but a cookie that the browser writes to its disk only after half a
+minute.
 """
 
 from __future__ import annotations
@@ -57,23 +58,23 @@ class Found:
 
 @dataclass
 class Typed:
-    """The words of one person, each with the moment at which its last key was down."""
+    """The words of one person, each with the moment at which its last key was pressed."""
 
     words: list[tuple[str, float]] = field(default_factory=list)
     answers: list[tuple[str, float]] = field(default_factory=list)  # drafts that the wiki confirmed, and when
 
     def confirmed(self, until_s: float) -> str:
-        """The longest draft whose answer was there at ``until_s``."""
+        """Return the longest draft that the wiki had confirmed at ``until_s``."""
         return max((text for text, at_s in self.answers if at_s <= until_s), key=len, default="")
 
     def missing_s(self, found: str, until_s: float) -> float:
-        """How long before ``until_s`` the first word was typed that ``found`` lacks; 0: none is missing."""
+        """Return the age at ``until_s`` of the first word that ``found`` lacks, in seconds; 0 if no word is missing."""
         there = set(found.split())
         return max((until_s - at_s for word, at_s in self.words if word not in there), default=0.0)
 
 
 class Browser:
-    """A Chromium of its own process group, on a profile that outlives it."""
+    """A Chromium in a process group of its own, with a profile that outlives it."""
 
     def __init__(self, profile: Path, playwright: Any) -> None:
         self._profile = profile
@@ -109,7 +110,7 @@ class Browser:
 
 
 class Person:
-    """One person at one wiki: types, loses the browser or the network, comes back."""
+    """A person at a wiki, who types, loses the browser or the network, and comes back."""
 
     def __init__(self, server: WikiServer, browser: Browser, rng: Random, name: str) -> None:
         self._server = server
@@ -152,7 +153,7 @@ class Person:
         return page
 
     def type(self, page: Any, seconds: float, found: Found) -> Typed:
-        """Types until ``seconds`` have passed; what the wiki confirmed comes with it, now and while it is typed on."""
+        """Type until ``seconds`` have passed; return the words, and the drafts that the wiki confirms now and later."""
         typed = Typed()
         sent: dict[Any, str] = {}
 
@@ -185,7 +186,7 @@ class Person:
         found.words += len(typed.words) - began
 
     def offered(self, name: str) -> list[str]:
-        """The texts that the editor offers on return: the wiki's drafts and the browser's copies."""
+        """Return the texts that the editor offers on return: the wiki's drafts and the browser's copies."""
         page = self.edit(name)
         texts = [page.input_value("#body")]
         for n in range(page.locator(".banner.copy").count()):
@@ -220,7 +221,7 @@ def killed_once(person: Person, browser: Browser, rng: Random, name: str, longes
 
 
 def cut_once(person: Person, browser: Browser, rng: Random, name: str, found: Found) -> None:
-    """The network goes away while somebody types, or while a save is under way, and comes back."""
+    """Cut the network while the person types, or during a save, and restore it."""
     page = person.edit(name)
     typed = person.type(page, rng.uniform(0.2, 3.0), found)
     network = browser.context.new_cdp_session(page)
@@ -246,7 +247,7 @@ def cut_once(person: Person, browser: Browser, rng: Random, name: str, found: Fo
 
 
 def _saved_in_the_end(page: Any, typed: Typed, person: Person, name: str) -> str:
-    """Saves again where the person still sees the editor, as people do."""
+    """Save again if the person still sees the editor, as people do; return the page's text."""
     for _ in range(3):
         if page.locator("#body").count():
             page.keyboard.press("Control+s")

@@ -1,6 +1,6 @@
-"""Triggers of the proof of effects: a row says in text what its change yields, and how its function behaves.
+"""Triggers of the proof of effects: a row's text says which effects its change yields, and how its function behaves.
 
-``f:do`` holds words between blanks, each an effect or a deed:
+``f:do`` holds words separated by blanks, each an effect or an action:
 
     put:K   del:K       a cell of row K of ``even`` that names the row and the trigger
     many                cells of several rows, more than one slice
@@ -81,7 +81,7 @@ def batch(changes: Sequence[Change]) -> Iterator[tuple[Change, Effect]]:
 
 @on("fed", columns=["f:do", "f:n"], writes=["even", "words"], attempts=ATTEMPTS, side_by_side=2, name="slices")
 def slices(change: Change) -> Iterator[Effect]:
-    """Behind its checkpoint it yields everything once more, which must change nothing."""
+    """Yield more than one slice; after the checkpoint yield everything once more, which must change nothing."""
     if not change.progress:
         yield from _effects(change, "slices")
         yield Checkpoint(b"half")

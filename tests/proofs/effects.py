@@ -5,10 +5,9 @@ table, two and more on one row; effects that the store refuses; functions that r
 views follow the writers' table, a third one the table that the triggers write.  The store and the workers are killed
 meanwhile.
 
-It holds if nothing stops and nothing stays undelivered: at the end every trigger and view passes everything, and is
-never for PATIENCE_S without progress.  Each row's last change has its effects in the table, or a dead letter where one
-of them is refused; totals and views are what recomputing gives; and the store's log has no exception that nobody
-expected.
+The proof holds if nothing stops and every change is delivered: at the end every trigger and view passes all changes,
+never without progress for PATIENCE_S. Each row's last change has its effects in the table, or a dead letter if one of
+the effects is refused; totals and views equal their recomputation; and the store's log has no unexpected exception.
 
 The seed repeats what is written and the kinds of kills, not their moments.
 """
@@ -72,7 +71,7 @@ class Found:
 
 
 def text_of(rng: random.Random) -> bytes:
-    """What a change leads to: words of ``effecting``."""
+    """Return the text of a change: words of ``effecting``."""
     words = [f"{'put' if rng.random() < 0.8 else 'del'}:{rng.choice(KEYS)}" for _ in range(rng.randrange(1, 5))]
     chance = rng.random()
     if chance < 0.2:
@@ -87,7 +86,7 @@ def text_of(rng: random.Random) -> bytes:
 
 
 class Writers:
-    """Each writes rows of its own until it is stopped."""
+    """Threads that each write rows of their own until they are stopped."""
 
     def __init__(self, store: ClusterProcess, seed: int) -> None:
         self._store = store
@@ -185,7 +184,7 @@ class Proof:
             self._judge_view(connection, view)
 
     def _wait(self, connection: Connection, name: str, wait: Callable[..., bool]) -> None:
-        """As long as anything makes progress: a view may wait for what triggers write."""
+        """Wait as long as anything makes progress, because a view may wait for writes of triggers."""
         last, moved_s = -1, time.monotonic()
         while not wait(timeout_ms=WAIT_MS):
             looks, _ = from_json(connection.flows())

@@ -1,4 +1,4 @@
-"""The tables of the proofs, and how they are made and dropped while the store is killed."""
+"""The tables of the proofs, which are made and dropped while the store is killed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ATTEMPTS: Final = 1_000  # kills count as attempts of what was running
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """``attributes`` are the table's; with a ``trigger`` each change is told to ``referring.refer``."""
+    """A kind of table with its ``attributes``; with a ``trigger`` each change is delivered to ``referring.refer``."""
 
     attributes: Mapping[str, str]
     has_trigger: bool = False
@@ -32,7 +32,7 @@ TRIGGERED: Final = Ground({}, has_trigger=True)
 
 
 def again(client: StoreClient, question: Callable[[Connection], Any]) -> None:
-    """What may be done twice, until it is done."""
+    """Repeat an operation that may be done twice until it is done."""
     until_answered(lambda: client.ask(question))
 
 
@@ -70,7 +70,7 @@ def _drop(connection: Connection, table: bytes) -> None:
 
 
 def deliver(client: StoreClient) -> bool:
-    """Returns when the trigger has been told all that is acknowledged now; False: it takes too long, or gave up."""
+    """Wait until the trigger got all changes acknowledged so far; return False if that takes too long or it gave up."""
     deadline = time.monotonic() + DELIVERY_S
     while time.monotonic() < deadline:
         try:

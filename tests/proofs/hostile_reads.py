@@ -1,4 +1,4 @@
-"""python -m tests.proofs.hostile_reads: no read, whatever its filter, row or bounds, ends a server or holds others up.
+"""python -m tests.proofs.hostile_reads: no read, whatever its filter, row or bounds, ends a server or delays others.
 
 Hostile clients read a table with wide rows, long values and many versions: patterns that backtrack, trees of filters,
 odd bounds, batches, limits, columns without end.  Other clients get rows of their own.  The proof fails if a server
@@ -83,7 +83,7 @@ def filter_string(rng: random.Random, deep: int = 2) -> str:
 
 @dataclass
 class Hostile:
-    """Reads at random until it is told to stop."""
+    """A client that reads at random until it is told to stop."""
 
     port: int
     rng: random.Random
@@ -97,7 +97,7 @@ class Hostile:
                 goes_on = self.read(connection.client, stop)
 
     def read(self, client: Any, stop: threading.Event) -> bool:
-        """Read until it is over; True: the client hung up on a read of its own, and takes another connection."""
+        """Read until the end; return True if the client gave up a read of its own and needs a new connection."""
         while not stop.is_set():
             what = self.rng.choice([self.scan, self.scan, self.row, self.rows, self.versions])
             try:
@@ -151,7 +151,7 @@ class Hostile:
 
 @dataclass
 class Prober:
-    """Ordinary gets of rows of all regions."""
+    """A client that makes ordinary gets of rows of all regions."""
 
     port: int
     gets: int = 0

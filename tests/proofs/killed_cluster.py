@@ -1,12 +1,12 @@
-"""A real ``columnar standalone --servers N`` of which something is shot every few seconds.
+"""A real ``columnar standalone --servers N`` of which a process is killed or stopped every few seconds.
 
-Of the shots some hit the trigger worker of a server alone, some stop a server (SIGSTOP) and let it go on later, if
-the supervisor has not killed it by then; some hit the supervisor, with -9 or SIGTERM, and with it everything; the
-rest are ``kill -9`` of one server.
+Some shots kill the trigger worker of a server alone.  Some stop a server (SIGSTOP) and let it continue later, unless
+the supervisor has killed it by then.  Some hit the supervisor with -9 or SIGTERM, which ends all processes.  The other
+shots are ``kill -9`` of one server.
 
-``generation`` counts the deaths that somebody could notice, so a client that loses an answer while it has not risen
-lost it for no reason.  Unlike those of a store of one process, later generations say nothing of what becomes of a
-lost call: another server may still be at it (``cluster_asking``).
+``generation`` counts the deaths that clients could notice, so a client that loses an answer in an unchanged generation
+lost it without a reason.  Unlike in a store of one process, a later generation does not say whether a lost call has
+ended: a different server may still have the call (``cluster_asking``).
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class KilledCluster(KilledStore):
         self._pauses.clear()
 
     def _restart(self, how: str) -> None:
-        """Of the supervisor; nothing of it is left between."""
+        """Restart the supervisor; no process of the old one is left when the new one starts."""
         self._account()
         family = self._process.family()
         self._known.clear()
@@ -111,7 +111,7 @@ class KilledCluster(KilledStore):
     # --- what becomes of processes --------------------------------------------------------------------------
 
     def settle(self, generation: int, why: str = "") -> None:
-        """Return when a supervisor serves; StoreBroken where nothing died since ``generation``."""
+        """Return when a supervisor serves.  Raises StoreBroken if nothing died since ``generation``."""
         deadline = time.monotonic() + NOTICED_S
         while True:
             with self._lock:
@@ -126,7 +126,7 @@ class KilledCluster(KilledStore):
             threading.Event().wait(LOOK_S)
 
     def _account(self) -> None:
-        """Under the lock: each server that has ended was killed by us, or by its supervisor, which says why."""
+        """Check that this proof, or the supervisor with a reason, killed each ended server.  Called under the lock."""
         has_ended = self._process.has_ended()
         now = set(self._process.servers()) if not has_ended else set()
         ended = self._known.difference(() if has_ended else children(self._process.pid))
@@ -139,7 +139,7 @@ class KilledCluster(KilledStore):
             self.generation += 1
 
     def _why_killed(self, pid: int) -> str:
-        """A process is reaped before its supervisor says so: on a busy machine, long before."""
+        """Return the supervisor's reason for a kill; wait for it, as its log line may come long after the reaping."""
         deadline = time.monotonic() + NOTICED_S
         while not (why := why_killed(self.log.read_text(), pid)) and time.monotonic() < deadline:
             threading.Event().wait(LOOK_S)
@@ -153,7 +153,7 @@ class KilledCluster(KilledStore):
         super().end()
 
     def _clear_away(self) -> None:
-        """Logs of dead servers go when all that they have is in the regions, which are opened beside requests."""
+        """Wait until the logs of dead servers are removed, after all regions have replayed them in the background."""
         deadline = time.monotonic() + CLEARED_S
         while len(left := list((self._process.folder / SERVERS).iterdir())) > self._process.count:
             if time.monotonic() > deadline:
@@ -161,14 +161,14 @@ class KilledCluster(KilledStore):
             threading.Event().wait(LOOK_S)
 
     def give_up(self, why: str) -> None:
-        """By a client: nothing further is asked.  Raises StoreBroken."""
+        """Mark the store as broken for a client, so that no further calls are made.  Raises StoreBroken."""
         with self._lock:
             self._check()
             self._give_up(why)
 
 
 def why_killed(log: str, pid: int) -> str:
-    """What the supervisor said why it killed the server of this process, or nothing."""
+    """Return the supervisor's reason for killing the server with this process id, or an empty text."""
     ended = re.findall(rf"server (\S+) \(process {pid}\) has ended: by SIGKILL", log)
     why = re.findall(rf"server {re.escape(ended[-1])} is killed: (.*)", log) if ended else []
     return re.sub(r"[\d.,]+", "N", why[-1]) if why else ""

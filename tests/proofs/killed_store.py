@@ -1,9 +1,8 @@
-"""A real ``columnar standalone`` that is shot every few seconds and started again.
+"""A real ``columnar standalone`` that is killed every few seconds and started again.
 
-Of the shots most are ``kill -9`` while it serves; some come again while it starts, some are a SIGTERM, some
-hit its trigger worker alone, where it has one.
-Whoever loses a connection calls ``settle``: when it returns, a process serves that was started after the
-question was sent, so what was asked has been done by then or never will be.
+Most shots are ``kill -9`` of the serving store.  Some are repeated while the store starts, some are a SIGTERM, and some
+kill the trigger worker alone, if there is one.  A client that loses its connection calls ``settle``.  When ``settle``
+returns, a process serves that was started after the call was sent, so the call has been done by then or never will be.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ START_AGAIN_S: Final = 0.4  # a second shot comes within so long
 
 
 class StoreBroken(Exception):
-    """It does not start, or ended without us: nothing further can be asked."""
+    """The store does not start, or ended by itself: no further calls are possible."""
 
 
 def quiet_port(rng: random.Random) -> int:
@@ -43,7 +42,7 @@ def quiet_port(rng: random.Random) -> int:
 
 
 class KilledStore:
-    """Use as a context manager; ``plan.kill_every_s`` of 0: only ``settle`` kills."""
+    """The store, a context manager; with ``plan.kill_every_s`` of 0 only ``settle`` kills."""
 
     def __init__(self, folder: Path, plan: Plan, modules: tuple[str, ...] = ()) -> None:
         self._rng = random.Random(f"kills {plan.seed}")
@@ -78,13 +77,13 @@ class KilledStore:
         return self._process.pid
 
     def peace(self) -> None:
-        """Nobody shoots any more; it serves, or is broken."""
+        """Stop the shots; return when the store serves, or is broken."""
         self._over.set()
         if self._killer.is_alive():
             self._killer.join()
 
     def end(self) -> None:
-        """Started once more, so that it can clear away what the last kill left, and stopped in order."""
+        """Start the store once more, so that it cleans up after the last kill, and stop it in order."""
         self.peace()
         with self._lock:
             self._check()
@@ -95,18 +94,18 @@ class KilledStore:
                 self._give_up(f"SIGTERM ended it with status {status}")
 
     def _clear_away(self) -> None:
-        """Return when nothing is left that the last kill left; a start of one process does it before it serves."""
+        """Return when the remains of the last kill are removed, which a start of one process does before it serves."""
 
     def where(self) -> tuple[int, int]:
-        """Port and generation of the process that serves; waits while none does."""
+        """Return port and generation of the serving process; waits while none serves."""
         with self._lock:
             self._check()
             return self._process.port, self.generation
 
     def settle(self, generation: int, why: str = "") -> None:
-        """Returns when a later process than ``generation`` serves; kills that one where nobody has.
+        """Return when a process later than ``generation`` serves; kill the process of ``generation`` if it still lives.
 
-        ``why``: what the client met.
+        ``why`` is the error that the client met.
         """
         with self._lock:
             self._check()
@@ -133,7 +132,7 @@ class KilledStore:
                     return
 
     def _shoot(self) -> None:
-        """Under the lock."""
+        """Shoot the store; called under the lock."""
         if self._rng.random() < WORKER_ALONE and self._process.kill_workers():
             self.shots["kill -9 of the trigger worker"] += 1
             return

@@ -1,16 +1,16 @@
-"""Whether a history of concurrent calls on one object could have happened one call after the other (pure).
+"""(pure) The judge of linearizability: whether a history of concurrent calls on one object has a sequential order.
 
 The search is Lowe's just-in-time linearization ("Testing for linearizability", 2017), as Knossos has it,
 which is Wing and Gong's with memory: go through the beginnings and ends in their order and keep every
 configuration that explains what was answered so far.  A configuration is a state and the calls under way
-that have already taken effect in it.  A call takes effect as late as it can: when it ends, or when
-another one that ends needs it before.  Two ways to the same configuration are one.
+that have already taken effect in it.  A call takes effect as late as possible: when it ends, or when the end of a
+different call needs its effect.  Two paths to the same configuration count as one.
 
-A call without an answer (its server was killed) may have taken effect between its beginning and its end,
-or never.  Its end is a moment from which it cannot any more: a new process serves.
+A call without an answer (its server was killed) may have taken effect between its beginning and its end, or never.  Its
+end is the moment at which a new process serves, after which the call cannot take effect any more.
 
-Knows nothing of rows: ``step`` gives the answer and the next state of a call in a state.  The cost is
-linear in the length of the history and exponential in how many calls are under way at once.
+Knows nothing of rows: ``step`` gives the answer and the next state of a call in a state.  The cost is linear in the
+length of the history and exponential in the number of concurrent calls.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """``stuck_at`` is the first end that nothing explains, ``states`` those that explain all before it."""
+    """The result: ``stuck_at`` is the first end that no order explains, ``states`` the possible states before it."""
 
     is_linearizable: bool
     final_states: frozenset[Hashable] = frozenset()
@@ -65,7 +65,7 @@ class _TooMany(Exception):
 def judge(
     history: Sequence[Event], step: Step, starts: Iterable[Hashable], most: int = MOST_CONFIGURATIONS
 ) -> Judgement:
-    """``starts``: the states one of which the object was in before."""
+    """Judge a history; ``starts`` are the possible states of the object before it."""
     configurations: set[_Configuration] = {(state, frozenset()) for state in starts}
     under_way: dict[int, Event] = {}
     moments = sorted((moment, n) for n, event in enumerate(history) for moment in (event.began, event.ended))
@@ -89,7 +89,7 @@ def judge(
 def _end(
     configurations: set[_Configuration], ending: int, under_way: dict[int, Event], step: Step, most: int
 ) -> set[_Configuration]:
-    """Those that are left when call ``ending`` is over, without it among the calls under way."""
+    """Return the configurations that are left after call ``ending``, which is no longer among the calls under way."""
     after: set[_Configuration] = set()
     may_never_happen = under_way[ending].answer is NO_ANSWER
     seen = set(configurations)

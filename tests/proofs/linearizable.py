@@ -1,9 +1,9 @@
-"""Operations on one row are linearizable: each takes effect at one moment between its question and its answer.
+"""Operations on one row are linearizable: each takes effect at one moment between its call and its answer.
 
-Clients put, delete, check, count, append and read a few rows, by each way the API has, and note
-when they asked, when they were answered, and what.  After each window of so many calls all stop, every row is
-read once more, and each row's history is judged (``linearizability``); the next window begins with what is
-there.  So the memory for a run of any length is that of one window.
+Clients put, delete, check, count, append and read a few rows, by each method of the API, and note the moments of calls
+and answers and the answers.  After each window of WINDOW_CALLS calls all clients stop, every row is read once more, and
+each row's history is judged (``linearizability``).  The next window begins with the rows as they are, so a run of any
+length needs the memory of one window.
 
 A call that was cut off by a kill may have been done or not, but not after the next process serves.  The
 first window begins with empty rows; a window knows that its rows are what the last one left, so what a
@@ -47,7 +47,7 @@ def split_row(rng: random.Random) -> bytes:
 
 
 def random_call(rng: random.Random, token: bytes) -> Call:
-    """``token`` is unique: it goes into appends."""
+    """Return a random call; ``token`` is unique and goes into appends."""
     chance = rng.random()
     column, value = rng.choice(VALUES), b"v%d" % rng.randrange(DIFFERENT)
     if chance < 0.35:
@@ -89,7 +89,7 @@ def _random_check(rng: random.Random, column: bytes, value: bytes) -> Change:
 
 
 class Clock:
-    """One count for all threads; ``next`` of a count is one step of the interpreter."""
+    """A counter shared by all threads, because ``next`` of a count is one step of the interpreter."""
 
     def __init__(self) -> None:
         self._count = itertools.count()
@@ -100,7 +100,7 @@ class Clock:
 
 @dataclass
 class RowClient:
-    """Asks, and notes.  ``noted`` is the current window's."""
+    """A client that makes calls and notes them; ``noted`` has the calls of the current window."""
 
     asking: Asking
     number: int
@@ -134,7 +134,7 @@ class RowClient:
 
 @dataclass
 class Windows:
-    """The judge of all rows, window after window; ``starts``: where the next one may begin."""
+    """The judge of all rows, window after window; ``starts`` has the possible states at the next window's beginning."""
 
     verdict: Verdict
     starts: dict[bytes, Iterable[Hashable]]
@@ -206,7 +206,7 @@ def prove(connect: Callable[[], Asking], plan: Plan, tell: Tell) -> Verdict:
 
 
 def _read_all(client: RowClient, row: bytes) -> None:
-    """Noted once it is answered: the window's last word on the row."""
+    """Read the row until an answer comes, and note the read as the window's last call on the row."""
     noted = len(client.noted)
     client.one(row, Read())
     if len(client.noted) == noted:

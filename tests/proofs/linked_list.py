@@ -1,17 +1,17 @@
-"""HBase's IntegrationTestBigLinkedList: a lost node shows as a reference to nothing.
+"""HBase's IntegrationTestBigLinkedList: a lost node leaves a dangling reference.
 
 A writer makes a layer of nodes with random keys, each referring to a node of the layer before, and goes on
-only when the whole layer is acknowledged; so a node refers to nothing that was not acknowledged before, at
-whatever moment anybody dies.  After some layers the first one is written once more, to refer to the last:
-one circle of width x layers nodes, each referred to exactly once.
+only when the whole layer is acknowledged.  So a node refers only to acknowledged nodes, whenever a process dies.  After
+some layers the first layer is written once more, to refer to the last: a circle of width x layers nodes, each referred
+to exactly once.
 
-What gets no answer is sent again: a node sent twice is the same node.  In the end a reader goes through the whole
-table, kills go on, and ``list_accounts`` says what each key is.  Besides, each node has cells
-in two families, and both must be there; and random walks follow the references by single gets.
+A call without an answer is sent again: a node sent twice is the same node.  At the end a reader goes through the whole
+table while kills continue, and ``list_accounts`` says what each key is.  Each node has cells in two families, which
+must both be stored, and random walks follow the references by single gets.
 
-In some rounds a trigger (``referring``) writes down for each node who refers to it, and the books are made
-a second time with its references in the place of the list's own: a change that was not delivered shows as a
-node that nobody refers to.
+In some rounds a trigger (``referring``) records for each node which nodes refer to it, and the count is made a second
+time with the trigger's references instead of the list's own: a change that was not delivered shows as a node without
+references to it.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ FILLER: Final = b"big:filler"
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Of a circle: nodes of a layer, and layers."""
+    """The shape of a circle: nodes of a layer, and layers."""
 
     width: int = 500
     layers: int = 25
@@ -53,14 +53,14 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Derived:
-    """What a trigger makes of the list: for each node a row with a column for each that refers to it."""
+    """The trigger's table: for each node a row with a column for each node that refers to it."""
 
     connect: Callable[[], Asking]
     deliver: Callable[[], bool]  # returns when all that is acknowledged is delivered; False: it takes too long
 
 
 class ListWriter:
-    """``rest`` is called after each circle."""
+    """A writer of circles; ``rest`` is called after each circle."""
 
     def __init__(
         self, client: Asking, number: int, seed: int, accounts: ListAccounts, shape: Shape, rest: Callable[[], object]
@@ -81,7 +81,7 @@ class ListWriter:
             self._client.close()
 
     def _circle(self, stop: threading.Event) -> None:
-        """Closed also when it is told to stop: with the layers there are."""
+        """Write a circle, and close it also when told to stop, with the layers written so far."""
         first: list[bytes] = []
         previous: list[bytes] = []
         for _ in range(self._shape.layers):
@@ -99,7 +99,7 @@ class ListWriter:
         self.start = first[0]
 
     def _write(self, layer: Sequence[bytes], previous: Sequence[bytes]) -> None:
-        """Returns when all of it is acknowledged."""
+        """Write a layer; return when all of it is acknowledged."""
         rows = [(key, self._cells(previous[n] if previous else None)) for n, key in enumerate(layer)]
         for at in range(0, len(rows), BATCH):
             part = rows[at : at + BATCH]
@@ -118,7 +118,7 @@ class ReadBack:
 
 
 def pages(client: Asking, verdict: Verdict) -> Iterator[list[tuple[bytes, Cells]]]:
-    """A whole table, from page to page; a page whose answer is lost is asked for again."""
+    """Yield a whole table page by page; a page whose answer is lost is requested again."""
     at = b""
     while True:
         page = until_answered(lambda: client.page(at, PAGE, PAGE // 2))  # noqa: B023 - called at once
@@ -132,7 +132,7 @@ def pages(client: Asking, verdict: Verdict) -> Iterator[list[tuple[bytes, Cells]
 
 
 def read_back(client: Asking, accounts: ListAccounts, verdict: Verdict, tell: Tell) -> ReadBack:
-    """The list into the books."""
+    """Read the list into the accounts."""
     found = ReadBack()
     for page in pages(client, verdict):
         for row, cells in page:
@@ -148,14 +148,14 @@ def read_back(client: Asking, accounts: ListAccounts, verdict: Verdict, tell: Te
 
 
 def read_derived(client: Asking, accounts: ListAccounts, verdict: Verdict) -> None:
-    """What the trigger made, into the books."""
+    """Read the trigger's table into the accounts."""
     for page in pages(client, verdict):
         for row, cells in page:
             accounts.add("derived", [row] * len(cells))
 
 
 def walk(client: Asking, start: bytes, steps: int) -> str:
-    """What is wrong on the way, or nothing."""
+    """Follow the references from ``start``; return the first fault, or an empty text."""
     key = start
     for taken in range(steps):
         cells = dict(until_answered(lambda key=key: client.perform(key, Read())))
@@ -174,7 +174,7 @@ def prove(
     shape: Shape | None = None,
     derived: Derived | None = None,
 ) -> Verdict:
-    """One round: write for so long, then read everything."""
+    """Run one round: write for the plan's time, then read everything."""
     shape = shape or (Shape(*DERIVED_SHAPE) if derived else Shape())
     verdict = Verdict("linked list", needed=("nodes acknowledged", "nodes read back"))
     with ListAccounts(folder) as accounts:

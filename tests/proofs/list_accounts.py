@@ -1,14 +1,14 @@
-"""The books of the linked list: which nodes were acknowledged, which are there, which are referred to.
+"""The accounts of the linked list: the acknowledged nodes, the stored nodes, and the nodes that are referred to.
 
-They hold millions of keys, so keys go by their first byte into files, and a bucket is counted at a time,
-as the shuffle of HBase's verification job does it.
+There are millions of keys, so keys are put into files by their first byte, and one file is counted at a time, like the
+shuffle of HBase's verification job.
 
 What a key can be (HBase's names; in a closed circle every node is referred to exactly once):
-    REFERENCED    there, and referred to once
-    UNREFERENCED  there, and nobody refers to it: who did is lost
-    UNDEFINED     referred to, and not there: the node is lost
-    EXTRANEOUS    there, and nobody was told so, or referred to more than once
-    LOST          acknowledged, and not there
+    REFERENCED    stored, and referred to once
+    UNREFERENCED  stored, and no node refers to it: the node that did is lost
+    UNDEFINED     referred to, and not stored: the node is lost
+    EXTRANEOUS    stored without an acknowledgement, or referred to more than once
+    LOST          acknowledged, and not stored
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class ListCounts:
 
 
 def count(acknowledged: Iterable[bytes], defined: Iterable[bytes], referred: Iterable[bytes], into: ListCounts) -> None:
-    """Adds what these keys are to ``into``."""
+    """Add the numbers of each kind among these keys to ``into``."""
     told, there, references = set(acknowledged), Counter(defined), Counter(referred)
     for key in told | there.keys() | references.keys():
         is_there, times = there[key], references[key]
@@ -58,7 +58,7 @@ def count(acknowledged: Iterable[bytes], defined: Iterable[bytes], referred: Ite
 
 
 class ListAccounts:
-    """Any thread may add.  Use as a context manager."""
+    """The accounts, a context manager.  Any thread may add."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True)

@@ -1,7 +1,7 @@
 """Tables in memory that keep the promises of ``Asking``, and tables that break one of them on purpose.
 
-They show that each proof notices what it is there to notice.  ``MemoryTable`` is the honest one; each liar
-does one thing wrong, at about every ``one_in``-th chance it has.
+They show that each proof finds the faults for which it exists.  ``MemoryTable`` is the honest table; each liar does one
+thing wrong, at about every ``one_in``-th opportunity.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tests.proofs.row_semantics import EMPTY, Answer, Call, Change, Changed, Rea
 
 
 class MemoryTable:
-    """Any thread may ask; each call is one step."""
+    """An honest table in memory.  Any thread may call; each call is one step."""
 
     def __init__(self, seed: int = 0, one_in: int = 50) -> None:
         self._rng, self._one_in = random.Random(seed), one_in
@@ -52,7 +52,7 @@ class MemoryTable:
 
 
 class LosesWrites(MemoryTable):
-    """Acknowledges a change that it does not make."""
+    """A table that acknowledges a change without making it."""
 
     def step(self, row: bytes, call: Call) -> Answer:
         if isinstance(call, Change) and self.lies_now():
@@ -61,7 +61,7 @@ class LosesWrites(MemoryTable):
 
 
 class ReadsThePast(MemoryTable):
-    """Answers a read with what the row was some changes ago."""
+    """A table that answers a read with the row as it was some changes ago."""
 
     def __init__(self, seed: int = 0, one_in: int = 50) -> None:
         super().__init__(seed, one_in)
@@ -78,7 +78,7 @@ class ReadsThePast(MemoryTable):
 
 
 class LosesUpdates(MemoryTable):
-    """Reads for an increment, lets others write, and writes then."""
+    """A table that reads for an increment, lets others write, and then writes."""
 
     def perform(self, row: bytes, call: Call) -> Answer:
         if not (isinstance(call, Change) and isinstance(call.operations[0], Increment)):
@@ -93,7 +93,7 @@ class LosesUpdates(MemoryTable):
 
 
 class TearsRows(MemoryTable):
-    """Writes the first half of a change's cells, and a little later the second."""
+    """A table that writes the first half of a change's cells, and the second half a little later."""
 
     def perform(self, row: bytes, call: Call) -> Answer:
         if not isinstance(call, Change) or len(call.operations) < 2 or call.conditions:
@@ -107,7 +107,7 @@ class TearsRows(MemoryTable):
 
 
 class ForgetsHalfARow(MemoryTable):
-    """Of a change with several cells only the first is kept."""
+    """A table that keeps only the first cell of a change with several cells."""
 
     def step(self, row: bytes, call: Call) -> Answer:
         if isinstance(call, Change) and len(call.operations) > 1 and self.lies_now():
@@ -116,7 +116,7 @@ class ForgetsHalfARow(MemoryTable):
 
 
 class ScansTwice(MemoryTable):
-    """Gives a row of a scan twice."""
+    """A table that returns a row of a scan twice."""
 
     def page(self, start: bytes, rows: int, batch: int, *, backwards: bool = False) -> list[tuple[bytes, Cells]]:
         found = super().page(start, rows, batch, backwards=backwards)
@@ -125,7 +125,7 @@ class ScansTwice(MemoryTable):
 
 
 class ComesBack(MemoryTable):
-    """Loses the answer to a change, and makes the change when another one has been made: after its time."""
+    """A table that loses the answer to a change, and makes that change too late, after a later change."""
 
     def __init__(self, seed: int = 0, one_in: int = 50) -> None:
         super().__init__(seed, one_in)
@@ -145,7 +145,7 @@ class ComesBack(MemoryTable):
 
 
 class LosesAnswers(MemoryTable):
-    """No liar: half of the calls whose answer is lost were made, half were not."""
+    """An honest table that loses answers; half of these calls are made, half are not."""
 
     def step(self, row: bytes, call: Call) -> Answer:
         if self.lies_now():

@@ -1,12 +1,12 @@
-"""python -m tests.proofs.moves: moves, splits and merges under load, and what clients and a trigger notice of them.
+"""python -m tests.proofs.moves: moves, splits and merges under load, and their effect on clients and a trigger.
 
 A table with a trigger has a client for each of its key ranges (``region_clients``).  One after the other regions are
-moved, split and merged.  Meanwhile the clients of the rows concerned ask all the time; the pause of a change is the
-longest that one of these calls took.  No call may fail.  In the end every acknowledged write is in the
-table, and the trigger was given each once, in the order of its row (``deliveries``).
+moved, split and merged.  Meanwhile the clients of the rows concerned call all the time; the pause of a change is the
+longest of these calls.  No call may fail.  At the end every acknowledged write must be in the table, and the trigger
+must have got each write once, in the order of its row (``deliveries``).
 
-With ``kills`` servers are killed between, and calls may fail; the counts say how many, and how many deliveries came
-twice.
+With ``kills`` servers are killed in between, and calls may fail; the counts say how many calls failed, and how many
+deliveries came twice.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ class Trial:
                 break
 
     async def _changed(self, kind: str) -> bool:
-        """False: it was refused."""
+        """Make a change; return False if it was refused."""
         try:
             found = await self._admin.ask("getTableRegions", TABLE)
             regions = [Region(one.name, one.startKey, one.endKey) for one in found]
@@ -167,7 +167,7 @@ class Trial:
         return True
 
     def _chosen(self, kind: str, regions: Sequence[Region]) -> tuple[Any, ...]:
-        """The regions concerned, and the call."""
+        """Return the regions concerned, and the call."""
         if kind == "split" and len(regions) < MOST_REGIONS * len(self._names):
             client = self._rng.choice(self._crowd.clients)
             row = b"%s-%04d" % (row_of(client.prefix, client.journal.sent), self._rng.randrange(10_000))
@@ -255,7 +255,7 @@ def main(seed: int, **options: Any) -> None:
 
 
 def told_at_times() -> Tell:
-    """A line every TOLD_S."""
+    """Return a function that prints a line every TOLD_S."""
     last = 0.0
 
     def tell(text: str) -> None:

@@ -1,6 +1,6 @@
 """The trigger of the moves: for each change it appends the number that was written to the row's log.
 
-An append is no derivation that may be repeated: a change that is delivered twice stands there twice.
+A repeated append is visible: a change that is delivered twice stands in the log twice.
 """
 
 from __future__ import annotations

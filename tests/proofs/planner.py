@@ -1,7 +1,7 @@
 """python -m tests.proofs.planner: the master's planner alone, at the size of a large cluster, in virtual time.
 
 Some minutes of upheaval (deaths, quick and late returns, a server that keeps dying, drains, regions whose popularity
-jumps), then 14 minutes in which nothing happens.  Loads are Pareto's.  Held all the time:
+jumps), then 14 minutes in which nothing happens.  Loads are Pareto's.  These bounds hold all the time:
 
     * a region has an owner again within 0.2 s after its server was fenced
     * 2 moves at once per server (4 from a drained one), 8 in all
@@ -10,10 +10,10 @@ jumps), then 14 minutes in which nothing happens.  Loads are Pareto's.  Held all
 
 in the quiet minutes:
 
-    * after 5 none is moved but regions that balance moved in these 5, or in the 5 before: it keeps a region 5 minutes
-      where it is, and the last jump is known two minutes after it, so some are one too many where they are kept
-    * after 9 none is moved
-    * balance takes no region back to where it took it from
+    * after 5 minutes only regions are moved that balance moved in these 5 minutes or in the 5 before, because balance
+      keeps a region for 5 minutes and knows the last jump two minutes late, so some regions are kept in a wrong place
+    * after 9 minutes no region is moved
+    * balance moves no region back to the server that it came from
 
 and at the end: the most loaded server has at most 1.25 times the mean, or one region that alone has more, and hardly
 any other; every region is served.
@@ -86,7 +86,7 @@ class Findings:
 
 
 class _Decisions(deque[Decision]):
-    """Decisions, each shown to ``look`` as it is made."""
+    """The decisions, each passed to ``look`` as it is made."""
 
     def __init__(self, trial: Trial) -> None:
         super().__init__(maxlen=200)
@@ -270,12 +270,12 @@ class Trial:
         self.cluster.later(15_000, lambda: self.cluster.ask(UndrainServer(name)))
 
     def _jump(self) -> None:
-        """Some regions are asked for much more, or much less, from now on."""
+        """Let some regions get many more, or many fewer, requests from now on."""
         for region in self._rng.sample(sorted(self._popularity), max(1, self.size.regions // 200)):
             self._popularity[region] = self._pareto() * self._rng.choice((0.1, 1.0, 10.0))
 
     def _settle(self) -> None:
-        """Everybody comes back, and then there is a last jump."""
+        """Let all servers return, then make a last jump."""
         self.cluster.run(self.cluster.now_ms + 90_000)
         self._jump()
 

@@ -1,13 +1,13 @@
-"""python -m tests.proofs.recovery: how long rows are without answers when a server is killed, or stopped.
+"""python -m tests.proofs.recovery: the time without answers after a server is killed or stopped.
 
-A table has so many regions for each server, and a client for each region (``region_clients``).  Before each shot every
-server has its share of the regions, all of them were written since their owner opened them, nothing moves, and the
-process that takes the place of a dead server waits.  Then one server gets ``kill -9``, or SIGSTOP, all clients ask at
-once, and for each the time counts until a call that it began afterwards is answered.  A shot's figure is that of its
-slowest region.
+A table has ``regions`` regions for each server, and a client for each region (``region_clients``).  Before each shot
+every server has its share of the regions, all of them were written since their owner opened them, nothing moves, and
+the process that takes the place of a dead server waits.  Then one server gets ``kill -9``, or SIGSTOP, all clients call
+at once, and for each the time counts until a call that it began afterwards is answered.  A shot's figure is the time of
+its slowest region.
 
-After its third death within five minutes a server gets no regions for a while.  So the supervisor is stopped and
-started again before.  In the end every acknowledged write must be in the table.
+After its third death within five minutes a server gets no regions for a while.  So the supervisor is restarted before
+that.  At the end every acknowledged write must be in the table.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class Trial:
         return self.findings
 
     async def _life(self, shots: Sequence[str], *, is_first: bool) -> None:
-        """Of a supervisor."""
+        """Run the life of one supervisor."""
         store = ClusterProcess(self._folder / "data", self._plan.servers, "--log-level", "info")
         await asyncio.to_thread(store.start)
         try:
@@ -181,7 +181,7 @@ class Trial:
         self._tell(f"{how} of {victim}, {shot.lost_regions} regions: slowest {shot.slowest_s:.2f} s")
 
     def _victim(self, store: ClusterProcess, name: str) -> tuple[int, list[int]]:
-        """Its process, and the clients whose regions it has."""
+        """Return the server's process, and the clients whose regions it has."""
         connection = store.connection()
         try:
             admin = ClusterAdmin(connection)
@@ -206,7 +206,7 @@ class Trial:
 
 
 def even_moves(regions: Sequence[RegionLocation], servers: int) -> list[tuple[bytes, str]]:
-    """Which regions go where, so that each server has as many as the others."""
+    """Return moves of regions to servers, so that all servers have equally many."""
     held: dict[str, list[bytes]] = {f"s{n + 1}": [] for n in range(servers)}
     for region in regions:
         held[region.server].append(region.name)

@@ -1,4 +1,4 @@
-"""The trigger of the linked list: for each node a row that says who refers to it.  It runs in the store's worker."""
+"""The trigger of the linked list, which keeps for each node a row of the nodes that refer to it; runs in the worker."""
 
 from __future__ import annotations
 

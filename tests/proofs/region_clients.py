@@ -5,10 +5,10 @@ Each write puts its number into a cell that nobody writes again, so a write that
 
     write n of a client   row PREFIX/n//CHANGES_OF_ROW, column f:n%CHANGES_OF_ROW, value n
 
-An answer is lost with its connection, or by a ``CallTimeoutException``; then the write may be there or not.  What was
-refused is not there, and what was acknowledged is, for ever: ``Crowd.missing`` says what is not.
+An answer is lost with its connection, or by a ``CallTimeoutException``; then the write may be stored or not.  A refused
+write must not be stored, and an acknowledged write must be stored for ever: ``Crowd.missing`` names violations.
 
-Owned by the loop, but for ``missing``.
+Owned by the loop, except ``missing``.
 """
 
 from __future__ import annotations
@@ -39,18 +39,21 @@ EXAMPLES: Final = 5
 
 
 class Unanswered(Exception):
-    """The connection was lost, or there was none."""
+    """The connection was lost, or could not be made."""
 
 
 class AsyncConnection:
-    """One call at a time.  A lost connection is made again with the next call."""
+    """A connection with one call at a time, which reconnects with the next call after a loss."""
 
     def __init__(self, port: Callable[[], int]) -> None:
         self._port = port
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
     async def ask(self, method: str, *args: Any) -> Any:
-        """The answer.  Unanswered; IOError and IllegalArgument of the store; TimeoutError after ANSWER_S."""
+        """Return the answer.
+
+        Raises Unanswered, IOError and IllegalArgument of the store, and TimeoutError after ANSWER_S.
+        """
         try:
             async with asyncio.timeout(ANSWER_S):
                 reader, writer = self._streams = self._streams or await asyncio.open_connection(
@@ -75,7 +78,7 @@ class AsyncConnection:
 
 @dataclass(slots=True)
 class Journal:
-    """What became of a client's writes, by their numbers."""
+    """The outcomes of a client's writes, by their numbers."""
 
     sent: int = 0
     unsure: set[int] = field(default_factory=set)
@@ -108,24 +111,24 @@ class RegionClient:
         self._last = -1  # acknowledged
 
     def urge(self) -> None:
-        """The next call is begun now."""
+        """Begin the next call now."""
         self._urged.set()
 
     async def heat(self) -> None:
-        """Return when it is hot and was answered once."""
+        """Make the client hot; return when it was answered once."""
         self.is_hot = True
         self.urge()
         await self.answered_again()
         self.longest_s = 0.0
 
     async def cool(self) -> float:
-        """Return when a call that may be under way is answered; the longest since ``heat``."""
+        """Stop being hot; return the longest call since ``heat`` when a call under way is answered."""
         await self.answered_again()
         self.is_hot = False
         return self.longest_s
 
     async def answered_again(self) -> None:
-        """Return after the next answer, or after PATIENCE_S, where there is none."""
+        """Return after the next answer, or after PATIENCE_S without one."""
         self._next_answer = asyncio.get_running_loop().create_future()
         with suppress(TimeoutError):
             await asyncio.wait_for(self._next_answer, PATIENCE_S)
@@ -150,7 +153,7 @@ class RegionClient:
         self._urged.clear()
 
     async def _asked(self, ask: Callable[[], Any], begun: float) -> bool:
-        """False: it failed."""
+        """Make a call; return False if it failed."""
         counts = self._crowd.counts
         try:
             await ask()
@@ -232,7 +235,7 @@ class Crowd:
         self._tasks = []
 
     async def cut_off(self) -> None:
-        """As ``end``, without waiting for answers: of a store that is dead."""
+        """End the clients of a dead store, without waiting for answers."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -241,7 +244,7 @@ class Crowd:
         self._tasks = []
 
     def mark(self) -> float:
-        """From now on it counts when each client is answered; all ask at once.  The moment.
+        """Let all clients call at once, and measure when each is answered; return the moment.
 
         What a client does that is not a failure of the store is raised here.
         """
@@ -256,13 +259,13 @@ class Crowd:
         return self.marked_at
 
     async def all_answered(self, within_s: float) -> list[float]:
-        """The seconds since ``mark`` after which each client was answered; infinite: not within so long."""
+        """Return the seconds since ``mark`` until each client was answered; infinite if not within ``within_s``."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self._all_answered.wait(), within_s)
         return [c.answered_at - self.marked_at if c.answered_at else float("inf") for c in self.clients]
 
     def is_answered(self) -> None:
-        """A client, for the first time since ``mark``."""
+        """Note that a client was answered for the first time since ``mark``."""
         self._missing -= 1
         if not self._missing:
             self._all_answered.set()
@@ -289,7 +292,7 @@ class Crowd:
         return sum(1 for client in self.clients for _ in client.journal.acknowledged())
 
     def missing(self, rows: Iterable[tuple[bytes, dict[bytes, bytes]]]) -> list[str]:
-        """Which acknowledged writes are not among all rows of the table, or not as they were written."""
+        """Return the acknowledged writes that the rows of the table lack, or have with wrong values."""
         there = {(row, column): value for row, cells in rows for column, value in cells.items()}
         return [
             f"{column_of(n).decode()} of {row_of(client.prefix, n).decode()}"
@@ -300,11 +303,11 @@ class Crowd:
 
 
 def prefixes(count: int) -> list[bytes]:
-    """One for each region of a table that is split at all of them but the first."""
+    """Return a prefix for each region of a table that is split at all prefixes but the first."""
     return [b"%04d" % n for n in range(count)]
 
 
 def quantile(values: Sequence[float], share: float) -> float:
-    """The smallest value that ``share`` of them do not exceed."""
+    """Return the smallest value that ``share`` of the values do not exceed."""
     ordered = sorted(values)
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)]

@@ -1,7 +1,7 @@
-"""python -m tests.proofs.rolling: no request fails while all servers are restarted, one behind the other.
+"""python -m tests.proofs.rolling: no request fails while all servers are restarted, one after the other.
 
 Clients of happybase put, get, increment and scan in rows of their own, so each knows every answer beforehand; no client
-connects again.  Meanwhile ``columnar restart --rolling`` runs again and again.  The proof fails if a request failed, an
+reconnects.  Meanwhile ``columnar restart --rolling`` runs again and again.  The proof fails if a request failed, an
 answer was wrong, a restart failed, or a connection or an open scanner was lost by the supervisor's own account.
 """
 
@@ -89,7 +89,7 @@ class Client:
         client._req = noted
 
     def _row(self) -> bytes:
-        """Rows of one client lie in all regions."""
+        """Return a random row of the client, whose rows lie in all regions."""
         row = self.rng.randrange(ROWS)
         return b"%02x-client%02d-%03d" % (row * 256 // ROWS, self.number, row)
 
@@ -123,7 +123,7 @@ STEPS: Final = ("put", "put", "put", "get", "get", "get", "get", "increment", "s
 
 
 def restart(data: Path) -> list[str]:
-    """All servers, one behind the other; what failed."""
+    """Restart all servers, one after the other; return the failures."""
     command = [sys.executable, "-m", "columnar", "restart", "--rolling", "--json", "--data", str(data)]
     try:
         done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=RESTART_S, check=False)
@@ -136,7 +136,7 @@ def restart(data: Path) -> list[str]:
 
 
 def by_the_log(log: str) -> Counter[str]:
-    """The supervisor's own account of the connections."""
+    """Return the supervisor's own counts of connections from its log."""
     names = ("handed over", "closed", "connections lost", "scanners lost")
     account: Counter[str] = Counter(dict.fromkeys(names, 0))
     for numbers in HANDED.findall(log):

@@ -1,10 +1,10 @@
-"""What one row answers when one client after the other asks (pure): the reference of the linearizability check.
+"""(pure) The sequential semantics of one row: the reference of the linearizability check.
 
-A state is the row's cells, column to value, as a sorted tuple: a value that can stand in a set.
+A state is the row's cells, column to value, as a sorted tuple, which can be an element of a set.
 
-A call is a ``Read`` or a ``Change``; conditions and operations are those of ``columnar.client``.  ``step``
-says what a call finds in a state and which state it leaves.  Time is no part of it: whatever is written
-later hides what was written before, which is what a user of one row expects of a store.
+A call is a ``Read`` or a ``Change``; conditions and operations are those of ``columnar.client``.  ``step`` returns a
+call's answer in a state, and the next state.  Timestamps are no part of the model: a later write hides an earlier one,
+as a user of one row expects.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Operation = Put | Delete | Increment | Append
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """No columns: all of them.  ``way`` is the method that asked, for the report."""
+    """A read of columns, or of all without ``columns``; ``way`` is the method, for the report."""
 
     columns: tuple[bytes, ...] = ()
     way: str = "row"
@@ -32,7 +32,7 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """All conditions hold: all operations, in their order, as one step."""
+    """A change: if all conditions hold, all operations are applied in their order, as one step."""
 
     operations: tuple[Operation, ...]
     conditions: tuple[Expect, ...] = ()
@@ -54,7 +54,7 @@ Answer = State | Changed
 
 
 def step(state: State, call: Call) -> tuple[Answer, State]:
-    """The answer, and the next state."""
+    """Return the answer and the next state."""
     if isinstance(call, Read):
         seen = tuple(cell for cell in state if not call.columns or cell[0] in call.columns)
         return seen, state
@@ -77,7 +77,7 @@ def _shown(operation: Operation) -> str:
 
 
 def holds(expected: Expect, value: bytes | None) -> bool:
-    """An empty cell exists."""
+    """Return whether ``value`` meets the condition; an empty cell exists."""
     if expected.op == "absent":
         return value is None
     if expected.op == "!=":
@@ -107,5 +107,5 @@ def _apply(operation: Operation, cells: dict[bytes, bytes]) -> int | bytes | Non
 
 
 def _covers(deleted: bytes, column: bytes) -> bool:
-    """A column without a colon is a whole family."""
+    """Return whether a delete covers a column; a deleted name without a colon is a whole family."""
     return column == deleted or (b":" not in deleted and column.startswith(deleted + b":"))

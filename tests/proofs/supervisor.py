@@ -1,10 +1,10 @@
 """python -m tests.proofs.supervisor: ``kill -9`` of the one process that everything needs, again and again.
 
 A store serves clients that write and read each of its regions (``region_clients``), and a trigger.  Its first process
-is killed: the supervisor, or with one server the standalone itself.  No process of it may be left after a second,
-whatever they were doing.  Then the same folder is served by the next start, which may have another number of servers;
-often one of the servers is killed in its time, too.  Each start must have every acknowledged write, and in the
-end the trigger was given each of them, in the order of its row.
+is killed: the supervisor, or with one server the standalone itself.  No process of the store may be left after a
+second, whatever it was doing.  Then the next start serves the same folder, possibly with a different number of servers;
+often a server is killed before the supervisor, too.  Each start must have every acknowledged write, and at the end the
+trigger must have got each write, in the order of its row.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class Trial:
         return ClusterProcess(self._folder / "data", servers, *flags)
 
     def _look(self, store: ClusterProcess, turn: int) -> None:
-        """What the starts before acknowledged is there."""
+        """Check that the writes acknowledged by earlier starts are stored."""
         connection = store.connection()
         if turn:
             missing = self._crowd.missing(connection.table(TABLE).scan())
@@ -143,9 +143,9 @@ class Trial:
 
 
 def ended_within(pids: Sequence[int], victim: int, limit_s: float) -> float:
-    """Kill ``victim``, and say after how many seconds the last of ``pids`` has ended; infinite: not within the limit.
+    """Kill ``victim``; return the seconds until the last of ``pids`` has ended, or infinity after the limit.
 
-    By descriptors of the processes, so that nothing is taken for another that got its number.
+    Watches descriptors of the processes, so that no new process with the same number is mistaken for an old one.
     """
     with ExitStack() as stack:
         poll, left = select.poll(), set()

@@ -1,4 +1,4 @@
-"""Each proof fails against a table that breaks what the proof is for, and holds against one that does not."""
+"""Each proof fails against a table that breaks its promise, and holds against an honest table."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TRIES = 20  # of so many seconds each: a machine that is busy elsewhere may not 
 
 
 def noticed(make: Make, prove: Callable[[MemoryTable], Verdict]) -> Verdict:
-    """The first verdict that is about what a table did, on a fresh table each time."""
+    """Return the first verdict with a fault of the table, on a fresh table each time."""
     for _ in range(TRIES):
         table = make()
         verdict = prove(table)
@@ -68,7 +68,7 @@ def test_the_list_notices(make: Make, kinds: set[str], listed: Callable[[MemoryT
 
 
 class Triggered(MemoryTable):
-    """Keeps who refers to whom, and loses that sometimes; honest with ``one_in`` of 0."""
+    """A trigger's table of references that loses some; honest with ``one_in`` of 0."""
 
     def __init__(self, one_in: int) -> None:
         super().__init__(one_in=max(one_in, 1))

@@ -1,4 +1,4 @@
-"""The checker: histories that could have happened pass, those that could not are found, as by trying every order."""
+"""The checker accepts possible histories and rejects impossible ones, like a search through every order."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def explains(order: tuple[Event, ...], state: State) -> bool:
 
 @st.composite
 def histories(draw: st.DrawFn) -> list[Event]:
-    """Any calls in any overlap; answers that are often those of some order, and often not."""
+    """Return random calls in any overlap, with answers that are often those of some order, and often not."""
     count = draw(st.integers(1, 5))
     moments = draw(st.permutations(range(2 * count)))
     events, state = [], EMPTY
@@ -162,7 +162,7 @@ def test_it_agrees_with_trying_every_order(history: list[Event]) -> None:
 
 
 def happened(rng: random.Random, calls: int, clients: int) -> list[Event]:
-    """A history made by really doing one call after the other, each at a moment within its own time."""
+    """Return a history made by really doing one call after the other, each at a moment within its own time."""
     free_from, history, state = [0.0] * clients, [], EMPTY
     for n in range(calls):
         at, call, who = 10.0 * (n + 1), rng.choice(CALLS), rng.randrange(clients)

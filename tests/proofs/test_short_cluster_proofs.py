@@ -36,7 +36,7 @@ def test_moves_splits_and_merges_fail_no_call(tmp_path: Path) -> None:
 
 
 def test_a_killed_supervisor_leaves_no_process_and_loses_nothing(tmp_path: Path) -> None:
-    """One folder, served in turn by a standalone, three servers, two, a standalone."""
+    """A folder is served in turn by a standalone, three servers, two servers and a standalone."""
     plan = supervisor.Plan((1, 3, 2), kills=3, per_second=100, seed=SEED, left_s=10)  # a busy machine's
     found = asyncio.run(supervisor.Trial(tmp_path, plan, print).run())
     print(*supervisor.report(found), sep="\n")
@@ -50,7 +50,7 @@ def test_a_killed_supervisor_leaves_no_process_and_loses_nothing(tmp_path: Path)
 
 @pytest.fixture
 def crowd() -> Crowd:
-    """A client with five writes: 1 is of unknown outcome, 3 was refused."""
+    """Return a client with five writes: write 1 has an unknown outcome, write 3 was refused."""
     made = Crowd(b"t", [b"0000"], per_second=1, seed=1)
     journal = made.clients[0].journal
     journal.sent, journal.unsure, journal.refused = 5, {1}, {3}

@@ -1,4 +1,7 @@
-"""A kill and a cut, or two of each; ``python -m tests.proofs.drafts --kills 20 --cuts 10`` is the long form."""
+"""The short form of the proof of drafts: a kill and a cut, or two of each.
+
+``python -m tests.proofs.drafts --kills 20 --cuts 10`` is the long form.
+"""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def test_it_holds(name: str, tmp_path: Path) -> None:
 def test_it_holds_over_three_servers(
     name: str, ground: Ground, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One kind of table each: a start takes longer, and the paths of the writes are those of one process."""
+    """Each proof runs with one kind of table, as a start takes longer and writes take the paths of one process."""
     print(f"COLUMNAR_SEED={SEED}")
     monkeypatch.setitem(PROOFS, name, replace(PROOFS[name], grounds=(ground,)))
     plan = Plan(SECONDS, 3, SEED, kill_every_s=0.7, upheaval_pause_s=0.1, most_kills=KILLS, servers=3)
@@ -80,7 +80,7 @@ def test_the_supervisor_says_whom_it_killed() -> None:
 
 
 def test_a_process_whose_first_thread_has_ended_is_there_until_the_others_have() -> None:
-    """It is shown as a zombie, and holds its files."""
+    """Such a process is shown as a zombie, and keeps its files open."""
     script = (
         "import ctypes, sys, threading\n"
         "threading.Thread(target=sys.stdin.read).start()\n"

@@ -1,4 +1,4 @@
-"""``python -m tests.proofs.wiki`` for some seconds: two servers, one killed in the import, one in the replay."""
+"""``python -m tests.proofs.wiki`` for some seconds: of two servers one is killed in the import, one in the replay."""
 
 from __future__ import annotations
 

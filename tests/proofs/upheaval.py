@@ -1,6 +1,6 @@
-"""Flushes, compactions, splits and merges of a table, one after the other, while others work with it.
+"""Flushes, compactions, splits and merges of a table, one after the other, while clients use the table.
 
-Where there are several servers, moves too.
+With several servers regions are moved, too.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ KINDS_OF_SERVERS: Final = (*KINDS, "move", "move", "move", "move", "move")
 
 
 class Upheaval:
-    """Use as a context manager.  ``row`` makes a row at which a region may be split."""
+    """The upheaval, a context manager; ``row`` makes a row at which a region may be split."""
 
     def __init__(
         self, store: KilledStore, table: bytes, row: Callable[[random.Random], bytes], seed: int, pause_s: float

@@ -1,4 +1,4 @@
-"""What a proof found, and how it is told: counts, what is wrong, where to look."""
+"""The verdict of a proof and its report: counts, problems, and where to look."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Tell = Callable[[str], None]
 
 @dataclass
 class Verdict:
-    """Wrong as soon as there is one problem."""
+    """A verdict, which is negative as soon as there is one problem."""
 
     proof: str
     counts: dict[str, int] = field(default_factory=dict)
@@ -31,7 +31,7 @@ class Verdict:
             self.more_problems += 1
 
     def take_in(self, other: Verdict) -> None:
-        """Of a further round.  What is called longest is the longest of both; everything else adds up."""
+        """Add the verdict of a further round; counts called "longest" take the maximum, all others add up."""
         for problem in other.problems:
             self.add(problem)
         self.more_problems += other.more_problems
@@ -44,7 +44,7 @@ class Verdict:
             self.counts[name] = max(held, count) if name.startswith("longest") else held + count
 
     def look_for_nothing(self) -> None:
-        """Of all rounds together: a run in which nothing happened is no proof."""
+        """Add a problem for each needed count of 0 over all rounds: a run in which nothing happened is no proof."""
         for name in self.needed:
             if not self.counts.get(name):
                 self.add(f"there were no {name}: the run shows nothing")
@@ -56,7 +56,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How long and with how many; ``kill_every_s`` of 0: nobody is killed."""
+    """The plan of a run: times and numbers; with ``kill_every_s`` of 0 nothing is killed."""
 
     seconds: float
     writers: int

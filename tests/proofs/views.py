@@ -1,10 +1,10 @@
 """python -m tests.proofs.views: ``kill -9`` again and again while views of random definitions are built and kept.
 
 A round has a definition of its own, of one table or a join of two.  Writers put and delete at timestamps of their own
-that go back, some cells hold what the view cannot read, and regions of the tables and of the view split and merge.  The
-view is added meanwhile.  The store is killed some times in a round; with several servers most kills hit one of them.
-At the end the view's table holds what ``tests.support.recompute`` makes of the tables' rows, as many rows count as
-unreadable, and ``view check`` finds nothing.
+that go back, some cells have values that the view cannot read, and regions of the tables and of the view split and
+merge.  The view is added meanwhile.  The store is killed some times in a round; with several servers most kills hit one
+of them.  At the end the view's table must equal what ``tests.support.recompute`` makes of the tables' rows, the number
+of unreadable rows must agree, and ``view check`` must find nothing.
 
 The seed repeats definitions and choices, not the moments of the kills.
 """
@@ -51,7 +51,7 @@ Tell = Callable[[str], None]
 
 
 class Writers:
-    """Write until they are stopped, at another connection where they lost theirs."""
+    """Threads that write until they are stopped, and reconnect after a loss."""
 
     def __init__(self, store: ClusterProcess, tables: list[bytes], rng: random.Random) -> None:
         self._store, self._tables = store, tables
@@ -70,7 +70,7 @@ class Writers:
             assert self._written.wait_for(lambda: self._count >= goal, WAIT_MS / 1_000), "nobody can write"
 
     def stop(self) -> int:
-        """How many writes were acknowledged."""
+        """Stop the writers; return the number of acknowledged writes."""
         self._over.set()
         for thread in self._threads:
             thread.join()
@@ -113,7 +113,7 @@ class Round:
         self.counts: Counter[str] = Counter()
 
     def play(self, store: ClusterProcess, kills: int) -> list[str]:
-        """The differences."""
+        """Run a round; return the differences."""
         with closing(store.connection()) as connection:
             for table in self.tables:
                 connection.create_table(table, FAMILIES, splits=[b"b", b"c"])
@@ -131,7 +131,7 @@ class Round:
         return self._differences(store)
 
     def _add(self, store: ClusterProcess) -> None:
-        """The very same one again changes nothing; one whose addition a kill cut off is there, or is not."""
+        """Add the view, again after a kill cut the addition off; to add the same view twice changes nothing."""
         for tries in range(1, TRIES + 1):
             try:
                 with closing(store.connection()) as connection:
@@ -187,7 +187,7 @@ class Round:
         return [f"{self.view.name}: {one}" for one in found[:SHOWN]] + ([f"{self.view}"] if found else [])
 
     def _wait(self, connection: Connection) -> None:
-        """Until all is in the view, and it is live."""
+        """Wait until all changes are in the view, and the view is live."""
         name, deadline_s = self.view.name, time.monotonic() + WAIT_MS / 1_000
         assert connection.views.wait(name, timeout_ms=WAIT_MS), f"{name} is behind"
         while connection.views.status(name).state != "live":
@@ -195,7 +195,7 @@ class Round:
             threading.Event().wait(LOOK_S)
 
     def _unreadable(self, connection: Connection, expected: int) -> int:
-        """How many rows count as that; after a split they are counted again, for which nobody can wait."""
+        """Return the number of unreadable rows; wait for the expected one, as a split begins the count again."""
         for _ in range(TRIES):
             found = connection.views.status(self.view.name).rejected_rows
             if found == expected:

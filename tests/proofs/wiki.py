@@ -6,7 +6,7 @@
        in the middle of it: no request fails, since the wiki repeats its writes
     4  ``wikka check`` finds no difference
 
-The exit status is 0 where all of it holds.
+The exit status is 0 if all of this holds.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Trial:
         return f"127.0.0.1:{self.cluster.port}"
 
     def wikka(self, *words: str) -> str:
-        """What it printed; a wrong exit status is noted."""
+        """Run a ``wikka`` command and return its output; a wrong exit status is noted."""
         command = [sys.executable, "-m", "wikka_port", words[0], "--store", self.store, *words[1:]]
         ended = subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT, timeout=IMPORT_S)
         if ended.returncode:
@@ -78,13 +78,13 @@ class Trial:
         return ended.stdout
 
     def kill(self) -> None:
-        """Returns when the killed server was reaped, and another is on its way."""
+        """Kill a server; return when it was reaped and a new one is starting."""
         until(lambda: bool(self.cluster.servers()))  # of kills in a row all may be dead for a moment
         self.cluster.kill_server(self._rng.randrange(len(self.cluster.servers())))
         self.found.kills += 1
 
     def move(self) -> None:
-        """One region of the wiki's tables, to the server that the master chooses."""
+        """Move a region of the wiki's tables to the server that the master chooses."""
         connection = self.cluster.connection()
         try:
             admin = ClusterAdmin(connection)
@@ -158,7 +158,7 @@ class Trial:
 
 @contextmanager
 def repeated(what: Callable[[], None], every_s: float, times: int) -> Iterator[None]:
-    """``what``, beside the work of the block, until it ends."""
+    """Repeat ``what`` beside the work of the ``with`` block until the block ends."""
     is_over = threading.Event()
 
     def go_on() -> None:
@@ -178,7 +178,7 @@ def repeated(what: Callable[[], None], every_s: float, times: int) -> Iterator[N
 
 @contextmanager
 def wiki_at(store: str, port: int) -> Iterator[None]:
-    """Its log goes to standard error; ready when this begins."""
+    """Run a wiki, which is ready when the ``with`` block begins; its log goes to standard error."""
     command = [
         sys.executable,
         "-m",

@@ -5,7 +5,7 @@
     --pictures FOLDER   ten pages at 390, 768 and 1,280 px, light and dark, to be looked at
     --readme            the two pictures of the README are made anew
 
-The exit status is 0 where axe finds nothing and nothing scrolls sideways.
+The exit status is 0 if axe finds nothing and nothing scrolls sideways.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""python -m tests.proofs.wiki_kills --kills 50: store, trigger worker and wiki are shot while people edit.
+"""python -m tests.proofs.wiki_kills --kills 50: store, trigger worker and wiki are killed while people edit.
 
     store        kill -9 of the whole store, started again
     worker       kill -9 of its trigger worker
@@ -6,7 +6,7 @@
     wiki worker  kill -9 of a process that serves pages
 
 Editors send forms over HTTP, each to pages of its own that link to each other's.  A mover renames, deletes and brings
-back pages.  Each has its turn, in an order that is drawn.  Then, with nobody shooting any more:
+back pages.  Each target is killed in turn, in a random order.  After the last kill:
 
     1  each line whose save was answered stands in its page, once
     2  each page that was moved is where the answered move put it
@@ -14,8 +14,8 @@ back pages.  Each has its turn, in an order that is drawn.  Then, with nobody sh
     4  ``wikka check`` finds no difference in any derived table: at most texts that saves staged which were cut off
        before anybody saw them, and a repair removes those
 
-The exit status is 0 where all of it holds.  The seed decides who is shot, when, and who edits what; how far everybody
-is by then is the machine's own.
+The exit status is 0 if all of this holds.  The seed decides targets, moments and edits; the progress of the editors at
+each kill depends on the machine.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Found:
 
 
 class WikiProcess:
-    """``wikka serve``, at a port that it keeps."""
+    """``wikka serve`` at a port that it keeps over restarts."""
 
     def __init__(self, store_port: int, folder: Path, port: int) -> None:
         self.url = f"http://127.0.0.1:{port}"
@@ -91,7 +91,7 @@ class WikiProcess:
             raise click.ClickException(f"the wiki did not start: {line!r}; {Path(self._log.name).read_text()[-600:]}")
 
     def shoot(self) -> None:
-        """All of it goes, though only one process was shot; then it starts."""
+        """Kill the first process, wait until its workers have ended, and start the wiki again."""
         assert self._process is not None
         workers = self.workers()
         self._process.kill()
@@ -115,7 +115,7 @@ class WikiProcess:
 
 
 class Editor:
-    """Adds lines to its pages; a line whose answer was lost is looked for, and sent again where it is not there."""
+    """An editor that adds lines to its pages, and sends a line again if its answer was lost and the page lacks it."""
 
     def __init__(self, number: int, url: str, others: int, seed: int, over: threading.Event) -> None:
         self.lines: dict[str, list[str]] = {f"Page {number} {page}": [] for page in range(PAGES_EACH)}
@@ -152,7 +152,7 @@ class Editor:
         self.lines[name] = lines
 
     def _saved(self, path: str, body: str) -> bool:
-        """Whether the page has this text now, by an answered save or by one whose answer was lost."""
+        """Return whether the page has this text now, by an answered save or by one whose answer was lost."""
         form = self._web.get(f"{path}/edit", timeout=READY_S)
         if form.status_code != 200:
             raise _NotNow
@@ -171,11 +171,11 @@ class Editor:
 
 
 class _NotNow(Exception):
-    """The wiki or its store is away."""
+    """The wiki or its store is unavailable."""
 
 
 class Mover:
-    """Begins pages and moves them; a move whose answer was lost is finished by whoever goes on with the journal."""
+    """A mover that makes and moves pages; a move whose answer was lost is finished by a later use of the journal."""
 
     def __init__(self, port: int, seed: int, over: threading.Event) -> None:
         self.there: dict[str, str] = {}  # what answered moves left: name and text
@@ -315,7 +315,7 @@ class Ground:
                 self.found.wrong.append(f"a search for {word} finds {hits}, not {name}")
 
     def _check(self) -> None:
-        """No derived table differs; what saves left that were cut off is removed by a repair, and nothing else is."""
+        """Check that no derived table differs, and that a repair removes only the remains of cut-off saves."""
         found = self._differences()
         staged = [one for one in found if (one["table"], one["kind"]) == (schema.REVISIONS.decode(), "stale")]
         self.found.counts["saves cut off, whose texts are left"] = len(staged)

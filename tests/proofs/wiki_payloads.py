@@ -5,7 +5,7 @@ before each handler, and is typed into each field of each form and each paramete
 wiki's Content-Security-Policy, where every report counts; then with the policy switched off in the browser
 (``--without-policy``), where whatever escaped would run.
 
-The exit status is 0 where nothing ran, nothing was refused by the policy, and no page had markup that could run.
+The exit status is 0 if nothing ran, nothing was refused by the policy, and no page had markup that could run.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a person does with the pages of accounts, and what an answer shows of it."""
+"""The steps of a person on the pages of accounts, and checks of the answers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def sign_in(web: WikiClient, name: str = "Ada", password: str = PASSWORD, **fiel
 
 
 def who(web: WikiClient) -> str:
-    """Who is signed in, as the header of a page says it; "" for nobody."""
+    """Return who is signed in, as the header of a page says it; "" for nobody."""
     found = re.search('class="me"[^>]*>([^<]*)</a>', web.get("/-/pageindex").text)
     return unescape(found[1]) if found else ""
 

@@ -1,7 +1,7 @@
-"""A second evaluator of access lists, after the description of WikkaWiki alone and written another way than ours.
+"""A second evaluator of access lists, written from WikkaWiki's description alone and by a different method than ours.
 
-It works on the whole text from its end: the rights of "nobody is spoken of" are wrapped, line by line, by what each
-line says.  It knows nothing of ``wikka_port.rights``.
+It works on the whole text from its end: it begins with the rights of a visitor whom no line names, and each line
+changes them.  It knows nothing of ``wikka_port.rights``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def is_member(body: str, name: str) -> bool:
 
 
 def lets_in(text: str, user: str | None, pages: Mapping[str, str]) -> bool:
-    """``pages``: the texts of pages by name."""
+    """Return whether the list lets the user in; ``pages`` has the texts of pages by name."""
 
     def wrap(behind: bool, line: str) -> bool:
         if line.strip() in ("", "!") or re.match(r"\s*!?#", line):

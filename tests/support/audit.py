@@ -1,4 +1,4 @@
-"""What ``trigger_functions.note`` wrote, read back."""
+"""A reader of the deliveries that ``trigger_functions.note`` wrote."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Seen:
 
 
 def seen(connection: Connection, row: bytes, table: bytes = b"audit") -> list[Seen]:
-    """The deliveries of ``row``, in their order."""
+    """Return the deliveries of ``row``, in their order."""
     log = connection.table(table).row(row).get(b"a:log", b"")
     return [_seen(line.decode()) for line in log.splitlines()]
 

@@ -1,4 +1,4 @@
-"""axe-core in a page of a real browser: what is wrong with it for screen readers, keyboards and eyes."""
+"""axe-core in a page of a real browser: the page's faults for screen readers, keyboards and eyes."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ ALSO: Final = ("target-size",)  # 24 px, or as far from others: WCAG 2.2, level 
 
 
 def findings(page: Any) -> list[str]:
-    """The rules that axe runs by itself, best practices among them, and ALSO.
+    """Return the findings of axe's default rules, best practices among them, and of ALSO.
 
-    The context bypasses the policy, or axe itself would break it.
+    The browser context must bypass the Content-Security-Policy, because axe itself would break it.
     """
     page.evaluate(script())
     options = {"rules": {rule: {"enabled": True} for rule in ALSO}}

@@ -1,4 +1,4 @@
-"""A store process under attack: others are answered meanwhile, nothing is stored, memory stays in bounds."""
+"""A store process under attack, which must answer others meanwhile, store nothing and keep its memory in bounds."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PATIENCE_S = 10.0  # how long a neighbour may wait for one answer; the machine m
 
 
 def furnish(store: StoreProcess) -> None:
-    """Tables t and large."""
+    """Make the tables t and large."""
     connection = store.connection()
     for name in ("t", "large"):
         connection.create_table(name, {"a": {"max_versions": 3}, "b": {"max_versions": 1}})
@@ -35,7 +35,7 @@ def furnish(store: StoreProcess) -> None:
 
 
 class Raw:
-    """One connection that may send whatever the IDL can say."""
+    """A connection that may send any call that the IDL allows."""
 
     def __init__(self, port: int, timeout_ms: int = 60_000) -> None:
         self._transport = TBufferedTransport(TSocket("127.0.0.1", port, socket_timeout=timeout_ms))
@@ -50,7 +50,7 @@ class Raw:
 
 
 class Neighbour(threading.Thread):
-    """Asks for a row again and again, over a connection of its own."""
+    """A client that reads a row again and again, over a connection of its own."""
 
     def __init__(self, port: int) -> None:
         super().__init__(daemon=True)
@@ -78,7 +78,7 @@ class Neighbour(threading.Thread):
 
 @contextmanager
 def besieged(store: StoreProcess, growth_bytes: int) -> Iterator[None]:
-    """What a good server keeps up while the block attacks it."""
+    """Check that the store stays good while the ``with`` block attacks it."""
     before = state_of(store)
     held = store.resident_bytes()
     store.forget_peak()
@@ -112,7 +112,7 @@ def log_lines(store: StoreProcess) -> list[str]:
 
 
 def next_log_lines(store: StoreProcess, before: int) -> list[str]:
-    """What the store's log holds after so many lines: waits for one, since a thread of its own writes them."""
+    """Return the store's log lines after the first ``before``; waits for a line, since a thread writes them."""
     ends = time.monotonic() + PATIENCE_S
     while len(lines := log_lines(store)) <= before and time.monotonic() < ends:
         time.sleep(0.01)

@@ -1,6 +1,7 @@
-"""A command that ends with all that it started: when it is over, after a time, or over a number of processes.
+"""A command that ends with all of its processes: at its end, after a time, or when it has too many processes.
 
-Processes that leave its session, or whose parent ends, count and end with it: this process adopts them (Linux).
+Processes that leave the command's session, or whose parent ends, count and end with it, because this process adopts
+them (Linux).
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _PR_SET_CHILD_SUBREAPER: Final = 36  # linux/prctl.h
 def bounded_run(
     command: Sequence[str], folder: Path, environment: Mapping[str, str], *, seconds: float, processes: int
 ) -> tuple[int | str, str]:
-    """Its exit status, or OVER or TOO_MANY, and its output; behind TOO_MANY's, which commands they were.
+    """Run a command; return its exit status, OVER or TOO_MANY, and its output (with the commands after TOO_MANY).
 
     This process must have no other children.
     """
@@ -79,7 +80,7 @@ def _reap(pids: Iterable[int], options: int = os.WNOHANG) -> None:
 
 
 def _end_all() -> None:
-    """Stop them all first: one that makes others would be faster."""
+    """End all processes; stop them all first, because a process that starts others would be faster."""
     while found := _descendants():
         _signal(found, signal.SIGSTOP)
         _signal(found, signal.SIGKILL)
@@ -87,7 +88,7 @@ def _end_all() -> None:
 
 
 def _commands(pids: Iterable[int]) -> str:
-    """The commonest ones, a line each."""
+    """Return the most frequent commands, one a line."""
     found = Counter[str]()
     for pid in pids:
         with suppress(OSError):

@@ -1,4 +1,4 @@
-"""A search that looks at every page, against which the index is held: the same words, nothing else in common."""
+"""A search that reads every page, to compare with the index; it shares only the splitting into words with the index."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A file system of several machines, as one machine sees it whose cache is older than the files."""
+"""A file system shared by several machines, as seen by a machine whose cache is older than the files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from columnar.storage import dead_logs, durable_files
 
 
 class CachingMount:
-    """Stands in for ``os`` in the modules that read logs of dead servers; files are as they are until one is aged."""
+    """A replacement of ``os`` in the modules that read dead servers' logs; shows files unchanged until one is aged."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._lengths: dict[str, int] = {}  # reads of the file end there
@@ -29,7 +29,7 @@ class CachingMount:
         return getattr(os, name)
 
     def age(self, path: Path, *, length: int | None = None, size: int | None = None, readings: int = 1 << 30) -> None:
-        """Show reads only ``length`` bytes of the file, and its size as ``size``, until it was opened so often."""
+        """Show only ``length`` bytes of the file, and ``size`` as its size, until it was opened ``readings`` times."""
         if length is not None:
             self._lengths[str(path)] = length
         if size is not None:
@@ -40,7 +40,7 @@ class CachingMount:
         self._hidden.add(str(path))
 
     def renew(self) -> None:
-        """From now on the cache is as new as the files."""
+        """Make the cache as new as the files."""
         self._lengths.clear()
         self._sizes.clear()
         self._hidden.clear()

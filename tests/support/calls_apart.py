@@ -1,4 +1,4 @@
-"""Calls of clients at servers that own regions apart: what several tests of them share."""
+"""Helpers for tests of clients' calls to several servers that own the regions of a table."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ async def a_while() -> None:
 
 
 def only(kind: type[Message[Any]], failure: Exception) -> Callable[[Incarnation, Message[Any]], Exception | None]:
-    """Of asks of this kind."""
+    """Return a function that fails requests of this kind with ``failure``."""
     return lambda _server, message: failure if isinstance(message, kind) else None
 
 

@@ -1,4 +1,4 @@
-"""What each compare-and-set store promises (``columnar.coordination.cas``), as functions of its clients.
+"""The contract of every compare-and-set store (``columnar.coordination.cas``), as functions of its clients.
 
 A case gets ``connect``: it makes a client of a store that is empty for this case.  Clients are closed by the caller.
 """
@@ -42,7 +42,7 @@ def a_put_needs_the_version_that_stands(connect: Connect) -> None:
 
 
 def a_put_creates_nothing(connect: Connect) -> None:
-    """Also at the version 0 or -1, which stand for a missing key, or for any version, in one service or the other."""
+    """Check that a put creates no key, also at version 0 or -1, which mean "missing" or "any" in some services."""
     store = connect()
     store.create_key("nodes/other", b"")
     for version in (0, -1, 1, 2):

@@ -1,4 +1,4 @@
-"""Certificates for tests, made by the openssl command: an authority, and what it signs."""
+"""Certificates for tests, made by the openssl command: an authority, and certificates that it signs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Pair:
 
 
 class Authority:
-    """Signs certificates; its own is the file ``ca``."""
+    """An authority that signs certificates; its own certificate is the file ``ca``."""
 
     def __init__(self, folder: Path, name: str) -> None:
         self._folder = folder
@@ -30,7 +30,7 @@ class Authority:
         self.ca = self._pair.cert
 
     def sign(self, name: str, *, days: int = 30, host: str = "127.0.0.1") -> Pair:
-        """``days`` negative: it has expired."""
+        """Return a signed certificate; with negative ``days`` it has expired."""
         self._made += 1
         stem = f"{self._name}-{self._made}-{name}"
         made = Pair(str(self._folder / f"{stem}.crt"), str(self._folder / f"{stem}.key"))
@@ -43,7 +43,7 @@ class Authority:
         return made
 
     def client(self, pair: Pair | None = None) -> ClientTls:
-        """A client that trusts this authority."""
+        """Return the settings of a client that trusts this authority."""
         return ClientTls(self.ca, *((pair.cert, pair.key) if pair is not None else ()))
 
 

@@ -1,4 +1,4 @@
-"""A master, a server and triggers on an engine of the test's choice: regions split and merge, nothing else runs."""
+"""A master, a region server and triggers on an engine of the test's choice; only splits and merges run."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tests.support.openings import operations_of
 
 
 class CatalogueRows:
-    """The catalogue's table as a dictionary; a write may be told to fail."""
+    """The catalogue's table as a dictionary; a test can make a write fail."""
 
     def __init__(self) -> None:
         self.cells: dict[bytes, dict[bytes, bytes]] = {}
@@ -61,7 +61,7 @@ class CatalogueRows:
 
 
 class RoomyFolders(RegionFolders):
-    """Of stores in memory, too."""
+    """Region folders for stores in memory, too."""
 
     def make_beside_others(self, encoded: Sequence[str]) -> None:
         self.make(encoded)
@@ -71,7 +71,7 @@ class RoomyFolders(RegionFolders):
 
 
 class Worker(FakeLink):
-    """Answers each call well, some turns of the loop later; remembers what it was told, in order."""
+    """A worker that answers each call successfully some loop iterations later, and remembers its calls in order."""
 
     def __init__(self, listener: Any, rng: random.Random, told: list[tuple[bytes, str]]) -> None:
         super().__init__(listener)
@@ -130,13 +130,13 @@ class ChangingHouse:
         return self.workers[-1]
 
     async def make(self, families: list[Family], triggers: int = 1, splits: list[bytes] | None = None) -> None:
-        """Table ``t`` and its triggers; they begin with what comes."""
+        """Make table ``t`` and its triggers, which begin with the next changes."""
         await self.changes.create(b"t", families, splits=splits)
         for n in range(triggers):
             await self.register(Registration(f"trigger-{n}", "t", "m:f", tuple(family.name for family in families)))
 
     async def register(self, registration: Registration) -> None:
-        """Without the marks that an addition sets: it is shown all that the logs have."""
+        """Register a trigger without the marks that an addition sets, so that it gets all changes in the logs."""
         added = self.catalogue.derivations.triggers.adding(registration).with_state(registration.name, "running")
         await self.catalogue.derivations.write_derivations(added)
         await self.triggers.publish()
@@ -150,7 +150,7 @@ class ChangingHouse:
         return self.table.regions
 
     async def apply(self, mutation: RowMutation) -> Applied:
-        """Returns when it is acknowledged."""
+        """Apply the mutation; return when it is acknowledged."""
 
         def apply() -> Applied:
             return self.server.open_region(self.table, self.table.holding(mutation.row)).apply(mutation)

@@ -1,4 +1,4 @@
-"""Sources and a view's table in one server in memory, kept by hand: changes wait until the test has them applied."""
+"""Sources and a view's table in one server in memory; changes wait until the test applies them to the view."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ Change = tuple[Rules, Share, tuple[int, int, int]]
 
 
 class CheckedHouse:
-    """Made inside a running loop."""
+    """A server with sources and a view, made inside a running loop."""
 
     def __init__(self, view: View, tables: Sequence[Table], splits: Sequence[bytes] = ()) -> None:
         self.view = view
@@ -79,7 +79,7 @@ class CheckedHouse:
         return {column: value for column, value, _ in get_row(self.region(table, row), row, spec)}
 
     def write(self, table: str, row: bytes, *operations: Operation) -> None:
-        """The change waits in ``pending``."""
+        """Write a row of a source; the change waits in ``pending``."""
         before = self.image(table, row)
         applied = self.region(table, row).apply(RowMutation(row, operations))
         after = self.image(table, row)
@@ -127,7 +127,7 @@ class CheckedHouse:
         return found
 
     def differences(self) -> list[str]:
-        """The groups in which the view is not what recomputing it gives; empty: none."""
+        """Return the groups in which the view differs from its recomputation."""
         expected = recomputed([(one, list(self.rows(one.table).items())) for one in self.rules]).groups
         held = self.rows(self.view.name)
         found = []
@@ -164,7 +164,7 @@ def _rows_in(region: Region, space: str) -> set[bytes]:
 
 
 def _given(data: bytes) -> tuple[object, ...] | None:
-    """None: the member was withdrawn."""
+    """Return the share of a member; None if it was withdrawn."""
     try:
         member: Member = unpack(data)
     except DamagedData:

@@ -23,7 +23,7 @@ from tests.support.standalone_store import LOOK_S, WAIT_S, StoreProcess
 
 class ClusterProcess(StoreProcess):
     def __init__(self, folder: Path, servers: int, *flags: str, port: int | None = None) -> None:
-        """``servers``: 1 is a standalone."""
+        """Take the number of servers; 1 is a standalone."""
         super().__init__(folder, "--servers", str(servers), *flags, port=port)
         self.folder = folder
         self.count = servers
@@ -39,16 +39,16 @@ class ClusterProcess(StoreProcess):
             self.thrift2_port = int(line.split(" thrift2=")[1].split()[0].rpartition(":")[2])
 
     def servers(self) -> list[int]:
-        """The processes of the servers, without the one that waits for the next death."""
+        """Return the processes of the servers, without the spare."""
         return [child for child in children(self.pid) if not is_nobody(child)]
 
     def family(self) -> list[int]:
-        """The supervisor, its servers, and their trigger workers."""
+        """Return the processes of the supervisor, its servers, and their trigger workers."""
         servers = children(self.pid)
         return [self.pid, *servers, *(child for server in servers for child in children(server))]
 
     def kill_workers_of(self, server: int) -> int:
-        """The trigger workers of one server; how many there were."""
+        """Kill the trigger workers of one server; return their number."""
         killed = 0
         for child in children(server):
             with suppress(ProcessLookupError):  # it ended by itself
@@ -57,7 +57,7 @@ class ClusterProcess(StoreProcess):
         return killed
 
     def kill_server(self, which: int = 0, number: int = signal.SIGKILL) -> int:
-        """Returns when a killed one was reaped: until then it may be given connections."""
+        """Send a signal to a server; return after a killed one was reaped, as it may get connections until then."""
         pid = self.servers()[which]
         os.kill(pid, number)
         if number == signal.SIGKILL:
@@ -65,7 +65,7 @@ class ClusterProcess(StoreProcess):
         return pid
 
     def drop_all(self) -> None:
-        """All tables of users."""
+        """Drop all tables of users."""
         connection = self.connection()
         try:
             for table in connection.tables():
@@ -77,12 +77,12 @@ class ClusterProcess(StoreProcess):
         return Rows(self.port)
 
     def rows_of_each(self) -> list[Rows]:
-        """Connections to each server: new ones go to the server with the fewest."""
+        """Return a connection to each server, as new connections go to the server with the fewest."""
         return [self.rows() for _ in range(self.count)]
 
 
 class Rows:
-    """A connection that asks for single rows."""
+    """A connection that reads and writes single rows."""
 
     def __init__(self, port: int) -> None:
         socket = TSocket("127.0.0.1", port)
@@ -109,7 +109,7 @@ class Rows:
 
 
 def shown_as(pid: int) -> str:
-    """The name of a process in ps; empty where it has ended."""
+    """Return the name of a process in ps; empty if it has ended."""
     try:
         return Path(f"/proc/{pid}/comm").read_text().rstrip("\n")
     except (FileNotFoundError, ProcessLookupError):
@@ -117,7 +117,7 @@ def shown_as(pid: int) -> str:
 
 
 def is_nobody(pid: int) -> bool:
-    """It waits for the next death of a server, or is on its way there."""
+    """Return whether the process is a spare that waits for a server's death, or is about to become one."""
     try:
         arguments = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
     except (FileNotFoundError, ProcessLookupError):
@@ -127,7 +127,7 @@ def is_nobody(pid: int) -> bool:
 
 
 def children(pid: int) -> list[int]:
-    """Those that its main thread started; none of a process that has ended."""
+    """Return the children that the process's main thread started; none if it has ended."""
     try:
         return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     except (FileNotFoundError, ProcessLookupError):
@@ -135,7 +135,7 @@ def children(pid: int) -> list[int]:
 
 
 def reaped(pid: int) -> None:
-    """Wait for it: a process whose first thread has ended may have others that hold its sockets open."""
+    """Wait until the process is reaped: after its first thread's end others may hold its sockets open."""
     deadline = time.monotonic() + WAIT_S
     while Path(f"/proc/{pid}").exists():
         assert time.monotonic() < deadline, f"process {pid} is not reaped"
@@ -143,7 +143,7 @@ def reaped(pid: int) -> None:
 
 
 def gone(pids: list[int], within_s: float) -> bool:
-    """Whether none of these processes is left in time."""
+    """Return whether all of these processes have ended in time."""
     deadline = time.monotonic() + within_s
     while any(_is_there(pid) for pid in pids):
         if time.monotonic() > deadline:
@@ -153,7 +153,7 @@ def gone(pids: list[int], within_s: float) -> bool:
 
 
 def _is_there(pid: int) -> bool:
-    """A process that nobody reaps has closed all it had when its last thread has ended; the first may end before."""
+    """Return whether a process still has threads, of which the last one closes its files at its end."""
     try:
         is_over = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
         return not is_over or len(os.listdir(f"/proc/{pid}/task")) > 1

@@ -18,7 +18,7 @@ SPLITS = [b"d", b"h", b"m", b"r", b"w"]
 
 
 class ClusterStore:
-    """Owned by the test's thread; the cluster is touched on the store's loop alone."""
+    """The store.  Owned by the test's thread; the cluster is used on the store's loop alone."""
 
     def __init__(self, folder: Path, servers: int = 3, **settings: Any) -> None:
         self.serving = Serving(folder, **settings).start()
@@ -34,7 +34,7 @@ class ClusterStore:
         self.answer_as(may_end_servers=False)
 
     def answer_as(self, *, may_end_servers: bool) -> None:
-        """On the loop: calls are answered as to somebody who may end servers, or may not."""
+        """Answer calls as to a client that may end servers, or may not; runs on the loop."""
         descriptions = self.serving.store.serving.operations.descriptions
         methods = ClusterMethods(descriptions, self.cluster.control, may_end_servers=may_end_servers)
         for name in dir(methods):

@@ -1,7 +1,7 @@
 """Real etcd and ZooKeeper on loopback, one process or three, which a test may kill, freeze and start again.
 
 Debian's packages: ``etcd-server``, and ``libzookeeper-java`` with any Java.  Nothing is installed here; ``missing``
-says what is not there, and a run under CI (``CI=true``) takes that for a failure.
+names the missing packages, which fail a run under CI (``CI=true``).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ log4j.appender.out.layout.ConversionPattern=%d{ISO8601} %-5p %c{1}: %m%n
 
 
 class ServiceProcess:
-    """One server of a service, of a fixed command."""
+    """A server of a service, started by a fixed command."""
 
     def __init__(self, command: list[str], log: Path) -> None:
         self._command = command
@@ -52,7 +52,7 @@ class ServiceProcess:
             self._process = None
 
     def freeze(self) -> None:
-        """Stop the process as a machine that stands still: its connections stay, and nobody answers."""
+        """Stop the process like a machine that hangs: its connections stay open, and nothing answers."""
         assert self._process is not None
         self._process.send_signal(signal.SIGSTOP)
 
@@ -81,7 +81,7 @@ class Service:
         self.wait()
 
     def wait(self, client: CasStore | None = None) -> None:
-        """Until a client, this one or another, gets an answer that a majority gave; then the client is closed."""
+        """Wait until a client (this one or a new one) gets an answer of a majority; then close the client."""
         client = self.connect("waiting", 2.0) if client is None else client
         end = time.monotonic() + START_S
         try:
@@ -103,7 +103,10 @@ class Service:
 
 
 def etcd(folder: Path, count: int, more: tuple[str, ...] = (), *, tls: ssl.SSLContext | None = None) -> Service:
-    """``more``: options of each server.  ``tls``: of clients; the servers then need a certificate among the options."""
+    """Return etcd with ``more`` options of each server.
+
+    ``tls`` is for clients; the servers then need a certificate among their options.
+    """
     scheme = "http" if tls is None else "https"
     ports = [(free_port(), free_port()) for _ in range(count)]
     members = ",".join(f"e{number}=http://127.0.0.1:{peer}" for number, (_, peer) in enumerate(ports))
@@ -145,7 +148,7 @@ def zookeeper(folder: Path, count: int) -> Service:
 
 
 def missing(kind: str) -> str | None:
-    """Say what must be installed for the service; None: nothing."""
+    """Return what must be installed for the service, or None."""
     if kind == "etcd":
         return None if shutil.which("etcd") else "etcd (Debian: apt-get install etcd-server)"
     if not _ZOOKEEPER_JAR.exists() or not shutil.which("java"):
@@ -164,7 +167,7 @@ def need(kind: str) -> None:
 
 @contextmanager
 def running(kind: str, folder: Path, count: int = 1) -> Iterator[Service]:
-    """Start so many servers of a kind that ``need`` has found."""
+    """Start ``count`` servers of a kind that ``need`` has found."""
     need(kind)
     with started({"etcd": etcd, "zookeeper": zookeeper}[kind](folder, count)) as service:
         yield service

@@ -1,7 +1,7 @@
-"""Shares of what is seeded or enumerated: ``make test`` runs a fixed part, ``make test-deep`` all of it.
+"""Shares of seeded or enumerated cases: ``make test`` runs a fixed share, ``make test-deep`` runs all cases.
 
-COLUMNAR_DEEP=1 asks for a deep run.  A share holds at least one case of each kind and is the same in each run; a test
-that draws from a seed names the seed, as before.  A run prints its shares at its end (``tests/conftest.py``).
+COLUMNAR_DEEP=1 requests a deep run.  A share has at least one case of each kind and is the same in each run; a test
+that draws from a seed names the seed.  A run prints its shares at its end (``tests/conftest.py``).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SHARES: Final[dict[str, str]] = {}  # what -> how much of it is run; empty in a 
 
 
 def seeds(what: str, *, deep: C, short: C) -> C:
-    """How many seeds, rounds or seconds of ``what`` are run."""
+    """Return the number of seeds, rounds or seconds of ``what`` to run."""
     if IS_DEEP:
         return deep
     SHARES[what] = f"{short:,g} of {deep:,g}"
@@ -27,7 +27,7 @@ def seeds(what: str, *, deep: C, short: C) -> C:
 
 
 def cases(what: str, *, deep: Sequence[T], short: Sequence[T]) -> Sequence[T]:
-    """Which of the enumerated cases are run; ``short`` are some of ``deep``, one of each kind at least."""
+    """Return the enumerated cases to run; ``short`` are some of ``deep``, at least one of each kind."""
     if IS_DEEP:
         return deep
     assert all(one in deep for one in short), f"{what}: a case that a deep run does not have"
@@ -36,7 +36,7 @@ def cases(what: str, *, deep: Sequence[T], short: Sequence[T]) -> Sequence[T]:
 
 
 def spread(what: str, numbers: Sequence[T], *, one_in: int, of: str = "") -> Sequence[T]:
-    """One in so many of ``numbers``; another first one for each ``of``, so that cases beside each other differ."""
+    """Return one in ``one_in`` of ``numbers``; the first one depends on ``of``, so that neighbouring cases differ."""
     if IS_DEEP:
         return numbers
     SHARES[what] = f"1 in {one_in}"

@@ -1,4 +1,4 @@
-"""What the wiki's derived tables must hold for given pages, computed anew."""
+"""The expected contents of the wiki's derived tables for given pages, computed anew."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Rows = dict[bytes, dict[bytes, bytes]]
 
 
 def of_one_change(call: Any) -> Any:
-    """A function that takes batches, as one that takes a change."""
+    """Return a function that takes one change, for a function that takes batches."""
     return lambda change, client: triggers.alone(call([change], client))
 
 
@@ -47,7 +47,7 @@ class Derived:
         return found
 
     def check_wanted(self, tables: Tables, connection: Any = None) -> None:
-        """W1 to W3 of ``triggers``, and the list that is read; ``connection``: who reads it."""
+        """Check W1 to W3 of ``triggers``, and the list of wanted pages as ``connection`` reads it."""
         held = tables.visible(schema.WANTED)
         for row, cells in self.wanted.items():
             assert held.get(row), f"W1: {row!r} is wanted and no candidate"

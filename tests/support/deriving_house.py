@@ -1,4 +1,4 @@
-"""A ``ChangingHouse`` whose workers run real trigger functions, badly: late, in part, again, and after their death.
+"""A ``ChangingHouse`` whose workers run real trigger functions badly: late, in part, repeatedly, and after their death.
 
 Derived tables are ``fake_tables.Tables``, which keep timestamps and delete markers as Columnar does; the source is
 the house's own table ``t``, under whatever name the functions know it by.
@@ -30,7 +30,7 @@ class Fell(Exception):
 
 
 class Derived:
-    """What triggers write, and the client that they write it through.  Outlives the houses of a run."""
+    """The tables that triggers write, and the client for them.  Outlives the houses of a run."""
 
     def __init__(self, rng: random.Random, source: bytes) -> None:
         self.tables = Tables()
@@ -45,7 +45,7 @@ class Derived:
         return _Source(self) if name == self._source else self.tables.table(name)
 
     def run(self, function: Function, change: Change) -> str | None:
-        """The error, where it fell."""
+        """Run the function; return its error, or None."""
         self._left = self._rng.randrange(8) if self._rng.random() < 0.3 else -1
         try:
             write_slices(self, function(change, self), change.timestamp, self._rng.shuffle)
@@ -56,7 +56,7 @@ class Derived:
         return None
 
     def haunt(self) -> None:
-        """A worker that was given up did not die at once: what it sent arrives now."""
+        """Apply late writes of a worker that was given up but did not die at once."""
         if self.ghosts:
             self.run(*self._rng.choice(self.ghosts))
 
@@ -86,7 +86,7 @@ class _Source:
 
 
 class Worker(FakeLink):
-    """Runs each call some turns of the loop later."""
+    """A worker that runs each call some loop iterations later."""
 
     def __init__(self, listener: Any, rng: random.Random, functions: Mapping[str, Function], derived: Derived) -> None:
         super().__init__(listener)
@@ -98,7 +98,7 @@ class Worker(FakeLink):
             self._later(call[0], self._functions[call[1]], change_from(list(call[4][0])), self._rng.randrange(6))
 
     def kill(self) -> None:
-        """The ward's process, which is needed no more: the next one is there at once."""
+        """End the quarantine's process, which is no longer needed; the next one is ready at once."""
 
     def _later(self, call_id: int, function: Function, change: Change, turns: int) -> None:
         if not self.is_up:

@@ -24,7 +24,7 @@ FULL, READ_ONLY, SYNCS_FAIL, NO_MAPPINGS = "f", "r", "s", "m"
 
 @functools.cache
 def library() -> Path | None:
-    """None where there is no compiler, or nothing can be preloaded."""
+    """Return the compiled library; None if there is no compiler, or nothing can be preloaded."""
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None or not Path("/proc/self/fd").is_dir():
         return None
@@ -52,7 +52,7 @@ class FailingStore(StoreProcess):
         self._set("-")
 
     def refused_start(self) -> subprocess.CompletedProcess[str]:
-        """Of a store that cannot start."""
+        """Run a store that cannot start; return its end."""
         return subprocess.run(
             self._command, capture_output=True, text=True, check=False, env=self.environment, timeout=RECOVERED_S
         )
@@ -64,7 +64,7 @@ class FailingStore(StoreProcess):
 
 
 def error_of(call: Callable[[], object]) -> str:
-    """The text of the error that the store answers with; '' where it answers otherwise."""
+    """Return the text of the error that the store answers; '' for any other answer."""
     try:
         call()
     except StoreError as error:

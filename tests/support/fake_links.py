@@ -1,4 +1,4 @@
-"""Links to no worker: what was sent is kept, what comes back is the test's."""
+"""Links without workers: they keep the sent frames, and the test supplies the answers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ USED_US = 5_000  # of each call: so slow that no more of a trigger are sent than
 
 
 def runs(*frames: tuple[Any, ...]) -> list[list[Any]]:
-    """The calls of "run" frames."""
+    """Return the calls in "run" frames."""
     return [call for parts in frames if parts[0] == "run" for call in parts[1]]
 
 
@@ -47,7 +47,7 @@ class FakeLink:
         self.is_up = False
 
     async def until(self, condition: Callable[[], object]) -> None:
-        """Looks again at each use of the link."""
+        """Wait until the condition holds; checks it at each use of the link."""
         while not condition():
             self._used.clear()
             await self._used.wait()
@@ -63,7 +63,7 @@ class FakeLink:
         self.listener.worker_gone(how)
 
     def take(self) -> list[tuple[int, str, bytes]]:
-        """The calls sent since the last look: number, trigger, row of the first change; of a run each change's."""
+        """Return number, trigger and first row of each call since the last ``take``; of a run each change's row."""
         calls = []
         for number, name, _, _, changes, _, is_batch in runs(*self.sent):
             count = 1 if is_batch else len(changes)

@@ -1,8 +1,8 @@
 """Tables in memory with timestamps and delete markers, as Columnar keeps those that triggers write.
 
-``Tables`` answers the part of happybase's surface that the wiki's trigger functions use.  Each call is
-one step: ``gate`` is called before it, so that a test can decide who goes next.  ``Stepper`` runs
-functions in threads of which exactly one moves at a time.  ``write_slices`` writes effects as a store does.
+``Tables`` has the part of happybase's interface that the wiki's trigger functions use.  Each call is one step, and
+``gate`` is called before it, so that a test can decide which function goes next.  ``Stepper`` runs functions in threads
+of which exactly one moves at a time.  ``write_slices`` writes effects as a store does.
 """
 
 from __future__ import annotations
@@ -117,9 +117,9 @@ class _Batch:
 
 
 def write_slices(tables: Any, steps: Iterator[Any] | None, at_ms: int, shuffle: Callable[[list[Any]], None]) -> None:
-    """Effects between two barriers become durable in any order, each in a step of its own.
+    """Write effects; those between two barriers become durable in any order, each in a step of its own.
 
-    ``steps``: of a batch pairs, with the change whose stamp an effect bears; else they bear ``at_ms``.
+    For a batch ``steps`` has pairs with the change whose stamp the effect bears; otherwise effects bear ``at_ms``.
     """
     together: list[tuple[Any, int]] = []
     for step in itertools.chain(steps or (), (Barrier(),)):
@@ -141,7 +141,7 @@ class Killed(BaseException):
 
 
 class Run:
-    """One function on its way through the tables; it stands before a step until ``go``."""
+    """A function that runs on the tables; it stops before each step until ``go``."""
 
     def __init__(self, stepper: Stepper, work: Callable[[], None]) -> None:
         self.done = False
@@ -171,7 +171,7 @@ class Run:
             raise Killed
 
     def go(self, *, kill: bool = False) -> None:
-        """Do the next step (or die before it); returns when it stands before another, or is at its end."""
+        """Do the next step (or die before it); return when the function stops before a further step, or has ended."""
         self._killed = kill
         self._stepper.current = self
         self._mine.release()

@@ -36,9 +36,9 @@ class FakeWiki:
     def __init__(
         self, stall: tuple[float, float] | None = None, front: bytes | None = None, text: str = "old <text>"
     ) -> None:
-        """``stall``: from so many seconds after the first page view, answer nobody for so many seconds.
+        """Take ``stall``: seconds from the first page view to a stall, and seconds of the stall.
 
-        ``front``: what ``/`` and ``/api/titles`` answer; ``text``: what every page holds.
+        ``front`` is the answer of ``/`` and ``/api/titles``, and ``text`` the text of every page.
         """
         self.url = ""
         self.gets: list[str] = []
@@ -83,7 +83,7 @@ class FakeWiki:
         await _some_turns()  # aborted ones close
 
     def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """At once, in no task: one that is cancelled before its first turn would leave its connection open."""
+        """Serve the connection without a task: a task that is cancelled before its first step would leave it open."""
         self.connections += 1
         self._transports.add(writer.transport)
         task = self._loop.create_task(self._talk(reader, writer))

@@ -1,7 +1,7 @@
-"""Children of a forked store as forks of it: region servers of a supervisor, and trigger workers.
+"""Forks in the place of a forked store's child programs: region servers of a supervisor, and trigger workers.
 
 A new interpreter that imports a server or a worker takes 0.2 s of processor time, the fork 0.02 s.  The store calls
-``subprocess.Popen`` as ever; the step of it that makes the process is replaced (``fork_children``).  The child has the
+``subprocess.Popen`` as usual; only the step that makes the process is replaced (``fork_children``).  The child has the
 arguments, descriptors, environment, group, parent and exit status of the command, and none of the parent's threads,
 signal handlers, log handlers and settings of the interpreter.
 
@@ -50,7 +50,7 @@ def fork_children() -> None:
 
 
 def _main_of(command: Sequence[Any]) -> Main | None:
-    """The program of a command as a function, if it can be a fork of this process."""
+    """Return the program of a command as a function if it can be a fork of this process, else None."""
     module, *arguments = command[command.index("-m") + 1 :] if "-m" in command else [""]
     if module == worker.__name__:
         return run_worker
@@ -89,7 +89,7 @@ def _forked(
     _new_session: object,
     group: int,
 ) -> int:
-    """The parameters are those of ``_posixsubprocess.fork_exec``; returns the number of the child."""
+    """Fork a child; takes the parameters of ``_posixsubprocess.fork_exec`` and returns the child's process id."""
     pid = os.fork()
     if pid:
         return pid
@@ -130,7 +130,11 @@ def _run(main: Main, arguments: list[str]) -> NoReturn:
 
 
 def _keep_descriptors(standard: Mapping[int, int], kept: set[int]) -> None:
-    """-1 in ``standard``: as it is.  All others are closed; that of a failure tells the parent that the child runs."""
+    """Keep the standard descriptors and ``kept``, and close all others.
+
+    A -1 in ``standard`` leaves that descriptor as it is.  The close of the failure's descriptor tells the parent that
+    the child runs.
+    """
     for number, given in standard.items():
         if given >= 0:
             os.dup2(given, number)
@@ -144,7 +148,7 @@ def _keep_descriptors(standard: Mapping[int, int], kept: set[int]) -> None:
 
 
 def _forget_parent() -> None:
-    """What the parent had is never collected here: its sockets would close descriptors of this process."""
+    """Never collect the parent's objects here, because its sockets would close descriptors of this process."""
     gc.freeze()
     signal.set_wakeup_fd(-1)
     for number in signal.valid_signals():

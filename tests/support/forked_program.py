@@ -2,8 +2,8 @@
 
 A start costs a tenth of the processor time of a new interpreter, of which a run of the tests would have hundreds.  The
 process is what ``python -m columnar standalone`` becomes, with the same options, environment, output and exit status;
-what only a new interpreter has (the settings of its allocator, ``-X`` and the like) it lacks, so tests of those start
-one.
+it lacks the properties of a new interpreter (the settings of its allocator, ``-X`` and the like), so tests of these
+start a new interpreter.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _OF_INTERPRETERS = ("COLUMNAR_COMPILED", "PYTHON", "LD_", "MALLOC_")
 
 
 def suits(environment: Mapping[str, str], usual: Mapping[str, str]) -> bool:
-    """Whether a fork may have this environment, where ``usual`` is that of the tests."""
+    """Return whether a fork may have this environment; ``usual`` is that of the tests."""
     differs = {name for name, _ in environment.items() ^ usual.items()}
     return not any(name.startswith(_OF_INTERPRETERS) for name in differs)
 
@@ -39,7 +39,7 @@ class ForkedProgram:
     """A part of the interface of ``subprocess.Popen``, for ``standalone`` with its options."""
 
     def __init__(self, options: Sequence[str], environment: Mapping[str, str], log: Path) -> None:
-        """Starts it; ``log`` gets its standard error."""
+        """Start the program; ``log`` gets its standard error."""
         ours, its = FORKS.Pipe(duplex=False)
         arguments = (list(options), dict(environment), os.getcwd(), log, its)
         self._process = FORKS.Process(target=_run, args=arguments, daemon=True)

@@ -1,7 +1,7 @@
 """Trigger workers of a store in the test's process, as forks of the process that stores are forked from.
 
 The worker has the arguments, descriptors, environment and group of the command that ``WorkerProcess`` would start, and
-its exit status.  Where the environment of a test is one for new interpreters, a new interpreter is started.
+its exit status.  If the environment of a test is for new interpreters, a new interpreter is started.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class ForkedWorkerProcess(WorkerProcess):
 
 
 class _Descriptor:
-    """Crosses to the fork; its number there is another."""
+    """A descriptor that is passed to the fork, where its number differs."""
 
     def __init__(self, number: int) -> None:
         self._number = number

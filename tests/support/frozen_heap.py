@@ -1,4 +1,4 @@
-"""Imported last by the process that stores are forked from: its objects are no garbage, and no fork looks at them."""
+"""Freezes the heap: imported last by the process from which stores are forked, so that no fork's collector reads it."""
 
 import gc
 

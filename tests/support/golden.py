@@ -1,8 +1,8 @@
-"""Bytes on disk and wire, recorded: a changed format shows as a changed file, never by accident.
+"""Recorded bytes of disk and wire: a change of a format shows as a changed file.
 
 A golden file holds one line for each case: its name, then the bytes in hex (or the text itself).
-``COLUMNAR_REWRITE=1`` records anew; the difference is then for a person to read, and a format
-that is on somebody's disk needs a new version instead.
+``COLUMNAR_REWRITE=1`` records anew, and a person must read the difference; a format that is on disks of users needs a
+new version instead.
 """
 
 from __future__ import annotations
@@ -24,6 +24,6 @@ def hold_to(file: str, found: Mapping[str, bytes | str]) -> None:
 
 
 def golden(file: str) -> dict[str, bytes]:
-    """The bytes of a file that is only read: of a format that nobody writes any more."""
+    """Return the bytes of a file that is only read, of a format that is no longer written."""
     lines = (FOLDER / file).read_text().splitlines()
     return {name: bytes.fromhex(value) for name, _, value in (line.partition("  ") for line in lines)}

@@ -1,4 +1,4 @@
-"""A view's table written by hand: what recomputing its sources gives, with withdrawn members in between."""
+"""A view's table written by hand: the recomputation of its sources, with withdrawn members in between."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FAMILIES = {"v": {"max_versions": 1}, "m": {"max_versions": 1}, "o": {"max_versi
 
 
 def written(connection: Connection, view: View, *sources: Rows, withdrawn: tuple[bytes, ...] = ()) -> ViewReader:
-    """``withdrawn``: source rows that every group holds as withdrawn members."""
+    """Write the view; ``withdrawn`` are source rows that every group has as withdrawn members."""
     connection.create_table(view.name, FAMILIES)
     table = connection.table(view.name)
     rules = rules_of(view)

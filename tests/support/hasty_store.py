@@ -1,4 +1,4 @@
-"""A store that acknowledges before its fsync, to see that those who look for that notice."""
+"""A store that acknowledges before its fsync, to see that the proofs notice it."""
 
 from __future__ import annotations
 

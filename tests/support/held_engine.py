@@ -1,4 +1,4 @@
-"""An engine whose fsyncs the test decides: let through, held, or failed."""
+"""An engine whose fsyncs the test lets through, holds, or fails."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from columnar.storage.ownership import Ownership
 
 
 class Gate:
-    """What every ``sync`` passes.  The test's thread turns it, the committer's threads wait at it."""
+    """The gate that every ``sync`` passes.  The test's thread moves it, and the committer's threads wait at it."""
 
     def __init__(self) -> None:
         self._open = threading.Event()
@@ -30,7 +30,7 @@ class Gate:
         self._open.set()
 
     def fail(self) -> None:
-        """What waits now, and every later sync until ``release``, ends in an error of the disk."""
+        """Let every waiting sync, and every later one until ``release``, end in an error of the disk."""
         self._failing = True
         self._open.set()
 
@@ -44,7 +44,7 @@ class Gate:
 
 
 class HeldStore:
-    """A store of another engine behind the gate."""
+    """A store of a real engine behind the gate."""
 
     def __init__(self, store: Store, gate: Gate) -> None:
         self._store = store

@@ -1,13 +1,13 @@
-"""Exceptions in a loop at each of its calls in turn: the loop goes on, and whatever else it had to do is done.
+"""Exceptions raised in a loop at each of its calls in turn: the loop must continue and do all its other work.
 
 ``survived`` runs a scenario once to note the calls that the loop's modules make while it works by itself, and then once
-for each of those calls, at whose beginning an exception is raised.  Of a call that one line makes again and again, the
-first and the last are taken; COLUMNAR_INJECTIONS=all takes all of these, else DRAWN are drawn.  A scenario sets up,
-works within ``armed``, and asserts in its second half what must be true whatever failed.
+for each of those calls, at whose beginning an exception is raised.  Of the repeated calls of one line the first and the
+last are used; COLUMNAR_INJECTIONS=all uses all of these, otherwise DRAWN are drawn.  A scenario sets up, works within
+``armed``, and asserts in its second half what must be true whatever failed.
 
-Calls count that frames of the modules make in callbacks and tasks of the event loop, not those on behalf of a caller in
-the test: an exception there is the caller's.  Calls into ``faults`` and ``planned_step``, by which loops survive, into
-futures and into Python's own library do not count either.
+Only calls count that frames of the modules make in callbacks and tasks of the event loop.  Calls on behalf of a caller
+in the test do not count, because an exception there is the caller's, and neither do calls into ``faults`` and
+``planned_step`` (by which loops survive), into futures and into Python's own library.
 
 An exception that reaches the event loop is a failure, and so is one that nobody reported.
 """
@@ -43,14 +43,14 @@ _MECHANISM: Final = frozenset({faults.__file__, planned_step.__file__, immediate
 
 
 class InjectedFault(Exception):
-    """No part of the program expects it."""
+    """An exception that no part of the program expects."""
 
 
 class Calls:
-    """Notes the calls of some modules, and raises at one."""
+    """A tracer that notes the calls of some modules, and raises at one."""
 
     def __init__(self, modules: frozenset[str], at: tuple[str, int] | None = None) -> None:
-        """``at``: a place, and its how manieth call."""
+        """Take ``at``: a place and the number of its call at which to raise."""
         self._modules = modules
         self._at = at
         self.counts: Counter[str] = Counter()  # by place
@@ -82,7 +82,7 @@ class Calls:
 
 
 def _goes_on(frame: FrameType) -> bool:
-    """It is no call: a generator or a coroutine comes out of a yield or an await, or is closed in one."""
+    """Return whether the frame is no new call but a generator or coroutine that resumes or is closed."""
     code, at = frame.f_code.co_code, frame.f_lasti
     return code[at] != dis.opmap["RESUME"] or code[at + 1] != 0
 
@@ -99,9 +99,10 @@ Scenario = Callable[[Calls], Awaitable[None]]
 
 
 def survived(scenario: Scenario, *modules: ModuleType, only: str = "", but: tuple[str, ...] = ()) -> int:
-    """Run the scenario with an exception at each drawn call of ``modules``; how many calls there are.
+    """Run the scenario with an exception at each drawn call of ``modules``; return the number of calls.
 
-    ``only``: at places with this in their name, for looking; ``but``: not at those that end so, which guard themselves.
+    ``only`` restricts the places to names that contain it, for debugging; ``but`` leaves out names that end so, which
+    guard themselves.
     """
     files = frozenset(str(module.__file__) for module in modules)
     noted = _run(scenario, Calls(files))
@@ -119,7 +120,7 @@ def survived(scenario: Scenario, *modules: ModuleType, only: str = "", but: tupl
 
 
 def _drawn(calls: list[tuple[str, int]]) -> list[tuple[str, int]]:
-    """A share of the calls, by the seed; all of them with COLUMNAR_INJECTIONS=all."""
+    """Return a share of the calls, chosen by the seed; all calls with COLUMNAR_INJECTIONS=all."""
     if os.environ.get("COLUMNAR_INJECTIONS") == "all" or len(calls) <= DRAWN:
         return calls
     drawn = seed(SEED)

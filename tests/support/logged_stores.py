@@ -1,4 +1,4 @@
-"""Stores under one committer with a log of the server, as a data folder has them; cut, and opened anew."""
+"""Stores under one committer with a server log, as in a data folder, which are cut by a power cut and opened anew."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SPACES = frozenset({"a", "b"})
 
 
 class EngineAtRest(RocksEngine):
-    """It merges nothing: a merge beside a copy would leave it with a list of files that names some it lacks."""
+    """An engine without merges: a merge during a copy would give the copy a MANIFEST that names missing files."""
 
     def space_options(self, options: SpaceOptions) -> Any:
         made = super().space_options(options)
@@ -30,7 +30,7 @@ class EngineAtRest(RocksEngine):
 
 
 def copied(root: Path, target: Path) -> Path:
-    """Of stores of an ``EngineAtRest`` that are open and not written to; as at one moment, while threads sync."""
+    """Copy open stores of an ``EngineAtRest`` that get no writes, as of one moment, while threads sync."""
     while True:
         bounds = _bounds(root)
         try:
@@ -80,7 +80,7 @@ class LoggedStores:
         await asyncio.gather(*(self.put(number, key, value) for number in range(len(self.stores))))
 
     def engine_log(self, number: int) -> Path:
-        """The newest of one store."""
+        """Return the path of the newest engine log of a store."""
         return max((self.regions / f"r{number}").glob("*.log"))
 
     @property
@@ -88,12 +88,12 @@ class LoggedStores:
         return sorted(path.name for path in self.root.rglob("*.segment"))
 
     def logged(self, number: int) -> list[bytes]:
-        """Keys of one store that stand in the log of this run."""
+        """Return the keys of one store in the server log of this run."""
         found = self.log.so_far().records(f"r{number}", frozenset({self.epoch})).found
         return [one[1] for _, record in found for one in record.operations]
 
     def cut(self) -> Path:
-        """A folder as after a power cut: the server's log is there, and nothing of what stores did not sync."""
+        """Return a folder as after a power cut: it has the server log, but no unsynced writes of the stores."""
         target = self.copied()
         for store in self.stores:
             newest = max((target / "regions" / os.path.basename(store._path)).glob("*.log"))
@@ -105,7 +105,7 @@ class LoggedStores:
         return copied(self.root, self.root.with_name(self.root.name + "-cut"))
 
     async def put_to_flush(self) -> None:
-        """Into the second space of the first store: its flush makes the engine begin another log."""
+        """Write into the second space of the first store, whose flush makes the engine begin a new log."""
         batch = self.stores[0].batch()
         batch.put("b", b"something", b"to flush")
         self.stores[0].gather(batch)
@@ -117,7 +117,7 @@ class LoggedStores:
         assert self.engine_log(0).name > before.name
 
     def bring_newest(self, target: Path) -> None:
-        """The first store's newest log and the server's, beside what was copied before."""
+        """Copy the first store's newest log and the server log beside the earlier copies."""
         shutil.copy(self.engine_log(0), target / "regions" / "r0")
         shutil.copytree(self.root / "server-log", target / "server-log", dirs_exist_ok=True)
 
@@ -129,7 +129,7 @@ class LoggedStores:
 
 
 class Started:
-    """A server that starts, before it recovers anything."""
+    """A server at its start, before it recovers anything."""
 
     def __init__(self, root: Path) -> None:
         self.regions = root / "regions"

@@ -1,7 +1,7 @@
-"""Many seeds of a model beside each other: a bar, the first seed that fails, and a shortest history of it.
+"""Runs of a model with many seeds in parallel: a bar, the first seed that fails, and a shortest failing history.
 
-A run is a function of its seed and of the steps that it leaves out: each step draws from ``step_seed``, so that the
-others stay what they were.  ``python -m`` of a model's module takes --seed, --seeds and --jobs (``main``).
+A run is a function of its seed and of the left-out steps: each step draws from ``step_seed``, so that leaving out a
+step does not change the others.  ``python -m`` of a model's module takes --seed, --seeds and --jobs (``main``).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def untold(_text: str) -> None:
 
 
 def runs(play: Play, first: int, count: int) -> Counter[str]:
-    """In this process; the seed that fails is printed, and its error raised."""
+    """Run the seeds in this process; a failing seed is printed, and its error raised."""
     seen: Counter[str] = Counter()
     for seed in range(first, first + count):
         try:
@@ -52,7 +52,7 @@ def runs(play: Play, first: int, count: int) -> Counter[str]:
 
 
 def error_of(play: Play, seed: int, left: Left) -> str:
-    """Empty: the run goes well."""
+    """Return the error of a run, or an empty text."""
     try:
         play(seed, left, untold)
     except Exception:  # noqa: BLE001 - whatever it is, it is what was looked for
@@ -61,7 +61,7 @@ def error_of(play: Play, seed: int, left: Left) -> str:
 
 
 def shrunk(play: Play, seed: int, steps: int) -> Left:
-    """The steps without which the run still fails: none of the others can be left out, too."""
+    """Return the steps that can be left out of the failing run; no further step can be left out."""
     left: Left = frozenset()
     size = max(1, steps // 2)
     while size:
@@ -95,7 +95,7 @@ def _played(play: Play, tasks: Iterable[range], jobs: int) -> Iterator[Played]:
 
 
 def run_many(play: Play, first: int, count: int, jobs: int, console: Console) -> Played:
-    """Up to the first seed that fails."""
+    """Run seeds up to the first that fails."""
     end = first + count
     tasks = [range(seed, min(seed + AT_ONCE, end)) for seed in range(first, end, AT_ONCE)]
     columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn(), TextColumn("left"))
@@ -112,7 +112,7 @@ def run_many(play: Play, first: int, count: int, jobs: int, console: Console) ->
 
 
 def main(module: str, play: Play, steps: int, first: int) -> None:
-    """``steps``: of a run.  Exit status 1 where a seed fails."""
+    """Run the command line for a model with ``steps`` steps a run.  The exit status is 1 if a seed fails."""
     asked = argparse.ArgumentParser(prog=f"python -m {module}")
     asked.add_argument("--seed", type=int, default=first, help="the first one")
     asked.add_argument("--seeds", type=int, default=100_000)

@@ -1,6 +1,6 @@
-"""A language in which every text of the wiki is its English one between two marks: what stands without is no text.
+"""A language in which every text of the wiki is the English text between two marks.
 
-A page in it shows which texts nobody can translate.
+Words of a page without marks are texts that cannot be translated.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _WORD: Final = re.compile(r"[^\W\d_]{2,}")
 
 
 def write_marked_language(folder: Path) -> None:
-    """The file of that language, to be given with ``--languages``."""
+    """Write the file of the language, for ``--languages``."""
     made = files.up_to_date(None, files.texts(), CODE)
     for entry in made:
         if entry.msgid_plural:
@@ -35,14 +35,14 @@ def write_marked_language(folder: Path) -> None:
 
 
 def unmarked(html: str, content: Iterable[str]) -> list[str]:
-    """Words that people see and that are no text of the wiki's; ``content``: words that pages and people brought."""
+    """Return visible words without marks; ``content`` has the words of pages and people, which need none."""
     reader = _Reader()
     reader.feed(html)
     return sorted({word for text in _bare(reader.said) for word in _WORD.findall(text)} - set(content))
 
 
 def _bare(said: Iterable[str]) -> Iterator[str]:
-    """A text may begin in one element and end in another: they are taken together."""
+    """Yield the unmarked words; a text may begin in one element and end in the next, so they are joined."""
     text = "\n".join(said)
     before = ""
     while before != text:

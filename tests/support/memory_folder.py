@@ -1,7 +1,7 @@
-"""Where ``make test`` has its files: in memory, if there is room; ``python -m`` prints the folder.
+"""The folder for the files of ``make test``: in memory if there is room; ``python -m`` prints the folder.
 
-Tests make a hundred thousand files and fsync most of them.  On a disk that is a fifth of their CPU time, and half of
-their waiting beside others.  ``make test-deep`` stays on the disk.
+Tests make a hundred thousand files and fsync most of them.  On a disk that takes a fifth of their CPU time, and half of
+their waiting if other processes use the disk.  ``make test-deep`` stays on the disk.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ ROOM: Final = 4 << 30  # bytes, many times what the tests have at once
 
 
 def memory_folder() -> str:
-    """The folder of temporary files in memory, else the usual one."""
+    """Return the folder of temporary files in memory, else the usual one."""
     return str(FOLDER) if _is_fit() else tempfile.gettempdir()
 
 
 def _is_fit() -> bool:
-    """Libraries that tests compile are loaded from there: a container often forbids to execute them."""
+    """Return whether the folder has room and can hold compiled libraries, which containers often forbid to execute."""
     if not os.access(FOLDER, os.W_OK | os.X_OK) or os.statvfs(FOLDER).f_flag & os.ST_NOEXEC:
         return False
     available = re.search(r"^MemAvailable: +(\d+) kB", Path("/proc/meminfo").read_text(), re.MULTILINE)

@@ -1,4 +1,4 @@
-"""Table ``t`` in memory, with regions that split and merge: fsyncs and cleaning up are in the test's hand."""
+"""Table ``t`` in memory, with regions that split and merge; the test controls fsyncs and cleanups."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PATIENCE_S = 20.0
 
 
 class CleanedStore(HeldStore):
-    """Tells the engine of every span whose space is given back, and waits for the test to let it."""
+    """A store that reports every range whose space it frees, and waits for the test's permission."""
 
     def __init__(self, store: Any, gate: Any, engine: MemoryHeld, path: str) -> None:
         super().__init__(store, gate)
@@ -80,12 +80,12 @@ class House(ChangingHouse):
         return self.server.folder_of(info) in self.engine.cleaned
 
     async def until(self, condition: Callable[[], object]) -> None:
-        """For what threads do; the test's own bound of time ends it."""
+        """Wait for a condition that threads bring about; the test's own time limit ends the wait."""
         while not condition():  # noqa: ASYNC110 - nobody tells
             await asyncio.sleep(0.001)
 
     async def restarted(self) -> House:
-        """Another server on what is on disk; this one is closed."""
+        """Return a new server on the data on disk; this server is closed."""
         await self.close()
         house = House(self.engine, self.folder, self.rows, self.clock)
         await house.start()
@@ -96,7 +96,7 @@ class House(ChangingHouse):
 def housed(
     triggers: int = 0, splits: tuple[bytes, ...] = (), **options: Any
 ) -> Callable[[Callable[..., Awaitable[None]]], Callable[..., None]]:
-    """The test gets a ``House``; ``options`` are those of ``ChangingHouse``."""
+    """Return a decorator that gives a test a ``House``; ``options`` are those of ``ChangingHouse``."""
 
     def decorate(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
         async def run(*args: Any, **kwargs: Any) -> None:

@@ -1,7 +1,7 @@
 """Rows of accounts in a dictionary: what ``wikka_port.accounts.rows.Rows`` promises, without a store.
 
-``asked`` is called before each step, with a word for it; it may raise StoreUnavailable, or count.  Families with a time
-to live keep their cells: readers must not rely on their going.
+``asked`` is called before each step with the step's name, and may raise StoreUnavailable or count.  Families with a
+time to live keep their cells, so that readers cannot rely on expiry.
 """
 
 from __future__ import annotations

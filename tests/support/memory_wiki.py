@@ -1,6 +1,6 @@
 """The wiki's data in a dictionary: what ``wikka_port.pages.Wiki`` offers to the handlers, without a store.
 
-``away = True`` makes every call raise StoreUnavailable, as if the store were gone.
+``away = True`` makes every call raise StoreUnavailable, as if the store were unavailable.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ links = lru_cache(maxsize=10_000)(parsed_links)  # the lists ask for those of al
 
 
 class NoMover:
-    """Moves need a store: whoever asks for one is told that others are at the page, and the form comes again."""
+    """A mover without a store: it answers that others are changing the page, so that the form is shown again."""
 
     def rename(self, name: str, *_: object, **__: object) -> Never:
         raise Busy(name)
@@ -95,7 +95,7 @@ class MemoryWiki:
         return found[0] if found and is_revision(found[0], number, token) else None
 
     def source(self, name: str, number: int | None = None) -> str | None:
-        """Nothing here was imported."""
+        """Return None, because no page here was imported."""
         self._asked("source")
         return None
 
@@ -198,7 +198,7 @@ class MemoryWiki:
         return True
 
     def networks_noted(self) -> set[str]:
-        """Where visitors without an account wrote from."""
+        """Return the networks from which visitors without an account wrote."""
         return {cells[NETWORK].decode() for cells in self.rows.data.get(NETWORKS, {}).values()}
 
     def is_up(self) -> bool:
@@ -287,7 +287,7 @@ class MemoryWiki:
         return [page.name for page in self._newest() if folded(text) in folded(page.name)][:limit]
 
     def search(self, query: Query, *, page: int = 1, pages: int = 0, readable: Readable | None = None) -> Results:
-        """By their names, and not the best first."""
+        """Search pages by their names, without ranking."""
         self._asked("search")
         newest = {one.name: one for one in self._newest()}
         names = sorted(

@@ -1,4 +1,4 @@
-"""What is stored to the mapped bound of a store, written to a file beside it too, where strace sees it."""
+"""Notes of synced bounds: values stored to a mapped bound are also written to a file, where strace sees them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from columnar.storage.synced_bound import SYNCED, BoundFile
 
 
 def note_bounds() -> None:
-    """Behind each store: a bound that tells of what is not synced yet is then found by a cut."""
+    """Note each stored bound, so that a simulated power cut finds a bound that covers unsynced data."""
     store = BoundFile._store
 
     def store_and_note(self: BoundFile, **changes: int) -> None:

@@ -1,7 +1,7 @@
-"""Requests that note which parameters and fields a handler asks for, so that tests know all of them.
+"""Requests that note the parameters and fields that a handler reads, so that tests know all of them.
 
 
-``noting()`` makes applications use them; what it yields holds (handler, "args" or "form", key).
+``noting()`` makes applications use these requests; it yields a set of (handler, "args" or "form", key).
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def request_class(noted: Noted) -> type[Request]:
 
 @contextmanager
 def noting() -> Iterator[Noted]:
-    """All applications note while this lasts."""
+    """Make all applications note while the ``with`` block lasts."""
     noted: Noted = set()
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("wikka_port.app.Request", request_class(noted))

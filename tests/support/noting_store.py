@@ -1,4 +1,4 @@
-"""A store as it is, for recordings: its bounds are noted where strace sees them."""
+"""An unchanged store for recordings, whose synced bounds are noted where strace sees them."""
 
 from __future__ import annotations
 

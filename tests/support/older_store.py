@@ -1,4 +1,4 @@
-"""A folder as programs of format 5 left it: triggers are rows of a table of the system, not of the catalogue."""
+"""A folder as programs of format 5 left it: triggers are rows of a system table, not of the catalogue."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Rows = dict[bytes, dict[bytes, bytes]]  # row -> column, without its family -> v
 
 
 def older_rows(triggers: Triggers, beginning: int = 0) -> Rows:
-    """The rows that an older program would have had."""
+    """Return the rows that an older program would have."""
     found: Rows = {}
     for row, cells in derivation_rows.rows_of(triggers).items():
         name = row.removeprefix(b"tr/")
@@ -36,7 +36,7 @@ def older_rows(triggers: Triggers, beginning: int = 0) -> Rows:
 
 
 def make_older(data: Path, more: Rows | None = None) -> None:
-    """Of a folder that nobody serves.  ``more``: rows beside those of its triggers."""
+    """Turn a folder that no process serves into an older one; ``more`` are rows beside those of its triggers."""
     asyncio.run(_make_older(data, more or {}))
     (data / "FORMAT").write_text("columnar-data 5\n")
 

@@ -1,10 +1,10 @@
-"""A wiki's folder that an older checkout made, kept in ``tests/data``: for tests that today's program takes it over.
+"""A wiki's folder made by an older checkout, kept in ``tests/data``, for tests that today's program takes it over.
 
     python -m tests.support.older_wiki --checkout FOLDER      makes it anew
 
 ``FOLDER`` is a checkout of c7b7b20, the last commit before accounts and rights, with its environment in ``.venv``.  Its
-own programs import the small dump, edit through its own wiki, and say what its pages held: ``pages.json`` in the
-archive, by name the number, author and digest of each revision.
+own programs import the small dump, edit through its own wiki, and write ``pages.json`` into the archive: by name the
+number, author and digest of each revision.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def make(checkout: Checkout, archive: Path) -> None:
 
 
 def unpacked(folder: Path) -> tuple[Path, dict[str, Any]]:
-    """The data folder, and what its pages hold."""
+    """Return the data folder, and the contents of its pages."""
     with tarfile.open(ARCHIVE) as tar:
         tar.extractall(folder, filter="data")
     return folder / "data", json.loads((folder / "pages.json").read_text())

@@ -1,4 +1,4 @@
-"""Regions opened at once: what a request gets that waits for its region, for tests that cannot wait."""
+"""Regions opened without waiting, for tests that cannot wait."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from columnar.regions.tables import ServedTable
 
 
 def opened_at_once(server: RegionServer, served: ServedTable, info: RegionInfo) -> Region:
-    """Errors of ``open_region``, and those of the opening itself."""
+    """Return the opened region.  Raises the errors of ``open_region`` and of the opening itself."""
     while True:
         try:
             return server.open_region(served, info)
@@ -30,5 +30,5 @@ def region_at_once(server: RegionServer, served: ServedTable, row: bytes) -> Reg
 
 
 def operations_of(server: RegionServer) -> TableOperations:
-    """All operations over it, as its services have them."""
+    """Return all operations over the server, as its services have them."""
     return TableOperations(server, ScannerTable(lambda: 0.0))

@@ -1,6 +1,6 @@
-"""A planned cluster that people operate: ``master.cluster_control`` over the real state, in virtual time.
+"""A planned cluster under operators' requests: ``master.cluster_control`` over the real state, in virtual time.
 
-Whoever waits lets the virtual time pass, so a request is done as soon as nothing but time is missing.
+A wait lets virtual time pass, so a request ends as soon as only time is missing.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class OperatedCluster:
         return self.cluster.state
 
     def rated(self, loads: dict[bytes, float]) -> None:
-        """Reads a second of regions, by their start keys; they have been so for ten minutes."""
+        """Set the reads a second of regions, by their start keys, as if they had lasted ten minutes."""
         state = self.state
         for server in state.current.servers.values():
             rates = []
@@ -101,7 +101,7 @@ class OperatedCluster:
 
 
 def table_infos(table: str, count: int, first_id: int = 2) -> list[RegionInfo]:
-    """Regions whose rows begin with a, b, c, ..."""
+    """Return regions whose rows begin with a, b, c, ..."""
     starts = [b"", *(bytes([97 + n]) for n in range(1, count))]
     ends = [*starts[1:], b""]
     return [RegionInfo(table, first_id + n, *bounds) for n, bounds in enumerate(zip(starts, ends, strict=True))]

@@ -1,4 +1,4 @@
-"""A server of regions over the memory engine, with dead logs that hold nothing, as a master tells it what to own."""
+"""A region server over the memory engine, with empty dead logs, to which a test assigns regions as a master does."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PUT = RowMutation(b"a", (Put(b"a", b"q", b"v"),))
 
 
 class OwnedEngine(HeldEngine):
-    """Notes with which claims stores are opened, and refuses some."""
+    """An engine that notes the claims with which stores are opened, and refuses some."""
 
     def __init__(self) -> None:
         super().__init__(MemoryEngine())
@@ -74,7 +74,7 @@ class OwnLog:
 
 
 class Logs:
-    """Dead logs that hold nothing."""
+    """Dead logs without records."""
 
     def __init__(self) -> None:
         self.server_log = OwnLog()
@@ -120,7 +120,7 @@ class House:
         await applied.durable
 
     async def settled(self) -> None:
-        """Nothing is opened in the background any more."""
+        """Wait until nothing is being opened in the background."""
         while (opening := self.owning.openings._opening) is not None and not opening.done():
             await asyncio.wait([opening])
 

@@ -1,7 +1,7 @@
-"""Region servers in one process that own the regions of a table apart, over one engine, each with a copy of routes.
+"""Several region servers in one process that share the regions of a table, over one engine, each with a copy of routes.
 
-The test is the master: it moves, splits and merges regions.  Asks between servers go through their bytes; a test may
-have them fail before or after they are carried out, or a server hear late of new routes.
+The test is the master: it moves, splits and merges regions.  Requests between servers are encoded to bytes and back.  A
+test may let requests fail before or after they are carried out, or let a server learn late of new routes.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def over_the_wire(plain: Any) -> Any:
 
 
 class Services:
-    """Methods of both services over one server's operations, by name; those of Thrift 2 begin with ``2``."""
+    """The methods of both services over one server's operations, by name; names of Thrift 2 begin with ``2``."""
 
     def __init__(self, operations: TableOperations) -> None:
         writes = WriteMethods(operations)
@@ -75,7 +75,7 @@ class Services:
 
 
 class OwnedServer:
-    """One server, and its links to the others (``scatter_gather.Links``)."""
+    """A server, and its links to the others (``scatter_gather.Links``)."""
 
     def __init__(self, cluster: OwnedServers, name: str, number: int) -> None:
         self.here = Incarnation(name, number)
@@ -95,7 +95,7 @@ class OwnedServer:
         self._cluster = cluster
 
     async def request_server(self, server: Incarnation, message: Message[R], _size_bytes: int = 0) -> R:
-        """As a link asks."""
+        """Send a request to a server, as a link does."""
         peer = self._cluster.by_name.get(server)
         self._cluster.asks.append((self.here, server, message))
         await asyncio.sleep(0)
@@ -118,7 +118,7 @@ class OwnedServer:
         return answer_from_plain(message, over_the_wire(answer))
 
     async def handle(self, message: Message[R]) -> R:
-        """As a request of another server that has come over a link."""
+        """Handle a request of another server that has arrived over a link."""
         answer: R = await self.asked.answers[type(message)](message)
         return answer
 
@@ -136,7 +136,7 @@ class OwnedServer:
 
 
 class OwnedServers:
-    """Made inside a running loop.  One table, whose regions begin at the servers in turn."""
+    """The servers, made inside a running loop.  They have one table, whose regions begin at the servers in turn."""
 
     def __init__(
         self, table: Table, splits: tuple[bytes, ...], names: tuple[str, ...], clock: Clock, *, open_regions: int = 9
@@ -197,7 +197,7 @@ class OwnedServers:
         self._tell((), (Route(info, to.here, moving.epoch),))
 
     async def replace(self, gone: Sequence[RegionInfo], fresh: Sequence[RegionInfo]) -> None:
-        """Split or merge regions of one owner."""
+        """Replace regions of one owner, as a split or merge does."""
         owner, epoch = self.owner(gone[0]), self.routes[gone[0]].epoch
         for info in gone[1:]:
             owner.server.hosting.state.own(info.region_id, epoch)
@@ -225,7 +225,7 @@ class OwnedServers:
         self._tell(change.gone, [Route(info, owner.here, 1) for info in change.fresh])
 
     async def change_some_region(self, rng: random.Random, rows: Sequence[bytes]) -> None:
-        """A move, a split or a merge."""
+        """Move, split or merge a random region."""
         info = rng.choice(self.infos)
         kind = rng.random()
         if kind < 0.2 and len(self.infos) < 8:

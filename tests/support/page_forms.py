@@ -1,4 +1,4 @@
-"""(pure) The forms and links of a page: what a visitor can fill, send and follow, found in the HTML itself."""
+"""(pure) The forms and links of a page, found in the HTML itself: all that a visitor can fill, send and follow."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ class Form:
         return frozenset(field.name for field in self.fields)
 
     def sent(self, button: Field | None = None) -> dict[str, str]:
-        """What a browser sends if nothing is changed and ``button`` is pressed."""
+        """Return the fields that a browser sends if nothing is changed and ``button`` is pressed."""
         sent = {field.name: field.value for field in self.fields if field.kind != "button" and field.is_set}
         return {**sent, button.name: button.value} if button and button.name else sent
 
     def buttons(self) -> list[Field]:
-        """Each way to send it."""
+        """Return the buttons that send the form."""
         found = [field for field in self.fields if field.kind == "button" and field.name]
         return found or [Field("", "button", "")]
 
@@ -103,7 +103,7 @@ def _is_set(given: dict[str, str]) -> bool:
 
 
 def read(html: str) -> tuple[list[Form], list[str]]:
-    """Its forms, and the addresses that it links to."""
+    """Return the page's forms, and the addresses to which it links."""
     reader = _Reader()
     reader.feed(html)
     reader.close()

@@ -1,4 +1,4 @@
-"""A store's process for a server that a test patches: import this before anything of ours, patch, then ``serve``."""
+"""A store's process that a test patches: import this module before any other of Columnar, patch, then ``serve``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from columnar.roles.store_process import run
 
 
 def serve() -> NoReturn:
-    """As ``columnar standalone`` with its options --data, --port, --web-port, --trigger-modules; in this process."""
+    """Serve in this process as ``columnar standalone`` with --data, --port, --web-port and --trigger-modules."""
     options = argparse.ArgumentParser()
     options.add_argument("--data")
     options.add_argument("--port", type=int)

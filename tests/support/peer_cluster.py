@@ -1,6 +1,6 @@
-"""Servers of a cluster in one process: ports for clients, Unix sockets between servers, a master in the test's hand.
+"""Servers of a cluster in one process, with ports for clients and Unix sockets between servers; the test is the master.
 
-All servers have the same stores, in memory, so that a region may move from one to another; regions are owned apart.
+All servers have the same stores in memory, so that a region may move between them; each region has one owner.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ PATIENCE_S = 20.0
 
 
 class PeerHouse:
-    """One server.  Made inside a running loop."""
+    """A server, made inside a running loop."""
 
     def __init__(self, cluster: PeerCluster, me: Incarnation, tls: Tls | None = None, **forwarding: Any) -> None:
         self.me = me
@@ -103,13 +103,13 @@ class PeerHouse:
         await self.peers.listen(self.cluster.path_of(self.me))
 
     async def client(self, speech: Speech = FRAMED, service: Any = SERVICE) -> Client:
-        """It is closed with the cluster."""
+        """Return a client, which is closed with the cluster."""
         port = self.wire.port if service is SERVICE else self.wire2.port
         self.cluster.clients.append(await Client.connected(port, speech, service))
         return self.cluster.clients[-1]
 
     def disown(self, info: RegionInfo) -> None:
-        """As a server that no master has told of the region."""
+        """Make the server forget the region, as if no master had assigned it."""
         self.server.hosting.state.apply_event(info.region_id, Event.GIVEN_UP)
 
     async def give_up(self, info: RegionInfo) -> None:
@@ -140,7 +140,7 @@ class PeerHouse:
         assert self.answering.serving_bytes >= 0
 
     async def die(self) -> None:
-        """Its links break, its clients are cut off, nothing of it goes on; what it was asked may be done or not."""
+        """End the server: links and clients are cut off, and work stops; requests under way may be done or not."""
         self.is_dead = True
         await self.peers.close()
         await self.wire.close(0)
@@ -157,7 +157,7 @@ class PeerHouse:
 
 class PeerCluster:
     def __init__(self, table: Table, splits: tuple[bytes, ...], servers: int, **options: Any) -> None:
-        """Region n belongs to server n, and begins anew where there are more regions.  ``options``: of the first."""
+        """Give region n to server n, in turn if regions outnumber servers; ``options`` are for the first server."""
         self._folder = tempfile.TemporaryDirectory(prefix="peers")
         self.engine = HeldEngine(MemoryEngine())
         self.clock = FakeClock()
@@ -187,7 +187,7 @@ class PeerCluster:
         return next(house for house in self.houses if house.me == server)
 
     def publish(self, route: Route, *, heard_by: Callable[[PeerHouse], bool] = lambda _house: True) -> None:
-        """Tell every server, or some, of a region's new owner.  Others miss the change, and are never told again."""
+        """Notify every server, or some, of a region's new owner; the others miss the change for ever."""
         self.catalogue[route.region.region_id] = route
         self.change += 1
         change = ChangeRoutes(self.change, routes=(route,))
@@ -196,7 +196,7 @@ class PeerCluster:
                 house.heard(change)
 
     async def move(self, info: RegionInfo, to: Incarnation, **options: Any) -> None:
-        """As the master does: the route first, then the old owner closes, then the new one opens."""
+        """Move a region as the master does: publish the route, close it at the old owner, open it at the new one."""
         old = self.catalogue[info.region_id]
         moved = Route(info, to, old.epoch + 1, old.ownership_period)
         self.publish(moved, **options)
@@ -205,7 +205,7 @@ class PeerCluster:
         self.publish(replace(moved, source=None), **options)
 
     def take(self, info: RegionInfo, to: Incarnation) -> None:
-        """The owner is dead: another opens the region."""
+        """Open the region of a dead owner at a new server."""
         old = self.catalogue[info.region_id]
         self.house_of(to).own(info, old.epoch + 1)
         self.publish(Route(info, to, old.epoch + 1))
@@ -229,7 +229,10 @@ class PeerCluster:
 def clustered(
     servers: int = 2, splits: tuple[bytes, ...] = (b"m",), **options: Any
 ) -> Callable[[Callable[..., Awaitable[None]]], Callable[..., None]]:
-    """Region n belongs to server n: rows from ``m`` on to the second.  ``options``: makers of those of the first."""
+    """Return a decorator that gives a test a cluster: region n belongs to server n, rows from ``m`` on to the second.
+
+    ``options`` make the options of the first server.
+    """
 
     def decorate(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
         async def run(**given: Any) -> None:

@@ -1,4 +1,4 @@
-"""One message of each class between servers and masters, and an answer to each: for golden files and round trips."""
+"""A message of each class between servers and masters, and an answer to each, for golden files and round trips."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A child of ``coordination.processes`` that holds its descriptors and does what its settings say.
 
 beat        one beat, then wait        echo     answer each byte of the control socket with the same byte
-take        say over the control socket what a handed connection said first
+take        send the first bytes of a handed connection over the control socket
 leave N     exit with that status
 """
 

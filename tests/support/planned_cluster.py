@@ -1,8 +1,8 @@
 """A cluster around the master's pure half: servers, logs, stores and a catalogue of values, in virtual time.
 
-Each region is a register.  A server that serves it writes the next number, and the number is acknowledged.  A number
-is in the server's log and, after a flush, in the region's store; ``Data.serve`` finds a number that was lost or that
-an older log was brought in over.
+Each region is a register.  A server that serves it writes the next number, and the number is acknowledged.  A number is
+in the server's log and, after a flush, in the region's store; ``Data.serve`` finds a number that was lost, or that the
+replay of an older log has overwritten.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from columnar.model.region_info import RegionInfo
 
 @dataclass
 class Data:
-    """What is on disk beside the catalogue."""
+    """The data on disk beside the catalogue."""
 
     acknowledged: dict[int, int] = field(default_factory=lambda: defaultdict(int))
     stores: dict[int, int] = field(default_factory=lambda: defaultdict(int))
@@ -89,7 +89,10 @@ class Delays:
 
 
 class PlannedCluster:
-    """``faults``: chances of 'lost' (a report), 'unwritten' (a write), 'unopened', 'damaged', 'behind' (a close)."""
+    """The cluster.
+
+    ``faults`` has the chances of 'lost' (a report), 'unwritten' (a write), 'unopened', 'damaged', 'behind' (a close).
+    """
 
     def __init__(
         self,
@@ -259,7 +262,7 @@ class PlannedCluster:
         self.event("hello", server, dict(found.serving), closed)
 
     def kill(self, server: Incarnation, *, asked: bool = False) -> None:
-        """It answers nothing from now on; the master hears of it later."""
+        """Kill a server: it answers nothing from now on, and the master is notified later."""
         if self.servers.pop(server, None) is None:
             return
         self.later(self._drawn(self.delays.fence_ms), lambda: self._is_fenced(server, asked))
@@ -287,7 +290,7 @@ class PlannedCluster:
             self._open(server, ask)
 
     def _served_by(self, region: int, server: SimulatedServer) -> None:
-        """Whoever had it before is gone or has given it up; so by induction it has one server at most."""
+        """Check that every earlier server of the region is dead or has closed it, so that it has at most one server."""
         other = self.holders.get(region)
         is_held = other is not None and other is not server and self.servers.get(other.incarnation) is other
         assert not (is_held and region in other.serving), f"C2: {other} and {server.incarnation} have {region}"
@@ -352,7 +355,7 @@ class PlannedCluster:
     # --- work, people, the master ------------------------------------------------------------------
 
     def write_somewhere(self) -> None:
-        """An acknowledged write to a region that is served."""
+        """Make an acknowledged write to a region that is served."""
         assert self.data is not None, "a cluster with data"
         serving = [(one, region) for one in self.servers.values() for region in one.serving]
         if serving:
@@ -367,7 +370,7 @@ class PlannedCluster:
         return number
 
     def restart_master(self) -> None:
-        """Its children die with it; the next one reads the catalogue and the logs."""
+        """Restart the master: its children die with it, and the next master reads the catalogue and the logs."""
         self._life += 1
         self.servers.clear()
         self._write_ends_ms = 0

@@ -1,7 +1,8 @@
-"""Ports that a test chooses, because a store keeps its port over restarts, or because nobody may listen there.
+"""Ports that a test chooses, because a store keeps its port over restarts, or because nothing may listen there.
 
-A port that the system chose (port 0) and that is given back may be taken at once: by another port 0, or as the near
-end of any connection.  So these lie below the range that the system chooses from.  Each process begins somewhere else.
+A port that the system chose (port 0) may be taken again as soon as it is free: by a further port 0, or as the near end
+of any connection.  So these ports lie below the range from which the system chooses.  Each process begins at a
+different port.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _count = itertools.count()
 
 
 def free_port() -> int:
-    """A port that nobody has, and that nobody gets who does not ask for it."""
+    """Return a free port that the system gives to no process by itself."""
     end = int(_CHOSEN_BY_THE_SYSTEM.read_text().split()[0]) if _CHOSEN_BY_THE_SYSTEM.exists() else 32_768
     for _ in range(end - FIRST):
         port = FIRST + (os.getpid() * _STEP + next(_count)) % (end - FIRST)

@@ -1,4 +1,4 @@
-"""A program of ours at a terminal of its own: what a person types, and what they see."""
+"""A Columnar program at a terminal of its own, with a person's input and the shown text."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _CONTROL = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b[=>]|\r")
 
 
 def _as_from_a_terminal() -> None:
-    """In the child: whatever started the tests in the background may have had them ignore Ctrl-C."""
+    """Make the child heed Ctrl-C, because a shell that starts tests in the background may have them ignore it."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
 class PtyProgram:
-    """``python -m columnar WORDS`` with 80 columns and ``lines`` lines."""
+    """``python -m columnar WORDS`` at a terminal of 80 columns and ``lines`` lines."""
 
     def __init__(self, *words: str, lines: int = 24, env: Mapping[str, str] | None = None) -> None:
         self._here, there = pty.openpty()
@@ -60,11 +60,11 @@ class PtyProgram:
 
     @property
     def screen(self) -> str:
-        """All that was shown, without control sequences."""
+        """Return all text shown so far, without control sequences."""
         return _CONTROL.sub("", self._raw.decode(errors="replace"))
 
     def wait_for(self, text: str) -> str:
-        """Until ``text`` is shown, behind what was waited for before; what was shown up to it."""
+        """Wait until ``text`` is shown after the text of the previous wait; return all text up to it."""
         until = time.monotonic() + WAIT_S
         while (place := self.screen.find(text, self._seen)) < 0:
             left = until - time.monotonic()
@@ -84,7 +84,7 @@ class PtyProgram:
         return data
 
     def end(self) -> int:
-        """Its exit status, once it has ended by itself."""
+        """Wait for the program's own end; return its exit status."""
         until = time.monotonic() + WAIT_S
         while time.monotonic() < until and select.select([self._here], [], [], WAIT_S)[0]:
             try:

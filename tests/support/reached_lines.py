@@ -1,8 +1,7 @@
-"""Lines of a copied tree that tell which tests run them, also in processes that a test starts.
+"""Lines of a copied source tree that record which tests run them, also in processes that a test starts.
 
-Before the statement that begins at or around a line stands a call that appends the line's number and the running test
-to a file.  pytest names the test in ``PYTEST_CURRENT_TEST``, which processes inherit: one that serves several tests
-counts for the first.
+A call before the statement of a line appends the line's number and the running test to a file. pytest names the test in
+``PYTEST_CURRENT_TEST``, which processes inherit; a process that serves several tests counts for the first.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ def {_CALLED}(place, seen=set()):
 
 
 class _Telling(ast.NodeTransformer):
-    """Puts a call before the innermost statement around each line."""
+    """A transformer that puts a call before the innermost statement around each line."""
 
     def __init__(self, path: Path, lines: Iterable[int]) -> None:
         self._path = path
@@ -52,7 +51,7 @@ class _Telling(ast.NodeTransformer):
 
 
 def telling(path: Path, source: str, lines: Iterable[int]) -> str:
-    """The module's source, with each line telling that it was reached."""
+    """Return the module's source, in which each of the lines records that it was reached."""
     tree = _Telling(path, lines).visit(ast.parse(source))
     at = 1 + max(
         (
@@ -68,7 +67,7 @@ def telling(path: Path, source: str, lines: Iterable[int]) -> str:
 
 
 def reached(file: Path) -> dict[str, list[str]]:
-    """Tests by ``path:line``, without their parameters."""
+    """Return tests by ``path:line``, without their parameters."""
     found: defaultdict[str, dict[str, None]] = defaultdict(dict)
     for line in file.read_text(errors="replace").splitlines() if file.exists() else []:
         place, _, test = line.partition("\t")

@@ -29,13 +29,13 @@ class Block:
 
     @property
     def file_name(self) -> str | None:
-        """Python that begins with the name of a file belongs into it."""
+        """Return the file for a block of Python that begins with a file's name, else None."""
         first = self.text.partition("\n")[0]
         return first.removeprefix("# ") if re.fullmatch(r"# \w+\.py", first) else None
 
     @property
     def pasted(self) -> str:
-        """What a person types: the shell's as it stands, Python into an interpreter or its file."""
+        """Return the block as a person types it: shell commands as they are, Python into an interpreter or a file."""
         if self.language != "python":
             return self.text
         return f"{f'cat > {self.file_name}' if self.file_name else 'python -'} <<'END'\n{self.text}END\n"
@@ -46,7 +46,7 @@ def blocks_of(readme: str) -> list[Block]:
 
 
 class Terminal:
-    """A bash of its own; what it and its children say goes to a file."""
+    """A bash of its own; its output and that of its children goes to a file."""
 
     def __init__(self, folder: Path, log: Path, env: Mapping[str, str] | None = None) -> None:
         self._log = log
@@ -80,7 +80,7 @@ class Terminal:
         assert self.said().count(words) >= times, self.said()
 
     def paste(self, text: str, patience_s: float) -> None:
-        """Every command of it must succeed; a server in the background must say that it is ready."""
+        """Run a block, of which every command must succeed; a server in the background must say that it is ready."""
         ends, ready = self.said().count(_END + "\n"), self.said().count(READY)
         # bash's own words first, so that the end is not taken for input of the last command
         self._type(f"{text}\necho {shlex.quote(_END)} </dev/null\n")
@@ -90,19 +90,19 @@ class Terminal:
             self.wait_for(READY, patience_s, ready + 1)
 
     def stay_in(self, command: str) -> None:
-        """The shell becomes a command that stays in the foreground."""
+        """Replace the shell by a command that stays in the foreground."""
         self._type(f"exec {command}")
 
     def has_ended(self) -> bool:
         return self._bash.poll() is not None
 
     def interrupt(self) -> None:
-        """Ctrl-C, to what stays in the foreground."""
+        """Send Ctrl-C to the command in the foreground."""
         with contextlib.suppress(ProcessLookupError):  # it has ended
             os.killpg(self._bash.pid, signal.SIGINT)
 
     def close(self, patience_s: float = 30) -> None:
-        """Ends what runs in it, as closing the window does."""
+        """End everything that runs in the terminal, as closing the window does."""
         assert self._bash.stdin is not None
         with contextlib.suppress(BrokenPipeError):  # it has become something else, or ended
             self._type("trap - ERR; kill -HUP $(jobs -p) 2>/dev/null; wait; exit\n")

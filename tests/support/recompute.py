@@ -1,6 +1,6 @@
-"""(pure) A view computed from all rows of its sources: what it must be when nothing is left to be applied.
+"""(pure) A view computed from all rows of its sources: its expected contents when it has no lag.
 
-Knows nothing of how rows are read: they come as images, in any order, each row of a source once.
+Knows nothing of reading: rows come in as images, in any order, each row of a source once.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ class Group:
         return {name: total for name, total in found.items() if total}
 
     def ordered(self) -> list[tuple[bytes, Share]]:
-        """Qualifiers of the ordered family and what stands there: the lowest first."""
+        """Return qualifiers and shares of the ordered family, the lowest first."""
         return sorted((order_qualifier(share), share) for share in self.members.values() if share.order is not None)
 
 
 def order_qualifier(share: Share) -> bytes:
-    """The place of a member in the ordered family of its group."""
+    """Return the qualifier of a member in the ordered family of its group."""
     assert share.order is not None, "only a member with an order stands in it"
     return escaped(share.order) + SEPARATOR + share.member
 
@@ -53,7 +53,7 @@ class Recomputed:
 
 
 def recomputed(sides: Iterable[tuple[Rules, Iterable[tuple[bytes, Image]]]]) -> Recomputed:
-    """Groups of all rows; memory for all of them, so of a table that is not large: ``shares_of`` streams."""
+    """Return the groups of all rows.  Keeps all in memory, so for small tables; ``shares_of`` streams."""
     found = Recomputed()
     for rules, rows in sides:
         for row, given in shares_of(rules, rows):
@@ -65,7 +65,7 @@ def recomputed(sides: Iterable[tuple[Rules, Iterable[tuple[bytes, Image]]]]) -> 
 
 
 def shares_of(rules: Rules, rows: Iterable[tuple[bytes, Image]]) -> Iterator[tuple[bytes, Given]]:
-    """The shares of each row."""
+    """Yield the shares of each row."""
     return ((row, contributions(rules, row, image)) for row, image in rows)
 
 
@@ -82,7 +82,7 @@ def applied(groups: dict[bytes, Group], shares: Iterable[Share]) -> None:
 
 
 def images_of(rows: Mapping[bytes, Image], rules: Rules) -> dict[bytes, dict[bytes, bytes]]:
-    """Rows cut down to what a record holds for this source: for checks that both give the same."""
+    """Return rows cut down to the columns that a change record has for this source, to check that both agree."""
     wanted = rules.images
     found: dict[bytes, dict[bytes, bytes]] = {}
     for row, image in rows.items():

@@ -1,4 +1,4 @@
-"""A region server on an engine of the test's choice, with a clock and fsyncs in the test's hand."""
+"""A region server on an engine of the test's choice; the test controls clock and fsyncs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.support.openings import region_at_once
 
 
 class House:
-    """Made inside a running loop."""
+    """The server, made inside a running loop."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ async def names_of(scanner: Scanner, count: int = 1_000) -> list[bytes]:
 
 @contextmanager
 def counted_turns() -> Iterator[list[int]]:
-    """How often others got their turn of the loop meanwhile."""
+    """Count the loop iterations that other tasks get meanwhile."""
     turns = [0]
     loop = asyncio.get_running_loop()
     going = True

@@ -1,6 +1,7 @@
-"""Clients that write, count, read and scan while regions are split and merged; what they know must be there.
+"""Clients that write, count, read and scan while regions are split and merged; every acknowledged write must be found.
 
-Each request is timed; none may fail.  Rows are four hexadecimal digits, so that any of them can be a split point.
+Each request is timed, and no request may fail.  Rows are four hexadecimal digits, so that any of them can be a split
+point.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def even_points(regions: int) -> list[bytes]:
 
 @dataclass
 class Timed:
-    """The longest of each kind of request."""
+    """The longest time of each kind of request."""
 
     longest_s: dict[str, float] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
@@ -48,7 +49,7 @@ class Timed:
 
 
 class Client:
-    """One thread with one connection; its rows are its own."""
+    """A client: one thread with one connection and rows of its own."""
 
     def __init__(self, connect: Callable[[], Connection], number: int, tables: list[bytes], seed: float) -> None:
         self._connect = connect
@@ -73,7 +74,7 @@ class Client:
             connection.close()
 
     def _own_row(self) -> bytes:
-        """Every sixteenth row is this client's: at most sixteen of them write."""
+        """Return a random row of this client, which has every sixteenth row, so at most sixteen clients write."""
         return row_of(self._rng.randrange(0x1000) * 16 + self._number)
 
     def write(self, connection: Connection) -> None:
@@ -126,7 +127,7 @@ def base_rows() -> list[bytes]:
 
 
 class Changer:
-    """Splits and merges, one after the other."""
+    """A thread that splits and merges, one region after the other."""
 
     def __init__(self, connection: Connection, tables: list[bytes], rng: random.Random) -> None:
         self._connection, self._admin = connection, RegionAdmin(connection)
@@ -163,7 +164,7 @@ class Changer:
 
 
 def holes(connection: Connection, tables: list[bytes]) -> list[str]:
-    """Tables whose regions do not cover all rows exactly once."""
+    """Return tables whose regions do not cover all rows exactly once."""
     wrong = []
     for table in tables:
         regions = connection.table(table).regions()

@@ -1,4 +1,4 @@
-"""A page with every construct, for looking at and for tests of the layout."""
+"""A page with every construct of the markup, to look at and for tests of the layout."""
 
 RICH_PAGE = """======Tidal rivers======
 A **tidal river** is one whose flow and level are //influenced by tides//. The [[River mouth|mouth]] is where

@@ -1,16 +1,16 @@
-"""What HBase's rules say a row holds: a plain dictionary, written without a look at our code.
+"""A model of a row by HBase's rules: a plain dictionary, written independently of the store's code.
 
 The rules (HBase's reference 2.6, the design's sections 3 and 5):
     * a column holds versions by timestamp; a put at a taken timestamp replaces that version;
-    * a family keeps its VERSIONS newest; with VERSIONS 1 an older put loses at once, unless what
-      outranks it has expired;
-    * a delete of a column or a family removes what stands at or below its timestamp; on a table
+    * a family keeps its VERSIONS newest; with VERSIONS 1 an older put loses at once, unless the
+      newer cell has expired;
+    * a delete of a column or a family removes all versions at or below its timestamp; on a table
       with DELETE_MARKERS it also hides later puts below its timestamp in the columns it removed;
     * an exact delete removes one version that a reader sees and uncovers none that the family had dropped;
     * increments, appends and checked mutations go past a cell that lies in the future;
-    * a family's time to live hides what is older, but for its MIN_VERSIONS newest; a cell's own may be
-      shorter and hides it always;
-    * a family that is dropped takes its cells along; one whose VERSIONS become 1 keeps the newest;
+    * a family's time to live hides older cells, except its MIN_VERSIONS newest; a cell's own time to
+      live may be shorter and always hides the cell;
+    * a dropped family loses its cells; a family whose VERSIONS become 1 keeps the newest;
     * a cell put after the end of its own life changes nothing, and a mutation of such cells alone is no change;
     * the operations of a mutation apply in the order given, all or none.
 """
@@ -30,7 +30,7 @@ Version = tuple[bytes, int | None]  # value, the cell's own time to live
 
 
 class Refused(Exception):
-    """The mutation is a caller's mistake; nothing changed."""
+    """The mutation is a caller's mistake, and nothing was changed."""
 
 
 @dataclass
@@ -54,7 +54,7 @@ class RowModel:
         return not lives or timestamp + min(lives) > now
 
     def versions(self, row: bytes, family: bytes, qualifier: bytes, now: int) -> list[tuple[int, bytes]]:
-        """(timestamp, value), newest first, that the family keeps."""
+        """Return (timestamp, value) of the versions that the family keeps, newest first."""
         held = self.cells.get((row, family, qualifier), {})
         alive: list[tuple[int, bytes]] = []
         for at, version in sorted(held.items(), reverse=True):
@@ -72,7 +72,7 @@ class RowModel:
         self.table = table
 
     def row(self, row: bytes, now: int, low: int = 0, high: int = 1 << 63) -> list[tuple[bytes, bytes, int]]:
-        """(column, value, timestamp) of the newest version in the range, columns ascending."""
+        """Return (column, value, timestamp) of the newest version in the range, columns ascending."""
         found = []
         for r, family, qualifier in sorted(self.cells):
             if r == row:
@@ -81,7 +81,7 @@ class RowModel:
         return found
 
     def versions_in(self, row: bytes, now: int, spec: ReadSpec) -> list[tuple[bytes, bytes, int]]:
-        """(column, value, timestamp) of the newest versions in the family's range, columns ascending."""
+        """Return (column, value, timestamp) of the newest versions in the family's range, columns ascending."""
         found = []
         for r, family, qualifier in sorted(self.cells):
             low, high = dict(spec.family_ranges).get(family, spec.time_range)
@@ -95,7 +95,7 @@ class RowModel:
     # --- writing -----------------------------------------------------------------------------------
 
     def apply(self, mutation: RowMutation, now: int, *, logged: bool) -> tuple[int | None, list[bytes]]:
-        """(index of the failed condition, new values of increments, then those of the cells appended to)."""
+        """Apply; return the index of the failed condition, and new values of increments, then of appended cells."""
         stamp = now
         for index, condition in enumerate(mutation.conditions):
             column = (mutation.row, condition.family, condition.qualifier)
@@ -143,7 +143,7 @@ class RowModel:
         return None, counters + appended
 
     def _replaced(self, growing: dict[Column, int], operation: Any, at: int | None) -> None:
-        """Appends begin anew where ``operation`` comes at or after the cell that they made; None: always."""
+        """Forget appended cells that ``operation`` replaces (with ``at`` None always), so that appends begin anew."""
         for column in list(growing):
             named = operation.family == column[1] and operation.qualifier in (None, column[2])
             newest = self._newest(column)
@@ -174,7 +174,7 @@ class RowModel:
             self._delete_column((row, operation.family, operation.qualifier), at)
 
     def _delete_exactly(self, row: bytes, operation: Delete, stamp: int, now: int) -> bool:
-        """Whether there was such a version: otherwise nothing has changed and no change is told."""
+        """Return whether the version existed: otherwise nothing has changed and no change is recorded."""
         found = False
         at = stamp if operation.qualifier is None and operation.timestamp is None else operation.timestamp
         for column in [c for c in self.cells if c[:2] == (row, operation.family)]:

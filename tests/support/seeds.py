@@ -1,4 +1,4 @@
-"""The seed of a test that draws: the same in each run of ``make test``, another one where somebody asks for it.
+"""The seed of a test that draws: the same in each run of ``make test``, a different one on request.
 
 COLUMNAR_SEED=4711 repeats a run, COLUMNAR_SEED=new draws one: for long forms, which find what is new.
 """

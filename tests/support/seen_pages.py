@@ -1,6 +1,6 @@
-"""The pages of a wiki as people see them, for tests of looks and access: every handler, and what stands behind a form.
+"""The pages of a wiki, for tests of looks and access: the page of every handler, and pages that follow a form.
 
-``pages(scene)`` is made from the application's own handlers, so that a new one is looked at without a change here.
+``pages(scene)`` is made from the application's own handlers, so that a new handler is tested without a change here.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def rich_scene() -> Scene:
 
 
 def press(selector: str, **fields: str) -> Callable[[Any], None]:
-    """Fill fields by their names, and press."""
+    """Return a step that fills fields by their names and presses a button."""
 
     def act(page: Any) -> None:
         for name, value in fields.items():
@@ -100,7 +100,7 @@ def _saved_meanwhile(scene: Scene) -> None:
 
 
 def pages() -> list[Seen]:
-    """Each handler once, then states behind forms."""
+    """Return each handler's page once, then pages that follow forms."""
     found = [Seen("root", "anonymous", "/"), Seen("read", "anonymous", page_path(NAME))]
     for handler in sorted(PAGE_HANDLERS - NO_PAGES):
         path = page_path(WHERE.get(handler, NAME), handler, **QUERIES.get(handler, {}))
@@ -147,7 +147,7 @@ def _previewed(page: Any) -> None:
 
 
 def _accept(dialog: Any) -> None:
-    """The editor asks before a typed text is left."""
+    """Accept the editor's question before a typed text is left."""
     dialog.accept()
 
 
@@ -161,7 +161,7 @@ def _wrong_list(page: Any) -> None:
 
 
 def show(page: Any, url: str, scene: Scene, seen: Seen) -> None:
-    """In a page of a context of its own."""
+    """Show a page in a browser context of its own."""
     page.context.clear_cookies()
     if seen.role in PEOPLE:
         cookie = session_cookie(scene.browsers[seen.role])
@@ -180,13 +180,13 @@ REFUSED: Final = frozenset({"missing", "forbidden", "draft gone", "refused"})
 
 
 def refused_pages(scene: Scene) -> set[str]:
-    """Those that answer with a refusal: a handler should be seen at work, and REFUSED alone refusing."""
+    """Return the pages that refuse: every handler but REFUSED should be seen at work."""
     answers = {seen.name: scene.browsers[seen.role].get(seen.at(scene)).status_code for seen in pages()}
     return {name for name, status in answers.items() if status >= 400}
 
 
 def missing_forms(scene: Scene) -> list[str]:
-    """Forms that somebody is shown, and that are on none of the pages above."""
+    """Return forms that some role is shown, and that are on none of the pages above."""
     shown = set[_Kind]()
     for seen in pages():
         answer = scene.browsers[seen.role].get(seen.at(scene))
@@ -200,7 +200,7 @@ def _door(scene: Scene, wanted: str) -> str:
 
 
 def _kind(page: str, form: Form) -> _Kind:
-    """What tells forms apart: where they lead, what can be filled in, and how they are sent."""
+    """Return the properties that tell forms apart: their address, their fields and their buttons."""
     buttons = frozenset(field.name for field in form.fields if field.kind == "button")
     filled = frozenset(field.name for field in form.fields if field.kind not in ("button", "hidden"))
     return handler_of(form.path or page), form.method, filled, buttons

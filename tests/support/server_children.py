@@ -1,6 +1,6 @@
-"""Region servers as processes of their own, and a master of the test's hand that starts, tells and kills them.
+"""Region servers as processes of their own, and a master by which the test starts, commands and kills them.
 
-The master writes no catalogue: a test is the catalogue, and says who owns what.
+The master writes no catalogue: the test decides which server owns each region.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ R = TypeVar("R")
 
 
 class Child:
-    """A server's process, and this side of its sockets."""
+    """A server's process, and the master's side of its sockets."""
 
     def __init__(self, here: Incarnation, process: subprocess.Popen[bytes], ends: tuple[socket.socket, ...]) -> None:
         self.here = here
@@ -67,7 +67,7 @@ class Child:
         self.beats = -1
 
     def seen(self) -> int:
-        """How often its loop was seen alive; waits for a beat."""
+        """Wait for a beat; return the number of beats of the server's loop."""
         return last_of(os.read(self.beats, BEAT_BYTES)).iterations
 
     async def ask(self, message: Message[R]) -> R:
@@ -80,7 +80,7 @@ class Child:
         self.process.wait()
 
     async def ended(self, within_s: float) -> int:
-        """The status; TimeoutError."""
+        """Return the exit status.  Raises TimeoutError."""
         return await asyncio.wait_for(asyncio.to_thread(self.process.wait, within_s), within_s + 1)
 
     def close(self) -> None:
@@ -94,7 +94,7 @@ class Child:
 
 
 class Master:
-    """``async with``; owned by the loop of the test."""
+    """The master, an ``async with`` context; owned by the loop of the test."""
 
     def __init__(self, folder: Path, leader_epoch: int = 7) -> None:
         self.data = folder / "data"
@@ -122,7 +122,7 @@ class Master:
     # --- servers -------------------------------------------------------------------------------------
 
     async def server(self, name: str, **config: Any) -> Child:
-        """Started, linked, and listening."""
+        """Return a server that is started, linked and listening."""
         child = self.started(name, **config)
         await self.linked(child)
         async with asyncio.timeout(20):
@@ -164,12 +164,12 @@ class Master:
         _, child.link = await asyncio.get_running_loop().create_unix_connection(factory, sock=child.control)
 
     def sealed(self, dead: Child) -> Segments:
-        """The extent of its log, once it is dead."""
+        """Return the lengths of the segments of a dead server's log."""
         assert dead.process.poll() is not None, "only a dead one's"
         return measure(self._log_of(dead)).lengths
 
     def named(self, child: Child) -> frozenset[tuple[str, int]]:
-        """The regions that its log names, with epochs; of a living one so far."""
+        """Return the regions that the server's log names so far, with epochs."""
         folder = self._log_of(child)
         return DeadLog(folder, measure(folder)).named()
 
@@ -186,7 +186,7 @@ class Master:
         await child.ask(Publish(table, True, regions))
 
     async def open(self, child: Child, region: RegionInfo, owner: Owner, **sealed: Segments) -> None:
-        """``sealed``: by incarnations, as ``s1.3``."""
+        """Open a region; ``sealed`` has seals by incarnation, such as ``s1.3``."""
         await child.ask(OpenRegion(region, owner, _sealed(sealed)))
 
     async def renumber(self, child: Child, region: RegionInfo, owner: Owner, **sealed: Segments) -> None:
@@ -204,7 +204,7 @@ class Master:
             await child.ask(change)
 
     def take_lock(self) -> int:
-        """The master's descriptor of LOCK, from now on the caller's."""
+        """Return the master's descriptor of LOCK, which the caller owns from now on."""
         held, self._lock = self._lock, os.open(os.devnull, os.O_RDONLY)
         return held
 
@@ -214,7 +214,7 @@ class Master:
     # --- clients -------------------------------------------------------------------------------------
 
     async def client(self, child: Child, door: bytes = b"1") -> Connection:
-        """A connection that this process accepts and hands to the server."""
+        """Return a client on a connection that this process accepts and hands to the server."""
         return await asyncio.to_thread(self._client, child, door)
 
     def _client(self, child: Child, door: bytes) -> Connection:
@@ -227,7 +227,7 @@ class Master:
 
 
 class _Heard:
-    """The master's answers: it notes reports, and commits."""
+    """The master's handlers, which note reports and commit."""
 
     def __init__(self, child: Child) -> None:
         self._child = child
@@ -257,7 +257,7 @@ def _sealed(by_name: dict[str, Segments]) -> tuple[tuple[Incarnation, Segments],
 
 
 def with_master(run: Callable[..., Awaitable[None]]) -> Callable[..., None]:
-    """The test is a coroutine over a ``Master`` in its ``tmp_path``."""
+    """Return a test that runs a coroutine over a ``Master`` in its ``tmp_path``."""
 
     @wraps(run)
     def wrapped(tmp_path: Path) -> None:
@@ -285,9 +285,9 @@ child.wait()
 
 @contextmanager
 def alone(folder: Path) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
-    """A server whose parent is a process in the middle: that process, and the server's id, once it beats.
+    """Yield a process that is the parent of a server, and the server's process id, once the server beats.
 
-    The other ends of its sockets stay open.
+    The other ends of the server's sockets stay open.
     """
     (folder / "data" / "regions").mkdir(parents=True)
     ends = [*socket.socketpair(), *pair()]

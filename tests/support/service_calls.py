@@ -1,4 +1,4 @@
-"""The methods of the Thrift 1 service on rows and scanners, over one house, by their names."""
+"""The methods of the Thrift 1 service on rows and scanners, over one region server, by their names."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class RowCalls:
             house.region(info.start)
 
     def __getattr__(self, name: str) -> Any:
-        """The method, with regions that are away waited for as the service does."""
+        """Return the method; it waits for unavailable regions as the service does."""
         method = next(getattr(part, name) for part in self._parts if hasattr(part, name))
 
         def call(ctx: Any, *args: Any) -> Any:
@@ -36,7 +36,7 @@ class RowCalls:
 
 
 async def answer_of(found: Any) -> Any:
-    """What a method answers, waited for where it is not there at once."""
+    """Return the answer of a method, and wait for it if necessary."""
     if isinstance(found, Later):
         await found.future
         return found.result

@@ -24,7 +24,7 @@ trigger_manager.WorkerProcess = ForkedWorkerProcess  # type: ignore[misc]  # of 
 
 
 class _PatientTriggers(Triggers):
-    """Waits longer where a test names no time: on a busy machine a worker needs seconds to start."""
+    """Triggers whose waits are longer by default, because a worker needs seconds to start on a busy machine."""
 
     def wait(self, name: str = "", sequence: str = "", timeout_ms: int = 50_000) -> bool:
         return super().wait(name, sequence, timeout_ms)
@@ -37,7 +37,7 @@ class _Patient(Connection):
 
 
 class Serving:
-    """Start and stop block; ``do`` runs in the loop's thread."""
+    """The store; start and stop block, and ``do`` runs in the loop's thread."""
 
     def __init__(self, folder: Path, **settings: Any) -> None:
         config = StandaloneConfig(str(folder), port=0, web_port=-1, trigger_modules=(trigger_functions.MODULE,))

@@ -1,4 +1,4 @@
-"""Several owners of regions as one ``Peer``: what is for all goes to each, at once."""
+"""Several owners of regions as one ``Peer``, which sends messages for all owners to each at once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from columnar.model.region_messages import Message, Peer
 
 
 class FakeOwner:
-    """Remembers what it was asked, and answers when it may."""
+    """An owner that remembers its requests, and answers when the test lets it."""
 
     def __init__(self) -> None:
         self.asked: list[Message[Any]] = []
@@ -31,13 +31,13 @@ class FakeOwner:
         return {name: self.undelivered.get(name, 0) for name in message.triggers} if _counts(message) else None
 
     def states(self) -> list[dict[str, str]]:
-        """What it was told of triggers, message by message."""
+        """Return the states of triggers in each message."""
         told = [one.triggers for one in self.asked if isinstance(one, messages.PublishTriggers)]
         return [{trigger.name: trigger.state for trigger in triggers.all} for triggers in told]
 
 
 class SeveralOwners:
-    """A function is checked by the first; counts are added up, regions put together; other answers are nothing."""
+    """The peer: the first owner checks functions; counts are added up, regions joined, other answers are dropped."""
 
     def __init__(self, owners: Sequence[Peer]) -> None:
         self.owners = owners

@@ -1,4 +1,4 @@
-"""A store whose fsyncs are those of the server's log, in small segments, for recordings."""
+"""A store that syncs only the server log, in small segments, for recordings."""
 
 from __future__ import annotations
 

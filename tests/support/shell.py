@@ -1,4 +1,4 @@
-"""Our command line, typed in this process, and a store to type at."""
+"""The command line ``columnar``, run in this process, and a store for it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.serving import Serving
 
 @contextmanager
 def store_at(folder: Path) -> Iterator[str]:
-    """Its address."""
+    """Yield the address of a store."""
     serving = Serving(folder).start()
     try:
         yield f"127.0.0.1:{serving.store.port}"
@@ -40,7 +40,7 @@ class Shell:
         return json.loads(self.out(*words, "--json"))
 
     def error(self, *words: str, status: int = 1) -> str:
-        """The one line on stderr."""
+        """Return the one line on stderr."""
         result = self(*words)
         assert (result.exit_code, result.stdout) == (status, ""), repr(result.exception)
         (line,) = result.stderr.splitlines()

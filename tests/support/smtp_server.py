@@ -1,4 +1,4 @@
-"""A mail server on loopback that keeps what it is given: enough of SMTP for one client at a time."""
+"""A mail server on loopback that keeps its mails: enough of SMTP for one client at a time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from email.message import EmailMessage
 
 
 class SmtpServer:
-    """Use as a context manager; ``mails`` are in the order in which they came."""
+    """The server, a context manager; ``mails`` are in the order of their arrival."""
 
     def __init__(self) -> None:
         self.mails: list[EmailMessage] = []
@@ -30,7 +30,7 @@ class SmtpServer:
         self._thread.join(10)
 
     def next_mail(self, timeout_s: float = 20) -> EmailMessage:
-        """The next one that nobody took yet; raises queue.Empty."""
+        """Return the next mail that was not taken yet.  Raises queue.Empty."""
         return self._arrived.get(timeout=timeout_s)
 
     def _serve(self) -> None:

@@ -1,4 +1,4 @@
-"""``columnar standalone`` in a process of its own, at a port that it keeps over restarts: for tests that shoot it."""
+"""``columnar standalone`` in a process of its own, at a port that it keeps over restarts, for tests that kill it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Dump = dict[bytes, list[tuple[bytes, dict[bytes, tuple[bytes, int]]]]]  # of eac
 
 class StoreProcess:
     def __init__(self, folder: Path, *flags: str, port: int | None = None, is_forked: bool = True) -> None:
-        """``is_forked``: as ``forked_program`` has it, if nothing that the test sets wants a new interpreter."""
+        """Take ``is_forked``: start it by ``forked_program``, unless a setting of the test needs a new interpreter."""
         self.port = free_port() if port is None else port
         self.log = folder.with_suffix(".log")
         self._command = [*PROGRAM, "--data", str(folder)]
@@ -41,7 +41,7 @@ class StoreProcess:
         self.kill()
 
     def start(self) -> None:
-        """Returns when it serves."""
+        """Start the store; return when it serves."""
         self.begin()
         self.await_ready()
 
@@ -65,7 +65,7 @@ class StoreProcess:
         return self._process.pid
 
     def has_ended(self, patience_s: float = 0) -> bool:
-        """By itself.  A process that is ending closes its sockets a moment before it is over."""
+        """Return whether the store ended by itself; an ending process closes its sockets a moment before its end."""
         try:
             self._process.wait(patience_s)
         except subprocess.TimeoutExpired:
@@ -73,7 +73,7 @@ class StoreProcess:
         return True
 
     def shoot(self) -> None:
-        """As ``kill``, for another thread than the one that waits for it."""
+        """Kill the store from a thread other than the one that waits for it."""
         self._process.kill()
 
     def kill(self) -> None:
@@ -90,7 +90,7 @@ class StoreProcess:
         return status
 
     def worker_pid(self) -> int:
-        """Its trigger worker; waits for one that is on its way."""
+        """Return the store's trigger worker; waits for one that is starting."""
         deadline = time.monotonic() + WAIT_S
         while True:
             children = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
@@ -100,7 +100,7 @@ class StoreProcess:
             threading.Event().wait(LOOK_S)
 
     def kill_workers(self) -> int:
-        """Its trigger workers; how many there were."""
+        """Kill the trigger workers; return their number."""
         killed = 0
         for child in Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split():
             with suppress(ProcessLookupError):  # it ended by itself
@@ -115,7 +115,7 @@ class StoreProcess:
         Path(f"/proc/{self.pid}/clear_refs").write_text("5")
 
     def peak_bytes(self) -> int:
-        """The most that was resident since ``forget_peak``."""
+        """Return the peak of resident memory since ``forget_peak``."""
         status = Path(f"/proc/{self.pid}/status").read_text()
         return 1024 * int(status.split("VmHWM:")[1].split()[0])
 

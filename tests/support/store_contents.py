@@ -1,4 +1,4 @@
-"""What tests write into a bare store, and what they read from it."""
+"""The writes of tests to a bare store, and their reads from it."""
 
 from __future__ import annotations
 

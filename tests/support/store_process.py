@@ -80,7 +80,7 @@ class StoreProcess:
         self._process.join()
 
     def stop(self, patience_s: float = 30) -> int | None:
-        """The exit status; None: it has not ended in time."""
+        """Stop the store; return its exit status, or None if it has not ended in time."""
         assert self._process is not None
         self._process.terminate()
         self._process.join(patience_s)
@@ -91,14 +91,14 @@ class StoreProcess:
 
 
 def die_where_told(order: Path, step: str) -> None:
-    """At the step that stands in the file: of a split or a merge, of a trigger that is added, or of a start."""
+    """Kill this process at the step named in the file: of a split or merge, of an added trigger, or of a start."""
     if order.exists() and order.read_text() == step:
         order.unlink()
         os.kill(os.getpid(), signal.SIGKILL)
 
 
 def die_as_it_starts(order: Path) -> None:
-    """Before or after the write that moves the triggers of an older folder to the catalogue."""
+    """Kill this process before or after the write that moves an older folder's triggers to the catalogue."""
     drop = Catalogue.drop
 
     async def dropped(self: Catalogue, name: str, *derivations: Any) -> list[RegionInfo]:
@@ -126,7 +126,7 @@ async def serve(folder: str, port_file: Path, modules: tuple[str, ...]) -> None:
 
 
 def launched(folder: Path, port_file: Path, modules: tuple[str, ...], log: Path) -> None:
-    """What the process does; ``log`` gets what it says."""
+    """Run the store's process; ``log`` gets its output."""
     said = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     for stream in (1, 2):
         os.dup2(said, stream)

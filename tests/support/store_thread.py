@@ -27,7 +27,7 @@ class StoreThread(Serving):
 
     @property
     def inside(self) -> Standalone:
-        """For what tests change of it: its own loop runs in the other thread."""
+        """The store's object, for tests that change it; its loop runs in a thread of its own."""
         return self.store
 
     def connection(self) -> Connection:

@@ -1,4 +1,4 @@
-"""A client of the Thrift 2 service, made from its published interface and nothing else, and a store that serves it."""
+"""A client of the Thrift 2 service, made from the published interface alone, and a store that serves it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ T = b"thrift2"
 
 @contextmanager
 def served(folder: Path) -> Iterator[Serving]:
-    """A store with both services."""
+    """Yield a store with both services."""
     running = Serving(folder, thrift2_port=0).start()
     yield running
     running.stop()
@@ -31,7 +31,7 @@ def connect(serving: Serving) -> Any:
 
 @contextmanager
 def with_table(serving: Serving) -> Iterator[Any]:
-    """A client, and the table ``T``: three versions in the family a, two in b."""
+    """Yield a client with the table ``T``: three versions in the family a, two in b."""
     thrift = connect(serving)
     families = [
         H.TColumnFamilyDescriptor(name=b"a", maxVersions=3),
@@ -63,7 +63,7 @@ def delete(row: bytes, *columns: Any, **more: Any) -> Any:
 
 
 def read(client: Any, row: bytes, **more: Any) -> list[tuple[bytes, bytes, int]]:
-    """(family:qualifier, value, timestamp) of a row."""
+    """Return (family:qualifier, value, timestamp) of a row's cells."""
     return cells_of(client.get(T, H.TGet(row=row, **more)))
 
 
@@ -76,7 +76,7 @@ def values(client: Any, row: bytes, **more: Any) -> dict[bytes, bytes]:
 
 
 def four_versions(client: Any, row: bytes) -> None:
-    """Three stay: the family keeps no more."""
+    """Write four versions, of which the family keeps three."""
     for stamp in (10, 20, 30, 40):
         client.put(T, put(row, cell(b"a", b"q", b"v%d" % stamp, stamp), cell(b"a", b"z", b"z%d" % stamp, stamp)))
 

@@ -1,4 +1,4 @@
-"""Calls of both services as bytes, in every way a client may speak, and their replies: over sockets of the loop."""
+"""Calls of both services as bytes, in every transport and protocol, and their replies, over sockets of the loop."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FRAMED = Speech(True, Protocol.BINARY)
 
 
 def packed(speech: Speech, service: Any, name: str, args: tuple[Any, ...], seqid: int = 7) -> bytes:
-    """Arguments in the order of the IDL."""
+    """Return a packed call; arguments are in the order of the IDL."""
     binary = speech.protocol is Protocol.BINARY
     buffer = TCyMemoryBuffer() if binary else TMemoryBuffer()
     protocol = TCyBinaryProtocol(buffer) if binary else TCompactProtocol(buffer)
@@ -53,7 +53,7 @@ class Reply:
 
     @property
     def value(self) -> Any:
-        """Of a call that succeeded."""
+        """Return the value of a successful call."""
         assert self.kind == 2, self.result
         errors = [value for name, value in vars(self.result).items() if name != "success" and value is not None]
         assert not errors, errors
@@ -66,7 +66,7 @@ class Reply:
 
     @property
     def said(self) -> str:
-        """The message of the declared exception that the call failed with."""
+        """Return the message of the declared exception with which the call failed."""
         message = self.error.message
         return message.decode() if isinstance(message, bytes) else message
 
@@ -84,7 +84,7 @@ def read(speech: Speech, service: Any, message: bytes) -> Reply:
 
 
 class Client:
-    """A connection that speaks one way."""
+    """A connection with one transport and protocol."""
 
     def __init__(
         self, speech: Speech, service: Any, streams: tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -105,7 +105,7 @@ class Client:
         self.writer.write(packed(self.speech, self.service, name, args, self._seqid))
 
     async def message(self) -> bytes:
-        """The next reply, without what wraps it."""
+        """Return the next reply, without frame and HTTP."""
         reader = self._reader
         if self.speech.http:
             head = await reader.readuntil(b"\r\n\r\n")
@@ -117,7 +117,7 @@ class Client:
         return await self._unframed()
 
     async def _unframed(self) -> bytes:
-        """Nothing else is on its way: only the last byte of a reply ends it."""
+        """Return an unframed reply; no other may be under way, because only its last byte shows its end."""
         message, protocol = bytearray(), self.speech.protocol
         walker: Walker | None = None
         while walker is None or not walker.done:
@@ -143,7 +143,7 @@ class Client:
         return await self.reply()
 
     async def __call__(self, name: str, *args: Any) -> Any:
-        """The value that the method answers."""
+        """Return the value that the method answers."""
         return (await self.call(name, *args)).value
 
     def cut_off(self) -> None:

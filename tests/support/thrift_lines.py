@@ -1,9 +1,9 @@
-r"""One line of a scenario to one Thrift call, and its answer back to text.
+r"""The translation of a line of a scenario to a Thrift call, and of the answer to text.
 
     [@CONNECTION] METHOD ARGUMENT... [-> NAME]
 
-Arguments follow the order of the IDL and are split as a shell does; what is left out is null, an
-attributes map empty.  ``\xNN`` in bytes is that byte, ``null`` is null, ``$NAME`` an earlier answer.
+Arguments follow the order of the IDL and are split as in a shell; a left-out argument is null, a left-out attributes
+map is empty.  ``\xNN`` in bytes is that byte, ``null`` is null, ``$NAME`` an earlier answer.
 
     list of bytes       [a:x,a]
     mutations           a:x=value,-a:y,a:z       put, delete, put of null;  !a:x=v without the WAL
@@ -30,7 +30,7 @@ _ESCAPE = re.compile(rb"\\x([0-9a-fA-F]{2})")
 
 
 def parse(line: str, names: dict[str, Any]) -> tuple[int, str, list[Any], str | None]:
-    """(connection, method, arguments, name for the answer)."""
+    """Return (connection, method, arguments, name for the answer)."""
     words = shlex.split(line.replace("\\x", "\\\\x"))
     connection = int(words.pop(0)[1:]) if words[0].startswith("@") else 1
     target = None

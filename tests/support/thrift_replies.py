@@ -1,4 +1,4 @@
-"""Replies as bytes, for clients whose transport is their own."""
+"""Unpacking of replies, for clients with a transport of their own."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from columnar.wire.idl import SERVICE
 
 
 def unpacked(method: str, reply: bytes) -> Any:
-    """The success of a reply in the binary protocol; raises its error.  ``reply``: the message, without a frame."""
+    """Return the success of ``reply``, a message without a frame in the binary protocol, or raise its error."""
     protocol = TCyBinaryProtocol(TCyMemoryBuffer(reply), decode_response=False)
     kind = protocol.read_message_begin()[1]
     if kind == TMessageType.EXCEPTION:

@@ -1,4 +1,4 @@
-"""A wire server over a toy service, and raw bytes to and from it."""
+"""A wire server over a toy service, with raw bytes to and from the server."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def until_closed(sock: socket.socket) -> bytes:
 
 
 def reply_of(sock: socket.socket) -> tuple[int, bytes, int, bytes]:
-    """(kind, name, seqid, rest) of one framed reply."""
+    """Return (kind, name, seqid, rest) of one framed reply."""
     (length,) = struct.unpack(">I", receive(sock, 4))
     body = receive(sock, length)
     (size,) = struct.unpack(">I", body[4:8])

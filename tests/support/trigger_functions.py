@@ -17,7 +17,7 @@ not_a_function = "text"
 
 
 def note(change: Change, client: Connection, audit: bytes = b"audit") -> None:
-    """Append what was delivered, values in hex, to a cell of the row: an order that nothing changes later."""
+    """Append the delivery, with values in hex, to a cell of the row, which records the order."""
     changes = ",".join(f"{c.kind}|{c.column.decode()}|{c.timestamp}|{c.value.hex()}" for c in change.changes)
     now = ",".join(f"{k.decode()}={v.hex()}" for k, v in sorted(change.now.items()))
     before = ",".join(f"{k.decode()}={v.hex()}" for k, v in sorted(change.before.items()))
@@ -40,7 +40,7 @@ def note_other(change: Change, client: Connection) -> None:
 
 
 def obey(change: Change, client: Connection) -> None:
-    """Do what the row says in f:do, after having noted the change."""
+    """Note the change, then do what the row says in f:do."""
     note(change, client)
     order = change.now.get(b"f:do", b"")
     if order == b"raise":
@@ -62,7 +62,7 @@ def obey(change: Change, client: Connection) -> None:
 
 
 def index(change: Change, client: Connection) -> None:
-    """``index``: a row for each value of f:v, with a column for each row that has it."""
+    """Keep ``index``: a row for each value of f:v, with a column for each row with that value."""
     here = change.now.get(b"f:v")
     gone = {c.value for c in change.changes if c.kind == "put" and c.column == b"f:v"}
     gone |= {value for column, value in change.before.items() if column == b"f:v"}
@@ -74,7 +74,7 @@ def index(change: Change, client: Connection) -> None:
 
 
 def keep_tags(change: Change, client: Connection) -> None:
-    """``index`` by the pieces of f:v, from the images alone."""
+    """Keep ``index`` by the pieces of f:v, from the images alone."""
     table = client.table(b"index")
     for tag in change.gone("f:v", split=","):
         table.delete(tag, columns=[b"i:" + change.row], timestamp=change.stamp)
@@ -91,7 +91,7 @@ def index_and_note(change: Change, client: Connection) -> None:
 
 
 def spread(change: Change) -> Iterator[Effect]:
-    """A cell in row N of ``out`` for each N below ``f:count``, or as f:do says; a checkpoint each hundred."""
+    """Yield a cell in row N of ``out`` for each N below ``f:count``, or as f:do says; a checkpoint each hundred."""
     cells = {cell.column: cell.value for cell in change.changes if cell.kind == "put"}
     order = cells.get(b"f:do", b"")
     if order == b"delete":
@@ -108,7 +108,7 @@ def spread(change: Change) -> Iterator[Effect]:
 
 
 def spread_with_client(change: Change, client: Connection) -> Iterator[Effect]:
-    """As many cells as the table ``out`` has for this row already, and one."""
+    """Yield one cell more than the table ``out`` has for this row already."""
     held = client.table(b"out").row(change.row)
     yield Put("out", change.row, {b"f:%04d" % len(held): change.sequence.encode()})
 
@@ -117,7 +117,7 @@ def spread_with_client(change: Change, client: Connection) -> Iterator[Effect]:
 
 
 def tallies(change: Change) -> Iterator[Effect]:
-    """Each change of f:author counts for the author; f:do breaks a rule."""
+    """Tally each change of f:author for the author; f:do breaks a rule."""
     for cell in change.changes:
         if cell.column == b"f:author":
             yield Tally("authors", cell.value, {b"n:edits": 1})
@@ -130,7 +130,7 @@ def tallies(change: Change) -> Iterator[Effect]:
 
 
 def tallies_in_steps(change: Change) -> Iterator[Effect]:
-    """Each change of f:author counts three times, between checkpoints and barriers; f:do has the first run die."""
+    """Tally each change of f:author three times, between checkpoints and barriers; f:do lets the first run die."""
     (author,) = {cell.value for cell in change.changes if cell.column == b"f:author"}
     for step in range(int(change.progress or b"0"), 3):
         yield Tally("authors", author, {b"n:steps": 1})
@@ -142,7 +142,7 @@ def tallies_in_steps(change: Change) -> Iterator[Effect]:
 
 
 def gives(change: Change) -> Iterator[Effect]:
-    """Pages and bytes of each author, as the rows are now, in the order of their sizes."""
+    """Contribute pages and bytes of each author, as the rows are now, ordered by size."""
     author, size = change.now.get(b"f:author"), change.now.get(b"f:size", b"0")
     old = change.before.get(b"f:author")
     if old is not None:
@@ -152,7 +152,7 @@ def gives(change: Change) -> Iterator[Effect]:
 
 
 def forks(change: Change) -> Iterator[Effect]:
-    """``fork``: f:do says what the copy of the process does: it comes back, it stays, or it is a program."""
+    """Fork; f:do says whether the copy of the process returns, stays, or becomes a program."""
     order = change.now.get(b"f:do", b"")
     if order == b"program":
         subprocess.Popen(["sleep", "600"])

@@ -1,4 +1,4 @@
-"""The rows of a view's table against what recomputing the view gives: members, totals, order."""
+"""The comparison of a view's table with the recomputed view: members, totals, order."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Cells = Mapping[bytes, bytes]  # column -> value
 
 
 def differences(rules: Sequence[Rules], expected: Recomputed, rows: Mapping[bytes, Cells]) -> list[str]:
-    """What is otherwise, by group; ``rows``: all that a reader sees of the table."""
+    """Return the differences by group; ``rows`` are all rows of the table that a reader sees."""
     found = []
     for group in sorted(expected.groups.keys() | rows.keys()):
         held, cells = expected.groups.get(group), rows.get(group, {})
@@ -32,7 +32,7 @@ def differences(rules: Sequence[Rules], expected: Recomputed, rows: Mapping[byte
 
 
 def given_by(rules: Sequence[Rules], share: Share) -> tuple[dict[bytes, int], tuple[tuple[bytes, bytes], ...]]:
-    """Amounts by total, and what the member carries."""
+    """Return amounts by total, and the cells that the member carries."""
     (mine,) = [one for one in rules if not one.side or share.member.startswith(one.side)]
     names = [family + b":" + name for family, name in mine.totals]
     return dict(zip(names, share.amounts or (), strict=True)), share.carry

@@ -1,4 +1,4 @@
-"""A ``ChangingHouse`` with views: tables of the test's own, definitions, and what the views' tables hold."""
+"""A ``ChangingHouse`` with views: the test's own tables and definitions, and reads of the views' tables."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class ViewHouse(ChangingHouse):
         await self.changes.create(name.encode(), [Family(one) for one in families], splits=list(splits))
 
     async def request_peer(self, message: Message[Any]) -> Any:
-        """The master as its owner knows it."""
+        """Handle a request to the master as its owner sends it."""
         return await (self.views if isinstance(message, Backfilled) else self.regions).request_peer(message)
 
     async def add(self, view: View) -> None:
@@ -65,7 +65,7 @@ class ViewHouse(ChangingHouse):
         return self.server.tables.known(table.encode())
 
     async def write(self, table: str, row: bytes, *operations: Operation) -> Applied:
-        """Returns when it is acknowledged."""
+        """Write the row; return when the write is acknowledged."""
         served = self.served(table)
 
         def apply() -> Applied:
@@ -77,12 +77,12 @@ class ViewHouse(ChangingHouse):
         return applied
 
     async def put_cells(self, table: str, row: bytes, **cells: bytes) -> str:
-        """Into family ``f``; the token."""
+        """Put cells into family ``f``; return the token."""
         puts = [Put(b"f", name.encode(), value) for name, value in cells.items()]
         return (await self.write(table, row, *puts)).sequence.token
 
     async def rows_of(self, table: str, *families: bytes) -> Rows:
-        """All rows that a reader sees."""
+        """Return all rows that a reader sees."""
         served = self.served(table)
         spec = ReadSpec(projection(served.schema, list(families)))
         found: Rows = {}
@@ -111,7 +111,7 @@ class ViewHouse(ChangingHouse):
         return held.state if held is not None else ""
 
     async def restarted(self) -> ViewHouse:
-        """Another server on what is on disk; this one is closed."""
+        """Return a new server on the data on disk; this server is closed."""
         await self.close()
         house = type(self)(self.engine, self.folder, self.rows, self.clock)
         await house.start()
@@ -120,7 +120,7 @@ class ViewHouse(ChangingHouse):
 
 
 def in_view_house(test: Callable[[ViewHouse], Awaitable[None]]) -> Callable[[], None]:
-    """The test gets a ``ViewHouse`` without tables."""
+    """Return a test that gets a ``ViewHouse`` without tables."""
 
     async def run() -> None:
         unheard = list[dict[str, Any]]()  # as of a timer that outlives what it was for
@@ -142,5 +142,5 @@ def in_view_house(test: Callable[[ViewHouse], Awaitable[None]]) -> Callable[[], 
 
 
 def by_a(name: str = "by_a", table: str = "t", **options: Any) -> View:
-    """Rows of ``f`` by the cell ``f:a``, and the sum of ``f:n``."""
+    """Return a view of rows of ``f`` by the cell ``f:a``, with the sum of ``f:n``."""
     return View(name, Source(table, ("f:a",), sums={"n": "f:n"}, **options))

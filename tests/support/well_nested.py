@@ -1,4 +1,4 @@
-"""A checker of HTML for the tests of the markup: is it well nested, and is nothing in it dangerous?"""
+"""A checker of HTML for the tests of the markup: HTML must be well nested and harmless."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The wiki without a server: a MemoryWiki behind the application, asked through Werkzeug's test client."""
+"""The wiki without a server: a MemoryWiki behind the application, called through Werkzeug's test client."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _FIELD = re.compile(r'<input type="hidden" name="(\w+)" value="([^"]*)"')
 
 
 class WikiClient:
-    """``now`` is the clock of tokens and rates, in seconds."""
+    """A client of the wiki; ``now`` is the clock of tokens and rates, in seconds."""
 
     def __init__(self, wiki: Any = None, **config: Any) -> None:
-        """``wiki``: one of a store, in the place of a MemoryWiki."""
+        """Take ``wiki``, a wiki over a store in the place of a MemoryWiki."""
         self.wiki = MemoryWiki() if wiki is None else wiki
         self.now = 1_000_000.0
         self.config = replace(WikiConfig(secret=b"s" * 32, password_memory_kib=64), **config)
@@ -36,7 +36,7 @@ class WikiClient:
         return other
 
     def signed_in(self, name: str, *, status: Status = "active", admin: bool = False) -> Self:
-        """A browser in which a new account of that name is signed in."""
+        """Return a browser in which a new account of that name is signed in."""
         account = Directory(self.wiki.rows, self._clock_ms).make(name, status=status, admin=admin)
         other = self.other_visitor()
         cookie = Sessions(self.wiki.rows, self._clock_ms).begin(account, network="192.0.2.0", agent="a test")
@@ -51,7 +51,7 @@ class WikiClient:
         return self.client.get(path, **options)
 
     def form(self, path: str) -> dict[str, str]:
-        """The hidden fields of the form at ``path``."""
+        """Return the hidden fields of the form at ``path``."""
         return self.form_of(self.get(path))
 
     @staticmethod
@@ -59,7 +59,7 @@ class WikiClient:
         return {key: unescape(value) for key, value in _FIELD.findall(answer.text)}
 
     def save(self, path: str, body: str, **fields: str) -> TestResponse:
-        """What a browser does: fetch the form of the page at ``path`` and send it back."""
+        """Save as a browser does: fetch the form of the page at ``path`` and send it back."""
         return self.post(path + "/edit", {**self.form(path + "/edit"), "body": body, **fields})
 
     def post(self, path: str, fields: dict[str, str], **options: Any) -> TestResponse:

@@ -1,8 +1,8 @@
-"""A small wiki with people of several roles, and a walk through all that each of them can reach.
+"""A small wiki with people of several roles, and a walk through all pages that each of them can reach.
 
-What can be asked for and sent comes from the application: the handlers of its tables, the links and forms in its
-pages, the parameters and fields that its handlers ask for.  A handler that takes a POST and has no form that the walk
-finds is named in SCRIPTED, or the walk has to be shown where its form is (``doors``).
+The requests come from the application itself: the handlers of its tables, the links and forms in its pages, the
+parameters and fields that its handlers read.  If a handler takes a POST and the walk finds no form for it, SCRIPTED
+must name the handler, or ``doors`` must name the address of its form.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ PAGES_MOST: Final = 200  # of one walk
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A form where it stands, and how it is sent."""
+    """A form, the address of its page, and the button that sends it."""
 
     page: str  # the address that showed it
     form: Form
@@ -61,7 +61,7 @@ class Sent:
 
 
 class Scene:
-    """``config`` is that of the wiki; passwords of registered people are PASSWORD.  ``now``: for a real clock."""
+    """The wiki with its ``config``; passwords of registered people are PASSWORD. ``now`` may be a real clock."""
 
     def __init__(self, now: float | None = None, **config: Any) -> None:
         self.web = web = WikiClient(**{"edit_burst": 100_000, "count_age_s": 0.0, **config})
@@ -94,20 +94,20 @@ class Scene:
         self.suggestion = self._suggest_a_change()
 
     def _keep_a_draft(self) -> str:
-        """Rita's, of the page Lent."""
+        """Keep a draft of Rita's for the page Lent."""
         rita = self.browsers["registered"]
         form = rita.form("/Lent/edit")
         rita.post("/Lent/draft", {**form, "body": "Nobody's text.", "keep": "1"})
         return form["draft"]
 
     def _suggest_a_change(self) -> str:
-        """A visitor's, of the page Lent."""
+        """Make a visitor's suggestion for the page Lent."""
         visitor = self.web.other_visitor()
         visitor.post("/Lent/suggestion", {**visitor.form("/Lent/suggestion"), "body": "A text of Rita.", "send": "1"})
         return self.wiki.suggestions.of("Lent")[0].id
 
     def _delete_a_page_and_begin_a_job(self) -> None:
-        """A stopped job of Root's, and a page called Gone in the trash."""
+        """Make a stopped job of Root's, and delete a page called Gone."""
         cells = {VERSIONCOUNT: b"1:token:" + page_key("Old"), NAME: b"Gone", GONE_TIME: b"1", GONE_BY: b"Root"}
         self.wiki.rows.put(DELETED, deleted_row("Gone", 1, b"0" * 16), cells)
         jobs = Jobs(self.wiki.rows, lambda: 0)
@@ -116,7 +116,7 @@ class Scene:
         jobs.stop(self.job.id)
 
     def enter(self, name: str) -> WikiClient:
-        """Another browser in which the account of that name is signed in."""
+        """Return a new browser in which the account of that name is signed in."""
         account = self.directory.account(name)
         assert account is not None
         cookie = self.accounts.sessions.begin(account, network="192.0.2.0", agent="a test")
@@ -126,7 +126,7 @@ class Scene:
         return other
 
     def doors(self, role: str) -> list[str]:
-        """Addresses that no page links to: links of mails, and forms that stand behind a parameter."""
+        """Return addresses to which no page links: links of mails, and forms that need a parameter."""
         account = self.directory.account("Rita")
         assert account is not None
         confirm = self.links.issue("confirm", account.row, f"{account.id} active rita@mail.example")
@@ -149,7 +149,7 @@ class Scene:
         return ["/", *self.doors(role), *pages, *sites, *old, page_path("New page"), page_path("New page", "edit")]
 
     def state(self) -> dict[str, Any]:
-        """All that the wiki holds, to be compared."""
+        """Return all data of the wiki, for comparison."""
         tables = {
             repr(table): {row: dict(cells) for row, cells in held.items() if cells}
             for table, held in self.wiki.rows.data.items()
@@ -168,7 +168,7 @@ def handler_of(path: str) -> str:
 def walk(
     scene: Scene, role: str, starts: Sequence[str] | None = None, most: int = PAGES_MOST
 ) -> Iterator[tuple[str, str]]:
-    """(address, HTML) of what the role reaches from the starts by links; each kind of address once."""
+    """Yield (address, HTML) of pages that the role reaches from the starts by links, each kind of address once."""
     browser = scene.browsers[role]
     waiting = list(scene.starts(role) if starts is None else starts)
     seen, kinds = set[str](), dict[tuple[str, ...], int]()
@@ -197,7 +197,7 @@ def walk(
 def forms(
     scene: Scene, role: str, keep: Callable[[Form], bool] = lambda form: True, starts: Sequence[str] | None = None
 ) -> list[Sent]:
-    """Each form once for its handler, its fields and its button."""
+    """Return each form once for its handler, its fields and its button."""
     found: dict[tuple[str, ...], Sent] = {}
     for path, html in walk(scene, role, starts, PAGES_MOST if starts is None else len(starts)):
         for form in filter(keep, read(html)[0]):
@@ -210,7 +210,7 @@ def forms(
 
 
 def posts(scene: Scene, role: str) -> list[Sent]:
-    """All ways of the role to change something: the forms, and what only scripts send."""
+    """Return all requests by which the role can change something: the forms, and requests that only scripts send."""
     found = forms(scene, role, lambda form: form.method == "post")
     for handler in sorted(POSTABLE & SCRIPTED.keys()):
         if not any(one.handler == handler for one in found):
@@ -232,7 +232,7 @@ FILLED: Final = {
 
 
 def filled(browser: WikiClient, sent: Sent) -> dict[str, str]:
-    """The fields of the form as it is shown to ``browser`` now, with something typed into each that is empty."""
+    """Return the fields of the form as ``browser`` is shown it now, with text typed into each empty field."""
     token = fresh_token(browser, sent.page)
     fields = {**sent.fields(), "csrf": token}
     for field in sent.form.fields:

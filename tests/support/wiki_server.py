@@ -23,7 +23,7 @@ class WikiServer:
 
 @contextmanager
 def running_wiki(wiki: MemoryWiki | None = None, **given: Any) -> Iterator[WikiServer]:
-    """``given``: of the wiki's configuration."""
+    """Yield a running server; ``given`` are values of the wiki's configuration."""
     wiki = wiki or MemoryWiki()
     config = replace(WikiConfig(secret=b"s" * 32, edits_per_minute=0), **given)
     listening = listen("127.0.0.1", 0, 1)[0]

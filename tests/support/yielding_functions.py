@@ -1,4 +1,4 @@
-"""Trigger functions that yield, wait or end otherwise than well: what a worker is tested with."""
+"""Trigger functions that yield, wait or end badly, for tests of a worker."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from columnar.triggers.slices import EFFECT_BYTES, SLICE_EFFECTS
 
 
 def effects_of(module: dict[str, Any]) -> dict[str, Any]:
-    """Functions that yield, and the others below."""
+    """Return functions that yield, and the other functions of this module."""
     module["closed"] = closed = []
 
     def one(change: Change) -> Iterator[Effect]:
@@ -69,7 +69,7 @@ def effects_of(module: dict[str, Any]) -> dict[str, Any]:
 
 
 def waiting_functions(module: dict[str, Any]) -> dict[str, Any]:
-    """Functions that say that they were ``entered`` and wait until ``gate`` of the module is set."""
+    """Return functions that set ``entered`` and wait until ``gate`` of the module is set."""
     entered = module["entered"] = threading.Semaphore(0)
     gate = module["gate"] = threading.Event()
 
@@ -84,7 +84,7 @@ def waiting_functions(module: dict[str, Any]) -> dict[str, Any]:
 
 
 def effects_not_yielded() -> dict[str, Any]:
-    """Functions that return their effects, or are async."""
+    """Return functions that return their effects, or are async."""
 
     def returns(change: Change) -> list[Effect]:
         return [Put("out", change.row, {b"f:a": b"1"})]
@@ -102,7 +102,7 @@ def effects_not_yielded() -> dict[str, Any]:
 
 
 def effects_behind_checkpoints() -> dict[str, Any]:
-    """Functions that end otherwise than well behind a checkpoint."""
+    """Return functions that end badly after a checkpoint."""
 
     def checks_and_is_put_off(change: Change) -> Iterator[Effect]:
         yield Put("out", change.row, {b"f:a": b"1"})

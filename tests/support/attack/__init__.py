@@ -1,1 +1,1 @@
-"""What an attacker types into a wiki: payloads, the places in a text where they stand; and what a browser runs."""
+"""Attacks on a wiki: payloads, the places in a text for payloads, and a browser that notes what runs."""

@@ -1,12 +1,11 @@
-"""A page of a real browser that notes whatever ran, or was about to: for the attack corpus.
+"""A page of a real browser that notes everything that ran, or was about to run, for the attack corpus.
 
 ran         ``__ran(n)`` was called, or a dialog opened
 policy      the browser refused something by the Content-Security-Policy (event and console)
-console     it said anything else but that a picture or a page was not there, or a script of ours failed
-asked       it asked another host for something that is no picture
-left        it went to an address that is not ours, or opened a window
-failed      the wiki answered that it failed (500)
-in a page   markup that would run without the policy: handlers, styles, foreign elements, schemes of addresses
+console     it had a message other than of a missing picture or page, or a script of ours failed asked the browser
+requested something other than a picture from a foreign host left the browser went to a foreign address, or opened a
+window failed the wiki answered with an internal error (500) in a page   markup that would run without the policy:
+handlers, styles, foreign elements, schemes of addresses
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ _EXPECTED: Final = ("Failed to load resource", "Autofocus processing was blocked
 
 
 class Watched:
-    """One page of a browser; ``findings`` says where and what."""
+    """A page of a browser; ``findings`` says what ran, and where."""
 
     def __init__(self, context: Any, url: str) -> None:
         self.url = url
@@ -110,7 +109,7 @@ class Watched:
         self.look()
 
     def look(self) -> None:
-        """At the page that is shown now."""
+        """Check the page that is shown now."""
         self.seen += 1
         if not self.page.url.startswith(self.url + "/"):
             self.note("it left the wiki")
@@ -121,7 +120,7 @@ class Watched:
         return bool(self.page.evaluate(SEND, [form.action, sorted(form.names() - {""}), {}, "", False, False]))
 
     def send(self, form: Form, fields: dict[str, str], button: str = "") -> None:
-        """Fill the form in the page that is shown, press the button of that name, and look at the answer."""
+        """Fill the form in the page that is shown, press the named button, and check the answer."""
         by_script = bool(self.page.evaluate("typeof wikkaEditor !== 'undefined'")) and button in ("save", "preview")
         wanted = [form.action, sorted(form.names() - {""}), fields, button, True, by_script]
         if by_script and button == "preview":

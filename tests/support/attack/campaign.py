@@ -1,8 +1,8 @@
-"""The attack corpus against a wiki in a real browser: shown in every place, typed into every field.
+"""The attack corpus against a wiki in a real browser: every payload in every place and in every field.
 
 The fields are those of the forms that a walk through the application finds, and the parameters and fields that its
-handlers ask for; the places of texts are those of ``places``, and many attributes of every action.  A form, a
-parameter or an action that is new is attacked without a change here.
+handlers ask for; the places of texts are those of ``places``, and many attributes of every action.  A new form,
+parameter or action is attacked without a change here.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ LEAVING: Final = frozenset({"logout", "account"})  # these end what the others n
 
 
 class Kept:
-    """What a wiki held before anything was typed into it."""
+    """The contents of a wiki before anything was typed into it."""
 
     def __init__(self, scene: Scene) -> None:
         self._scene = scene
@@ -65,8 +65,11 @@ class Kept:
 
 @dataclass
 class Campaign:
-    """``each``: places of a text for each payload; ``share``: every n-th names a page; ``names``: pages for each
-    handler and role; ``fills``: of each form."""
+    """A run of the attack corpus against a wiki.
+
+    ``each`` is the number of places of a text for each payload; every ``share``-th payload names a page; ``names`` is
+    the number of pages for each handler and role, ``fills`` the number of fillings of each form.
+    """
 
     browser: Any
     each: int
@@ -102,13 +105,13 @@ class Campaign:
                         self._take(page)
 
     def _paths(self, role: str, names: Sequence[str], noted: Noted) -> list[str]:
-        """In the short form each address for one role."""
+        """Return the addresses for a role; in the short form each address is for one role."""
         turn, brief = ROLES.index(role), self.fills == 1
         shown = [*lists(), *parameters(noted)[:: 4 if brief else 1]] if turn == 0 or not brief else []
         return shown + (handled(names, self.names, turn) if turn == 2 or not brief else [])
 
     def _sendable(self, found: Sequence[Sent]) -> list[Sent]:
-        """What no role before had: the same form answers all of them in the same way."""
+        """Return the forms that no earlier role had, because the same form answers all roles in the same way."""
         chosen = []
         for one in found:
             key = (one.handler, one.form.names())
@@ -126,7 +129,7 @@ class Campaign:
             page.show(path)
 
     def _type(self, page: Watched, kept: Kept, role: str, found: Sequence[Sent], noted: Noted) -> None:
-        """All payloads into each field of each form, several at a time where they fit."""
+        """Type all payloads into each field of each form, several at a time if they fit."""
         for one in found:
             asked = {key for handler, source, key in noted if handler == one.handler and source == "form"}
             targets = sorted((one.form.names() | (asked if one.form.method == "post" else set())) - FIXED - {""})
@@ -157,7 +160,7 @@ def sign_in(page: Watched, scene: Scene, role: str) -> None:
 
 
 def store_texts(scene: Scene, each: int) -> list[str]:
-    """Pages of payloads in texts; their addresses."""
+    """Store pages with payloads in their texts; return the addresses."""
     itself = {"itself": lambda text: text}
     written = [*places.bodies(payloads(), places.WIKKA, each=each, per_page=PER_PAGE, seed=1), *action_texts(each)]
     imported = places.bodies(payloads(), itself, each=1, per_page=PER_PAGE, seed=2)
@@ -187,7 +190,7 @@ def action_texts(each: int) -> Iterator[str]:
 
 
 def store_names(scene: Scene, share: int) -> list[str]:
-    """A page for each payload that can be a name, with others as author, owner, note and text."""
+    """Store a page for each payload that can be a name, with other payloads as author, owner, note and text."""
     names = []
     for number, payload in enumerate(payloads()):
         if number % share:
@@ -205,14 +208,14 @@ def store_names(scene: Scene, share: int) -> list[str]:
 
 
 def lists() -> list[str]:
-    """The lists of the whole wiki."""
+    """Return the addresses of the lists of the whole wiki."""
     found = [site_path("pageindex", letter=letter) for letter in "<\"'{["]
     found += [site_path("search", q=word) for word in ("script", "onerror", "javascript")]
     return [*found, *(site_path(handler) for handler in sorted(SITE_HANDLERS))]
 
 
 def handled(names: Sequence[str], each: int, offset: int) -> list[str]:
-    """Each handler of a page, for ``each`` of the names, which take turns."""
+    """Return the address of each handler for ``each`` of the names, which take turns."""
     begin = offset * len(names) // 3
     turns = cycle([*names[begin:], *names[:begin]])
     return [
@@ -223,7 +226,7 @@ def handled(names: Sequence[str], each: int, offset: int) -> list[str]:
 
 
 def parameters(noted: Noted) -> list[str]:
-    """Each parameter that a handler asks for, with some payloads at once."""
+    """Return addresses with each parameter that a handler reads, with some payloads at once."""
     asked = sorted({(handler, key) for handler, source, key in noted if source == "args" and handler in HANDLERS})
     found = []
     for number, (handler, key) in enumerate(asked):
@@ -234,7 +237,7 @@ def parameters(noted: Noted) -> list[str]:
 
 
 def fillings(name: str, offset: int) -> list[str]:
-    """The payloads, joined so that they fit a field; what is accepted only short stands alone."""
+    """Return the payloads joined so that they fit a field; a field that takes only short texts gets single payloads."""
     turned = [*payloads()[offset * 13 :], *payloads()[: offset * 13]]
     joined: list[str] = []
     for number, payload in enumerate(turned):
@@ -247,5 +250,5 @@ def fillings(name: str, offset: int) -> list[str]:
 
 
 def reached(scene: Scene) -> int:
-    """How many pages a walk of all roles sees: so that a campaign cannot be empty without a word."""
+    """Return the number of pages that a walk of all roles sees, so that an empty campaign is noticed."""
     return sum(1 for role in ROLES for _ in walk(scene, role))

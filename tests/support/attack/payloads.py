@@ -1,8 +1,8 @@
 """(pure but for one file) Payloads that try to run a script in a reader's browser; each calls ``__ran(its number)``.
 
 Written for this wiki in ``tests/data/wiki_payloads.txt``: embedded HTML, SVG and MathML, styles, entities and Unicode,
-markup of Wikka, MediaWiki and Markdown, access lists, names like files, schemes of addresses, and what breaks out of
-scripts, headers and feeds.  Attributes and addresses in links are made here from these.
+markup of Wikka, MediaWiki and Markdown, access lists, names like files, schemes of addresses, and texts that break out
+of scripts, headers and feeds.  Attributes and addresses in links are made here from these texts.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _AS_LINKS: Final[list[Callable[[str], str]]] = [
 
 @cache
 def families() -> dict[str, tuple[str, ...]]:
-    """Templates by family: ``@`` stands for the call, ``(#)`` for the number in a call that is written otherwise."""
+    """Return templates by family: ``@`` stands for the call, ``(#)`` for the number in a differently written call."""
     found: dict[str, list[str]] = {}
     for line in _FILE.read_text(encoding="ascii").splitlines()[1:]:
         if line.startswith("## "):
@@ -59,6 +59,6 @@ def _made() -> Iterator[str]:
 
 @cache
 def payloads() -> tuple[str, ...]:
-    """All of them, each once; ``payloads()[n]`` calls ``__ran(n)``."""
+    """Return all payloads, each once; ``payloads()[n]`` calls ``__ran(n)``."""
     templates = dict.fromkeys([one for family in families().values() for one in family] + list(_made()))
     return tuple(one.replace("@", f"__ran({n})").replace("(#)", f"({n})") for n, one in enumerate(templates))

@@ -59,7 +59,7 @@ OTHER: Final[dict[str, Callable[[str], str]]] = {
 
 
 def action_calls(names: Sequence[str], attributes: Sequence[str], payload: str, at: int) -> str:
-    """A call of an action with the payload in all its attributes; ``at`` chooses the action."""
+    """Return a call of an action with the payload in all attributes; ``at`` chooses the action."""
     quotes = "'" if '"' in payload else '"'
     given = " ".join(f"{key}={quotes}{payload}{quotes}" for key in attributes)
     return f"{{{{{names[at % len(names)]} {given}}}}}"
@@ -68,7 +68,7 @@ def action_calls(names: Sequence[str], attributes: Sequence[str], payload: str, 
 def bodies(
     payloads: Sequence[str], places: dict[str, Callable[[str], str]], *, each: int, per_page: int, seed: int
 ) -> Iterator[str]:
-    """Texts that have each payload in ``each`` of the places (all, if there are fewer)."""
+    """Yield texts that have each payload in ``each`` of the places (in all, if there are fewer)."""
     rng = Random(seed)
     ways = list(places.values())
     written = [way(payload) for payload in payloads for way in rng.sample(ways, min(each, len(ways)))]
