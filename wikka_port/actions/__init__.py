@@ -1,10 +1,10 @@
-"""Actions: what ``{{name key="value"}}`` in a page becomes, named as in WikkaWiki.
+"""Actions: the functions behind ``{{name key="value"}}`` in a page, named as in WikkaWiki.
 
     furniture   words and links within a line             people   pages, changes and accounts of people
-    lists       pages and changes of the wiki             blocks   parts that stand by themselves: pictures, forms
+    lists       pages and changes of the wiki             blocks   blocks of their own: pictures, forms
 
-``toc``, ``notoc`` and ``redirect`` are the markup's own.  An action returns safe HTML; it may raise StoreUnavailable
-and ValueError, which are shown in its place.
+The markup itself handles ``toc``, ``notoc`` and ``redirect``.  An action returns safe HTML.  It may raise
+StoreUnavailable and ValueError, whose texts are shown in the action's place.
 """
 
 from __future__ import annotations

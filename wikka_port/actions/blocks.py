@@ -1,4 +1,4 @@
-"""Parts of a page that stand by themselves: a calendar, pictures, other pages, forms, licences."""
+"""Actions that make blocks of a page: a calendar, pictures, included pages, forms, licences."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ LICENCES: Final = {
 
 
 def month_table(call: ActionCall) -> str:
-    """``{{calendar year="2026" month="11"}}``: a month as a table.
+    """Show a month as a table: ``{{calendar year="2026" month="11"}}``.
 
-    A call without either shows the present month, with links to the months before and after it: ``?year=2026&month=10``
-    of the page's address.
+    A call without year and month shows the present month, or that of the page's address (``?year=2026&month=10``),
+    with links to the months before and after it.
     """
     now = datetime.now(UTC)
     year, month = call.number("year", now.year, YEAR_MAX), call.number("month", now.month, 12)
@@ -78,7 +78,7 @@ def _month_name(year: int, month: int) -> str:
 
 
 def _month_link(call: ActionCall, year: int, month: int) -> tuple[str, str] | None:
-    """Return the address and the name of a month, which may be the 0th or 13th of a year; None beyond the calendar."""
+    """Return the address and the name of a month, or None beyond the calendar; month 0 or 13 is of the next year."""
     year, month = year + (month - 1) // 12, (month - 1) % 12 + 1
     if not 1 <= year <= YEAR_MAX:
         return None
@@ -86,9 +86,9 @@ def _month_link(call: ActionCall, year: int, month: int) -> tuple[str, str] | No
 
 
 def image(call: ActionCall) -> str:
-    """``{{image url=".." alt=".." title=".." class=".." link=".." width="200" height="100"}}``: a picture.
+    """Show a picture: ``{{image url=".." alt=".." title=".." class=".." link=".." width="200" height="100"}}``.
 
-    ``src`` is another word for ``url``; ``link`` is an address or the name of a page.
+    ``src`` means the same as ``url``; ``link`` is an address or the name of a page.
     """
     typed = call.arguments
     url = safe_picture(typed.get("url", "") or typed.get("src", ""))
@@ -112,16 +112,16 @@ def image(call: ActionCall) -> str:
 
 
 def include(call: ActionCall) -> str:
-    """``{{include page="Other" name="value"}}``: another page's text in this one, as a template.
+    """Include the text of another page, as a template: ``{{include page="Other" name="value"}}``.
 
-    ``{{{name}}}`` and ``{{{name|else}}}`` in the other page stand for what the call gives.  A page that includes
-    itself, over whatever others, is refused, and so is what goes over a bound of ``limits``.  A page that redirects,
-    as a renamed one does, stands for the page that it leads to.
+    ``{{{name}}}`` and ``{{{name|else}}}`` in the included page are replaced by the values of the call.  An include is
+    refused if a page would include itself, also through other pages, or if it exceeds a bound of ``limits``.  In the
+    place of a page that redirects, such as a renamed one, the target of the redirect is included.
     """
     wanted = call.arguments.get("page", "").strip()
     if not wanted:
         raise ValueError(_("{given} should be the name of a page", given='page="..."'))
-    name = normalise(decode_references(wanted))  # as of a link: a quotation mark is written so
+    name = normalise(decode_references(wanted))  # as in a link: references stand for quotation marks
     if len(call.within) >= INCLUDE_DEPTH_MAX:
         raise ValueError(_("pages are included {most} deep at most", most=INCLUDE_DEPTH_MAX))
     page = _included_page(call, name)
@@ -132,7 +132,7 @@ def include(call: ActionCall) -> str:
         most = figure(INCLUDE_CHARS_MAX)
         raise ValueError(_("the page {name} is longer than {most} characters", name=page.name, most=most))
     shown = call.render(page, filled(page.body, call.arguments))
-    return _ID.sub("", _ANCHOR.sub("", shown))  # ids are of the page that includes
+    return _ID.sub("", _ANCHOR.sub("", shown))  # the included page must not repeat ids of this one
 
 
 def _included_page(call: ActionCall, name: str) -> Page:
@@ -145,7 +145,7 @@ def _included_page(call: ActionCall, name: str) -> Page:
 
 
 def filled(text: str, given: Mapping[str, str]) -> str:
-    """``text`` with what a call gives.  Raises ValueError with a sentence for its author."""
+    """Return ``text`` with the values of a call filled in.  Raises ValueError with a sentence for its author."""
     if "{{{" not in text:
         return text
     left = INCLUDE_CHARS_MAX
@@ -163,14 +163,14 @@ def filled(text: str, given: Mapping[str, str]) -> str:
 
 
 def interwikilist(call: ActionCall) -> str:
-    """``{{interwikilist}}``: the other wikis that a prefix leads to."""
+    """List the prefixes of other wikis, with their addresses: ``{{interwikilist}}``."""
     sites = interwiki.SITES.items()
     rows = "".join(f'<tr><th scope="row">{prefix}</th><td>{escape(url)}</td></tr>\n' for prefix, url in sites)
     return f'<div class="table" tabindex="0"><table><tbody>\n{rows}</tbody></table></div>\n'
 
 
 def licence(call: ActionCall) -> str:
-    """``{{license type="CC-BY-SA"}}``: the licence under which the page may be used; ``type="C" link="Page"``: none."""
+    """Show the page's licence: ``{{license type="CC-BY-SA"}}``; ``type="C" link="Page"`` reserves all rights."""
     kind = call.arguments.get("type", "").strip().upper() or "CC-BY-SA"
     if kind == "C":
         name = call.arguments.get("link", "").strip()
@@ -190,14 +190,14 @@ def licence(call: ActionCall) -> str:
 
 
 def search(call: ActionCall) -> str:
-    """``{{searchform}}``, ``{{textsearch}}``: a form that finds pages."""
+    """Show a search form: ``{{searchform}}``, ``{{textsearch}}``."""
     return _search_form(call, call.arguments.get("phrase", "")[:300])
 
 
 def search_expanded(call: ActionCall) -> str:
-    """``{{textsearchexpanded}}``: a form that shows what it finds in the page itself, with passages.
+    """Show a search form with its results and their passages below it, in the page: ``{{textsearchexpanded}}``.
 
-    It searches for ``?phrase=`` of the page's address, or for its own ``phrase``.
+    It searches for ``?phrase=`` of the page's address, or for the argument ``phrase``.
     """
     if call.query_parameters is None:
         return search(call)
@@ -215,12 +215,12 @@ def search_expanded(call: ActionCall) -> str:
 
 
 def newpage(call: ActionCall) -> str:
-    """``{{newpage}}``: a form that begins a page; ``template``: the page that the new one begins with."""
+    """Show a form for a new page: ``{{newpage}}``; ``template`` names the page whose text the new one begins with."""
     return call.site.fragment("newpage.html", begins_with=call.arguments.get("template", "").strip()[:300])
 
 
 def _search_form(call: ActionCall, phrase: str, here: str = "") -> str:
-    """``here``: the page that answers; "": the wiki's own search."""
+    """Return a search form; the page ``here`` shows the results, or with "" the wiki's own search page."""
     return call.site.fragment("searchform.html", phrase=phrase, here=here)
 
 

@@ -1,4 +1,4 @@
-"""An action, and a call of it: where it stands and what was typed."""
+"""An action, and a call of it: the page with the call, and the typed arguments."""
 
 from __future__ import annotations
 
@@ -16,32 +16,35 @@ from wikka_port.texts import _
 @dataclass(frozen=True, slots=True)
 class ActionCall:
     site: Site
-    page: str  # the page that it stands on
-    arguments: Mapping[str, str]  # as typed: never safe to show unescaped
-    render: Callable[[Page, str], str]  # a text of that page as HTML, within this one
-    within: tuple[str, ...] = ()  # pages that include the page it stands on, outermost first
+    page: str  # the page that has the call
+    arguments: Mapping[str, str]  # as typed, so never safe to show unescaped
+    render: Callable[[Page, str], str]  # makes HTML of a page's text, to be included in this page
+    within: tuple[str, ...] = ()  # pages that include the page with the call, outermost first
     query_parameters: Mapping[str, str] | None = (
         None  # parameters of the page's address, as typed; None: it takes none here
     )
 
     @property
     def named_page(self) -> str:
-        """The page that the call names, or the one that it stands on.  Raises InvalidName."""
+        """The page that the call names, else the page that has the call.  Raises InvalidName."""
         return normalise(self.arguments.get("page", "") or self.page)
 
     @property
     def outermost_page(self) -> str:
-        """The page that is read: the outermost of those that include this one."""
+        """The page that the visitor reads: the outermost of the pages that include this one, or this one."""
         return self.within[0] if self.within else self.page
 
     def query_number(self, key: str, least: int, most: int) -> int | None:
-        """A parameter of the address; None if it is absent or nonsense, for readers did not write the page."""
+        """Return a number from the address's parameters, or None if it is absent or invalid.
+
+        It raises nothing, for a reader of the page did not write the call.
+        """
         text = (self.query_parameters or {}).get(key, "")
         given = int(text) if text.isascii() and text.isdigit() and len(text) <= len(str(most)) else least - 1
         return given if least <= given <= most else None
 
     def number(self, key: str, default: int, most: int) -> int:
-        """Return a number from 1 to ``most``.  Raises ValueError with a sentence for the author."""
+        """Return an argument, a number from 1 to ``most``.  Raises ValueError with a sentence for the author."""
         text = self.arguments.get(key, "").strip()
         if not text:
             return default
@@ -53,7 +56,7 @@ class ActionCall:
         return is_set(self.arguments.get(key, ""))
 
     def word(self, key: str) -> str:
-        """Return the word that an argument chooses by, in lower case."""
+        """Return the argument ``key``, a word of a few allowed ones, in lower case."""
         return self.arguments.get(key, "").strip().lower()
 
     def label(self, default: str) -> str:
@@ -62,4 +65,4 @@ class ActionCall:
 
 class Action(NamedTuple):
     run: Callable[[ActionCall], str]
-    attributes: tuple[str, ...] = ()  # by name, for the completion of a call while it is typed
+    attributes: tuple[str, ...] = ()  # names of arguments, which the editor completes while a call is typed

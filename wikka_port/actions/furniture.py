@@ -1,6 +1,6 @@
-"""Furniture of pages: ``{{editlink}}``, ``{{lastedit}}``, ``{{whoami}}`` and the like, short words within a line.
+"""Actions that make words or links within a line: ``{{editlink}}``, ``{{lastedit}}``, ``{{whoami}}`` and the like.
 
-Links take ``label``; figures of a page are those of the page that the action stands on.
+Links take ``label``; figures of a page are those of the page that has the call.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _to_handler(handler: str, label: str) -> Action:
 
 
 def _to_editor(label: str) -> Action:
-    """For who may write the page; for others the page's source, as in WikkaWiki."""
+    """Link to the editor for visitors who may write the page, else to the page's source, as in WikkaWiki."""
 
     def run(call: ActionCall) -> str:
         if not call.site.wiki.access.can(call.page).write:
@@ -47,7 +47,7 @@ def _to_site(handler: str, label: str) -> Action:
 
 
 def _of_page(text_of: Callable[[Page], str]) -> Action:
-    """Show figures of the newest revision; nothing if there is none yet (a preview)."""
+    """Show a text about the page's newest revision, or nothing in the preview of a new page."""
 
     def run(call: ActionCall) -> str:
         page = call.site.wiki.page(call.page)
@@ -57,7 +57,10 @@ def _of_page(text_of: Callable[[Page], str]) -> Action:
 
 
 def lastedit(call: ActionCall) -> str:
-    """``show``: 0 the day, 1 and the author, 2 and the note, 3 and a link to what was changed."""
+    """Show when the page was last edited, with ``show="1"`` also by whom, with 2 also the note, with 3 also a link.
+
+    The link leads to what was changed.
+    """
     page = call.site.wiki.page(call.page)
     if page is None:
         return ""
@@ -93,7 +96,7 @@ def revertlink(call: ActionCall) -> str:
 
 
 def deletelink(call: ActionCall) -> str:
-    """For who may delete the page; nothing for others."""
+    """Link to the deletion of the page, for visitors who may delete it; nothing for others."""
     if not call.site.wiki.access.can(call.page).delete:
         return ""
     return _link(page_path(call.page, "delete"), call.label(_("Delete this page")), rel="nofollow")
@@ -105,9 +108,9 @@ def logo(call: ActionCall) -> str:
 
 
 def color(call: ActionCall) -> str:
-    """``{{color c="red" text="words"}}``: words in a colour, of names or ``#rrggbb``; ``bg`` colours what is behind.
+    """Show words in a colour, named or ``#rrggbb``: ``{{color c="red" text="words"}}``; ``bg`` is the background's.
 
-    ``fg`` and ``hex`` are other words for ``c``.  The colour is the nearest that can be read in light and dark
+    ``fg`` and ``hex`` mean the same as ``c``.  The colour becomes the nearest one that is readable in light and dark
     (``colours``).
     """
     typed = call.arguments
@@ -124,7 +127,7 @@ def color(call: ActionCall) -> str:
 
 
 def randompage(call: ActionCall) -> str:
-    """``{{randompage title="Surprise me"}}``: a link to some page, another one at each view."""
+    """Link to a random page, new at each view: ``{{randompage title="Surprise me"}}``."""
     name = call.site.wiki.some_page(f"{random.randrange(16**8):08x}")
     if name is None:
         return ""

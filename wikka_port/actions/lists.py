@@ -1,6 +1,6 @@
 """Lists of the wiki's pages, changes and authors: ``{{pageindex}}``, ``{{backlinks}}``, ``{{recentchanges}}``.
 
-Every list is bounded; one that is cut leads on to the wiki's own page of it, or says that it is cut.
+Every list is bounded; a list that is cut links to the wiki's own page of that list, or says that it is cut.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from wikka_port.names import normalise
 from wikka_port.texts import _
 from wikka_port.urls import page_path, site_path
 
-LETTER_CHARS: Final = 20  # of what an address names
+LETTER_CHARS: Final = 20  # of the parameter ``letter`` in an address
 MEMBERS_MAX: Final = 500  # of a category
-REVISIONS_MAX: Final = 1_000  # of a page, the newest, whose authors are counted
-CHANGES_MAX: Final = 2_000  # of the wiki, likewise
+REVISIONS_MAX: Final = 1_000  # the newest of a page, whose authors are counted
+CHANGES_MAX: Final = 2_000  # the newest of the wiki, whose authors are counted
 
 
 def names_html(
@@ -30,7 +30,7 @@ def names_html(
 
 
 def backlinks(call: ActionCall) -> str:
-    """``{{backlinks page="Other"}}``: the pages that link to this one, or to the page named."""
+    """List the pages that link to this page, or to the named one: ``{{backlinks page="Other"}}``."""
     name = call.named_page
     rows = call.number("limit", 100, 500)
     names, more = page_of(call.site.wiki.backlinks(name, limit=rows + 1), rows)
@@ -38,7 +38,10 @@ def backlinks(call: ActionCall) -> str:
 
 
 def category(call: ActionCall) -> str:
-    """``{{category page="CategoryWiki" col="3" compact="1"}}``: the members of a category, which link to its page."""
+    """List the members of a category, the pages that link to its page.
+
+    ``{{category page="CategoryWiki" col="3" compact="1"}}``
+    """
     name = call.named_page
     columns = call.number("col", 1, 6)
     names, more = page_of(call.site.wiki.backlinks(name, limit=MEMBERS_MAX + 1), MEMBERS_MAX)
@@ -53,7 +56,7 @@ def category(call: ActionCall) -> str:
 
 
 def checklinks(call: ActionCall) -> str:
-    """``{{checklinks page="Other"}}``: links of this page, or of the page named, that lead to no page."""
+    """List the links of this page, or of the named one, to missing pages: ``{{checklinks page="Other"}}``."""
     page = call.site.wiki.page(call.named_page)
     names = links(page.body, autolink=page.autolink, markup=page.markup) if page is not None else []
     there = call.site.wiki.existing(names) if names else frozenset()
@@ -64,25 +67,25 @@ def checklinks(call: ActionCall) -> str:
 
 
 def orphanedpages(call: ActionCall) -> str:
-    """``{{orphanedpages limit="50"}}``: pages that no page links to."""
+    """List the pages that no page links to: ``{{orphanedpages limit="50"}}``."""
     rows = call.number("limit", 50, 200)
     names, more = page_of(call.site.wiki.orphaned(limit=rows + 1), rows)
     return names_html(call, names, _("Every page is linked to."), onward=site_path("orphanedpages") if more else "")
 
 
 def wantedpages(call: ActionCall) -> str:
-    """``{{wantedpages limit="50"}}``: pages that are linked to and do not exist yet, the most wanted first."""
+    """List missing pages that pages link to, the most wanted first: ``{{wantedpages limit="50"}}``."""
     rows = call.number("limit", 50, 200)
     wanted, more = page_of(call.site.most_wanted.get(), rows)
     return call.site.fragment("wanted.html", wanted=wanted, onward=site_path("wantedpages") if more else "")
 
 
 def pageindex(call: ActionCall) -> str:
-    """``{{pageindex letter="A" limit="200"}}``: pages in alphabetical order, under their letters.
+    """List pages in alphabetical order, under their letters: ``{{pageindex letter="A" limit="200"}}``.
 
-    ``{{pageindex showjustletters="Page"}}`` is the letters alone, each a link to that page, where ``{{pageindex}}``
-    shows the names that begin so; where the name is 1, to the wiki's own list.  ``?letter=A`` of the page's address is
-    obeyed where the call says no letter.
+    ``{{pageindex showjustletters="Page"}}`` shows only the letters, as links to that page, whose ``{{pageindex}}`` then
+    lists the names with the letter; ``showjustletters="1"`` links to the wiki's own list.  Without ``letter`` in the
+    call, ``?letter=A`` of the page's address counts.
     """
     letters = call.arguments.get("showjustletters", "").strip()
     if letters:
@@ -104,22 +107,22 @@ def _letters(call: ActionCall, name: str) -> str:
 
 
 def recentchanges(call: ActionCall) -> str:
-    """``{{recentchanges limit="20"}}``: the newest changes of the wiki, by day; ``minor="hide"``: no minor edits."""
+    """List the newest changes of the wiki by day, all or with ``minor="hide"``: ``{{recentchanges limit="20"}}``."""
     minor = call.word("minor") != "hide"
     found, _more = changes(call.site.wiki, minor=minor, limit=call.number("limit", 20, 200))
     return call.site.fragment("changes.html", days=by_day(found, call.site.visitor.settings.zone_info))
 
 
 def contributors(call: ActionCall) -> str:
-    """``{{contributors page="Other" top="20"}}``: authors of a page by how often they edited it."""
+    """List the authors of a page by their number of edits: ``{{contributors page="Other" top="20"}}``."""
     found = call.site.wiki.revisions(call.named_page, limit=REVISIONS_MAX)
     return _ranked(call, Counter(revision.author for revision in found), len(found) >= REVISIONS_MAX, REVISIONS_MAX)
 
 
 def highscores(call: ActionCall) -> str:
-    """``{{highscores}}``: authors of the wiki by how often they edited; ``rank="pages"`` counts the pages they began.
+    """List the authors of the wiki by their number of edits: ``{{highscores}}``.
 
-    ``style="simple"`` is a list in the place of a table.
+    ``rank="pages"`` counts the pages that they began; ``style="simple"`` shows a list instead of a table.
     """
     began = call.word("rank") == "pages"
     found, onward = call.site.wiki.changes(limit=CHANGES_MAX)
@@ -129,7 +132,7 @@ def highscores(call: ActionCall) -> str:
 
 
 def _ranked(call: ActionCall, scores: Counter[str], is_cut: bool, most: int, counted: str = "") -> str:
-    """``counted``: what the scores are, for the head of a table; "": a list."""
+    """Return the ranked authors as a table with the heading ``counted``, or as a list if it is ""."""
     ranked = sorted(scores.items(), key=lambda item: (-item[1], item[0]))[: call.number("top", 20, 200)]
     return call.site.fragment(
         "authors.html", ranked=ranked, cut=most if is_cut else 0, counted=counted, total=scores.total()

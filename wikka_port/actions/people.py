@@ -1,10 +1,10 @@
-"""Lists and counts of people and of what is theirs: ``{{mypages}}``, ``{{countusers}}``, ``{{owner}}`` and the like.
+"""Actions that list or count users and their pages: ``{{mypages}}``, ``{{countusers}}``, ``{{owner}}`` and the like.
 
-Pages are named and counted only if the visitor may read them.  Names of accounts are those that he can read as
-authors of changes anyway, all of them for administrators: a list of all names would help who tries passwords.  How many
-accounts there are is no secret.
+Pages are named and counted only if the visitor may read them.  He sees only names of accounts that he can read as
+authors of changes anyway (administrators see all): a list of all names would help somebody who guesses passwords.  The
+number of accounts is no secret.
 
-Cost: pages of an owner are found by one scan of the pages' rows on the store's side; accounts by a scan of theirs.  So
+Cost: the store finds an owner's pages by a filtered scan of all pages, and accounts by a scan of all accounts.  So
 these actions are expensive (``markup/document``).
 """
 
@@ -25,8 +25,8 @@ from wikka_port.texts import N_, _, figure
 from wikka_port.urls import page_path
 
 SIGN_IN: Final = N_("Sign in to see what is yours.")
-AUTHORS_OF: Final = 2_000  # changes that are searched for names
-CHANGES_LISTED: Final = 200  # changes of one person, by the newest
+AUTHORS_OF: Final = 2_000  # the newest changes, which are searched for names
+CHANGES_LISTED: Final = 200  # the newest changes of one person
 
 
 def mypages(call: ActionCall) -> str:
@@ -40,7 +40,7 @@ def mypages(call: ActionCall) -> str:
 
 
 def mychanges(call: ActionCall) -> str:
-    """Return the pages that the visitor changed, by his newest changes; ``order="alpha"`` by name."""
+    """Return the pages that the visitor changed, the last changed first, or with ``order="alpha"`` by name."""
     name = call.site.visitor.name
     if name is None:
         return _said(_(SIGN_IN))
@@ -60,7 +60,7 @@ def countowned(call: ActionCall) -> str:
 
 
 def ownedpages(call: ActionCall) -> str:
-    """Return how many of all pages the visitor owns."""
+    """Return the number of the visitor's pages, of all pages, and the visitor's share."""
     found = _owned(call)
     if found is None:
         return _said(_(SIGN_IN))
@@ -75,12 +75,12 @@ def ownedpages(call: ActionCall) -> str:
 
 
 def countusers(call: ActionCall) -> str:
-    """Return how many accounts can sign in."""
+    """Return the number of accounts that can sign in."""
     return figure(sum(one.status == "active" for one in call.site.accounts.directory.all()))
 
 
 def lastusers(call: ActionCall) -> str:
-    """Return the newest accounts of people who wrote here: ``max``, and ``style="simple"`` for their names alone."""
+    """Return the ``max`` newest accounts with edits, with ``style="simple"`` only their names."""
     visitor = call.site.visitor
     active = (one for one in call.site.accounts.directory.all() if one.status == "active")
     if not (visitor.admin and visitor.is_active):
@@ -95,12 +95,12 @@ def lastusers(call: ActionCall) -> str:
 
 
 def owner(call: ActionCall) -> str:
-    """Return the owner of the page; ``page`` names another one."""
+    """Return the owner of this page, or of the one that ``page`` names."""
     return escape(_owner_of(call) or _("Nobody"))
 
 
 def ownerlink(call: ActionCall) -> str:
-    """Return the owner of the page in words; a link to claim it for a visitor who may."""
+    """Return the owner of the page in words, with a link to claim it if the visitor may."""
     owner = _owner_of(call)
     if owner:
         yours = call.site.visitor.name is not None and owner.casefold() == call.site.visitor.name.casefold()
@@ -112,7 +112,7 @@ def ownerlink(call: ActionCall) -> str:
 
 
 def acls(call: ActionCall) -> str:
-    """Return a link to the rights of the page, for who may change them; nothing for others."""
+    """Return a link to the page's rights if the visitor may change them, else nothing."""
     call.site.wiki.page(call.page)
     if not call.site.wiki.access.can(call.page).change_rights:
         return ""
@@ -121,14 +121,14 @@ def acls(call: ActionCall) -> str:
 
 
 def _owner_of(call: ActionCall) -> str:
-    """ "": none.  Raises NotAllowed."""
+    """Return the owner of the named page, or "" if it has none.  Raises NotAllowed."""
     page = call.site.wiki.page(call.named_page)
     owner = page.owner if page is not None else ""
     return "" if owner in NO_OWNERS or owner == PUBLIC else owner
 
 
 def _owned(call: ActionCall) -> list[str] | None:
-    """The names of the pages that the visitor owns, one more than OWNED_MAX at most; None: he is not signed in."""
+    """Return up to OWNED_MAX + 1 names of the visitor's pages, or None if he is not signed in."""
     visitor = call.site.visitor
     return call.site.wiki.owned(visitor.name, limit=OWNED_MAX + 1) if visitor.name and visitor.is_active else None
 

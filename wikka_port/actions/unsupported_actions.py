@@ -1,6 +1,6 @@
-"""WikkaWiki's actions that are not here (pure): what its author should use instead, or why there is none.
+"""(pure) WikkaWiki's actions that this wiki lacks, each with a substitute for authors, or why there is none.
 
-A reader of a page sees nothing of them; a preview shows its author the sentence.  ``docs/wiki.md`` has the same
+A reader of a page sees nothing in their place; a preview shows its author the sentence.  ``docs/wiki.md`` has the same
 names in its table, and a test compares the two.
 """
 
@@ -52,7 +52,7 @@ UNSUPPORTED: Final[Mapping[str, str]] = {**TO_COME, **REPLACED, **LEFT_OUT}
 
 
 def instead_of(name: str) -> str:
-    """Return a sentence for the author of a page with the action ``name``, which is not here."""
+    """Return a sentence for the author of a page with the action ``name``, which this wiki lacks."""
     if name in TO_COME:
         why = _(TO_COME[name])
         return _("The action {name} is not here yet: {why}. Readers see nothing in its place.", name=name, why=why)

@@ -1,1 +1,1 @@
-"""The subcommands of ``wikka``, one a module; each puts together what it needs."""
+"""The subcommands of ``wikka``; each module builds the objects that its commands need."""

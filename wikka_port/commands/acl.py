@@ -30,7 +30,7 @@ _WHOLE_SITE: Final = click.option("--site", is_flag=True, help="All names, inste
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """The page, or the names, that lists are for."""
+    """The page, or the prefix of names, whose lists a command shows or sets."""
 
     page: str | None
     prefix: str | None  # "": the site
@@ -168,7 +168,7 @@ def _now_ms() -> int:
 
 
 def _set(wiki: Wiki, place: _Place, given: Mapping[Privilege, str], gone: set[Privilege], owner: str | None) -> None:
-    """Raises BadList, RightsChanged."""
+    """Set lists and owner of a page, or lists of a prefix.  Raises BadList, RightsChanged."""
     if place.page is None:
         if owner is not None:
             raise click.UsageError("--owner is for a page")

@@ -1,4 +1,4 @@
-"""``wikka check``: every index against the pages."""
+"""``wikka check``: compare every index with the pages."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from wikka_port import consistency
 from wikka_port.commands.store_options import StoreOptions, errors, settled_after, store_options
 from wikka_port.consistency import CheckReport
 
-_MAX_LISTED = 50  # differences of each look; --json gives all
+_MAX_LISTED = 50  # differences printed of each check; --json prints all
 DIFFERENCES = 1  # exit status
 
 

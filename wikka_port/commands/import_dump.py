@@ -1,4 +1,4 @@
-"""``wikka import``: a MediaWiki dump, with a progress bar and a summary."""
+"""``wikka import``: import a MediaWiki dump, with a progress bar and a summary."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from wikka_port.importer import Importer, ImportSummary
 _SETTLE_S = 600.0  # for the triggers, at the end
 _NAMED = 20  # lines
 _COLUMNS = (BarColumn(), DownloadColumn(), TextColumn("{task.fields[pages]:,} pages"), TimeRemainingColumn())
-_MISMATCHES = 5  # of them
+_MISMATCHES = 5  # lines on mismatches
 
 
 @click.command("import")
@@ -65,7 +65,7 @@ def import_dump(
                 limit=limit,
                 licence=licence,
                 pictures=pictures,
-                restart=restart or is_piped,  # the next stream may be another one
+                restart=restart or is_piped,  # the next stream may be a different dump
                 progress=lambda read_bytes, pages: show(completed=read_bytes, pages=pages),
             )
             if importer.resumed_after:
@@ -117,7 +117,7 @@ def _print_summary(summary: ImportSummary, seconds: float, settled_s: float | No
 
 
 def _named(summary: ImportSummary) -> list[str]:
-    """Return lines on what should be looked at, the most serious first."""
+    """Return lines on pages that a person should check, the most serious first."""
     counts, stored = summary.counts, summary.stored
     of_pages = (
         (stored.busy, "saved or moved meanwhile: import again"),

@@ -1,4 +1,4 @@
-"""``wikka rename``, ``delete``, ``undelete``, ``purge``, ``revert``: as whoever runs the wiki."""
+"""``wikka rename``, ``delete``, ``undelete``, ``purge``, ``revert``, with all rights: for whoever runs the wiki."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _LAST: Final = click.option("--at", default="", metavar="TIME", help="Of several
 
 @contextmanager
 def _moving(store: StoreOptions) -> Iterator[GuardedMoves]:
-    """A refusal ends the command with one line."""
+    """Open the wiki's moves; a refusal ends the command with one line."""
     with store.open_wiki(pool=4) as wiki:
         wiki.prepare()
         try:
@@ -227,7 +227,7 @@ def revert(
 
 
 def _leads(page: Page, target: str) -> bool:
-    """The page is the redirect of a rename that came so far and was stopped."""
+    """Return whether the page is the redirect that a rename left which was stopped before its links were rewritten."""
     return redirect_target(page.body, markup=page.markup) == target
 
 
@@ -245,7 +245,7 @@ def _undo(wiki: Wiki, job_id: str) -> None:
 
 
 def _do(wiki: Wiki, job: Job, names: list[str]) -> None:
-    """With a bar; Ctrl-C stops it where it can be continued."""
+    """Work on a job, with a progress bar; Ctrl-C stops the job so that it can be continued."""
     jobs = Jobs(wiki.rows, clock_ms)
     jobs.begin(job, names)
     with progress_bar(*_COLUMNS, total=len(names)) as bar:

@@ -1,12 +1,12 @@
-"""``wikka run``: a store and the wiki on it, each a process of its own, started and stopped together.
+"""``wikka run``: a store and the wiki on it, in separate processes, started and stopped together.
 
     ports free? -> store ready -> tables, triggers, first pages -> wiki answers -> running -> stopping
-    Ctrl-C or SIGTERM: the wiki first, so that its last requests are answered, then the store; exit 0
-    a second one: both are killed at once, exit 130; what was acknowledged is on disk
-    one of the two ends by itself: the other is stopped too; exit 1
+    Ctrl-C or SIGTERM: stop the wiki first, so that its last requests are answered, then the store; exit 0
+    a second signal: kill both at once, exit 130; acknowledged writes are on disk
+    one of the two ends by itself: stop the other, too; exit 1
 
-The children are in sessions of their own: a Ctrl-C of the terminal reaches this process alone.  On Linux they stop in
-order, too, where this process is killed.
+Each child is in its own session, so a Ctrl-C of the terminal reaches only this process.  On Linux the children also
+stop in order if this process is killed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from wikka_port.commands.user import first_admin_link
 from wikka_port.first_pages import write_first_pages
 from wikka_port.interwiki_file import ENVIRONMENT, BadInterwiki, load
 
-STORE_READY_S: Final = 60.0  # a store that has much to recover
+STORE_READY_S: Final = 60.0  # enough for a store with much to recover
 WIKI_READY_S: Final = 30.0
 STOP_S: Final = 90.0  # a store that stops bounds it by itself, by its open regions (columnar.limits.STOP_S)
 _POLL_S: Final = 0.05
@@ -40,11 +40,11 @@ _KILLED: Final = 128 + signal.SIGINT
 
 
 class _Stopped(BaseException):
-    """Somebody wants us to end."""
+    """A signal asks this process to end."""
 
 
 class _Ended(Exception):
-    """A child ended by itself, or could not begin."""
+    """A child ended by itself, or could not start."""
 
 
 @click.command()
@@ -138,7 +138,7 @@ def _start(command: Sequence[str]) -> subprocess.Popen[bytes]:
         stdin=subprocess.DEVNULL,
         start_new_session=True,
         preexec_fn=before_exec(),
-        env={**os.environ, STOP_ONCE: "1"},  # a child that does not end is killed here
+        env={**os.environ, STOP_ONCE: "1"},  # this process kills a child that does not end
     )
 
 
@@ -172,7 +172,7 @@ def _check_port(host: str, port: int, option: str) -> None:
 
 
 def _await_ready_line(child: subprocess.Popen[bytes], what: str, timeout_s: float) -> None:
-    """Both print one line, and nothing else, on stdout once they serve."""
+    """Wait for the line that a child prints on stdout, its only one, once it serves."""
     assert child.stdout is not None, "it was started with a pipe"
     os.set_blocking(child.stdout.fileno(), False)
     said = b""
@@ -210,7 +210,7 @@ def _watch(children: Sequence[subprocess.Popen[bytes]]) -> NoReturn:
 
 
 def _stop(children: Sequence[subprocess.Popen[bytes]]) -> None:
-    """In the order opposite to the start; what does not end in time is killed."""
+    """Stop the children in the reverse order of their start; kill a child that does not end in time."""
     for child in reversed(children):
         if child.poll() is None:
             child.terminate()

@@ -1,4 +1,4 @@
-"""Options that ``wikka serve`` and ``wikka run`` both take: how the wiki serves, whatever its store; its accounts."""
+"""Options common to ``wikka serve`` and ``wikka run``: those of serving and of accounts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def _setting(name: str, **given: Any) -> Callable[[F], F]:
-    """An option for a field of WikiConfig, whose default it shows."""
+    """Return an option for a field of WikiConfig; its help shows the field's default."""
     option = f"--{name.replace('_', '-')}"
     return click.option(option, default=getattr(_DEFAULTS, name), show_default=True, **given)
 
@@ -71,7 +71,7 @@ ACCOUNT_OPTIONS: Final = (
 
 
 def taken_accounts(given: dict[str, Any]) -> dict[str, Any]:
-    """Return the values of ACCOUNT_OPTIONS taken out of ``given``, as fields of WikiConfig."""
+    """Remove the values of ACCOUNT_OPTIONS from ``given``, and return them as fields of WikiConfig."""
     names = ("smtp", "smtp_tls", "smtp_user", "smtp_password_file", "mail_from", "sign_on_header", "sign_on_from")
     taken = {name: given.pop(name) for name in names}
     fields = {name: given.pop(name) for name in ("registration", "user_names", "public_url")}
@@ -107,12 +107,15 @@ def _mail(taken: dict[str, Any]) -> MailConfig | None:
 
 
 def accounts_of(wiki: Wiki) -> Accounts:
-    """For a command: nothing is limited there, and no mail is sent."""
+    """Return the accounts for a command, without limits of attempts and without mail."""
     return make_accounts(wiki.rows, _DEFAULTS, time.time, EditBuckets.opened(1))
 
 
 def absolute_url(rows: Rows, public_url: str, handler: str, **query: str) -> str:
-    """Without ``public_url`` the link leads to the wiki of this store that started last."""
+    """Return the URL of a handler.
+
+    Without ``public_url`` it is at the address of the wiki that last started on this store.
+    """
     served = "" if public_url else rows.row(SITE, SERVED_ROW, [ADDRESS]).get(ADDRESS, b"").decode(errors="replace")
     base = public_url or served or f"http://{_DEFAULTS.host}:{_DEFAULTS.port}"
     return base.rstrip("/") + site_path(handler, **query)
@@ -167,14 +170,14 @@ _OPTIONS: Final = (
 
 
 def serving_options(command: F) -> F:
-    """Given on under their names with ``_`` for ``-``."""
+    """Add the options of serving to a command, which gets them under their names with ``_`` for ``-``."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
 
 
 def as_arguments(given: Mapping[str, Any]) -> list[str]:
-    """The same options for a process of ``wikka serve``; those that are None or empty are left out."""
+    """Return the options as arguments of ``wikka serve``, without those that are None or empty."""
     return [
         f"--{name.replace('_', '-')}={one}"
         for name, value in given.items()
@@ -184,7 +187,7 @@ def as_arguments(given: Mapping[str, Any]) -> list[str]:
 
 
 def speak_the_language(given: Mapping[str, Any]) -> None:
-    """The language of the wiki, in this process.  Raises click.ClickException where there is no such one."""
+    """Set the wiki's language in this process.  Raises click.ClickException if there is no such language."""
     try:
         languages = Languages.found(given["languages"])
         speak_as_wiki(languages.catalogue(given["language"]))

@@ -1,4 +1,4 @@
-"""The shared part of all commands that talk to a store: their options, and their message when it does not answer."""
+"""The common options of all commands that talk to a store, and their message if the store does not answer."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def store_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @dataclass(frozen=True, slots=True)
 class StoreOptions:
-    """The store that a command talks to."""
+    """The options that name a command's store."""
 
     address: str
     indexes: Any = "triggers"
@@ -81,7 +81,7 @@ class StoreOptions:
 
     @contextmanager
     def open_wiki(self, *, pool: int = 2) -> Iterator[Wiki]:
-        """The wiki; what the store refuses or leaves unanswered ends the command with one line."""
+        """Open the wiki; if the store refuses a call or does not answer, the command ends with one line."""
         host, port = self.place
         wiki = Wiki(host, port, pool=pool, indexes=self.indexes, tls=self.checked_tls())
         try:
@@ -103,9 +103,9 @@ class StoreOptions:
 
 
 def settled_after(wiki: Wiki, within_s: float) -> float | None:
-    """Wait until the triggers have delivered everything; return the seconds that took, None: not in time.
+    """Wait until the triggers have delivered all changes; return the seconds that took, or None if it was not in time.
 
-    In steps: a call may not outlast the connection's patience.
+    It waits in several calls, since one call must end before the connection's timeout.
     """
     begun = time.monotonic()
     while (left_s := within_s - (time.monotonic() - begun)) > 0:
@@ -116,11 +116,11 @@ def settled_after(wiki: Wiki, within_s: float) -> float | None:
 
 @contextmanager
 def progress_bar(*columns: Any, total: int | None, **shown: Any) -> Iterator[Callable[..., None]]:
-    """Show a bar, on a terminal; the context updates it, as ``rich.progress.Progress.update`` does."""
+    """Show a progress bar if stderr is a terminal; the yielded function updates it like ``Progress.update`` of rich."""
     if not sys.stderr.isatty():
         yield lambda **_: None
         return
-    from rich.progress import Progress  # which a wiki that serves does without
+    from rich.progress import Progress  # imported here, since a serving wiki never needs it
 
     with Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task("", total=total, **shown)

@@ -1,4 +1,4 @@
-"""``wikka synth``: the thesis's synthetic wiki."""
+"""``wikka synth``: make the synthetic wiki of the thesis."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ _WORDS_MORE: Final = 10  # at most; of 4 bits
 
 
 def page_name(number: int) -> str:
-    """0 -> Aa, 1 -> Bb, 523 -> FfCcDd: a name in CamelCase for every number."""
+    """Return a name in CamelCase for a number: 0 -> Aa, 1 -> Bb, 523 -> FfCcDd."""
     return "".join(chr(ord("A") + int(digit)) + chr(ord("a") + int(digit)) for digit in str(number))
 
 
 def page_text(number: int, *, pages: int, seed: int, size_bytes: int, links: int) -> str:
-    """``size_bytes`` of sentences in paragraphs, more or less a sentence, its links among them."""
+    """Return sentences in paragraphs, with links among them, of ``size_bytes`` to within a sentence."""
     rng = Random(f"{seed}:{number}")
     linked = [f"[[{page_name(rng.randrange(pages))}]]" for _ in range(links)]
     random, bits, vocabulary = rng.random, rng.getrandbits, float(len(_WORDS))
@@ -76,7 +76,7 @@ def make_wiki(
     links: int = 10,
     progress: Callable[[int], None] = lambda pages: None,
 ) -> Stored:
-    """Raises StoreUnavailable; the next call continues."""
+    """Make the pages of a synthetic wiki.  Raises StoreUnavailable; the next call then continues."""
     with BulkSaver(wiki, progress) as saver:
         group: list[PagePart] = []
         for part in _parts(pages, seed, size_bytes, links):

@@ -1,4 +1,4 @@
-"""``wikka texts``: the file of a language."""
+"""``wikka texts``: make or update the file of a language."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``wikka user`` and ``wikka admin-link``: accounts, looked at and changed by whoever runs the wiki."""
+"""``wikka user`` and ``wikka admin-link``: show and change accounts, for whoever runs the wiki."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from wikka_port.feeds import iso_time
 from wikka_port.pages import Wiki
 
 REFUSED: Final = 1  # exit status
-# The others are of accounts that have not begun: the name of one that is "signed-up" for long is free for everybody.
+# The other states belong to accounts that have not begun; the name of one that is "signed-up" for long becomes free.
 _SETTABLE: Final = ("active", "banned", "deleted", "pending", "suspended")
 
 
 @dataclass(frozen=True, slots=True)
 class _Said:
-    """An account as a command tells of it, with a link to hand on."""
+    """An account as a command prints it, with a link to pass on."""
 
     account: Account
     link: str = ""
@@ -226,5 +226,5 @@ def new_admin_link(wiki: Wiki, public_url: str) -> str:
 
 
 def first_admin_link(wiki: Wiki, public_url: str) -> str | None:
-    """None if the wiki has an administrator."""
+    """Return a link for the first administrator, or None if the wiki has one."""
     return None if accounts_of(wiki).directory.has_administrator() else new_admin_link(wiki, public_url)

@@ -1,7 +1,7 @@
 """The wiki's own markup: text -> tokens -> fragments -> HTML.
 
-Reading order: ``tokens`` (what there is), ``lexer`` (text to tokens), ``targets`` (what a link means),
+Reading order: ``tokens`` (the kinds of tokens), ``lexer`` (text to tokens), ``targets`` (the target of a link),
 ``compiler`` (tokens to fragments; the structure of each format is in ``wikka_html``, with ``tables``, ``lists`` and
 ``embedded``, and in ``markdown_html``),
-``document`` (the entry point: ``parse`` and ``render``), ``links`` (what a text links to).
+``document`` (the entry point: ``parse`` and ``render``), ``links`` (the links of a text).
 """

@@ -1,7 +1,7 @@
-"""Whether a text goes over the bounds of a page (pure), and the message to its author.
+"""(pure) The check of a text against the bounds of a page, and the message to its author.
 
-The bounds count what the page would be rendered and indexed from.  Knows nothing of what follows from it:
-a save is refused (``drafts``), a page that is stored is shown up to the bound (``compiler``).
+The bounds apply to the tokens from which the page would be rendered and indexed.  Knows nothing of the consequences:
+a save is refused (``drafts``), and a stored page is shown up to the bound (``compiler``).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def said_of(over: Bound) -> str:
 
 
 def over_bounds(text: str, *, autolink: bool = True, markup: str = WIKKA) -> str | None:
-    """Return a sentence on the first bound that ``text`` goes over; None: it fits."""
+    """Return a sentence on the first bound that ``text`` exceeds, or None if it exceeds none."""
     is_short = len(text) <= min(LINKS_MAX, CELLS_MAX, STEPS_MAX) * _CHARS_PER_LINK
     if is_short and text.count("{{") <= ACTIONS_MAX and not (markup == MARKDOWN and "]:" in text):
         return None
@@ -59,7 +59,7 @@ def over_bounds(text: str, *, autolink: bool = True, markup: str = WIKKA) -> str
 
 
 def is_expensive(text: str, *, markup: str = WIKKA) -> bool:
-    """Return whether parsing ``text`` may cost more than QUICK_STEPS.  A guess in a fraction of that time."""
+    """Estimate whether parsing ``text`` may cost more than QUICK_STEPS, in a fraction of that time."""
     if markup == MARKDOWN:
         return len(text) > QUICK_STEPS // MARKDOWN_STEPS and _markdown_steps(text) + _links_in(text) > QUICK_STEPS
     if len(text) <= QUICK_CHARS:
@@ -75,5 +75,5 @@ def _markdown_steps(text: str) -> int:
 
 
 def _links_in(text: str) -> int:
-    """About what the CamelCase words of the text cost."""
+    """Estimate the cost of the text's CamelCase words, in steps."""
     return LINK_STEPS * sum(1 for _ in _CAPITAL.finditer(text, 0, 500_000))

@@ -1,10 +1,10 @@
-"""Code blocks (pure): ``%%(language;first line;file) .. %%`` as HTML, with colours where that is cheap.
+"""(pure) Code blocks: ``%%(language;first line;file) .. %%`` as HTML, coloured if that is cheap.
 
 Pygments names the classes (``k``, ``nf``, ...); there is no inline style.  Its lexers are made for
-people's own code, not for hostile input: 8,000 characters can cost seconds where an expression
+people's own code, not for hostile input: 8,000 characters can cost seconds if a lexer's expression
 backtracks (measured: 8 s for C#, 2 s for makefiles, which are therefore not in LANGUAGES).  So only
-blocks up to MAX_COLOURED characters with lines up to MAX_LINE are coloured, and a page only up to what
-its Budget allows; the rest is plain text.
+blocks of at most MAX_COLOURED characters with lines of at most MAX_LINE are coloured, and only within
+the page's Budget; the rest is plain text.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MAX_COLOURED_PAGE: Final = 12_000  # characters of one page
 MAX_COLOURED_JAVA: Final = 1_500  # its lexer's time grows with the square: 0.4 s for 4,000 hostile characters
 MAX_LINE: Final = 200  # characters; most of the backtracking is within a line
 
-# What people write -> Pygments' own alias.
+# The name that people write -> Pygments' own alias.
 LANGUAGES: Final[dict[str, str]] = {
     "bash": "bash", "sh": "bash", "c": "c", "c++": "cpp", "cpp": "cpp",
     "css": "css", "diff": "diff", "go": "go", "html": "html", "html4strict": "html", "html5": "html",
@@ -37,7 +37,7 @@ _NOT_IN_CLASS: Final = re.compile(r"[^a-z0-9+#\-]+")
 
 
 class Budget:
-    """How many characters of this page may still be coloured."""
+    """The number of characters of a page that may still be coloured."""
 
     __slots__ = ("left",)
 
@@ -80,7 +80,7 @@ def _coloured(body: str, alias: str) -> str:
 
 
 def block_html(code: CodeBlock, budget: Budget) -> str:
-    """Return the block as ``figure``/``pre``; well nested, everything escaped."""
+    """Return the block as ``figure`` and ``pre``, well nested, with all text escaped."""
     body = code.body.strip("\n").rstrip()
     alias = LANGUAGES.get(code.language)
     inner = _coloured(body, alias) if alias and budget.grants(body, alias) else escape(body)
@@ -98,5 +98,5 @@ def block_html(code: CodeBlock, budget: Budget) -> str:
 
 
 def inline_html(code: CodeBlock) -> str:
-    """Return the same where only text may stand (a heading)."""
+    """Return the block as text within a line, for a heading."""
     return f"<code>{escape(' '.join(code.body.split()))}</code>"

@@ -1,15 +1,15 @@
-"""Tokens -> fragments of HTML (pure): the part of the compiler that is the same whatever the format of the text.
+"""(pure) From tokens to fragments of HTML: the part of the compiler that all formats share.
 
 A format's compiler (``wikka_html``, ``markdown_html``) adds the structure: which blocks are open, and where text goes.
-Here are leaves, emphasis, headings, the table of contents and actions.  The HTML is safe and well nested: what came
-from a page is escaped here, and URLs have been found safe where the tokens were made (``targets.safe_url``).
+This module has leaves, emphasis, headings, the table of contents and actions.  The HTML is safe and well nested: text
+of a page is escaped here, and URLs were checked when the tokens were made (``targets.safe_url``).
 
 Invariants:
-    I1. Emphasis is a stack.  Before what contains it ends, its tags are closed; where the text continues they are
-        written again with the next text, if the format says so (``_suspend_marks``).
+    I1. Emphasis is a stack.  The tags of open emphasis are closed before its container ends; a format may open them
+        again with the text that follows (``_suspend_marks``).
     I2. Every PageLink becomes exactly one PageSlot (``links.links`` relies on it).
-    I3. Ids are unique, and "toc" is the table of contents: the page's own, or one before the first heading that stands
-        in nothing else.
+    I3. Ids are unique, and "toc" is the table of contents: the page's own, or one before the first heading that is in
+        no other block.
 
 Knows nothing of which pages exist and of what actions do.
 """
@@ -42,7 +42,7 @@ from wikka_port.markup.tokens import (
 )
 from wikka_port.texts import N_, _
 
-# Actions that return text with a little markup; every other action stands as a block of its own.
+# Actions that return text with a little markup; every other action makes a block.
 INLINE_ACTIONS: Final = frozenset({
     "acls", "clonelink", "color", "colour", "countcomments", "countedits", "countowned", "countpages", "countusers",
     "delete", "deletelink", "edit", "editlink", "history", "historylink", "homepage", "homepagelink", "image",
@@ -71,7 +71,7 @@ class PlaceIds:
     __slots__ = ("_next",)
 
     def __init__(self) -> None:
-        self._next: dict[str, int] = {"toc": 1}  # id -> the number that its next namesake gets
+        self._next: dict[str, int] = {"toc": 1}  # id -> the number for the next heading of this id
 
     def unique(self, place: str) -> str:
         if place not in self._next:
@@ -87,13 +87,13 @@ class PlaceIds:
 
 @dataclass(frozen=True, slots=True)
 class OpenHeading:
-    """A heading that is being read, or a footnote, whose text stands as a heading's does."""
+    """A heading that is being read; or a footnote, whose text is collected in the same way."""
 
     level: int = 0
-    start: int = -1  # where its line begins; -1: it has no section
-    holder: list[Piece] = field(default_factory=list)  # where it will stand
-    mode: int = 0  # the format's, which it interrupts
-    marks: list[Toggle] = field(default_factory=list)  # open before it, in the same line
+    start: int = -1  # position of its line in the text; -1: it has no section
+    holder: list[Piece] = field(default_factory=list)  # the pieces to which it will be added
+    mode: int = 0  # of the format's compiler, which continues after it
+    marks: list[Toggle] = field(default_factory=list)  # emphasis open before it, in the same line
     words: list[str] = field(default_factory=list)  # its plain text
 
 
@@ -110,15 +110,15 @@ class Compiler(ABC):
         self.pieces: list[Piece] = []
         self.headings: list[Heading] = []
         self.actions: list[ActionCall] = []
-        self._out = self.pieces  # where content goes: the page, a heading or a cell
-        self._marks: list[Toggle] = []  # emphasis that is open, outermost first
-        self._written = 0  # how many of ``_marks`` have their tags in ``_out``
+        self._out = self.pieces  # the pieces that get the next content: the page's, a heading's or a cell's
+        self._marks: list[Toggle] = []  # open emphasis, outermost first
+        self._written = 0  # the first so many of ``_marks`` have their tags in ``_out``
         self._heading: OpenHeading | None = None
         self._budget = code_blocks.Budget()
         self._place_ids = PlaceIds()
-        self._toc: tuple[int, ActionCall] | None = None  # which piece it is
-        self._contents_at = -1  # the piece before which they stand by themselves
-        self._no_contents = False  # the page says so
+        self._toc: tuple[int, ActionCall] | None = None  # index of its piece, and its call
+        self._contents_at = -1  # index of the piece before which a table without a call is put
+        self._no_contents = False  # the page has ``{{notoc}}``
 
     def compile(self, tokens: list[Token]) -> None:
         handlers = self.HANDLERS
@@ -141,11 +141,11 @@ class Compiler(ABC):
 
     @abstractmethod
     def _inline(self) -> list[Piece]:
-        """Return the place for text; opens a paragraph or cell, and emphasis, if need be."""
+        """Return the pieces that get the next text; open a paragraph or cell, and emphasis, if necessary."""
 
     @abstractmethod
     def _block(self) -> list[Piece]:
-        """Return the place for a block (not while a heading is open)."""
+        """Return the pieces that get the next block (not while a heading is open)."""
 
     @abstractmethod
     def _in_cell(self) -> bool: ...
@@ -164,12 +164,12 @@ class Compiler(ABC):
         self._written = len(self._marks)
 
     def _suspend_marks(self) -> None:
-        """Close their tags; they are opened again with the next text."""
+        """Close the tags of open emphasis, which are opened again with the next text."""
         self._out += [f"</{one.tag}>" for one in reversed(self._marks[: self._written])]
         self._written = 0
 
     def _close_marks(self) -> None:
-        """Close those that have tags, for good."""
+        """Close the emphasis whose tags are written, for good."""
         written = self._written
         self._suspend_marks()
         del self._marks[:written]
@@ -204,7 +204,7 @@ class Compiler(ABC):
         self._put(image_html(image))
 
     def _rest(self, rest: Rest) -> None:
-        """All boxes and blocks are closed: what follows belongs to none of them."""
+        """Close all boxes and blocks, then show the rest of the text as it was typed."""
         self._close_all()
         self._out.append(
             f'<p class="notice">{escape(said_of(rest.over))} {_(AS_TYPED)}</p>\n'
@@ -214,7 +214,7 @@ class Compiler(ABC):
     # -- headings and contents
 
     def _put_heading(self, heading: OpenHeading, inside: list[Piece], *, is_free: bool) -> None:
-        """``is_free``: it stands in nothing else."""
+        """Put a heading with its anchor; ``is_free`` if it is in no other block."""
         level, text = heading.level, " ".join("".join(heading.words).split())
         if self._contents_at < 0 and is_free and (self.headings or level > 1):
             self._contents_at = len(self.pieces)
@@ -256,7 +256,7 @@ def _label(link: PageLink | Outside) -> str:
 
 
 def label_html(inside: Inside) -> str:
-    """Well nested whatever ``inside`` is: what does not close what is open is left out, what is left open is closed."""
+    """Return the HTML of a label, well nested: a Close without its Open is left out, and a missing Close is added."""
     out: list[str] = []
     opened: list[str] = []
     for token in inside:
@@ -274,7 +274,7 @@ def label_html(inside: Inside) -> str:
 
 
 def image_html(image: Image) -> str:
-    """Return a link around it: where the policy of the site blocks foreign images, the reader can still go there."""
+    """Return a picture within a link, so that a reader can open it if the site's policy blocks foreign images."""
     url, picture = escape(image.url), escape(safe_picture(image.url) or "")
     name = escape(image.alt or image.url.rsplit("/", 1)[-1])
     return (
@@ -296,10 +296,10 @@ SHARED: Final[Handlers] = {
 
 
 def toc_html(headings: Sequence[Heading], arguments: Mapping[str, str]) -> str:
-    """Return a ``nav`` with id "toc"; "" if there is no heading to list.
+    """Return a ``nav`` with id "toc", or "" if there is no heading to list.
 
-    ``{{toc levels="2-3" title="On this page" links="0"}}``; ``levels`` is one number or a range of 1 to 5, or
-    WikkaWiki's list, as ``h2,h4``; with ``links="0"`` the headings are named and lead nowhere.
+    The call is ``{{toc levels="2-3" title="On this page" links="0"}}``.  ``levels`` is one number or a range of 1 to
+    5, or WikkaWiki's list, such as ``h2,h4``; with ``links="0"`` the headings are no links.
     """
     levels = _levels(arguments.get("levels", ""))
     shown = [heading for heading in _below_title(headings) if heading.level in levels]
@@ -312,7 +312,7 @@ def toc_html(headings: Sequence[Heading], arguments: Mapping[str, str]) -> str:
 
 
 def own_contents(headings: Sequence[Heading]) -> list[ContentsSlot]:
-    """Return the table that a page without ``{{toc}}`` has, folded; [] with less than FROM_HEADINGS headings."""
+    """Return the folded table of a page without ``{{toc}}``; [] if it has fewer than FROM_HEADINGS headings."""
     shown = _below_title(headings)
     if len(shown) < FROM_HEADINGS:
         return []
@@ -330,7 +330,7 @@ def _levels(typed: str) -> Collection[int]:
 
 
 def _below_title(headings: Sequence[Heading]) -> list[Heading]:
-    """Return ``headings`` without the page's title, and without those that have no word for a link."""
+    """Return ``headings`` without the page's title, and without headings of no text."""
     below = headings[1:] if headings and headings[0].level == 1 else headings
     return [heading for heading in below if heading.text]
 

@@ -1,9 +1,9 @@
-"""Wikka markup -> Markdown (pure): the text, and what of it Markdown cannot say.
+"""(pure) From Wikka markup to Markdown: the converted text, and a list of what Markdown cannot express.
 
-The tokens that the page is shown from become a line of Markdown for each line.  Links, headings and words of the two
-texts are then compared: a difference that no rule below knows of is said as well, so nothing is lost without a word.
+The page's tokens are written as Markdown, line by line.  Then links, headings and words of the two texts are compared,
+and differences that no rule below expects are reported as well, so that nothing is lost silently.
 
-Knows nothing of pages and forms: its result is saved only after a person has read it (``handlers/edit``).
+Knows nothing of pages and forms; a person reads the result before it is saved (``handlers/edit``).
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ _WORD: Final = re.compile(r"\w+")
 
 class Converted(NamedTuple):
     text: str
-    lost: tuple[str, ...]  # what Markdown has no means for, each once
+    lost: tuple[str, ...]  # what Markdown cannot express, each once
 
 
 def to_markdown(text: str, *, autolink: bool = True) -> Converted:
-    """Never raises; O(len(text))."""
+    """Convert a text; never raises.  O(len(text))."""
     read = lexer.tokens(text, autolink=autolink)
     writer = _Writer(autolink)
     out = writer.write(read)
@@ -80,7 +80,7 @@ def _compare(before: Sequence[Token], after: Sequence[Token], lost: dict[str, No
 
 
 def _words(read: Sequence[Token]) -> list[str]:
-    """Return the words that a reader sees, in no order: footnotes stand at the end."""
+    """Return the words that a reader sees, sorted, since the formats place footnotes differently."""
     said = []
     for token in read:
         if isinstance(token, str):
@@ -101,10 +101,10 @@ class _Writer:
         self.lost: dict[str, None] = {}  # in order
         self._autolink = autolink
         self._lines: list[str] = []
-        self._in = ""  # what the last line is a part of: "", "text", "list", "table", "quote"
+        self._in = ""  # the block of the last line: "", "text", "list", "table", "quote"
         self._depth = 0  # of the last item
         self._row = 0  # cells of the table's first row
-        self._open: list[str] = []  # emphasis that is open
+        self._open: list[str] = []  # open emphasis
         self._notes: list[str] = []
 
     def write(self, read: Sequence[Token]) -> str:
@@ -123,7 +123,7 @@ class _Writer:
     # -- lines and blocks
 
     def _begin(self, block: str) -> None:
-        """The next line is of a block of that kind; a blank line divides it from the one before."""
+        """Begin a block of that kind if the last line has a different one, with a blank line between."""
         if self._in != block or block in ("", "heading"):
             if self._lines and self._lines[-1]:
                 self._lines.append("")
@@ -146,7 +146,7 @@ class _Writer:
                 self._part(part)
 
     def _part(self, part: list[Token]) -> None:
-        """A block of its own, or the words between two of them."""
+        """Write a part of a line: a block, or the words between two blocks."""
         first = part[0]
         if isinstance(first, HeadingStart):
             self._end_block()
@@ -253,7 +253,7 @@ class _Writer:
     # -- in a line
 
     def _whole(self, part: Sequence[Token]) -> str:
-        """Return a line whose emphasis ends with it."""
+        """Return the words of a whole line; open emphasis ends at its end."""
         opened, self._open = self._open, []
         words = self._inline(part, line_start=True).strip()
         words += self._closers()
@@ -290,7 +290,7 @@ class _Writer:
         return out
 
     def _toggled(self, out: str, due: str, mark: str) -> tuple[str, str]:
-        """Begin or end an emphasis; blanks stand outside of it, and one of nothing is left out."""
+        """Begin or end an emphasis; blanks are moved out of it, and an empty one is left out."""
         if mark not in self._open:
             self._open.append(mark)
             return out, due + mark
@@ -326,7 +326,7 @@ class _Writer:
         return self._lost(token)
 
     def _lost(self, token: Token) -> str:
-        """Return the words of what Markdown has no means for."""
+        """Return the words of a token that Markdown cannot express, and note it as lost."""
         if isinstance(token, Toggle):
             self.lost[_(_LOST_TOGGLES.get(token.tag) or N_("some emphasis"))] = None
         elif isinstance(token, Float):
@@ -356,7 +356,7 @@ def _row(cells: Sequence[str]) -> str:
 
 
 def _parts(line: list[Token]) -> Iterator[list[Token]]:
-    """Yield the line divided at what stands as a block of its own."""
+    """Yield the parts of a line, divided at tokens that are blocks."""
     words: list[Token] = []
     at = 0
     while at < len(line):

@@ -1,6 +1,6 @@
-"""Parsed pages (pure): the entry point of the markup.
+"""(pure) Parsed pages: the entry point of the markup.
 
-``parse`` does everything that depends on the text alone and is worth caching by revision; ``render``
+``parse`` does all work that depends only on the text, so its result can be cached by revision; ``render``
 fills the slots, which costs a few microseconds for each link.  A Document is immutable and safe to share.
 """
 
@@ -24,9 +24,9 @@ from wikka_port.names import url_path
 _ACTION_STEPS: Final = 2_000  # a list of some hundred pages, read from the store
 _EXPENSIVE_ACTIONS: Final = {
     "orphanedpages": QUICK_STEPS,  # reads all pages
-    "wantedpages": QUICK_STEPS // 2,  # reads all that are wanted, now and then
+    "wantedpages": QUICK_STEPS // 2,  # sometimes reads all wanted pages
     "highscores": QUICK_STEPS,  # reads many changes
-    "mypages": QUICK_STEPS,  # reads all pages, on the store's side
+    "mypages": QUICK_STEPS,  # the store reads all pages
     "countowned": QUICK_STEPS,
     "ownedpages": QUICK_STEPS,
     "countusers": QUICK_STEPS,  # reads all accounts
@@ -43,9 +43,9 @@ class Document:
     pieces: tuple[Piece, ...]  # two strings never follow each other
     links: tuple[str, ...]  # names of the pages linked to, normalised, each once, in order
     headings: tuple[Heading, ...]
-    actions: tuple[ActionCall, ...]  # those that render() will run, in order; toc, notoc and redirect are our own
-    redirect: str | None  # the page that this one stands for
-    steps: int  # about what rendering costs (``limits``)
+    actions: tuple[ActionCall, ...]  # those that render() will run, in order; without toc, notoc and redirect
+    redirect: str | None  # the page to which this one redirects
+    steps: int  # the estimated cost of rendering (``limits``)
 
     @property
     def title(self) -> str | None:
@@ -66,7 +66,10 @@ def no_note(slot: ActionSlot) -> str:
 
 
 def parse(text: str, *, autolink: bool = True, markup: str = WIKKA) -> Document:
-    """Any text is a page: never raises.  Linear in the text; with ``autolink`` CamelCase words are links."""
+    """Parse a text; any text is a page, so this never raises.  Linear in the text.
+
+    With ``autolink`` CamelCase words are links.
+    """
     read = tokens(text, autolink=autolink, markup=markup)
     compiler = compiled(read, markup)
     names = tuple(page_names(read))
@@ -81,7 +84,7 @@ def parse(text: str, *, autolink: bool = True, markup: str = WIKKA) -> Document:
 
 
 def compiled(read: list[Token], markup: str) -> Compiler:
-    """Return the compiler of the format, which has read these tokens."""
+    """Return the compiler of the format after it has read the tokens."""
     compiler = MarkdownCompiler() if markup == MARKDOWN else WikkaCompiler()
     compiler.compile(read)
     return compiler
@@ -94,7 +97,7 @@ def _steps(actions: Iterable[ActionCall]) -> int:
 
 
 def _joined(pieces: list[Piece]) -> tuple[Piece, ...]:
-    """``pieces`` with neighbouring strings made one: rendering costs by the piece."""
+    """Return ``pieces`` with neighbouring strings joined, since each piece costs time at rendering."""
     out: list[Piece] = []
     run: list[str] = []
     for piece in pieces:
@@ -122,12 +125,12 @@ def render(
 ) -> str:
     """Return the page as HTML.
 
-    ``existing``: which of ``document.links`` exist; a link to any other page has class "missing" and leads
-    to ``page_url(name) + "/edit"``.  ``action`` returns HTML that is already safe (it gets the arguments as
-    typed and must escape them), or None for a name it does not know; what it raises is raised here.  ``note``
-    says what stands in the place of an action that is not run: nothing, unless the reader is the page's author.
-    ``edit`` is the path of the page's editor, for who may write it: then each heading has a link to its section's.
-    ``contents``: with the table of contents that the page has by itself.
+    ``existing`` has those of ``document.links`` that are pages; a link to any other page has class "missing" and leads
+    to ``page_url(name) + "/edit"``.  ``action`` returns safe HTML (it gets the arguments as typed and must escape
+    them), or None for an unknown name; its exceptions pass through.  ``note`` returns the text in the place of an
+    action that is not run: nothing, unless the reader is the page's author.  ``edit`` is the path of the page's
+    editor, if the visitor may write the page: then each heading has a link to the editor of its section.
+    ``contents`` includes the automatic table of contents.
     """
     out: list[str] = []
     edit = escape(edit)

@@ -1,16 +1,16 @@
-"""Embedded HTML (pure): what people write between pairs of double quotes, made safe.
+"""(pure) Embedded HTML: the text that people write between pairs of double quotes, made safe.
 
-The sanitiser is nh3 (the ammonia library, a real HTML parser).  The allowed elements are listed here and
-few: text-level elements, lists, tables, images.  No style, form, frame, media or script; links
-carry ``rel="nofollow noopener"``.  The id of a link is a place of the page, as those of headings:
-``[[#id]]`` leads there, and no script or style of the wiki's own knows it.  Classes get the prefix
-``user-``, so that a page cannot dress up as the wiki's own controls.  Each piece is closed by itself:
-an element cannot begin in one and end in another (but for ``wikka_html._HALVES``).
+The sanitiser is nh3 (the ammonia library, a real HTML parser).  It allows only the elements listed here:
+text-level elements, lists, tables, images.  It allows no style, form, frame, media or script; links
+get ``rel="nofollow noopener"``.  The id of a link is an anchor of the page, like those of headings:
+``[[#id]]`` links to it, and no script or style of the wiki uses it.  Classes get the prefix
+``user-``, so that a page cannot imitate the wiki's own controls.  Each piece is closed separately:
+an element cannot begin in one piece and end in another (except ``wikka_html._HALVES``).
 
-HTML's parsing rules open unclosed formatting elements (b, font, ...) again in every block that follows.
-Without a bound, 100 KB of ``<p><b title=1><p><b title=2>..`` becomes 600 MB.  The rules keep at most three
-that are alike, so attributes of formatting elements are dropped before parsing; a piece where that cannot
-be done, or with over MAX_TAGS tags, is shown as text.
+HTML's parsing rules reopen unclosed formatting elements (b, font, ...) in every block that follows.
+Without a bound, 100 KB of ``<p><b title=1><p><b title=2>..`` becomes 600 MB.  The rules reopen at most three
+equal elements, so attributes of formatting elements are dropped before parsing; a piece in which that is
+impossible, or with over MAX_TAGS tags, is shown as text.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _ATTRIBUTES: Final = {
     "data": {"value"},
 }
 _CLASS: Final = re.compile(r"[A-Za-z][A-Za-z0-9_\-]{0,39}")
-_PLACE: Final = "\x02"  # before an id until ``placed``; no text of a page has it
+_PLACE: Final = "\x02"  # marks an id until ``placed``; no text of a page has this character
 _ID: Final = re.compile('id="\x02([^"\x02]*)"')
 MAX_TAGS: Final = 2_000  # of one piece; nesting costs the square of this, 25 ms at most
 _FORMATTING: Final = "(b|big|code|em|font|i|nobr|s|small|strike|strong|tt|u)"
@@ -55,7 +55,7 @@ _BLOCK_TAG: Final = re.compile("<(?:" + "|".join(sorted(_BLOCK)) + r")\b")
 
 
 def user_classes(typed: str) -> str:
-    """Class names of a page's author, prefixed; "" where none is fit."""
+    """Return the class names of a page's author with the prefix ``user-``, or "" if none is valid."""
     return " ".join("user-" + name for name in typed.split()[:20] if _CLASS.fullmatch(name))
 
 
@@ -94,12 +94,12 @@ def has_places(html: str) -> bool:
 
 
 def placed(html: str, places: PlaceIds) -> str:
-    """``html`` of ``clean`` with ids that no other place of the page has."""
+    """Return ``html`` of ``clean`` with its ids made unique in the page."""
     return _ID.sub(lambda found: f'id="{places.unique(found[1])}"', html) if _PLACE in html else html
 
 
 def clean(source: str, *, inline: bool = False) -> tuple[str, bool]:
-    """``source`` as safe HTML, and whether it has block elements; with ``inline`` it has none."""
+    """Return ``source`` as safe HTML, and whether it has block elements; with ``inline`` they are removed."""
     if "<" not in source and "&" not in source:
         return escape(source), False  # by far the most frequent use: text without its markup
     source = _FORMATTING_WITH_ATTRIBUTES.sub(r"<\1>", source)

@@ -1,6 +1,6 @@
-"""The formats that a page's text can have, and the one function from a text to its tokens (pure).
+"""(pure) The formats of a page's text, and the function from a text in any format to its tokens.
 
-HTML, links, headings, words, bounds and code blocks are made of these tokens, so they agree in every format.
+HTML, links, headings, words, bounds and code blocks are made from these tokens, so they agree in every format.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from wikka_port.texts import N_
 
 WIKKA: Final = "wikka"
 MARKDOWN: Final = "markdown"
-FORMATS: Final = {WIKKA: N_("Wikka markup"), MARKDOWN: "Markdown"}  # what people call them
+FORMATS: Final = {WIKKA: N_("Wikka markup"), MARKDOWN: "Markdown"}  # the names shown to people
 
 
 def is_format(value: str) -> bool:
@@ -21,9 +21,9 @@ def is_format(value: str) -> bool:
 
 
 def tokens(text: str, *, autolink: bool = True, markup: str = WIKKA) -> list[Token]:
-    """The tokens of ``text``, of the format ``markup``; with ``autolink`` CamelCase words are links.  Never raises.
+    """Return the tokens of a text in the format ``markup``; with ``autolink`` CamelCase words are links.  Never raises.
 
-    A format that a newer wiki wrote and this one does not know is read as Wikka markup.
+    An unknown format, of a newer wiki, is read as Wikka markup.
     """
     if markup == MARKDOWN:
         from wikka_port.markup import markdown  # its parser takes 20 ms to load, and many wikis have no such page

@@ -1,7 +1,7 @@
-"""Compiled pages (pure): HTML with slots for what can change while the text does not.
+"""(pure) Compiled pages: HTML with slots for parts that can change while the text does not.
 
-A page is a sequence of pieces.  A ``str`` is finished, safe HTML; a slot is filled at each rendering:
-whether a linked page exists, and what an action says.  Everything else is decided once.
+A page is a sequence of pieces.  A ``str`` is finished, safe HTML; a slot is filled at each rendering,
+by a link whose page may exist or not, or by the output of an action.  All else is compiled once.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from wikka_port.texts import _
 
 
 def escape(text: str) -> str:
-    """``text`` for HTML: between tags, and inside an attribute that stands in double quotes."""
+    """Escape ``text`` for HTML, between tags and inside attributes in double quotes."""
     if "&" in text:
         text = text.replace("&", "&amp;")
     if "<" in text:
@@ -28,33 +28,33 @@ def escape(text: str) -> str:
 class PageSlot:
     name: str  # normalised
     label_html: str  # escaped
-    place: str = ""  # id of the heading on that page to lead to
+    place: str = ""  # id of the linked heading on that page
 
 
 @dataclass(frozen=True, slots=True)
 class ActionSlot:
     name: str
     arguments: tuple[tuple[str, str], ...]
-    block: bool  # stands by itself; its HTML may have paragraphs, lists and tables
-    refused: str = ""  # why it is not run, for the page's author; "": it is run
+    block: bool  # whether it is a block; its HTML may then have paragraphs, lists and tables
+    refused: str = ""  # why the action is not run, for the page's author; "": it is run
 
 
 @dataclass(frozen=True, slots=True)
 class SectionSlot:
-    """The link to the editor of a section; for who may write the page."""
+    """The link to the editor of a section, for visitors who may write the page."""
 
-    end_html: str  # of the link, from the id of the heading on
+    end_html: str  # the link's HTML from the id of the heading on
 
 
 @dataclass(frozen=True, slots=True)
 class ContentsSlot:
-    """The table of contents that a page has by itself (``contents``); a page that is included has none."""
+    """The automatic table of contents of a page (``contents``); an included page has none."""
 
     html: str
 
 
 def section_slot(place: str, text: str) -> SectionSlot:
-    """``place``: the id of the heading; ``text``: its plain text, not escaped."""
+    """Return the slot of a heading with the id ``place`` and the plain, unescaped ``text``."""
     said = _("Edit this section: {heading}", heading=escape(text))
     return SectionSlot(f'{quote(place)}" rel="nofollow" aria-label="{said}">{_("Edit")}</a>')
 
@@ -66,4 +66,4 @@ class Heading(NamedTuple):
     level: int  # 1..5; 6 in Markdown
     text: str  # plain, not escaped
     id: str
-    start: int = -1  # where its line begins in the text (``sections``); -1: it has no section of its own
+    start: int = -1  # position of its line in the text (``sections``); -1: it has no section of its own

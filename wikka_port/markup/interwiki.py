@@ -1,7 +1,7 @@
-"""Other wikis and their prefixes (pure): ``WikiPedia:Page`` leads to Page there.
+"""(pure) Other wikis and their prefixes: ``WikiPedia:Page`` links to Page of Wikipedia.
 
-Twenty are known to every wiki.  A wiki's own ones come from a file (``interwiki_file``), read once by each process at
-its start: what a prefix leads to is part of what a text links to, so all processes must know the same ones.
+Every wiki knows twenty prefixes.  A wiki's own prefixes come from a file (``interwiki_file``), which each process reads
+once at its start.  The prefixes decide which texts are links to pages, so all processes must know the same ones.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Final
 from urllib.parse import quote
 
-# Prefix in lower case (prefixes are compared without case) -> what stands before the name of the page.
+# Prefix in lower case (prefixes are compared without case) -> the address before the name of the page.
 SITES: Final[dict[str, str]] = {
     "wikipedia": "https://en.wikipedia.org/wiki/",
     "wp": "https://en.wikipedia.org/wiki/",
@@ -36,12 +36,12 @@ SITES: Final[dict[str, str]] = {
 
 
 def use(own: Mapping[str, str]) -> None:
-    """Add a wiki's own prefixes, or replace known ones; at the start of a process, before any text is read."""
+    """Add a wiki's own prefixes, or replace known ones; call it before the process parses any text."""
     SITES.update({prefix.lower(): base for prefix, base in own.items()})
 
 
 def address(prefix: str, page: str) -> str | None:
-    """Return the URL of ``page`` at the site called ``prefix``; None if there is no such site."""
+    """Return the URL of ``page`` at the site of ``prefix``, or None if there is no such site."""
     base = SITES.get(prefix.lower())
     if base is None or not page:
         return None

@@ -1,21 +1,21 @@
-"""Text -> tokens (pure, fuzzed).  Any text is a page: the lexer never raises, it falls back to showing what was typed.
+"""(pure, fuzzed) From text to tokens.  Any text is a page: the lexer never raises, and wrong markup becomes text.
 
-A compiled expression finds the next place where something may begin; every alternative in it begins
-with a literal, so that the regex engine skips plain text by a character set.  A construct with an end of its
-own (``[[ ]]``, ``{{ }}``, ``%% %%``, ``"" ""``, comments) is completed by a search for that end.
+A compiled expression finds the next place where a construct may begin; every alternative in it begins
+with a literal, so that the regex engine skips plain text by a character set.  The end of a construct with
+its own closing mark (``[[ ]]``, ``{{ }}``, ``%% %%``, ``"" ""``, comments) is then searched for.
 
 Invariants:
     I1. Time is linear in the text.  No expression can backtrack over more than it has consumed
         (possessive quantifiers), and ends are searched for through ``_ahead``, which remembers the last
         answer: 100,000 openers without an end cost one search, not 100,000.
-    I2. A ``[[`` or ``{{`` with another one before its end is text: the innermost pair counts.
+    I2. A ``[[`` or ``{{`` that occurs again before its end is text: the innermost pair counts.
     I3. HEADING_END follows every HeadingStart on the same line, before its NEWLINE, and before the end of its cell.
-        A heading inside a line whose end turns out to stand in something else (code, a link) becomes text again.
-    I4. A Cell is said only on a line that began with one.
-    I5. A text over a bound of ``limits`` (links, cells, steps) is read up to it: the last token is then a Rest,
-        which has all that was not read.  The cut hangs on the text alone, so every reader cuts it alike.
-    I6. NOTE_END follows every NOTE on the same line and in the same cell; there is neither a heading, a rule nor a
-        NOTE between the two.
+        A heading inside a line becomes text again if its end turns out to lie in code or in a link.
+    I4. A Cell occurs only on a line that began with a Cell.
+    I5. A text over a bound of ``limits`` (links, cells, steps) is read up to the bound: the last token is then a Rest
+        with the unread text.  The cut depends only on the text, so all readers cut at the same position.
+    I6. NOTE_END follows every NOTE on the same line and in the same cell; between them there is no heading, rule or
+        NOTE.
 
 Knows nothing of HTML and of which pages exist.
 """
@@ -85,14 +85,14 @@ def tokens(text: str, *, autolink: bool = True) -> list[Token]:
 
 
 def fit(text: str) -> str:
-    """Lines end with ``\\n``; what HTML and UTF-8 cannot carry becomes U+FFFD."""
+    """Return ``text`` with ``\\n`` as ends of lines; characters that HTML or UTF-8 cannot carry become U+FFFD."""
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     return _UNFIT.sub("\ufffd", text) if _UNFIT.search(text) else text
 
 
 class _Full(Exception):
-    """A bound is reached: nothing after ``done`` is read."""
+    """A bound is reached, so nothing after ``done`` is read."""
 
     def __init__(self, over: Bound) -> None:
         super().__init__(over)
@@ -100,7 +100,7 @@ class _Full(Exception):
 
 
 class _Lexer:
-    """A pass over one text.  ``done``: everything before it has become tokens."""
+    """A pass over one text; all text before the position ``done`` has become tokens."""
 
     __slots__ = (
         "_answers",
@@ -123,14 +123,14 @@ class _Lexer:
         self.autolink = autolink
         self.out: list[Token] = []
         self.done = 0
-        self.heading = 0  # number of "=" that will close the heading that is open; 0: none is
-        self._within = -1  # where in ``out`` a heading inside a line has begun; -1: none is open
-        self.note = -1  # where the note that is open should end; -1: none is
-        self.row = False  # this line began with a cell
-        self.line_start = 0  # of this line, for comments that have it for themselves
+        self.heading = 0  # number of "=" that close the open heading; 0: none is open
+        self._within = -1  # index in ``out`` of the open heading that began inside a line; -1: none is open
+        self.note = -1  # position at which the open note should end; -1: none is open
+        self.row = False  # whether this line began with a cell
+        self.line_start = 0  # of this line, for comments that fill a line
         self._answers: dict[str, int] = {}
-        self._steps = STEPS_MAX  # left, but for the tokens made
-        self._cells = CELLS_MAX  # left
+        self._steps = STEPS_MAX  # still allowed, before the tokens made are subtracted
+        self._cells = CELLS_MAX  # still allowed
         self._linked: set[str] = set()
 
     def run(self) -> list[Token]:
@@ -163,7 +163,7 @@ class _Lexer:
         self._flush(len(text))
 
     def _spend(self, steps: int) -> None:
-        """For a token that is dearer than others; before it is made."""
+        """Count the steps of an expensive token before it is made.  Raises _Full."""
         self._steps -= steps
         if self._steps < len(self.out):
             raise _Full("steps")
@@ -171,7 +171,7 @@ class _Lexer:
     # -- the text between marks
 
     def _flush(self, end: int) -> None:
-        """The text between ``done`` and ``end`` is running text."""
+        """Emit the text between ``done`` and ``end`` as running text."""
         if end <= self.done:
             return
         text, out = self.text, self.out
@@ -191,7 +191,7 @@ class _Lexer:
             self.done = end
 
     def _link(self, name: str) -> None:
-        """``name`` is about to be linked to."""
+        """Count a link to the page ``name`` before its token is made.  Raises _Full."""
         if self._steps < len(self.out):
             raise _Full("steps")
         self._linked.add(name)
@@ -199,7 +199,7 @@ class _Lexer:
             raise _Full("links")
 
     def _emit(self, start: int, end: int, token: Token) -> int:
-        """``token`` stands for what was typed from ``start`` to ``end``."""
+        """Emit ``token`` for the text from ``start`` to ``end``, after the running text before it; return ``end``."""
         self._flush(start)
         if type(token) is PageLink:
             self._link(token.name)
@@ -208,7 +208,10 @@ class _Lexer:
         return end
 
     def _ahead(self, needle: str, start: int) -> int:
-        """Find ``needle`` at or after ``start``; past the text if nowhere.  ``start`` never falls (I1)."""
+        """Find ``needle`` at or after ``start``; return a position past the text if there is none.
+
+        ``start`` must not decrease from call to call (I1).
+        """
         answer = self._answers.get(needle, -1)
         if answer < start:
             answer = self.text.find(needle, start)
@@ -220,7 +223,7 @@ class _Lexer:
     # -- lines
 
     def _begin_line(self, start: int) -> int:
-        """Say what the line that begins at ``start`` is, if it is more than text; where to continue."""
+        """Emit the token with which the line at ``start`` begins, if any; return where to continue."""
         text = self.text
         self.line_start = start
         if start >= len(text) or text[start] not in _LINE_MARKS:
@@ -251,7 +254,7 @@ class _Lexer:
         return self._begin_line(start + 1)
 
     def _is_closed(self, mark: str, start: int) -> bool:
-        """Does ``mark`` come again, after more than blanks, in the line or cell that continues at ``start``?"""
+        """Return whether ``mark`` occurs again, after more than blanks, in the rest of the line or cell."""
         stop = min(self._ahead("\n", start), len(self.text))
         if self.row:
             stop = min(stop, self._ahead("||", start))
@@ -274,12 +277,12 @@ class _Lexer:
         return end
 
     def _place(self) -> int:
-        """Return the beginning of this line, for the section of its heading; -1 in a table and after a comment."""
+        """Return the position of this line, for the section of its heading, or -1 in a table and after a comment."""
         start = self.line_start
         return -1 if self.row or self.text[start - 1 : start] not in ("", "\n") else start
 
     def _end_heading(self) -> None:
-        """The line or cell of a heading or note ends before they do; all before it is in ``out``."""
+        """End an open heading or note at the end of its line or cell; all text before must be in ``out``."""
         self._end_note()
         if self._within >= 0:
             self.out[self._within] = "=" * self.heading
@@ -313,7 +316,7 @@ class _Lexer:
     # -- what has an end of its own
 
     def _slash(self, start: int, _mark: str) -> int:
-        """Read a comment that vanishes with the blanks after it, and with its line if it has that for itself."""
+        """Read a comment that vanishes with the blanks after it, and with its line if it fills the line."""
         close = self._ahead("*/", start + 2)
         if close > len(self.text):
             return start + 2
@@ -391,7 +394,7 @@ class _Lexer:
             return start + 1
         body = self.text[inside:close]
         if self.text.startswith("]", close + 2) and body.count("[") > body.count("]"):
-            body += "]"  # the name ends with a bracket that it has opened
+            body += "]"  # the bracket closes one within the name
             close += 1
         link = read_link(body)
         return self._emit(start, close + 2, link) if link else start + 1
@@ -453,7 +456,7 @@ class _Lexer:
         return self._emit(start, colon + 3 + length, Image(url) if image else Outside(url, url, "external"))
 
     def _ampersand(self, start: int, mark: str) -> int:
-        """``&copy;`` and ``&#42;``: the character, without any meaning that it has here."""
+        """Read ``&copy;`` or ``&#42;`` as the character, without its meaning in the markup."""
         character = html.unescape(mark)
         if character == mark or character in "\n\r" or _UNFIT.search(character):
             return start + 1

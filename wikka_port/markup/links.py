@@ -1,7 +1,7 @@
-"""The links of a text (pure): the same tokens that the page is rendered from, so the two agree.
+"""(pure) The links of a text, from the same tokens as the rendered page, so that both agree.
 
-``links`` is what the backlinks trigger calls for each saved revision; it does no HTML.  A page that another one
-includes counts as linked to: it is missed where it is not there, and has to be led where it is renamed.
+The backlinks trigger calls ``links`` for each saved revision; it makes no HTML.  An included page counts as linked to:
+if it is missing it is wanted, and if it is renamed the includes must be changed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from wikka_port.markup.targets import included_page
 from wikka_port.markup.tokens import NEWLINE, ActionCall, Open, PageLink, Token
 
 _REDIRECT_WORD: Final = re.compile(r"#REDIRECT\s*:?\s*", re.IGNORECASE)
-_REDIRECT_LENGTH: Final = 50  # characters; more than that before the link is no such beginning
+_REDIRECT_LENGTH: Final = 50  # characters before the link, at most; else the text is no redirect
 
 
 def page_names(read: Iterable[Token]) -> list[str]:
@@ -32,11 +32,11 @@ def _targets(read: Iterable[Token]) -> Iterator[str]:
 
 
 def redirect_of(read: Iterable[Token]) -> str | None:
-    """Return the page that a text with these tokens stands for.
+    """Return the page to which a text with these tokens redirects, or None.
 
-    ``{{redirect target=".."}}`` says so anywhere, ``#REDIRECT [[..]]`` where nothing comes before it.
+    ``{{redirect target=".."}}`` redirects anywhere in the text, ``#REDIRECT [[..]]`` only at its beginning.
     """
-    start: str | None = ""  # the text is nothing but this so far; None: it is more
+    start: str | None = ""  # the beginning of the text; None: too long or no plain text
     for token in read:
         if isinstance(token, PageLink):
             if token.redirect or (start is not None and _REDIRECT_WORD.fullmatch(start)):
@@ -52,10 +52,10 @@ def redirect_of(read: Iterable[Token]) -> str | None:
 
 
 def links(text: str, *, autolink: bool = True, markup: str = WIKKA) -> list[str]:
-    """Distinct normalised names of the pages that the HTML of ``text`` links to or includes, in order."""
+    """Return the normalised names of the pages that the HTML of ``text`` links to or includes, in order, each once."""
     return list(dict.fromkeys(_targets(tokens(text, autolink=autolink, markup=markup))))
 
 
 def redirect_target(text: str, *, autolink: bool = True, markup: str = WIKKA) -> str | None:
-    """Return the page that ``text`` sends its reader to, or None."""
+    """Return the page to which ``text`` redirects, or None."""
     return redirect_of(tokens(text, autolink=autolink, markup=markup))

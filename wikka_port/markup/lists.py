@@ -1,8 +1,8 @@
-"""Indented lines (pure): lists, indents and comment threads, opened and closed as lines come.
+"""(pure) Indented lines: lists, indents and comment threads, opened and closed line by line.
 
     "" plain indent    "-" bullets    "&" thread    "1" "a" "A" "i" "I" numbered
 
-Knows nothing of what stands in an item.
+Knows nothing of the content of items.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final
 
 from wikka_port.markup.tokens import Item
 
-MAX_DEPTH: Final = 12  # deeper lines are shown at this depth: a browser's own stack is finite too
+MAX_DEPTH: Final = 12  # deeper lines are shown at this depth, since a browser's own stack is finite
 
 _LETTERS: Final = "abcdefghijklmnopqrstuvwxyz"
 
@@ -25,7 +25,10 @@ class _Open:
 
 
 def _kind(marker: str, current: str | None) -> str:
-    """The kind of list that ``marker`` continues with or begins.  A lone "i" continues with letters a, b, .. h."""
+    """Return the kind of list that an item with this ``marker`` continues or begins.
+
+    In a list of letters every single letter continues the list, so "i" after "h" is no Roman number.
+    """
     if not marker or marker in "-&":
         return marker
     if marker.isdigit():
@@ -38,7 +41,7 @@ def _kind(marker: str, current: str | None) -> str:
 
 
 class ListStack:
-    """The lists that are open, outermost first."""
+    """The open lists, outermost first."""
 
     __slots__ = ("_open",)
 
@@ -49,7 +52,7 @@ class ListStack:
         return bool(self._open)
 
     def item(self, item: Item) -> str:
-        """HTML that leads from the last line to the content of this one."""
+        """Return the HTML between the last line and the content of this item, which closes and opens lists."""
         out = []
         depth = min(item.depth, MAX_DEPTH)
         opened = self._open

@@ -1,16 +1,16 @@
-"""Markdown -> the tokens of the markup (pure, fuzzed): CommonMark with tables, strikethrough, tasks and footnotes.
+"""(pure, fuzzed) From Markdown to the tokens of the markup: CommonMark with tables, strikethrough, tasks and footnotes.
 
-The parser is markdown-it (``markdown_rules``); this module reads what it says.  The wiki's additions mean
+The parser is markdown-it (``markdown_rules``); this module converts its tokens.  The wiki's additions mean
 the same as in Wikka markup: ``[[Page]]``, ``{{action}}``, CamelCase words, bare addresses, prefixes of other wikis.
 The address of a link without a scheme is the name of a page: ``[words](Page_name#heading)``.
 
 Invariants:
     I1. Each Open is followed by its Close, and they nest.  Raw HTML is text.
-    I2. A text over a bound of ``limits`` is read up to it: the last token is then a Rest, which has all that was not
-        read, from the beginning of a line on.  The cut hangs on the text alone.  The marks of the text are counted
-        before it is parsed, so the bound applies to parsing, too; links, cells and the steps of running text, in
-        which links need no marks, are counted block by block.
-    I3. Footnotes are numbered in the order in which they are referred to; those that nothing refers to are left out.
+    I2. A text over a bound of ``limits`` is read up to the bound: the last token is then a Rest with the unread text,
+        from the beginning of a line on.  The cut depends only on the text.  The marks of the text are counted before
+        it is parsed, so this bound applies to parsing, too; links, cells and the steps of running text, in which
+        links need no marks, are counted block by block.
+    I3. Footnotes are numbered in the order of their first references; footnotes without a reference are left out.
 
 Knows nothing of HTML and of which pages exist.
 """
@@ -52,7 +52,7 @@ from wikka_port.names import MAX_NAME_BYTES, InvalidName, from_url
 if TYPE_CHECKING:
     from markdown_it.token import Token as Parsed
 
-# What begins an item, a heading or a quotation costs the parser as much as its line.
+# The mark of an item, a heading or a quotation costs the parser as much as its line.
 _MARKS: Final = re.compile(r"[\n*_`\[\]!<&\\~|{]|(?:(?<=\n)|(?<=[ \t>]))(?:[-+>]|\d{1,9}[.)]|#{1,6})(?=[ \t>])")
 _ADDRESS: Final = re.compile(r"(?<!\w)([A-Za-z][A-Za-z0-9]{0,19}+):([^\s<>\"|\[\]{}`\\^]++)")
 _TASK: Final = re.compile(r"\[([ xX])\][ \t]+(?=\S)")
@@ -73,7 +73,7 @@ _CELLS: Final[Mapping[str, Kind]] = {"th": "heading cell", "td": "cell"}
 
 
 def tokens(text: str, *, autolink: bool = True) -> list[Token]:
-    """Never raises; linear in the text, up to the bounds."""
+    """Return the tokens of a text; never raises.  Linear in the text, up to the bounds."""
     return _Reader(fit(text), autolink).run()
 
 
@@ -84,7 +84,7 @@ class _Full(Exception):
 
 
 class _Reader:
-    """A pass over what the parser says of a text."""
+    """A pass over the parser's tokens of one text."""
 
     __slots__ = (
         "_addresses",
@@ -105,15 +105,15 @@ class _Reader:
         self._text = text
         self._autolink = autolink
         self._out: list[Token] = []
-        self._cells = CELLS_MAX  # left
-        self._addresses = ADDRESSES_MAX + len(text)  # characters that are left
-        self._steps = STEPS_MAX  # left for running text, in which links need no marks
-        self._line = (0, 0)  # a line, and where it begins
+        self._cells = CELLS_MAX  # still allowed
+        self._addresses = ADDRESSES_MAX + len(text)  # characters still allowed
+        self._steps = STEPS_MAX  # still allowed for running text, in which links need no marks
+        self._line = (0, 0)  # number of a line, and its position
         self._linked: set[str] = set()
         self._numbers: dict[str, int] = {}  # label of a footnote -> its number
         self._times: dict[str, int] = {}  # label -> references so far
         self._notes: dict[str, list[Token]] = {}
-        self._task = False  # an item has just begun
+        self._task = False  # whether an item has just begun
 
     def run(self) -> list[Token]:
         end = _end_of_marks(self._text)
@@ -130,7 +130,7 @@ class _Reader:
         return self._out
 
     def _block(self, block: Sequence[Parsed]) -> None:
-        """A block of the page with all that is in it, or nothing of it.  Raises _Full."""
+        """Read a block of the page with all its content, or nothing of it.  Raises _Full."""
         out, saved = self._out, (set(self._linked), dict(self._numbers), dict(self._times))
         self._out = []
         try:
@@ -176,12 +176,12 @@ class _Reader:
             assert kind in ("note", "link"), f"a rule of the parser that nobody reads: {token.type}"
 
     def _heading(self, token: Parsed) -> HeadingStart:
-        """A heading within another block has no section."""
+        """Return the start of a heading; a heading within another block has no section."""
         is_own = token.level == 0 and token.map is not None
         return HeadingStart(int(token.tag[1:]), self._start_of_line(token.map[0]) if is_own and token.map else -1)
 
     def _start_of_line(self, line: int) -> int:
-        """Lines are requested in order: all calls together pass over the text once."""
+        """Return the position of a line; callers ask in order, so all calls together scan the text once."""
         at, position = self._line
         for _ in range(line - at):
             position = self._text.find("\n", position) + 1
@@ -227,7 +227,7 @@ class _Reader:
             at += 1
 
     def _words(self, token: Parsed) -> None:
-        """Running text: addresses and CamelCase words in it are links."""
+        """Read running text, in which addresses and CamelCase words are links."""
         text, done = token.content, 0
         for found in _ADDRESS.finditer(text) if ":" in text else ():
             self._spend()
@@ -248,7 +248,7 @@ class _Reader:
         self._literal(text[done:])
 
     def _spend(self) -> None:
-        """For a link, or what may be one, and the words before it.  Raises _Full."""
+        """Count the steps of a possible link and of the words before it.  Raises _Full."""
         self._steps -= 2
         if self._steps < 0:
             raise _Full("steps")
@@ -312,7 +312,7 @@ class _Reader:
         elif link is not None:
             self._out.append(link)
         else:
-            self._out += inside  # the address is none that may be followed: its words stay
+            self._out += inside  # an address that may not be followed: only the words stay
 
 
 _LEAVES: Final[Mapping[str, Callable[[_Reader, Parsed], None]]] = {
@@ -335,7 +335,7 @@ _LEAVES: Final[Mapping[str, Callable[[_Reader, Parsed], None]]] = {
 
 
 def _end_of_marks(text: str) -> int:
-    """Up to where the marks are few enough: a beginning of a line, unless the first line has too many already."""
+    """Return where to cut a text with too many marks: at a line's beginning, unless the first line has too many."""
     if len(text) <= MARKDOWN_MARKS_MAX:
         return len(text)
     for number, found in enumerate(_MARKS.finditer(text), 1):
@@ -349,7 +349,7 @@ def _first_line(block: Sequence[Parsed]) -> int:
 
 
 def _blocks(read: Sequence[Parsed]) -> Iterator[Sequence[Parsed]]:
-    """Yield the blocks of a page, each with all that is in it."""
+    """Yield the blocks of a page, each with all its content."""
     start = depth = 0
     for at, token in enumerate(read):
         depth += token.nesting
@@ -368,7 +368,7 @@ def _extended(out: list[Token], more: list[Token]) -> list[Token]:
 
 
 def _bare(found: re.Match[str]) -> tuple[Outside | None, int]:
-    """Return the link that an address in running text is, and where it ends."""
+    """Return the link of an address in running text, or None, and the position of its end."""
     scheme, length = found[1].lower(), trimmed(found[2])
     end = found.start(2) + length
     typed = found.string[found.start() : end]
@@ -383,7 +383,7 @@ def _bare(found: re.Match[str]) -> tuple[Outside | None, int]:
 
 
 def _target(address: str, label: str, inside: Inside) -> PageLink | Outside | None:
-    """Return the target of ``[label](address)``; None: nothing that may be followed."""
+    """Return the target of ``[label](address)``, or None if it may not be followed."""
     address = address.strip()
     if is_url(address):
         url = safe_url(address)
@@ -404,7 +404,7 @@ def _target(address: str, label: str, inside: Inside) -> PageLink | Outside | No
 
 
 def _page(address: str, label: str, inside: Inside) -> PageLink | None:
-    """Return a relative address: names do not stand in folders, so it is relative to the wiki."""
+    """Return the page of a relative address, which is relative to the wiki, since pages are in no folders."""
     path, _, place = address.partition("#")
     parts = [part for part in path.split("/") if part not in ("", ".", "..")]
     if not parts:
@@ -423,7 +423,7 @@ def _place(typed: str) -> str:
 
 
 def _picture(token: Parsed) -> Image | str:
-    """Return the description alone where the picture is at no address that may be loaded."""
+    """Return a picture, or only its description if its address may not be loaded."""
     address = str(token.attrGet("src") or "").strip()
     alt = " ".join("".join(part for part in _inside(token.children or []) if isinstance(part, str)).split())
     local = address.startswith("/") and not address.startswith("//")

@@ -1,8 +1,8 @@
-"""The structure of a format that nests (Markdown) -> HTML (pure): blocks are tags of a closed list.
+"""(pure) From the structure of a nesting format (Markdown) to HTML: blocks are tags of a closed list.
 
 Invariants:
-    I1. A Close ends the innermost part, if that is of its kind, and nothing else; what is left open is closed.
-    I2. A block never stands within a ``p``: the paragraph ends before it and continues after.  No paragraph is empty.
+    I1. A Close ends the innermost part if that is of its kind, else it ends nothing; parts left open are closed.
+    I2. A block is never within a ``p``: the paragraph ends before it and continues after it.  No paragraph is empty.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ class MarkdownCompiler(Compiler):
     def __init__(self) -> None:
         super().__init__()
         self._blocks: list[Kind] = []  # open, outermost first
-        self._paragraph = ""  # "": in none; "due": its tag comes with its first content; "open"
-        self._note = ""  # the number of the footnote that is open
+        self._paragraph = ""  # "": in no paragraph; "due": its tag comes with its first content; "open"
+        self._note = ""  # the number of the open footnote
 
     # -- places for content
 
@@ -81,7 +81,7 @@ class MarkdownCompiler(Compiler):
             self._out.append(_TAGS[self._blocks.pop()][1])
 
     def _end_inline(self) -> None:
-        """The paragraph or cell ends, with all that is open in it."""
+        """End the paragraph or cell, with all emphasis open in it."""
         self._block()
         self._marks.clear()
         self._paragraph = ""

@@ -1,4 +1,4 @@
-"""The parser of Markdown (pure): markdown-it with CommonMark's rules, tables, strikethrough, and the rules of the wiki.
+"""(pure) The parser of Markdown: markdown-it with CommonMark's rules, tables, strikethrough, and the wiki's own rules.
 
     [[Page]]  [[Page|words]]    a link to a page, read as in Wikka markup      token ``wiki``, ``meta["token"]``
     {{action name="value"}}     an action, or a redirect                        the same
@@ -6,10 +6,10 @@
     [^label]: text              the footnote, with indented lines below it      tokens ``note_open``, ``note_close``
     blocks deeper than DEPTH_MAX are text: the parser would leave them out      token ``code_block``
 
-Raw HTML is off: it is text like other text, but for ``<br>``, which is a break of the wiki's own.  The rules of the
-wiki search for their ends within a fixed distance, so openers without an end cost no more than others.
+Raw HTML is off and becomes text, except ``<br>``, which the wiki itself makes a line break.  The wiki's rules search
+for their ends within a fixed distance, so openers without an end cost no more than others.
 
-Knows nothing of what tokens become (``markdown``).
+Knows nothing of the conversion of tokens (``markdown``).
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ if TYPE_CHECKING:
 
 DEPTH_MAX: Final = 24  # of blocks within blocks: twelve lists, or as many quotations
 _INLINE_DEPTH: Final = 32  # of links and emphasis; what is deeper is text
-_IMAGE_DEPTH: Final = 3  # of pictures in the description of pictures, which is parsed anew for each
+_IMAGE_DEPTH: Final = 3  # of pictures within descriptions of pictures, each of which is parsed separately
 _LINK_CHARS: Final = 2_500  # between [[ and ]]
 _ACTION_CHARS: Final = 4_000  # between {{ and }}
 _BREAK: Final = re.compile(r"<br */?>", re.IGNORECASE)
-# The characters with which a rule in a line begins, or ends what it reads.  The library stops at others as well.
+# The characters with which the construct of a rule begins or ends.  The library also stops at others.
 _MARK: Final = re.compile(r"[\n!&*<\[\\\]_`{~]")
 _LABEL: Final = re.compile(r"\[\^([^\s\]\[^]{1,80}+)\]")
 
 
 class _Parser(MarkdownIt):
-    """Takes every address as it was typed: what a link may lead to is judged where its token is made (``markdown``)."""
+    """Takes every address as it was typed; ``markdown`` checks it when it makes the token of the link."""
 
     def validateLink(self, url: str) -> bool:  # noqa: N802 - the parser's own names
         return True
@@ -53,7 +53,7 @@ class _Parser(MarkdownIt):
 
 @lru_cache(maxsize=1)
 def parser() -> MarkdownIt:
-    """Shared by all threads: parsing changes nothing in it."""
+    """Return the parser, which all threads share, since parsing does not change it."""
     made = _Parser("commonmark", {"html": False, "maxNesting": max(DEPTH_MAX + 2, _INLINE_DEPTH)})
     made.enable(["table", "strikethrough"])
     made.disable(["html_block", "html_inline", "text_join"])  # unjoined, an escaped letter is no part of a word
@@ -72,7 +72,7 @@ def parser() -> MarkdownIt:
 
 
 def _text(state: StateInline, silent: bool) -> bool:
-    """Text up to the next mark: what stands before it would be tried by each of the rules, at ten calls a character."""
+    """Read text up to the next mark at once; else each rule would try every character, at ten calls a character."""
     found = _MARK.search(state.src, state.pos, state.posMax)
     end = found.start() if found else state.posMax
     if end == state.pos:
@@ -105,7 +105,7 @@ def _action(state: StateInline, silent: bool) -> bool:
 
 
 def _line_break(state: StateInline, silent: bool) -> bool:
-    """``<br>``, which a cell of a table has no other form for: the break is the wiki's own, no HTML of the page's."""
+    """Read ``<br>`` as the wiki's own line break, no HTML of the page; a cell of a table has no other line break."""
     found = _BREAK.match(state.src, state.pos, state.posMax)
     if found is None:
         return False
@@ -160,7 +160,7 @@ def _too_deep(state: StateBlock, start: int, end: int, silent: bool) -> bool:
 
 
 def _note(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """``[^label]: text``, with the lines below it that are indented by four.  Not within another block."""
+    """Read ``[^label]: text`` with the lines below it that are indented by four, unless it is within another block."""
     begin = state.bMarks[start] + state.tShift[start]
     if state.is_code_block(start) or (state.level > 0 and not silent):
         return False
@@ -181,7 +181,7 @@ def _note(state: StateBlock, start: int, end: int, silent: bool) -> bool:
 
 
 def _note_text(state: StateBlock, start: int, end: int, begin: int) -> None:
-    """Parse what stands after the colon, at ``begin``, as blocks of their own."""
+    """Parse the text after the colon, at ``begin``, as separate blocks."""
     saved = state.bMarks[start], state.tShift[start], state.sCount[start], state.parentType
     text = begin
     while text < state.eMarks[start] and state.src[text] in " \t":

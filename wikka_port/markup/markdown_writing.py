@@ -1,4 +1,4 @@
-"""Writing Markdown (pure): text, links and spans that are read back as exactly what was meant."""
+"""(pure) Writing Markdown: text, links and spans that are parsed back as exactly what was meant."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ADDRESS_COLON: Final = re.compile(r"(?<=[A-Za-z0-9]):(?=\S)")
 
 
 def text(words: str, *, autolink: bool, line_start: bool = False) -> str:
-    """Markdown that shows ``words``: no emphasis, links, lists or CamelCase.  One line."""
+    """Return one line of Markdown that shows ``words`` without emphasis, links, lists or CamelCase."""
     out = _SPECIAL.sub(lambda found: "\\" + found[0], words)
     out = _ADDRESS_COLON.sub("\\:", out)
     if autolink:
@@ -42,7 +42,7 @@ def _references(found: re.Match[str]) -> str:
 
 
 def page_link(link: PageLink, *, bare: bool) -> str:
-    """``bare``: the word alone is a link where it stands, if it is CamelCase."""
+    """Return a link to a page; with ``bare`` only the word, if it is CamelCase and so a link by itself."""
     if link.redirect:
         return action(ActionCall("redirect", (("target", link.name),)))
     if bare and link.label == link.name and is_camel_case(link.name):

@@ -1,17 +1,17 @@
-"""MediaWiki's markup to ours (pure): the entry point, and all that goes by lines.
+"""(pure) From MediaWiki's markup to Wikka markup: the entry point, and the conversion of lines.
 
-Reading order: ``mediawiki_titles`` (what a link means), ``mediawiki_pieces`` (what is finished),
+Reading order: ``mediawiki_titles`` (the target of a link), ``mediawiki_pieces`` (converted pieces),
 ``mediawiki_inline`` (emphasis, addresses, HTML, escaping), ``mediawiki_links``, ``mediawiki_raw``,
-``mediawiki_templates``, ``mediawiki_scan`` (all that has an opening and a closing becomes a mark),
-``mediawiki_tables``, and here headings, lists and paragraphs.
+``mediawiki_templates``, ``mediawiki_scan`` (replaces constructs with an opening and a closing by marks),
+``mediawiki_tables``, and this module for headings, lists and paragraphs.
 
 Invariants:
     I1. ``convert`` raises on no text and takes time linear in it.
-    I2. Text that was not markup there is none here: it shows as the author's text.
-    I3. Nothing vanishes uncounted: what has no counterpart is shown as typed, or is counted by kind.
+    I2. Text that MediaWiki does not read as markup is no markup in the result: it shows as the author's text.
+    I3. Nothing vanishes uncounted: a construct without a counterpart is shown as typed, or is counted by kind.
 
-Templates are not expanded (a dump has no parser): ``mediawiki_templates`` says what stands in their place.
-Knows nothing of dumps, of stores and of who wrote what.
+Templates are not expanded (a dump has no parser): ``mediawiki_templates`` puts words, notes and tables in their place.
+Knows nothing of dumps, of stores and of authors.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ __all__ = ["Converted", "Dialect", "convert", "convert_source"]
 
 DEPTH_MAX: Final = 9  # of lists
 
-# "redirect" in the languages of MediaWiki, as far as their wikis use a word of their own.
+# "redirect" in the languages of MediaWiki whose wikis use their own word.
 _REDIRECT_WORDS: Final = (
     "REDIRECT REDIRECTION REDIRECCIÓN REDIRECCION REDIRECIONAMENTO REDIRECIONAR WEITERLEITUNG RINVIA RINVIO RIMANDO "
     "DOORVERWIJZING PATRZ PRZEKIERUJ TAM OMDIRIGERING OMDIRIGER OMDIRIGOJ ALIDIREKTU UUDELLEENOHJAUS OHJAUS SUUNA "
@@ -55,7 +55,7 @@ _REDIRECT_WORDS: Final = (
 )
 _REDIRECT_KEYS: Final = frozenset(_REDIRECT_WORDS.split())
 _REDIRECT: Final = re.compile(r"\s*#([^\s:\[\]]{1,40})\s*+:?\s*+\[\[([^\[\]|\n]{1,600})(?:\|[^\[\]\n]{0,600})?\]\]")
-# What ends the term of a definition; a colon of a tag or an address is none.
+# The colon that ends the term of a definition, unlike the colon of a tag or an address.
 _TERM: Final = re.compile(
     r"<[^<>]*+>|\[(?:[a-z]++:)?//[^\]]*+\]|\b(?:https?|ftps?|irc|news|mailto):(?:(?!:(?:\s|\Z))[^\s<>\[\]])++|(?P<end>\s*+:\s?)",
     re.IGNORECASE,
@@ -69,7 +69,7 @@ _LANGUAGES: Final = {"Scribunto": "lua", "css": "css", "sanitized-css": "css", "
 @dataclass(frozen=True, slots=True)
 class Converted:
     text: str
-    redirect: str | None  # name of the page it leads to, as the dump writes titles
+    redirect: str | None  # name of the page to which it redirects, as the dump writes titles
     links: tuple[str, ...]  # names of pages linked to, each once, in order; categories are separate
     categories: tuple[str, ...]
     converted: Counter[str]  # constructs by kind
@@ -85,9 +85,9 @@ def convert(
 ) -> Converted:
     """Convert one revision.
 
-    ``namespaces`` are the dump's, name to number, or better a Dialect made from them once.
-    ``redirect_hint`` is the dump's ``<redirect>`` of the page (it speaks of the newest revision only,
-    so a text that does not look like a redirect is none all the same).
+    ``namespaces`` are the dump's, from name to number, or better a Dialect made from them once.
+    ``redirect_hint`` is the dump's ``<redirect>`` of the page.  It applies to the newest revision only,
+    so a text that does not look like a redirect is never one.
     """
     dialect = namespaces if isinstance(namespaces, Dialect) else Dialect.of(namespaces)
     draft = Draft(dialect, title)
@@ -108,7 +108,7 @@ def convert(
 
 
 def convert_source(text: str, *, model: str) -> Converted:
-    """Return a page that is no wikitext (a module, a style sheet): one listing."""
+    """Convert a page that is no wikitext (a module, a style sheet) into one code block."""
     block = code_block(clean(text), _LANGUAGES.get(model, ""))
     return Converted(block, None, (), (), Counter({"code": 1}), Counter())
 
@@ -144,7 +144,7 @@ _Block = tuple[str, str]  # kind ("line", "list", "paragraph"), text
 
 
 def _joined(blocks: list[_Block]) -> str:
-    """Return an empty line between paragraphs, none inside a list and after a heading."""
+    """Join the blocks, with an empty line between paragraphs, but none inside a list and after a heading."""
     out: list[str] = []
     before = ""
     for kind, text in blocks:
@@ -185,7 +185,7 @@ def _blocks(draft: Draft, lines: list[str]) -> list[_Block]:
                     paragraph.append(shown)
                 continue
             made = block
-        if not made and line.strip():  # a line of things that show nowhere
+        if not made and line.strip():  # a line of constructs that show nothing
             continue
         flush()
         blocks += [(kind, text) for kind, text in made if text]
@@ -194,7 +194,7 @@ def _blocks(draft: Draft, lines: list[str]) -> list[_Block]:
 
 
 def _sections(blocks: list[_Block]) -> Iterator[list[_Block]]:
-    """Return the text before the first heading, and the text after each one."""
+    """Yield the blocks before the first heading, and then those of each heading with the blocks after it."""
     begin = 0
     for at, (kind, text) in enumerate(blocks):
         if kind == "line" and text.startswith("=="):
@@ -204,9 +204,9 @@ def _sections(blocks: list[_Block]) -> Iterator[list[_Block]]:
 
 
 def _pictures_after_first_paragraph(blocks: list[_Block]) -> list[_Block]:
-    """Put pictures that stand before the first paragraph of a section after it.
+    """Move pictures before the first paragraph of a section to after that paragraph.
 
-    MediaWiki shows them beside it; ours would begin with a stack of links.
+    MediaWiki shows such pictures beside the paragraph; here the section would begin with a stack of links.
     """
     for at, (kind, text) in enumerate(blocks):
         if kind == "list" and text.startswith(_HINT):
@@ -221,7 +221,7 @@ def _pictures_after_first_paragraph(blocks: list[_Block]) -> list[_Block]:
 
 
 def _without_nothing(draft: Draft, line: str) -> str:
-    """Return a line whose block begins after calls of templates that show nothing, without their marks."""
+    """Remove the marks of templates that show nothing from a line, if its block begins after them."""
     lead = draft.lead(line)
     if lead and line.startswith(_BEGINS_BLOCK, lead):
         return line[lead:]
@@ -232,7 +232,7 @@ def _without_nothing(draft: Draft, line: str) -> str:
 
 
 def _line_block(draft: Draft, line: str, *, is_indented: bool) -> list[_Block] | None:
-    """Return the blocks that a line makes by itself; None if it is a part of a paragraph."""
+    """Return the blocks that a line makes, or None if it is a part of a paragraph."""
     if not line:
         return []
     alone = draft.blocks_of(line)
@@ -263,7 +263,7 @@ def _heading(draft: Draft, line: str) -> str | None:
         return None
     level, typed = found
     content = inline(draft, typed)
-    if not draft.edges(content)[0].strip():  # marks of nothing are nothing
+    if not draft.edges(content)[0].strip():  # a heading of marks that show nothing is none
         return None
     draft.converted["heading"] += 1
     signs = "=" * max(7 - level, 2)
@@ -271,7 +271,7 @@ def _heading(draft: Draft, line: str) -> str | None:
 
 
 def _guarded_ends(draft: Draft, content: str) -> str:
-    """A sign at an end of a heading's text would be one of the heading's own."""
+    """Guard a sign "=" at either end of a heading's text, which would be read as one of the heading's own."""
     if draft.edges(content)[1].endswith("="):
         content = content[:-1] + literal("=") if content[-1] == "=" else content + JOIN
     return draft.guarded(content) if draft.edges(content)[0].startswith("=") else content
@@ -296,12 +296,12 @@ def _item(draft: Draft, line: str) -> list[str]:
 
 
 def _guarded(draft: Draft, text: str) -> str:
-    """Text after ``~`` that could be taken for the marker of a list item."""
+    """Guard text after ``~`` that could be read as the marker of a list item."""
     return draft.guarded(text) if _LIKE_A_MARKER.match(draft.edges(text)[0]) else text
 
 
 def _preformatted(draft: Draft, lines: list[str]) -> str:
-    """Return lines that begin with a blank: code, unless there is markup in them."""
+    """Convert lines that begin with a blank: a code block, unless they have markup."""
     lines = [line[1:].rstrip() for line in lines]
     text = "\n".join(lines)
     if "\x02" not in text and "''" not in text and not re.search(r"https?://|<[a-zA-Z/]", text):
@@ -315,7 +315,7 @@ def _preformatted(draft: Draft, lines: list[str]) -> str:
 
 
 def _tail(draft: Draft, before: list[_Block]) -> list[_Block]:
-    """Notes (in their place of ``before``, if they have one), other languages, categories."""
+    """Return the end of the page: notes (or put them at their mark in ``before``), other languages, categories."""
     blocks: list[_Block] = []
     if draft.notes:
         notes = "\n".join(

@@ -1,9 +1,9 @@
-"""A line of MediaWiki text to one line of ours (pure): emphasis, addresses, HTML tags, entities.
+"""(pure) From a line of MediaWiki text to one line of Wikka markup: emphasis, addresses, HTML tags, entities.
 
-Our emphasis is toggles, so every pair is closed in the line that opens it and pairs never cross:
-what crosses in the source is closed and opened again.
+Emphasis in Wikka markup is toggles, so every pair is closed in the line that opens it, and pairs never cross:
+emphasis that crosses in the source is closed and opened again.
 
-Knows nothing of links and templates, which are marks by now, and of lists, tables and headings.
+Knows nothing of links and templates, which are marks already, and of lists, tables and headings.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ CONTENTS: Final = re.compile(r"__TOC__", re.IGNORECASE)
 
 
 _URL_CHARS: Final = "(?:(?!'')[^\\s\\[\\]<>\"{}|\x02\x03])"  # emphasis is read before addresses are
-# Every repetition is possessive: what failed once is not tried again in pieces.
+# Every repetition is possessive, so that no failed match is tried again with fewer characters.
 _TOKEN: Final = re.compile(
     rf"""(?P<quotes>'{{2,}}+)
       | (?P<mark>\x02[0-9]{{1,9}}\x03)
@@ -83,22 +83,22 @@ _EMPHASIS: Final = {
     **dict.fromkeys(("s", "strike", "del"), "++"),
     **dict.fromkeys(("ins", "u"), "__"),
 }
-# Dropped, their content kept.
+# These tags are dropped, and their content is kept.
 _LAYOUT_TAGS: Final = (
     "abbr acronym bdi bdo big blockquote center data div font h1 h2 h3 h4 h5 h6 includeonly li mark noinclude ol "
     "onlyinclude p poem q rb rp rt ruby section small span sub sup table tbody td th thead time tr translate ul "
     "wbr languages tvar caption dl dd dt references"
 )
 _LAYOUT: Final = frozenset(_LAYOUT_TAGS.split())
-# What a browser begins a new line or cell with: the words on its two sides are not one.
+# Tags at which a browser begins a new line or cell, so that the words on both sides are separate.
 _SEPARATING_TAGS: Final = "blockquote div p td th ul ol dl table caption center poem section h1 h2 h3 h4 h5 h6"
 _SEPARATING: Final = frozenset(_SEPARATING_TAGS.split())
-# Raised, lowered and small words with links or marks in them; a style of them is its tag.
+# Tags of raised, lowered and small words that may contain links or marks; the name of such a style is its tag.
 _AROUND: Final = frozenset(("sup", "sub", "small"))
 BREAK: Final = "---"
 _LEVELS: Final = 6  # of headings
 _SWITCH: Final = re.compile(SWITCH)
-URL_CHARS_MAX: Final = 2000  # what browsers take, and our links
+URL_CHARS_MAX: Final = 2000  # the limit of browsers, and of Wikka's links
 _LINKABLE: Final = re.compile(r"(?:https?|ftp)://[^\s/]|mailto:.", re.IGNORECASE)
 _URL_DANGER: Final = re.compile(r"""[\s|\[\]"\\]""")
 _LABEL_DANGER: Final = re.compile(r"[\[\]]|&(?=#)")
@@ -106,7 +106,7 @@ _STYLE_OF_RUN: Final = {2: ("//",), 3: ("**",), 5: ("**", "//")}
 
 
 def inline(draft: Draft, text: str, *, cell: bool = False) -> str:
-    """``text`` has no line break; the answer neither."""
+    """Convert the text of one line; neither ``text`` nor the result has a line break."""
     matches = list(_TOKEN.finditer(text))
     if not matches:
         return collapse(escape(unescape(text), cell=cell)).strip(" ")
@@ -128,11 +128,11 @@ def inline(draft: Draft, text: str, *, cell: bool = False) -> str:
 
 
 def heading_of(draft: Draft, line: str) -> tuple[int, str] | None:
-    """Level and text of the heading that a line is, as MediaWiki has it; None: it is none.
+    """Return level and text of the heading in a line, as MediaWiki reads it, or None if the line is no heading.
 
-    The line begins and ends with the sign.  The level is the shorter of both runs, at most 6, and so many signs belong
-    to the heading at each end.  A line of nothing but signs is a heading around its middle.  Behaviour switches are
-    taken out before.  Links, categories and notes are read later: a line that ends with one is no heading.
+    A heading begins and ends with "=".  Its level is the length of the shorter run, at most 6; at each end the heading
+    has this number of signs.  A line of signs only is a heading whose text is its middle.  Behaviour switches are
+    removed before.  Links, categories and notes are read later, so a line that ends with one is no heading.
     """
     if "=" not in line:
         return None
@@ -150,13 +150,13 @@ def heading_of(draft: Draft, line: str) -> tuple[int, str] | None:
 
 
 def plain_label(draft: Draft, text: str) -> str:
-    """Return the text of a label, where our markup reads no markup."""
+    """Return the plain text of a label, in which Wikka reads no markup."""
     text = _TOKEN.sub(_label_token, text)
     return collapse(unescape(draft.plain(text))).strip()
 
 
 def _as_html(text: str) -> str:
-    """Text of the author within embedded HTML, without any double quote."""
+    """Return the author's text for embedded HTML, without any double quote."""
     return html.escape(unescape(text), quote=False).replace('"', "&quot;")
 
 
@@ -172,10 +172,10 @@ def _label_token(match: re.Match[str]) -> str:
 
 
 def _quote_runs(text: str, found: list[re.Match[str]]) -> Iterator[tuple[int, tuple[str, ...]]]:
-    """For each run of apostrophes: how many are shown, and which emphasis it toggles.
+    """Yield for each run of apostrophes how many are shown, and which emphasis it toggles.
 
-    If both bold and italics come out odd, one run of three was meant as an apostrophe
-    before italics (l'''amour''), as MediaWiki has it.
+    If bold and italics both occur an odd number of times, one run of three means an apostrophe
+    before italics (l'''amour''), as MediaWiki reads it.
     """
     lengths = [min(len(run[0]), 5) if len(run[0]) != 4 else 3 for run in found]
     shown = [len(run[0]) - length for run, length in zip(found, lengths, strict=True)]
@@ -188,7 +188,7 @@ def _quote_runs(text: str, found: list[re.Match[str]]) -> Iterator[tuple[int, tu
 
 
 def _meant_as_apostrophe(text: str, found: list[re.Match[str]], lengths: list[int]) -> int:
-    """Return the first run of three after a word of one letter, else after another word, else after a blank."""
+    """Return the first run of three after a word of one letter, else after a longer word, else after a blank."""
     after_word = after_blank = -1
     end = 0
     for at, (run, length) in enumerate(zip(found, lengths, strict=True)):
@@ -210,12 +210,12 @@ def _opening(style: str) -> str:
 
 
 class _Line:
-    """A line in the making: pieces of text and of markup, and the emphasis that is open."""
+    """A line being converted: pieces of text and of markup, and the open emphasis."""
 
     def __init__(self, draft: Draft, *, cell: bool) -> None:
         self._draft = draft
         self._cell = cell
-        self._parts: list[tuple[bool, str]] = []  # (is text of the author, string)
+        self._parts: list[tuple[bool, str]] = []  # (whether it is the author's text, string)
         self._open: list[str] = []
 
     def text(self, text: str) -> None:
@@ -243,7 +243,7 @@ class _Line:
             self._markup(_opening(other))
 
     def _end(self, style: str) -> None:
-        """Close ``style``; a pair around nothing disappears, for its four characters would mean another thing."""
+        """Close ``style``; an empty pair is removed, since its four characters would have a different meaning."""
         at = len(self._parts) - 1
         while at >= 0 and self._is_nothing(*self._parts[at]):
             at -= 1
@@ -304,7 +304,7 @@ class _Line:
             self.toggle(style)
 
     def _small(self, content: str) -> str:
-        """Make HTML of the content of a tag that we embed as HTML: its addresses are links."""
+        """Return the content of a tag that is embedded as HTML, with its addresses as links."""
         out: list[str] = []
         end = 0
         for match in _TOKEN.finditer(content):
@@ -357,13 +357,16 @@ class _Line:
         return position > 0 and may_reach(self._draft.edges(runs[position - 1].text)[1])
 
     def _join(self, before: str, after: str) -> bool:
-        """Our own markup is made to stand side by side; what is in a mark may be the author's."""
+        """Return whether two parts would be markup together.
+
+        Markup that this module makes never joins; text in a mark may be the author's, and may.
+        """
         if before[-1] != "\x03" and after[0] != "\x02":
             return False
         return joins(self._draft.edges(before)[1], self._draft.edges(after)[0])
 
     def _around(self, runs: list[_Run], position: int, step: int) -> str:
-        """EDGE_CHARS of what stands before the run (``step`` -1), or after it."""
+        """Return EDGE_CHARS of the text before the run (``step`` -1) or after it (``step`` 1)."""
         found = ""
         position += step
         while 0 <= position < len(runs) and len(found) < EDGE_CHARS:
@@ -374,9 +377,9 @@ class _Line:
         return found[:EDGE_CHARS] if step > 0 else found[-EDGE_CHARS:]
 
     def _runs(self) -> list[_Run]:
-        """Neighbouring texts as one: what a tag stood between, or a mark of nothing, may be a pair now."""
+        """Join neighbouring texts: characters that a dropped tag or an empty mark separated may now be a pair."""
         runs: list[_Run] = []
-        waiting: list[str] = []  # marks of nothing after what is no text
+        waiting: list[str] = []  # empty marks after a part that is no text
         for is_text, string in self._parts:
             if self._is_nothing(is_text, string):
                 if runs and runs[-1].is_text:
@@ -397,4 +400,4 @@ class _Line:
 class _Run:
     is_text: bool
     text: str
-    empty: list[tuple[int, str]]  # marks of nothing, and before which character they stand
+    empty: list[tuple[int, str]]  # empty marks, each with the number of characters before it

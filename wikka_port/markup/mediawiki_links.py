@@ -1,6 +1,6 @@
-"""The content of double square brackets (pure): links, images, categories, other languages.
+"""(pure) The content of double square brackets: links, images, categories, other languages.
 
-Knows nothing of where such brackets begin and end; :mod:`mediawiki_scan` does.
+Knows nothing of the positions of such brackets; :mod:`mediawiki_scan` finds them.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from wikka_port.markup.targets import IMAGE_ENDINGS
 _URL: Final = re.compile(r"(?:https?|ftp)://\S+")
 _QUOTED: Final = re.compile(r"\s*('''''|'''|'')([^'].*?)\1\s*", re.DOTALL)
 _WRAP: Final = {"''": ("//", "//"), "'''": ("**", "**"), "'''''": ("**//", "//**")}
-# Numeric references are our form of a character without its meaning in a link.
+# In a link of Wikka, a numeric reference stands for a character without its special meaning.
 _NAME_DANGER: Final = re.compile(r"[\[\]|]|&(?=#)")
 _LABEL_DANGER: Final = re.compile(r"[\[\]]|&(?=#)")
-# Options of an image, in English; what other languages call them is found by their shape.
+# Options of an image, in English; options in other languages are recognised by their form.
 _IMAGE_OPTION: Final = re.compile(
     r"(?:thumb|thumbnail|mini|miniatur|frame|framed|frameless|border|left|right|center|centre|none|baseline|middle|"
     r"sub|super|top|text-top|bottom|text-bottom|upright|[0-9]{0,6}+\s?x?\s?[0-9]{0,6}+\s?px"
@@ -30,7 +30,7 @@ _IMAGE_OPTION: Final = re.compile(
 
 
 def link(draft: Draft, head: str, label: str | None, trail: str) -> Piece | None:
-    """Return the link ``[[head|label]]trail``; None if it is none.  ``label`` may have marks and line breaks."""
+    """Convert ``[[head|label]]trail``; return None if it is no link.  ``label`` may have marks and line breaks."""
     head = unescape(head)
     if _URL.match(head.strip()):
         return _address(draft, head, label, trail)
@@ -54,7 +54,10 @@ def link(draft: Draft, head: str, label: str | None, trail: str) -> Piece | None
 
 
 def _subpage(draft: Draft, head: str, label: str | None) -> tuple[str, str | None]:
-    """``[[/sub]]`` names a page below this one, where MediaWiki has subpages; ``[[/sub/]]`` shows no strokes."""
+    """Complete the name in ``[[/sub]]``, a page below this one, if the namespace has subpages.
+
+    The label of ``[[/sub/]]`` has no slashes.
+    """
     if not head.lstrip().startswith("/") or not draft.dialect.has_subpages(draft.title):
         return head, label
     name = head.strip()
@@ -64,7 +67,7 @@ def _subpage(draft: Draft, head: str, label: str | None) -> tuple[str, str | Non
 
 
 def _address(draft: Draft, head: str, label: str | None, trail: str) -> Piece:
-    """``[[http://x y]]``: an address in one pair of brackets too many."""
+    """Convert ``[[http://x y]]``, an address with one pair of brackets too many."""
     text = "[" + head.strip() + (" " + label if label is not None else "") + "]"
     return Piece(balance_quotes(inline(draft, collapse(text) + trail)), collapse(plain_label(draft, text)) + trail)
 
@@ -94,7 +97,7 @@ def _labelled(draft: Draft, target: Target, head: str, label: str | None, trail:
 
 
 def _interwiki_link(draft: Draft, target: Target, label: str) -> str:
-    """Our link to a page of another wiki; "": unknown address."""
+    """Return a link to a page of another wiki, or "" if its address is unknown."""
     url = address(target.prefix, target.title, target.section, draft.dialect.base)
     if not url or len(url) > URL_CHARS_MAX:
         return ""
@@ -104,26 +107,26 @@ def _interwiki_link(draft: Draft, target: Target, label: str) -> str:
 
 
 def _pipe_trick(head: str) -> str:
-    """Return the label of ``[[a:b (c)|]]``: b."""
+    """Return the label of a link with an empty label: b for ``[[a:b (c)|]]``."""
     name = head.strip().removeprefix(":").partition(":")[2] or head.strip()
     return re.sub(r"\s*\([^()]*\)\s*$", "", name) or head
 
 
 def forced_link(draft: Draft, title: str, label: str) -> str:
-    """Our link to a page, in the form that can be nothing else."""
+    """Return a link to a page in the form with brackets, which cannot be read as anything else."""
     name = link_name(draft.dialect, title)
     label = _LABEL_DANGER.sub(_reference, label)
     return f"[[{name}]]" if label in ("", name) else f"[[{name} | {label}]]"
 
 
 def link_name(dialect: Dialect, title: str) -> str:
-    """``title`` as the target of a link of ours: it can be taken for nothing but a page's name."""
+    """Return ``title`` as the target of a Wikka link, written so that it can only be read as the name of a page."""
     name = _NAME_DANGER.sub(_reference, title)
     prefix, colon, rest = name.partition(":")
     if name[0] in "#/" or "@" in name:
         return re.sub("^[#/]|@", _reference, name)
     if colon and rest[:1].strip() and not dialect.is_plain_prefix(prefix):
-        return f"{prefix}&#58;{rest}"  # else it may be read as another wiki's or as an address
+        return f"{prefix}&#58;{rest}"  # else it may be read as a prefix of another wiki or as an address
     return name
 
 
@@ -132,7 +135,7 @@ def _reference(found: re.Match[str]) -> str:
 
 
 def picture(dialect: Dialect, name: str, words: str = "") -> str:
-    """Return the substitute for the file ``name``: the picture, a link to where it is, or its name alone."""
+    """Return the substitute for the file ``name``: the picture, a link to the picture, or only the name."""
     if not dialect.pictures:
         return mono(f"[image: {name}]")
     url = dialect.pictures + quote(name.replace(" ", "_"), safe="()!,;:@~")
@@ -143,9 +146,9 @@ def picture(dialect: Dialect, name: str, words: str = "") -> str:
 
 
 def _image(draft: Draft, target: Target, label: str | None, trail: str) -> Piece:
-    """An image is its caption after a link to the picture, or after the picture: a dump has no files.
+    """Convert an image to the picture or a link to it, followed by the caption, since a dump has no files.
 
-    ``trail``: the letters after it, which are no part of it.
+    ``trail`` has the letters after the brackets, which are no part of the image.
     """
     draft.unconverted["image"] += 1
     parts = [part.strip() for part in label.split("|")] if label is not None else []

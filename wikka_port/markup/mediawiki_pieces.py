@@ -1,15 +1,15 @@
-"""The state of the conversion of one MediaWiki text (pure): finished pieces, links, notes, counts.
+"""(pure) The state of the conversion of one MediaWiki text: finished pieces, links, notes, counts.
 
-A construct that is finished becomes a Piece and stands in the text as a mark, STX number ETX.
-Neither character can come from a dump (XML forbids them) and ``clean`` takes them out of
+A converted construct becomes a Piece, and a mark, STX number ETX, replaces it in the text.
+Neither character can come from a dump (XML forbids them), and ``clean`` removes them from
 any other text, so a mark is never the author's.
 
 Invariants:
-    I1. A mark stands in one place only, so the expanded text is linear in the pieces.
+    I1. A mark is in one place only, so the expanded text is linear in the pieces.
     I2. ``inline`` and ``plain`` of a piece have no line break; ``plain`` has no mark.
-    I3. Text of the author goes into a piece only through ``literal`` or ``escape``.
-    I4. No double quote of the author's begins or ends a piece: all others may, and code that puts a piece beside a text
-        or a piece guards the text as it will be joined (``Draft.edges``, ``escape_between``, ``JOIN``).
+    I3. The author's text goes into a piece only through ``literal`` or ``escape``.
+    I4. No double quote of the author begins or ends a piece.  Other characters may; so code that puts a piece beside
+        a text or a piece guards the text with regard to its neighbours (``Draft.edges``, ``escape_between``, ``JOIN``).
 
 Knows nothing of MediaWiki's syntax.
 """
@@ -31,7 +31,7 @@ MARK_RUN: Final = re.compile("(?:\x02[0-9]{1,9}\x03[ \t]*+)++")
 
 _CONTROL: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _ENTITY: Final = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
-# Whatever our own markup gives a meaning to.  Rather a sequence too many: it then shows just the same.
+# Sequences that have a meaning in Wikka markup.  A sequence too many does no harm: its literal shows the same text.
 _DANGER: Final = re.compile(
     r"""([*/_#%'+£¥@"{}\[\]=<>`|])\1+       # toggles, brackets, cells and comments are pairs
       | \[\^ | /\* | \*/ | \#% | %\# | -{3,} | ~ | \|.\| | ::c::
@@ -49,24 +49,24 @@ _SIGNS: Final = frozenset("*/_#%'+£¥@\"{}[]=<>`|^-~:c&;")
 _OPEN_END: Final = re.compile(r"(?:[^\s\w.,;()!?]|_)\S*\Z|\|.\Z")
 _SPACE: Final = re.compile(r"[ \t\r\n]+")
 _REACH: Final = 4  # characters of markup before its last one
-_AHEAD: Final = re.compile(r"(?:&\#?\w*+|<\w*+|:)\Z")  # markup by what stands after it
-EDGE_CHARS: Final = 40  # of a neighbour: longer than whatever two texts can make together
-JOIN: Final = '""""'  # a literal of nothing: what stands on its two sides is not read together
+_AHEAD: Final = re.compile(r"(?:&\#?\w*+|<\w*+|:)\Z")  # markup only together with the text after it
+EDGE_CHARS: Final = 40  # of a neighbour; longer than any markup that two texts can make together
+JOIN: Final = '""""'  # an empty literal: the texts on its two sides are not read together
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
     inline: str  # in running text, a list item or a cell
     plain: str = ""  # in a label, where no markup is read
-    page: str = ""  # the page it links to, if it is a link
-    block: str | None = None  # where it has lines to itself; None: as ``inline``, "": nothing at all
+    page: str = ""  # the linked page, if it is a link
+    block: str | None = None  # its form if it fills lines; None: the same as ``inline``; "": nothing
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
     content: str | None = None  # None: used, not defined (yet)
     name: str = ""
-    is_used: bool = False  # a mark leads to it
+    is_used: bool = False  # whether a mark refers to it
 
 
 @dataclass(slots=True)
@@ -79,12 +79,12 @@ class Draft:
     ends: list[tuple[str, str]] = field(default_factory=list)  # of the pieces: first and last EDGE_CHARS
     links: dict[str, None] = field(default_factory=dict)  # a set that keeps its order; full after ``expand``
     categories: dict[str, str] = field(default_factory=dict)  # page -> label
-    languages: dict[str, str] = field(default_factory=dict)  # page of another language -> our link; "": none is known
+    languages: dict[str, str] = field(default_factory=dict)  # page in another language -> link; "": address unknown
     notes: list[Note] = field(default_factory=list)
     note_numbers: dict[str, int] = field(default_factory=dict)
-    notes_mark: str | None = None  # where the author wants them
-    hidden: list[str] = field(default_factory=list)  # calls of templates that show nowhere, as ours
-    expands_to_nothing: set[str] = field(default_factory=set)  # their marks: MediaWiki reads lines without them
+    notes_mark: str | None = None  # the mark where the author wants the notes
+    hidden: list[str] = field(default_factory=list)  # converted calls of templates that show nothing
+    expands_to_nothing: set[str] = field(default_factory=set)  # marks of such calls, which MediaWiki ignores in lines
     converted: Counter[str] = field(default_factory=Counter)
     unconverted: Counter[str] = field(default_factory=Counter)
 
@@ -115,7 +115,7 @@ class Draft:
         return self.mark(Piece(note_mark(number, is_first=is_use and not note.is_used)))
 
     def edges(self, text: str) -> tuple[str, str]:
-        """Return the first and the last EDGE_CHARS of ``text`` as it will be; both are the whole of what is shorter."""
+        """Return the first and the last EDGE_CHARS of ``text`` with its marks expanded; a short text is both."""
         if "\x02" not in text:
             return text[:EDGE_CHARS], text[-EDGE_CHARS:]
         parts = MARK.split(text)
@@ -131,27 +131,27 @@ class Draft:
         return head[:EDGE_CHARS], tail[-EDGE_CHARS:]
 
     def guarded(self, text: str) -> str:
-        """``text`` so that its first character means nothing where a list item, a cell or a heading begins."""
+        """Guard ``text`` so that its first character has no special meaning in a list item, a cell or a heading."""
         if not text:
             return text
         return JOIN + text if text[0] == "\x02" else literal(text[0]) + text[1:]
 
     def lead(self, line: str) -> int:
-        """Return how many characters of ``line`` are marks of calls that stand before all that is read of it."""
+        """Return the number of characters at the beginning of ``line`` that are marks of calls that show nothing."""
         end = 0
         while (found := MARK.match(line, end)) and found[0] in self.expands_to_nothing:
             end = found.end()
         return end
 
     def without_trail(self, line: str) -> str:
-        """``line`` without blanks and marks of such calls at its end."""
+        """Return ``line`` without blanks, and without marks of calls that show nothing, at its end."""
         line = line.rstrip(" \t")
         while line.endswith("\x03") and line[line.rindex("\x02") :] in self.expands_to_nothing:
             line = line[: line.rindex("\x02")].rstrip(" \t")
         return line
 
     def blocks_of(self, line: str) -> list[str] | None:
-        """Return the blocks of a line with nothing but marks of pieces that can stand alone."""
+        """Return the blocks of a line that has only marks of pieces with blocks; None for any other line."""
         if not line.startswith("\x02") or MARK.sub("", line).strip():
             return None
         blocks = [self.pieces[int(match[1])].block for match in MARK.finditer(line)]
@@ -159,14 +159,14 @@ class Draft:
         return known if len(known) == len(blocks) else None
 
     def plain(self, text: str) -> str:
-        """``text`` with its marks as plain text, cut to PLAIN_CHARS_MAX."""
+        """Return ``text`` with its marks replaced by plain text, cut to PLAIN_CHARS_MAX."""
         plain = MARK.sub(lambda match: self.pieces[int(match[1])].plain, text)
         return plain if len(plain) <= PLAIN_CHARS_MAX else plain[: PLAIN_CHARS_MAX - 1] + "…"
 
     def expand(self, text: str) -> str:
-        """Put every piece in its place, and note the links that so come into the text.
+        """Replace every mark by its piece, and collect the links in the result.
 
-        Not recursive: pieces may be nested as deep as the text is long.
+        This is not recursive, since pieces may be nested as deep as the text is long.
         """
         out: list[str] = []
         levels = [_split(text)]
@@ -194,7 +194,7 @@ def clean(text: str) -> str:
 
 
 def unescape(text: str) -> str:
-    """Decode entities; one that stands for a line break or a control character becomes a blank."""
+    """Decode entities; an entity of a line break or a control character becomes a blank."""
     return _ENTITY.sub(_decoded, text) if "&" in text else text
 
 
@@ -208,14 +208,14 @@ def collapse(text: str) -> str:
 
 
 def entities(text: str) -> str:
-    """``text`` as HTML that can stand between pairs of double quotes."""
+    """Return ``text`` as HTML that can be put between pairs of double quotes."""
     if '"' in text and ('""' in text or text[0] == '"' or text[-1] == '"'):
         return html.escape(text, quote=False).replace('"', "&quot;")
     return html.escape(text, quote=False)
 
 
 def literal(text: str) -> str:
-    """``text`` shown as it is; one line."""
+    """Return markup of one line that shows ``text`` as it is."""
     text = collapse(text)
     return f'""{entities(text)}""' if text.strip() else text[:1]
 
@@ -225,16 +225,17 @@ def mono(text: str) -> str:
 
 
 def escape(text: str, *, cell: bool = False) -> str:
-    """Running text, decoded already, with what would look like our markup made literal."""
+    """Return decoded running text in which sequences that look like Wikka markup are literals."""
     return (_CELL_DANGER if cell else _DANGER).sub(lambda match: literal(match[0]), text)
 
 
 def escape_between(
     before: str, text: str, after: str, *, cell: bool = False, marks: Sequence[tuple[int, str]] = ()
 ) -> str:
-    """As ``escape``, where ``text`` will stand between two others: what they make together is no markup either.
+    """Escape ``text`` as ``escape`` does, and also so that it makes no markup together with its neighbours.
 
-    ``marks`` of nothing are put where they stood, by the number of characters before them, and part no pair.
+    ``marks`` are empty marks, each with the number of characters before it.  They are put back in their places, except
+    that a mark does not separate the characters of a sequence.
     """
     if not before and not after and not marks:
         return escape(text, cell=cell)
@@ -267,17 +268,17 @@ def escape_between(
 
 
 def may_continue_markup(text: str) -> bool:
-    """Return whether what stands before ``text`` could be markup together with its begin."""
+    """Return whether a preceding text could be markup together with the beginning of ``text``."""
     return text[:1] in _SIGNS or text[1:2] in ("|", ":")
 
 
 def is_open(text: str) -> bool:
-    """Return whether the end of ``text`` could be markup together with what stands after it."""
+    """Return whether the end of ``text`` could be markup together with a following text."""
     return _OPEN_END.search(text, max(len(text) - EDGE_CHARS, 0)) is not None
 
 
 def _reach(danger: re.Pattern[str], joined: str, border: int) -> int:
-    """Find the end of markup that begins before ``border``; ``border``: none reaches beyond it."""
+    """Return the end of markup that begins before ``border``, or ``border`` if none reaches beyond it."""
     found = (danger.match(joined, begin) for begin in range(max(border - _REACH, 0), border))
     return max((match.end() for match in found if match is not None), default=border)
 
@@ -291,12 +292,12 @@ def joins(before: str, after: str) -> bool:
 
 
 def may_reach(text: str) -> bool:
-    """Return whether the end of ``text`` could be markup by mere letters that stand after it."""
+    """Return whether the end of ``text`` could be markup together with following letters."""
     return _AHEAD.search(text, max(len(text) - EDGE_CHARS, 0)) is not None
 
 
 def _is_ahead(joined: str, border: int) -> bool:
-    """Whether a sign before ``border`` is markup by what stands after it only, as the ampersand of a reference."""
+    """Return whether a sign before ``border`` is markup only with the text after it, like a reference's ampersand."""
     sign = _AHEAD.search(joined, max(border - EDGE_CHARS, 0), border)
     if sign is None or _DANGER.match(joined, sign.start()) is None:
         return False
@@ -304,18 +305,21 @@ def _is_ahead(joined: str, border: int) -> bool:
 
 
 def balance_quotes(text: str) -> str:
-    """``text`` of ours as a piece (I4).  An odd number of double quotes at its end has one that is the author's."""
+    """Return converted text as a piece (I4).
+
+    If the number of double quotes at either end is odd, one of them is the author's and becomes a literal.
+    """
     if (len(text) - len(text.rstrip('"'))) % 2:
         text = text[:-1] + literal('"')
     return literal('"') + text[1:] if (len(text) - len(text.lstrip('"'))) % 2 else text
 
 
 def cell_text(draft: Draft, text: str) -> str:
-    """Guard ``text`` as the content of a cell: its begin is not read as attributes of the cell."""
+    """Guard ``text`` as the content of a cell, so that its beginning is not read as attributes of the cell."""
     return draft.guarded(text) if draft.edges(text)[0][:1] in ("(", "{") else text
 
 
-# Places of a page (``embedded``): the first mark of a note and the note lead to each other.
+# Anchors (``embedded``) by which the first mark of a note and the note link to each other.
 _PLACE: Final = "s-"
 
 
@@ -325,7 +329,7 @@ def note_mark(number: int, *, is_first: bool) -> str:
 
 
 def note_place(number: int, *, is_used: bool) -> str:
-    """Return the link after the text of a note, which leads back."""
+    """Return the link after the text of a note, back to its first mark."""
     return f'""<a id="note_{number}" href="#{_PLACE}use_{number}">↩</a>""' if is_used else ""
 
 
@@ -339,5 +343,5 @@ def code_block(text: str, language: str = "") -> str:
 
 
 def preformatted(text: str) -> str:
-    """Return the same for where lines of their own cannot be had."""
+    """Return preformatted text for places that cannot have lines of their own."""
     return '""<pre>' + entities(text).replace("\n", "&#10;") + '</pre>""'

@@ -1,6 +1,6 @@
-"""Tags whose content MediaWiki does not read as markup (pure): nowiki, pre, code listings, formulas, galleries.
+"""(pure) Tags whose content MediaWiki does not read as markup: nowiki, pre, code listings, formulas, galleries.
 
-Knows nothing of where they begin and end.
+Knows nothing of the positions of such tags.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _LANGUAGE: Final = re.compile(r"""lang\s*=\s*["']?([A-Za-z0-9+#-]{1,24})""", re.
 
 
 def raw(draft: Draft, name: str, attributes: str, content: str, read: Read) -> Piece:
-    """``read`` makes marks of what closes in a line: captions are wikitext."""
+    """Convert a tag and its content; ``read`` converts the links and templates of captions, which are wikitext."""
     plain = collapse(content.strip()[:PLAIN_CHARS_MAX]).replace("\n", " ")
     if name == "nowiki":
         draft.converted["nowiki"] += 1
@@ -67,10 +67,10 @@ def raw(draft: Draft, name: str, attributes: str, content: str, read: Read) -> P
 
 
 def _escape_text(content: str) -> str:
-    """Text with no markup of theirs and none of ours.
+    """Return text that is no markup in MediaWiki and none in Wikka.
 
-    Word by word: a word that begins and ends with letters stays readable in the editor, and
-    signs at an edge, which may meet their like outside, are made literal with their word.
+    It is escaped word by word.  A word that begins and ends with letters stays readable in the editor.  A word with a
+    sign at an end becomes a literal, since the sign could join with one outside.
     """
     words = collapse(unescape(content)).split(" ")
     return " ".join(
@@ -92,14 +92,14 @@ def _gallery(draft: Draft, content: str, read: Read) -> Piece:
 
 
 def _file(draft: Draft, name: str) -> str:
-    """Without the namespace, which may be missing."""
+    """Return the name of a file without its namespace, which may be missing."""
     prefix, colon, rest = name.partition(":")
     is_file = colon and draft.dialect.numbers.get(prefix.strip().lower()) == FILE
     return rest.strip() if is_file and rest.strip() else name
 
 
 def _captions(text: str) -> str:
-    """Without the options before it, which galleries have since MediaWiki 1.17."""
+    """Return a caption without the options before it, which galleries have since MediaWiki 1.17."""
     while option := _OPTION.match(text):
         text = text[option.end() :]
     return text

@@ -1,11 +1,11 @@
-"""The first pass over a MediaWiki text (pure): everything that has an opening and a closing.
+"""(pure) The first pass over a MediaWiki text: all constructs with an opening and a closing.
 
 Comments, tags whose content is no markup, references, templates and links are found with one
 regular expression and one stack, and replaced by marks (see :mod:`mediawiki_pieces`).  An
 element that never closes stays text.
 
-Linear: a closed construct becomes one mark at once; parts of an unclosed one move up a level
-at most once before a mark swallows them, for levels are joined as ropes, not copied.
+The time is linear: a closed construct becomes one mark at once, and the parts of an unclosed one
+move up a level at most once before a mark replaces them, for levels are joined as ropes, not copied.
 
 Knows nothing of lines: lists, tables and headings are found later.
 """
@@ -35,7 +35,7 @@ _TOKEN: Final = re.compile(
       | (?P<link>\[\[) | (?P<unlink>\]\])""",
     re.VERBOSE | re.IGNORECASE,
 )
-# Letters directly after a link belong to its label; only scripts that put blanks between words.
+# Letters directly after a link belong to its label, in scripts that put blanks between words.
 _TRAIL: Final = re.compile(r"[a-zß-öø-ÿĀ-ɏͰ-ϿЀ-ӿ]{1,64}")
 _NAME: Final = re.compile(r"""name\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'/>]+))""", re.IGNORECASE)
 _NOTE_TEMPLATES: Final = frozenset({"reflist", "references", "refs", "notelist", "atsauces", "einzelnachweise"})
@@ -59,7 +59,7 @@ class _Level:
 
 
 def scan(draft: Draft, text: str) -> str:
-    """``text`` (cleaned) with marks for all that closes."""
+    """Return a cleaned text with marks in the places of all closed constructs."""
     return _Scan(draft, text).run()
 
 
@@ -80,7 +80,7 @@ class _Scan:
         self._draft = draft
         self._text = text
         self._levels = [_Level("root", "")]
-        self._next: dict[str, re.Match[str] | None] = {}  # the nearest closing of a kind; None: there is no more
+        self._next: dict[str, re.Match[str] | None] = {}  # pattern -> its nearest match; None: no more
         self._text_begin = 0  # of the text before the token that is being read
         self._defining = False  # inside <references>
         self._in_ref = False
@@ -100,7 +100,7 @@ class _Scan:
         self._levels[-1].parts.append(part)
 
     def _token(self, match: re.Match[str]) -> int:
-        """Take one token; the answer is where to continue."""
+        """Read one token; return where to continue."""
         if match["comment"]:
             return self._comment(match)
         if match["raw"]:
@@ -128,7 +128,7 @@ class _Scan:
         return match.end()
 
     def _closing(self, pattern: str, start: int) -> re.Match[str] | None:
-        """Return the next closing.  No stretch of the text is searched twice, which would be quadratic."""
+        """Return the next closing, or None.  No part of the text is searched twice, which would be quadratic."""
         known = self._next.get(pattern)
         if pattern in self._next and (known is None or known.start() >= start):
             return known
@@ -136,7 +136,7 @@ class _Scan:
         return found
 
     def _comment(self, match: re.Match[str]) -> int:
-        """Comments that follow each other; a line with nothing else goes with them, as in MediaWiki."""
+        """Drop consecutive comments, with their line if it has nothing else, as MediaWiki does."""
         text = self._text
         begin, end, blanks = match.start(), match.start(), ""
         while begin and text[begin - 1] in " \t":
@@ -145,7 +145,7 @@ class _Scan:
             self._draft.converted["comment"] += 1
             closing = self._closing("-->", end + len("<!--"))
             if closing is None:
-                return len(text)  # MediaWiki too: to the end
+                return len(text)  # an unclosed comment reaches to the end, as in MediaWiki
             end = closing.end()
             found = _BLANKS.match(text, end)
             blanks += found[0] if found else ""
@@ -159,7 +159,7 @@ class _Scan:
         return end
 
     def _included(self, match: re.Match[str]) -> int:
-        """Text for other pages only, those that include this one: its source stands with the calls of templates."""
+        """Hide text that only including pages show; its source is listed with the calls of templates."""
         closing = self._closing(r"</includeonly\s*+>", match.end())
         if closing is None:
             self._draft.unconverted["html <includeonly>"] += 1
@@ -168,7 +168,7 @@ class _Scan:
         return closing.end()
 
     def _poem(self, match: re.Match[str]) -> int:
-        """Its lines stay lines; it cannot contain another one."""
+        """Read a poem, whose lines stay lines; it cannot contain another poem."""
         closing = self._closing(r"</poem\s*+>", match.end())
         if closing is None:
             return match.end()
@@ -183,7 +183,7 @@ class _Scan:
         name = match["raw"].lower()
         attributes = match["attributes"]
         if attributes.endswith("/"):
-            self._add(self._draft.mark(Piece("", block="")))  # the texts on its sides stand together, and are no markup
+            self._add(self._draft.mark(Piece("", block="")))  # the texts on both sides join, but not to markup
             return match.end()
         closing = self._closing(rf"</{name}\s*+>", match.end())
         if closing is None:
@@ -221,7 +221,10 @@ class _Scan:
             self._add("}" * left)
 
     def _nearest_template(self) -> int | None:
-        """Its depth.  Links above it never closed; a reference is a wall."""
+        """Return the depth of the innermost open template, or None; unclosed links above it are skipped.
+
+        A reference ends the search: a template outside of it cannot be closed within it.
+        """
         depth = len(self._levels) - 1
         while self._levels[depth].kind == "link":
             depth -= 1
@@ -233,12 +236,12 @@ class _Scan:
         return None
 
     def _walls(self, depth: int) -> None:
-        """Fold the unclosed links but the newest: only that one can still be closed in good faith."""
+        """Fold the levels above ``depth`` if they are too many, so that the next search is short."""
         if len(self._levels) - 1 - depth > 50:
             self._fold(depth)
 
     def _fold(self, depth: int) -> None:
-        """Levels above ``depth`` never closed: their text belongs to that one."""
+        """Add the text of the unclosed levels above ``depth`` to the level at ``depth``."""
         base = self._levels[depth]
         for level in self._levels[depth + 1 :]:
             base.parts.append(level.opening)
@@ -247,9 +250,9 @@ class _Scan:
         del self._levels[depth + 1 :]
 
     def _template(self, level: _Level, end: int) -> str:
-        """Return the shown part of a call (``mediawiki_templates``), if any; else its source stands at the page's end.
+        """Return the mark of a converted call (``mediawiki_templates``), or hide the call.
 
-        ``end``: the place of the text after the call.
+        ``end`` is the position after the call.
         """
         draft = self._draft
         source = "".join([level.opening, *_flat(level.parts)])
@@ -271,9 +274,10 @@ class _Scan:
         return draft.mark(made[1])
 
     def _hidden(self, source: str, kind: str, *, is_tag: bool = False) -> str:
-        """In the letters of code, with its links and notes alive; never an action of ours.
+        """List a source at the end of the page, as code with working links and notes, never as an action.
 
-        ``is_tag``: it makes a tag, which shows nothing, but stands in its line.
+        Returns the empty mark in its place.  ``is_tag`` if the call makes a tag, which shows nothing but fills its
+        line.
         """
         draft = self._draft
         draft.unconverted[kind] += 1
@@ -352,12 +356,12 @@ class _Scan:
         return f"\n{self._draft.place_notes()}\n{self._continued(end)}"
 
     def _continued(self, end: int) -> str:
-        """Return a mark of nothing before text that continues the line of the notes: it begins no list, no heading."""
+        """Return an empty mark if text continues the line of the notes, so that this text begins no list or heading."""
         return "" if _LINE_REST.match(self._text, end) else self._draft.mark(Piece("", block=""))
 
 
 def _literal_line(line: str) -> str:
-    """Return a line of a template's source: its text literal, the marks in it alive."""
+    """Return a line of a template's source as code: its text becomes literals, its marks stay."""
     parts = [part for part in _MARK_OR_TEXT.split(line) if part]
     shown = "".join(part if part.startswith("\x02") else f'""{entities(part)}""' for part in parts)
     return f"##{shown}##"

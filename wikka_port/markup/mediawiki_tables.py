@@ -1,9 +1,9 @@
-"""MediaWiki's tables to ours (pure): ``{| |- | ! || !! |+ |}`` to rows of ``||a||b||``.
+"""(pure) From MediaWiki's tables to Wikka's: ``{| |- | ! || !! |+ |}`` to rows of ``||a||b||``.
 
-A row of ours is one line, so what has lines of its own in a cell (lists, paragraphs, a table in
-the table) is flattened, with line breaks between.
+A row in Wikka markup is one line, so lists, paragraphs and inner tables in a cell are flattened, with
+line breaks between their lines.
 
-Knows nothing of what stands outside a table.
+Knows nothing of the text outside a table.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from wikka_port.markup.mediawiki_inline import BREAK, heading_of, inline
 from wikka_port.markup.mediawiki_pieces import MARK, Draft, cell_text
 
 OPENING: Final = re.compile(r"[ \t:*#;]*\{\|")
-SPAN_MAX: Final = 1000  # what browsers take
+SPAN_MAX: Final = 1000  # the limit of browsers
 
 _SPAN: Final = re.compile(r"""(colspan|rowspan)\s*=\s*["']?\s*([0-9]{1,4})""", re.IGNORECASE)
 _LINKED: Final = re.compile(r"\[\[|\{\{image |\[image: ")  # as ``mediawiki_links`` writes them
@@ -32,7 +32,7 @@ class _Cell:
 
 
 def table_end(lines: list[str], start: int) -> int:
-    """Return the index after the table that opens at ``start``; after the last line if it never closes."""
+    """Return the index after the table that opens at ``start``, or after the last line if it never closes."""
     depth = 0
     for index in range(start, len(lines)):
         line = lines[index].lstrip(" \t:*#;")
@@ -46,19 +46,19 @@ def table_end(lines: list[str], start: int) -> int:
 
 
 def table(draft: Draft, lines: list[str]) -> str:
-    """Return the lines of one table, the opening one first."""
+    """Convert the lines of one table, the opening one first."""
     draft.converted["table"] += 1
     return _Table(draft).converted(lines[1:])
 
 
 class _Table:
-    """A table in the making."""
+    """A table being converted."""
 
     def __init__(self, draft: Draft) -> None:
         self._draft = draft
         self._rows: list[list[_Cell]] = [[]]
         self._caption: _Cell | None = None
-        self._open: _Cell | None = None  # what a line without a sign continues with
+        self._open: _Cell | None = None  # the cell that a line without a sign continues
 
     def converted(self, lines: list[str]) -> str:
         depth = 0  # of tables in this one
@@ -79,7 +79,7 @@ class _Table:
         return "\n".join(rows)
 
     def _flatten(self, text: str) -> None:
-        """A line of a table in the table: its cells as text."""
+        """Add a line of an inner table, its cells as text."""
         if self._open is None or text.startswith("|-"):
             return
         if text[:1] in ("|", "!"):
@@ -90,7 +90,7 @@ class _Table:
     def _line(self, text: str, *, is_indented: bool) -> None:
         if text.startswith("|}"):
             rest = text[2:].strip()
-            if rest:  # what stands after the end would be lost
+            if rest:  # text after the end would be lost
                 self._rows.append([_Cell(False, "", [rest])])
             self._open = None
         elif text.startswith("|-"):
@@ -115,10 +115,10 @@ class _Table:
 
 
 def _split_attributes(draft: Draft, cell: str) -> tuple[str, str]:
-    """``attributes | content``; the bar of a link or a template is inside a mark by now.
+    """Split ``attributes | content`` of a cell; bars of links and templates are inside marks already.
 
-    With a link before it a bar is one of the text, as MediaWiki has it.
-    A template that shows nothing may have brought the bar: attributes before it are some all the same.
+    A bar after a link belongs to the text, as MediaWiki reads it.  If a template that shows nothing follows text in
+    the form of attributes, it may have contained the bar; so this text counts as attributes, too.
     """
     attributes, bar, content = cell.partition("|")
     if bar and _has_link(draft, attributes):
@@ -136,7 +136,7 @@ def _split_attributes(draft: Draft, cell: str) -> tuple[str, str]:
 
 
 def _has_link(draft: Draft, text: str) -> bool:
-    """Return whether a link or a picture is among the pieces of ``text``, however deep."""
+    """Return whether the pieces of ``text`` contain a link or a picture, at any depth."""
     waiting = [text]
     while waiting:
         pieces = [draft.pieces[int(number)] for number in MARK.findall(waiting.pop())]
@@ -160,7 +160,7 @@ def _row(draft: Draft, cells: list[_Cell]) -> str:
 
 def _content(draft: Draft, lines: list[str]) -> str:
     out: list[str] = []
-    again = False  # a paragraph continues
+    again = False  # whether a paragraph continues
     for number, line in enumerate(lines):
         text = line.strip()
         if not text:
@@ -177,7 +177,10 @@ def _content(draft: Draft, lines: list[str]) -> str:
 
 
 def _cell_line(draft: Draft, text: str, *, begins_line: bool) -> tuple[str, bool]:
-    """A line of a cell, and whether it keeps a line of its own; ``begins_line``: no sign of a cell is before it."""
+    """Convert a line of a cell; return it, and whether it must stay a separate line.
+
+    ``begins_line`` if no sign of a cell is before it.
+    """
     if prefix := _PREFIX.match(text):
         sign = {"*": "• ", "#": "• "}.get(prefix[0][-1], "")
         draft.unconverted["list in a cell"] += bool(sign)

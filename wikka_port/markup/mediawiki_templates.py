@@ -1,15 +1,15 @@
-"""Calls of MediaWiki templates (pure), made into words, notes and tables: a dump has no parser that could expand them.
+"""(pure) Conversion of template calls to words, notes and tables, since the importer does not expand templates.
 
-    text       templates that only dress up words (nowrap, lang, convert, dates): the words
-    citation   a line of author, year, title, where it appeared
-    note       sfn, efn, refn: what stands in a footnote
-    link       main, see also, further: links after an arrow
-    table      infobox-like calls, with values under names: a folded table
-    hidden     all others: nothing in their place; their source stands in one folded table at the end of the page
+    text       templates that only format words (nowrap, lang, convert, dates) become the words
+    citation   becomes a line of author, year, title and publication
+    note       sfn, efn, refn become footnotes
+    link       main, see also, further become links after an arrow
+    table      infobox-like calls with named values become a folded table
+    hidden     all others show nothing; their source is listed in one folded table at the end of the page
 
-Nothing here expands a template's own text, so what it would have made is not guessed at, and no call becomes an action.
+The text of a template itself is never expanded, so its output is not guessed, and no call becomes an action.
 
-Knows nothing of where calls begin and end; ``mediawiki_scan`` does.
+Knows nothing of the positions of calls; ``mediawiki_scan`` finds them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from wikka_port.markup.mediawiki_pieces import Draft, Piece, balance_quotes, cel
 from wikka_port.markup.targets import IMAGE_ENDINGS
 
 FOLDED: Final = "|!|(c:folded)||"
-INFOBOX_VALUES: Final = 3  # so many named values make a table, where they stand on lines of their own
+INFOBOX_VALUES: Final = 3  # this many named values on separate lines make a table
 _BOXES: Final = re.compile(r"(?:infobox|infoskreine|taxobox|automatic taxobox|speciesbox|geobox|chembox|drugbox)\b")
 _NAVIGATION: Final = re.compile(r"(?:nav|sister|portal|succession|s-|multiple issues|ambox)")
 _NAVIGATION_KEY: Final = re.compile(r"(?:list|group|above|below|state|listclass|liststyle|groupstyle)\d*")
@@ -58,7 +58,7 @@ _SIGNS: Final[Mapping[str, str]] = {
     "dagger": "†", "eqm": "⇌", "rarr": "→", "increase": "▲", "decrease": "▼", "steady": "▬",
 }  # fmt: skip
 _LISTS: Final = frozenset(("hlist", "plainlist", "flatlist", "unbulleted list", "ubl", "ublist", "bulleted list"))
-_LINE_LISTS: Final = frozenset(("plainlist", "flatlist"))  # whose items are lines of their text
+_LINE_LISTS: Final = frozenset(("plainlist", "flatlist"))  # each line of their text is an item
 _LINKS: Final[Mapping[str, str]] = {"main": "→", "see also": "→", "further": "→", "details": "→", "main article": "→",
                                     "seealso": "→", "further information": "→", "about": ""}  # fmt: skip
 _SHORT_NOTES: Final = frozenset(("sfn", "sfnp", "sfnm"))
@@ -69,7 +69,7 @@ _PEOPLE_MAX: Final = 6
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call as typed; its values are wikitext in which all that closes is a mark already."""
+    """A call as typed; its values are wikitext in which closed constructs are marks already."""
 
     name: str  # lower case, blanks for underscores
     title: str  # as typed
@@ -79,7 +79,7 @@ class Call:
 
     @classmethod
     def of(cls, source: str) -> Call:
-        """``source`` has its outer braces."""
+        """Parse a call; ``source`` includes the outer braces."""
         head, *rest = source.strip("{}").split("|")
         title = collapse(unescape(head)).strip()
         name, colon, argument = title.partition(":")
@@ -101,7 +101,7 @@ class Call:
 
 
 def note_of(call: Call) -> tuple[str, str] | None:
-    """Name and wikitext of the footnote that ``call`` is; None: it is none."""
+    """Return name and wikitext of the footnote that a call makes, or None if it makes none."""
     if call.name in _SHORT_NOTES:
         text = _short(call)
         return (f"short {text}", text) if text else None
@@ -111,7 +111,7 @@ def note_of(call: Call) -> tuple[str, str] | None:
 
 
 def made_of(draft: Draft, call: Call) -> tuple[str, Piece] | None:
-    """Return the kind of ``call`` and what stands in its place; None: it is to be hidden."""
+    """Return the kind of a call and its converted piece, or None if the call is to be hidden."""
     for kind, make in _MAKERS:
         piece = make(draft, call)
         if piece is not None:
@@ -120,15 +120,15 @@ def made_of(draft: Draft, call: Call) -> tuple[str, Piece] | None:
 
 
 def hidden_table(sources: Sequence[str]) -> str:
-    """A folded table with the calls that show nowhere; ``sources`` are ours already."""
+    """Return a folded table of the hidden calls; ``sources`` are converted already."""
     words = "1 template" if len(sources) == 1 else f"{len(sources):,} templates"
     return "\n".join([FOLDED, f"|?|{words}||", *(f"||{source}||" for source in sources)])
 
 
 def _render_value(draft: Draft, value: str, *, is_block: bool = True) -> str:
-    """Return a value as one line of ours: the name of a picture leads to it, the lines of a list stand between dots.
+    """Convert a value to one line: the name of a picture becomes the picture, and items of a list follow after dots.
 
-    ``is_block``: it begins a line in MediaWiki, so that a sign at its begin is that of a list item, too.
+    ``is_block`` if the value begins a line in MediaWiki, so that a sign at its beginning marks a list item, too.
     """
     if draft.dialect.pictures and value.lower().endswith(IMAGE_ENDINGS) and _FILE.fullmatch(value):
         return picture(draft.dialect, value.rpartition(":")[2].strip())
@@ -137,7 +137,7 @@ def _render_value(draft: Draft, value: str, *, is_block: bool = True) -> str:
 
 
 def _piece(draft: Draft, value: str, *, is_block: bool = False) -> Piece:
-    """Return a value within a line; one of several lines is a list."""
+    """Return a value as a piece within a line; a value of several lines is a list."""
     shown = _render_value(draft, value, is_block=is_block or "\n" in value)
     return Piece(balance_quotes(shown), plain_label(draft, value), block=shown)
 

@@ -1,6 +1,6 @@
-"""Titles of a MediaWiki site (pure): namespaces, case, what the target of a link means.
+"""(pure) Titles of a MediaWiki site: namespaces, case, and the meaning of a link's target.
 
-Knows nothing of how links are written, and nothing of how our wiki names its rows.
+Knows nothing of the syntax of links, and nothing of the wiki's rows.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ _SAFE: Final = "/:@!$()*,;.-_~"
 
 
 def project_of(base: str) -> tuple[str, str]:
-    """Language and project of the site whose first page is ``base``; "", "": it is none of a project's."""
+    """Return language and project of the site whose main page is ``base``, or "" and "" if no project has it."""
     found = _HOST.match(base)
     return (found[1], found[2]) if found else ("", "")
 
 
 def address(prefix: str, title: str, section: str, base: str) -> str:
-    """The address of ``title`` at the site called ``prefix``, for readers of the site of ``base``; "": unknown."""
+    """Return the address that ``prefix:title`` has in texts of the site of ``base``, or "" if it is unknown."""
     language, project = project_of(base)
     site = _SITES.get(prefix, "")
     if prefix in _PROJECTS:
@@ -111,22 +111,22 @@ class Target:
     """The target of ``[[...]]``."""
 
     kind: Literal["page", "file", "category", "media", "special", "language", "interwiki", "here"]
-    title: str  # the page's full name; with "language" and "interwiki" the title over there
+    title: str  # the page's full name; with "language" and "interwiki" the title at the other site
     prefix: str = ""  # the other wiki
     section: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """The properties of a site that its texts depend on.  Make one for a dump and keep it."""
+    """The properties of a site on which the meaning of its texts depends.  Make one Dialect for each dump."""
 
     numbers: Mapping[str, int]  # lower-case name or alias -> namespace
     names: Mapping[int, str]  # namespace -> its name in the titles of the dump
     capitalised: bool
     cases: Mapping[int, bool]  # ``capitalised`` of namespaces of their own case
-    pictures: str = ""  # address that the name of a file is put after; "": unknown
-    shows_pictures: bool = False  # the address is of pictures to be shown; else a link leads there
-    base: str = ""  # address of the site's first page
+    pictures: str = ""  # address to which the name of a file is appended; "": unknown
+    shows_pictures: bool = False  # whether pictures are shown; else they become links
+    base: str = ""  # address of the site's main page
 
     @classmethod
     def of(
@@ -140,7 +140,7 @@ class Dialect:
         aliases: Mapping[str, int] = MappingProxyType({}),
         cases: Mapping[int, bool] = MappingProxyType({}),
     ) -> Dialect:
-        """``aliases``: further names of namespaces."""
+        """Make the dialect of a site; ``aliases`` are further names of namespaces."""
         numbers = {name.lower(): number for name, number in CANONICAL.items()}
         numbers.update({spaced(name).lower(): number for name, number in aliases.items() if name})
         numbers.update({spaced(name).lower(): number for name, number in namespaces.items() if name})
@@ -153,7 +153,7 @@ class Dialect:
         return prefix.lower() in self.numbers and prefix.lower() not in PREFIXES | {"mediawiki", "wikka"}
 
     def has_subpages(self, title: str) -> bool:
-        """Return whether a page of that title may have pages below it, as MediaWiki is delivered."""
+        """Return whether a page of that title may have subpages, in MediaWiki's default configuration."""
         prefix, colon, _rest = title.partition(":")
         number = self.numbers.get(prefix.strip().lower(), 0) if colon else 0
         return number % 2 == 1 or number in _WITH_SUBPAGES

@@ -1,10 +1,10 @@
-"""Sections of a text (pure): found by the headings of its document, taken out, and put back.
+"""(pure) Sections of a text: found by the headings of its document, taken out, and put back.
 
-A section begins at its heading's line and ends before the next heading of its level or a higher one.  A format of
-pages gives each ``Heading`` the place where its line begins (``Heading.start``), and nothing else: all of
-this module works by these places.  A heading without one (in a cell of a table) has no section.
+A section begins at its heading's line and ends before the next heading of its level or a higher one.  This module needs
+of a page's format only the position of each heading's line (``Heading.start``).  A heading without a position (in a
+cell of a table) has no section.
 
-Invariant: what ``taken`` gives, put back by ``spliced``, is the text.
+Invariant: ``spliced`` with the result of ``taken`` gives the original text.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Section:
 
 
 def unified(text: str) -> str:
-    """``text`` with the ends of lines that places are counted by."""
+    """Return ``text`` with "\\n" as ends of lines, by which positions are counted."""
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
@@ -43,7 +43,7 @@ def taken(text: str, section: Section) -> str:
 
 
 def spliced(text: str, section: Section, body: str) -> str:
-    """``text`` with ``body`` in the place of the section; the empty lines after it stay."""
+    """Return ``text`` with ``body`` in the place of the section; the empty lines after the section stay."""
     before, after = text[: section.start], text[section.end :]
     if not body.strip():
         return before + after

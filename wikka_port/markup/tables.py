@@ -1,17 +1,17 @@
-"""Tables (pure): delimiters and cells as they come, a ``table`` in HTML's order as a result.
+"""(pure) Tables: from delimiters and cells in their order to a ``table`` in HTML's order.
 
     ||  td      |=|  th      |?|  caption     |!|  attributes of the table
     |[| thead   |]|  tfoot   |#|  tbody       |_|  colgroup      |-|  col
 
-Attributes ``(x:2;y:3;c:name)``: x colspan, y rowspan, o scope, a abbr, p span, c class, t title, d dir,
-l lang.  i (id), h (headers: it names ids), z and u (axis, summary: no longer HTML) are read and dropped.
-Style (``s:`` or ``{css}``) cannot be inline under a strict Content-Security-Policy; alignment and weight
-become classes (STYLES), the rest is dropped.
+Attributes are written ``(x:2;y:3;c:name)``: x colspan, y rowspan, o scope, a abbr, p span, c class, t title, d dir,
+l lang.  i (id), h (headers, which name ids), z and u (axis and summary, no longer in HTML) are read and dropped.
+A strict Content-Security-Policy forbids inline style (``s:`` or ``{css}``); alignment and weight become classes
+(STYLES), other style is dropped.
 
 A table of the class "folded" (``|!|(c:folded)||``) is folded under its caption until a reader opens it.
 
-Text after a delimiter that has no content of its own opens a ``td``, so that nothing typed is
-lost.  ``||`` or ``|=|`` opens its cell when something comes or the next delimiter does; at the end of a row it closes.
+Text after a delimiter without content opens a ``td``, so that no typed text is lost.  The cell of ``||`` or ``|=|``
+opens at its first content or at the next delimiter; at the end of a row such a delimiter only closes the last cell.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _SECTIONS: Final = {"[": "thead", "]": "tfoot", "#": "tbody"}
 
 
 def attributes(cell: Cell, allowed: str) -> str:
-    """Return the attributes as typed, made safe; ``allowed`` are the letters that the element takes."""
+    """Return the typed attributes as safe HTML; ``allowed`` has the letters of the element's attributes."""
     if not cell.attributes and not cell.css:
         return ""
     pairs = [part.partition(":") for part in _SPLIT.split(cell.attributes)]
@@ -86,7 +86,7 @@ def _style_classes(css: str) -> str:
 
 
 class TableBuilder:
-    """A table that is being read.  ``sink()`` is where the content of the present cell goes."""
+    """A table being read; ``sink()`` returns the pieces of the present cell."""
 
     __slots__ = ("_attributes", "_captions", "_cell", "_columns", "_pending", "_row", "_section", "_sections")
 
@@ -124,7 +124,7 @@ class TableBuilder:
 
     @property
     def in_cell(self) -> bool:
-        """Has the present cell begun?"""
+        """Whether a cell is open."""
         return self._cell is not None
 
     def sink(self) -> list[Piece]:
@@ -137,7 +137,7 @@ class TableBuilder:
 
     def end_row(self) -> None:
         if self._pending is not None and self._pending.kind == "=" and not self._row:
-            self.sink()  # nothing stands before it that it could close: its empty cell is meant
+            self.sink()  # with no cell to close, the delimiter means an empty cell
         self._pending = None
         self._cell = None
         self._end_row_cells()
@@ -165,7 +165,7 @@ class TableBuilder:
         self._row = []
 
     def finish(self) -> list[Piece]:
-        """Return the table; [] where it came to nothing."""
+        """Return the table, or [] if it has no content."""
         self.end_row()
         order = {"thead": 0, "tbody": 1, "tfoot": 2}
         body = [section for section in self._sections if section[2]]

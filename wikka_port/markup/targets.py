@@ -1,11 +1,11 @@
-"""The target of a link (pure): a page, an address outside, or nothing; and calls of actions.
+"""(pure) The target of a link: a page, an address outside, or nothing; and calls of actions.
 
-The order in which a target is read: URL, mail address, ``#place`` on this page, ``/path`` on this
+A target is read as the first of these that fits: URL, mail address, ``#place`` on this page, ``/path`` on this
 site, ``Prefix:Page`` of another wiki, and else the name of a page.  ``&#58;`` and the like stand for
-a character without its meaning here, so a page called ``http://x`` can be linked as ``http&#58;//x``
+a character without its special meaning, so a page with the name ``http://x`` can be linked as ``http&#58;//x``
 (``writing.forced_link`` does that).
 
-Safe schemes are the ones in SCHEMES.  ``javascript:..`` is therefore no URL but an odd page name,
+Only the schemes in SCHEMES are safe.  ``javascript:..`` is therefore no URL but an odd page name,
 which is harmless: a page's URL is always a path that the wiki makes from the name.
 """
 
@@ -20,7 +20,7 @@ from wikka_port.markup.tokens import ActionCall, Outside, PageLink
 from wikka_port.names import InvalidName, normalise
 
 SCHEMES: Final = frozenset({"http", "https", "ftp", "mailto"})
-MAX_URL: Final = 2000  # characters; what every browser still takes
+MAX_URL: Final = 2000  # characters; every browser accepts so many
 
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]{0,30}+:")
 _URL: Final = re.compile(r"(?:https?|ftp)://[^\s/]", re.IGNORECASE)
@@ -38,14 +38,15 @@ IMAGE_ENDINGS: Final = (".gif", ".jpg", ".jpeg", ".png", ".svg", ".webp")
 
 
 def decode_references(text: str) -> str:
-    """``&#58;`` -> ``:``.  Only numeric ones: a page may well be called "AT&amp;T"."""
+    """Decode numeric references (``&#58;`` -> ``:``), and no named ones: a page may have the name "AT&amp;T"."""
     return _REFERENCE.sub(lambda ref: html.unescape(ref.group()), text) if "&#" in text else text
 
 
 def safe_url(raw: str) -> str | None:
-    """``raw`` fit for an href or src (still to be escaped), or None: bad scheme, control character, too long.
+    """Return ``raw`` for an href or src, still to be escaped; None if it is unsafe or too long.
 
-    Taken: the SCHEMES, and relative addresses (a path, a query, a place), but not ``//host``.
+    It accepts the SCHEMES and relative addresses (a path, a query, a place), but not ``//host``, and no control
+    characters.
     """
     url = raw.strip()
     if not url or len(url) > MAX_URL or _NOT_IN_URL.search(url) or url.startswith("//"):
@@ -54,12 +55,12 @@ def safe_url(raw: str) -> str | None:
     if scheme and scheme.group()[:-1].lower() not in SCHEMES:
         return None
     if not scheme and ":" in url.split("/", 1)[0].split("?", 1)[0].split("#", 1)[0]:
-        return None  # a browser might read what stands before the colon as a scheme
+        return None  # a browser might read the text before the colon as a scheme
     return "%20".join(url.split())
 
 
 def safe_picture(raw: str) -> str | None:
-    """As ``safe_url``, for a picture: it is requested by https alone, since the policy of the site refuses http."""
+    """Return a picture's address as ``safe_url`` does, but by https only, since the site's policy refuses http."""
     url = safe_url(raw)
     if url is None or not (scheme := _SCHEME.match(url)):
         return url
@@ -85,7 +86,7 @@ def page_link(name: str, label: str = "", *, redirect: bool = False) -> PageLink
 
 
 def read_link(body: str) -> PageLink | Outside | None:
-    """Return the insides of ``[[..]]``; None if they are no link (and are then shown as typed)."""
+    """Return the link of the text inside ``[[..]]``, or None if it is no link and must be shown as typed."""
     target, bar, label = body.partition("|")
     target, label = target.strip(), decode_references(label).strip()
     if not bar and target:
@@ -122,7 +123,7 @@ def _outside(target: str, label: str) -> Outside | None:
 
 
 def trimmed(address: str) -> int:
-    """How much of ``address`` belongs to it: a full stop, a quote or a closing toggle after it does not."""
+    """Return the length of ``address`` without a full stop, a quote or a closing toggle at its end."""
     end = len(address)
     surplus = address.count(")") - address.count("(")
     while end:
@@ -140,14 +141,14 @@ def trimmed(address: str) -> int:
 
 
 def included_page(action: ActionCall) -> str | None:
-    """Return the page that ``{{include page="Page"}}`` shows in its place, normalised; None for another action."""
+    """Return the normalised name of the page that ``{{include page="Page"}}`` includes; None for any other action."""
     page = dict(action.arguments).get("page", "") if action.name == "include" else ""
     link = page_link(page) if page else None
     return None if link is None else link.name
 
 
 def redirect_link(action: ActionCall) -> PageLink | None:
-    """``{{redirect target="Page"}}`` is a link like another: it counts as one and the page shows it."""
+    """Return the link of ``{{redirect target="Page"}}``, which counts and is shown like any other link, or None."""
     if action.name != "redirect":
         return None
     arguments = dict(action.arguments)
@@ -160,12 +161,12 @@ def redirect_link(action: ActionCall) -> PageLink | None:
 
 
 def is_set(value: str) -> bool:
-    """The value of an attribute that is on or off."""
+    """Return whether the value of an on-or-off attribute means on."""
     return value.strip().lower() not in _NO
 
 
 def read_action(text: str, start: int, end: int) -> ActionCall | PageLink | None:
-    """Return the insides of ``{{..}}``; None if they are no call.  A redirect is a link."""
+    """Return the call in ``{{..}}``, a link for a redirect, or None if it is no call."""
     call = _ACTION.fullmatch(text, start, end)
     if not call:
         return None

@@ -1,7 +1,7 @@
-"""Tokens of the markup (pure): what the lexer says and the compiler understands.
+"""(pure) Tokens of the markup: the output of the lexers and the input of the compilers.
 
 A plain ``str`` is running text, not yet escaped.  Every other token is one of the values below.
-A token carries page text as it was typed; escaping is the business of the HTML compilers.
+A token carries page text as it was typed; the HTML compilers escape it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Bound = Literal["links", "cells", "steps", "addresses"]  # of ``limits``: LINKS_
 
 @dataclass(frozen=True, slots=True)
 class Toggle:
-    """Opens an emphasis, or closes it where it is open."""
+    """Opens an emphasis, or closes it if it is open."""
 
     tag: str
     css: str = ""
@@ -38,7 +38,7 @@ TOGGLES: Final[dict[str, Toggle]] = {
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A construct without content of its own; the seven below are all there are."""
+    """A construct without content of its own; there are only the seven below."""
 
     name: str
 
@@ -62,15 +62,15 @@ class Float:
 @dataclass(frozen=True, slots=True)
 class HeadingStart:
     level: int  # 1..5; 6 in Markdown
-    start: int = field(default=-1, compare=False)  # where its line begins; -1: in a cell, or within another block
+    start: int = field(default=-1, compare=False)  # position of its line; -1: in a cell, or within another block
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """The start of an indented line; it lasts until the line ends."""
+    """The start of an item: an indented line."""
 
     depth: int  # 1 and more, not yet bounded
-    marker: str  # "" plain, "-", "&", or what stood before ")": "1", "a", "iv"
+    marker: str  # "" plain, "-", "&", or the text before ")": "1", "a", "iv"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +78,8 @@ class Cell:
     """A delimiter of a table: ``kind`` is "|" for ``||``, else the character between the bars."""
 
     kind: str
-    attributes: str = ""  # as typed: the insides of (..)
-    css: str = ""  # as typed: the insides of {..}
+    attributes: str = ""  # the text in (..) as typed
+    css: str = ""  # the text in {..} as typed
 
 
 BlockKind = Literal["p", "quote", "bullets", "numbers", "item", "notes", "note"]
@@ -91,7 +91,7 @@ INLINE_KINDS: Final = frozenset({"em", "strong", "s", "code"})
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """The beginning of a part of a text whose format nests (``markdown``); a Close of its kind follows."""
+    """The beginning of a part in a nesting format (``markdown``); a Close of its kind follows."""
 
     kind: Kind
     value: str = ""  # numbers: the first one; a cell: "left", "center" or "right"; a note: its number
@@ -104,7 +104,7 @@ class Close:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """The box that an item of a list of tasks begins with."""
+    """The box at the beginning of an item in a list of tasks."""
 
     done: bool
 
@@ -114,7 +114,7 @@ class NoteMark:
     """A reference to the footnote ``number``."""
 
     number: int
-    time: int  # 1: the first one to it
+    time: int  # 1: the first reference to the footnote
 
 
 Inside = tuple[str | Open | Close, ...]  # of a link: its label with emphasis
@@ -125,13 +125,13 @@ class PageLink:
     name: str  # normalised
     label: str
     redirect: bool = False  # written as {{redirect target=".."}}
-    place: str = ""  # id of the heading that it leads to
+    place: str = ""  # id of the linked heading
     inside: Inside = ()  # (): the label, as text
 
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """A link that leads to no page: its URL has been found safe."""
+    """A link to an address outside the wiki's pages; its URL was checked to be safe."""
 
     url: str
     label: str
@@ -143,7 +143,7 @@ class Outside:
 class Image:
     url: str
     alt: str = ""  # "": none was given
-    link: str = ""  # where the picture leads; "": to itself
+    link: str = ""  # the address that the picture links to; "": itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +162,7 @@ class CodeBlock:
 
 @dataclass(frozen=True, slots=True)
 class Embedded:
-    """The text between two pairs of double quotes: HTML that is not checked yet."""
+    """The text between two pairs of double quotes, which is unchecked HTML."""
 
     source: str
 
@@ -174,7 +174,7 @@ class MindMap:
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """The last token of a text that goes over a bound: all that is shown as it was typed."""
+    """The last token of a text over a bound: the unread text, which is shown as it was typed."""
 
     source: str
     over: Bound

@@ -1,15 +1,15 @@
-"""The structure of Wikka markup -> HTML (pure): lines, lists, tables, boxes and footnotes.
+"""(pure) From the structure of Wikka markup to HTML: lines, lists, tables, boxes and footnotes.
 
-The state is a mode and four things that may be open around it:
+The state is a mode, and the constructs that are open, from the outermost to the innermost:
 
     floats > lists or table > paragraph, item, heading or cell > emphasis
 
     TOP        between blocks (a list or table may continue in the next line)
-    PARAGRAPH  ITEM  HEADING  CELL    text has a place
+    PARAGRAPH  ITEM  HEADING  CELL    in a block that takes text
 
-Invariant: emphasis is closed before what contains it is.  A toggle that is closed out of turn has the ones inside it
-closed and opened again, so ``**a //b** c//`` shows what its author meant.  Emphasis that is open around a heading or
-rule inside a line is opened again in the heading and after both.
+Invariant: emphasis is closed before its container.  If a toggle closes an outer emphasis, the inner ones are closed
+and opened again, so ``**a //b** c//`` shows what its author meant.  Emphasis that is open around a heading or
+rule inside a line is opened again in the heading, and after the heading or rule.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from wikka_port.markup.tokens import Cell, Embedded, Float, HeadingStart, Image,
 from wikka_port.texts import _
 
 TOP, PARAGRAPH, ITEM, HEADING, CELL = range(5)
-# Pieces of embedded HTML that are one tag: what stands between two of them is raised, lowered or small.
+# Pieces of embedded HTML that are one tag; the text between two of them is raised, lowered or small.
 _HALVES: Final = {
     f"<{stroke}{tag}>": (Toggle(tag), not stroke) for tag in ("sup", "sub", "small") for stroke in ("", "/")
 }
@@ -47,19 +47,19 @@ class WikkaCompiler(Compiler):
     def __init__(self) -> None:
         super().__init__()
         self._mode = TOP
-        self._break = False  # a line of the paragraph has ended; another may come
+        self._break = False  # whether a line of the paragraph has ended, and the paragraph may continue
         self._floats: list[str] = []
         self._lists = ListStack()
         self._table: TableBuilder | None = None
-        self._section = -1  # where the last one begins
+        self._section = -1  # position at which the last section begins
         self._notes: list[list[Piece]] = []
         self._outside_note: tuple[list[Piece], int, list[Toggle], OpenHeading | None] | None = None  # None: in no note
-        self._has_places = False  # embedded HTML has ids
+        self._has_places = False  # whether embedded HTML has ids
 
     def _end_page(self) -> None:
         self._close_all()
         self._put_notes()
-        if self._has_places:  # headings have their ids by now, whatever stands before them
+        if self._has_places:  # now that all headings have their ids, the others avoid these
             ids = self._place_ids
             self.pieces[:] = [embedded.placed(one, ids) if type(one) is str else one for one in self.pieces]
 
@@ -91,7 +91,7 @@ class WikkaCompiler(Compiler):
         return self._mode == CELL
 
     def _carried(self) -> list[Toggle]:
-        """Return the emphasis that is open in this line, its tags closed."""
+        """Close the tags of the emphasis that is open in this line, and return that emphasis."""
         if self._break:
             self._close_marks()
             self._marks.clear()
@@ -138,7 +138,7 @@ class WikkaCompiler(Compiler):
             self._heading.words.append(text)
         elif self._mode == CELL:
             if text.isspace() and self._table is not None and not self._table.in_cell:
-                return  # what stands after the last bar of a row is no cell
+                return  # blanks after the last bar of a row are no cell
         elif self._mode == TOP or self._break:
             text = text.lstrip()
             if not text:
@@ -230,7 +230,7 @@ class WikkaCompiler(Compiler):
     def _end_heading(self, heading: OpenHeading) -> None:
         carried = [one for one in heading.marks if one in self._marks]
         self._suspend_marks()
-        start = -1 if heading.start == self._section else heading.start  # a line's second heading has none
+        start = -1 if heading.start == self._section else heading.start  # a line's second heading has no section
         self._section = heading.start
         is_free = heading.holder is self.pieces and heading.mode == TOP and not self._floats
         self._put_heading(replace(heading, start=start), self._out, is_free=is_free)
@@ -240,7 +240,7 @@ class WikkaCompiler(Compiler):
     # -- footnotes
 
     def _begin_note(self) -> None:
-        """The text that follows goes into the note, as the words of a heading do: no block can begin there."""
+        """Collect the text that follows in the note, like the words of a heading: no block can begin in it."""
         number = len(self._notes) + 1
         said = _("Footnote {number}", number=number)
         words = f'<a id="r-{number}" href="#n-{number}" aria-label="{said}">{number}</a>'
@@ -266,7 +266,7 @@ class WikkaCompiler(Compiler):
             self._out += [f'<li id="n-{number}">', *note, f"{link_back}</li>\n"]
         self._out.append("</ol></section>\n")
 
-    # -- what Wikka markup alone has
+    # -- constructs that only Wikka markup has
 
     def _embedded(self, source: Embedded) -> None:
         half = _HALVES.get(source.source)
@@ -300,11 +300,11 @@ class WikkaCompiler(Compiler):
 def outline_html(source: str) -> str:
     """Return a pasted FreeMind ``<map>`` as a nested list of the TEXT of its ``node`` elements.
 
-    The source is scanned, not parsed as XML: there are no entities to expand and nothing to load, and a broken map
-    still shows what it has.
+    The source is scanned and not parsed as XML, so no entity is expanded and nothing is loaded.  A broken map still
+    shows its readable nodes.
     """
     out = ['<figure class="mindmap"><ul>']
-    opened: list[bool] = []  # for each open node: has it a list of children yet?
+    opened: list[bool] = []  # for each open node, whether it has a list of children yet
     skipped = 0  # open nodes below MAP_DEPTH
     for node in _NODE.finditer(source):
         attributes = node[1]

@@ -1,7 +1,7 @@
-"""Writing markup (pure): text and links that are read back as exactly what was meant.
+"""(pure) Writing Wikka markup: text and links that are parsed back as exactly what was meant.
 
-For programs that make pages: the importer, the synthetic wiki, a rename that repairs links.
-Characters that would mean something are written as numeric references (``&#42;``).
+It is for programs that write pages: the importer, the synthetic wiki, a rename that changes links.
+Characters with a special meaning are written as numeric references (``&#42;``).
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ def _reference(found: re.Match[str]) -> str:
 
 
 def forced_link(name: str, label: str = "") -> str:
-    """A link to the page ``name``, whatever characters it has.  Raises InvalidName."""
+    """Return a link to the page ``name``, whatever characters the name has.  Raises InvalidName."""
     target = _IN_TARGET.sub(_reference, normalise(name))
     shown = _IN_LABEL.sub(_reference, " ".join(label.split()))
     return f"[[{target}|{shown}]]" if shown and shown != target else f"[[{target}|]]"
 
 
 def literal(text: str, *, autolink: bool = True) -> str:
-    """Markup that shows ``text`` as it is: no toggles, links, lists or CamelCase.  Lines stay lines."""
+    """Return markup that shows ``text`` as it is, without toggles, links, lists or CamelCase.  Lines stay lines."""
     quoted = _PAIRED.sub(_reference, text)
     quoted = _LINE_START.sub(_reference, quoted)
     if autolink:
@@ -39,5 +39,5 @@ def literal(text: str, *, autolink: bool = True) -> str:
 
 
 def link_to(name: str) -> str:
-    """Return the shortest link: the bare word where CamelCase makes it one."""
+    """Return the shortest link to the page ``name``: the bare word, if CamelCase makes it a link."""
     return name if is_camel_case(name) else forced_link(name)

@@ -1,14 +1,14 @@
-"""Texts that the wiki says to people, in their language.
+"""Texts that the wiki shows to people, in their language.
 
-A text stands in English where it is said.  ``_`` finds what a language's file has for it, and English where it has
-nothing; ``N_`` marks a constant that ``_`` says later.  The language is that of the request (``speak``).  ``_w`` says
-in the language of the wiki what is kept, or what others read: the note of an edit.  Texts of templates are put in when
-a template is compiled, once for each language (``texts.folding``).
+The source has each text in English.  ``_`` returns its translation from the language's file, or the English text if
+there is none; ``N_`` marks a constant that ``_`` translates later.  The language is that of the request (``speak``).
+``_w`` uses the wiki's language, for texts that are stored or that others read, such as the note of an edit.  Texts of
+templates are translated when a template is compiled, once for each language (``texts.folding``).
 
     _("A password has at least {count} characters.", count=10)
     _n("{n} page", "{n} pages", 3)
 
-Logs, commands, and what is read by programs stay English.
+Logs, output of commands, and texts for programs stay English.
 """
 
 from __future__ import annotations
@@ -24,31 +24,31 @@ _of_wiki = ENGLISH  # of the process: one wiki
 
 
 def _(text: str, **values: object) -> str:
-    """``text`` in the language that is spoken, with ``values`` at their places in braces."""
+    """Translate ``text`` into the request's language, and put ``values`` in the places of their names in braces."""
     catalogue = spoken()
     said = catalogue.gettext(text)
     return _with(catalogue, said, values) if values else said
 
 
 def _n(one: str, many: str, n: int, **values: object) -> str:
-    """By the language's own rule for ``n``, which is a value too."""
+    """Translate by the language's rule of plurals for ``n``, which is also a value of the text."""
     catalogue = spoken()
     return _with(catalogue, catalogue.ngettext(one, many, n), {"n": n, **values})
 
 
 def _w(text: str, **values: object) -> str:
-    """As ``_``, in the language of the wiki."""
+    """Translate ``text`` as ``_`` does, into the wiki's language."""
     said = _of_wiki.gettext(text)
     return _with(_of_wiki, said, values) if values else said
 
 
 def figure(value: float, form: str = ",") -> str:
-    """As the language that is spoken writes it."""
+    """Format a number as the request's language writes it."""
     return spoken().figure(value, form)
 
 
 class _Number(float):
-    """A value that is written as its language writes numbers: ``{n:,}``."""
+    """A number in a text, formatted as the language writes numbers: ``{n:,}``."""
 
     value: float
     catalogue: Catalogue
@@ -69,7 +69,7 @@ def _with(catalogue: Catalogue, said: str, values: Mapping[str, object]) -> str:
 
 
 def N_(text: str) -> str:  # noqa: N802 - gettext's name for it
-    """``text`` itself: it is said by ``_`` where it is used, and found by ``texts.extracting`` here."""
+    """Return ``text`` unchanged; it marks a constant for ``texts.files``, and ``_`` translates it where it is used."""
     return text
 
 
@@ -78,11 +78,11 @@ def spoken() -> Catalogue:
 
 
 def speak(catalogue: Catalogue | None) -> None:
-    """From here on, in this thread: the language of the request that it answers; None: there is none."""
+    """Set the language of the request that this thread answers; None ends the request."""
     _of_request.set(catalogue)
 
 
 def speak_as_wiki(catalogue: Catalogue) -> None:
-    """From here on, where no request says otherwise: the language of the wiki that this process serves."""
+    """Set the language of the wiki that this process serves, used outside of requests."""
     global _of_wiki
     _of_wiki = catalogue

@@ -1,9 +1,9 @@
 """The texts of a language, from a ``.po`` file of gettext, and the list of languages.
 
-A file's name is the code of its language (``de.po``).  Its header has ``Language-Name``, which is what the language
-calls itself, and ``Number-Format``, which is how it writes 1,234.5.  The wiki brings those of ``wikka_port/languages``;
-a folder of the operator's has others, or others of the same code, which come first.  A file is read when its language
-is first spoken.
+A file's name is the code of its language (``de.po``).  Its header has ``Language-Name``, the language's own name, and
+``Number-Format``, the form in which the language writes 1,234.5.  The files of ``wikka_port/languages`` belong to the
+wiki.  A folder of the operator may have further files; a file of the same code replaces the wiki's.  A file is read
+when its language is first needed.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from typing import Final
 
 SOURCE_LANGUAGE: Final = "en"
 _RIGHT_TO_LEFT: Final = frozenset({"ar", "arc", "ckb", "dv", "fa", "he", "ks", "ku-arab", "ps", "sd", "ug", "ur", "yi"})
-_CODE: Final = re.compile(r"[a-z]{2,3}(?:-[A-Za-z0-9]{2,8}){0,2}")  # of BCP 47 what wikis need
+_CODE: Final = re.compile(r"[a-z]{2,3}(?:-[A-Za-z0-9]{2,8}){0,2}")  # the part of BCP 47 that wikis need
 _NAME: Final = re.compile(r'^"Language-Name: (.*?)(?:\\n)?"$', re.MULTILINE)
 _PLURAL: Final = re.compile(r"plural\s*=\s*([^;]+)")
-_HEADERS: Final = ("Content-Type", "Plural-Forms")  # without which gettext guesses
+_HEADERS: Final = ("Content-Type", "Plural-Forms")  # without these gettext guesses
 _NUMBER: Final = re.compile(r"1(\D?)234(\D)5")
 _HEADER_CHARS: Final = 4_000
 
@@ -39,17 +39,17 @@ def is_language(code: str) -> bool:
 
 
 def direction(code: str) -> str:
-    """``ltr`` or ``rtl``: of a text in that language."""
+    """Return the direction of texts in a language, ``ltr`` or ``rtl``."""
     return "rtl" if code.lower() in _RIGHT_TO_LEFT or code.partition("-")[0] in _RIGHT_TO_LEFT else "ltr"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Catalogue:
     code: str
-    name: str  # as the language calls itself
+    name: str  # the language's own
     texts: gettext.NullTranslations = field(repr=False)
     of_scripts: Mapping[str, Sequence[str]] = field(default_factory=dict, repr=False)  # English -> its forms
-    plural: str = "n != 1"  # which form, in C
+    plural: str = "n != 1"  # the rule of plurals, as an expression of C
     thousands: str = ","
     point: str = "."
 
@@ -61,7 +61,7 @@ class Catalogue:
         return self.texts.gettext(text) if text else ""  # gettext has the header of the file for it
 
     def figure(self, value: float, form: str = ",") -> str:
-        """``value`` as the language writes it; ``form`` is that of Python's ``format``."""
+        """Format ``value`` as the language writes it; ``form`` is a format of Python's ``format``."""
         said = format(value, form)
         return said.translate({ord(","): self.thousands, ord("."): self.point})
 
@@ -73,7 +73,7 @@ ENGLISH: Final = Catalogue(SOURCE_LANGUAGE, "English", gettext.NullTranslations(
 
 
 def read_catalogue(code: str, content: str) -> Catalogue:
-    """Raises UnreadableTexts."""
+    """Read the texts of a language.  Raises UnreadableTexts."""
     import polib
 
     try:
@@ -101,7 +101,7 @@ def _own_name(content: str) -> str:
 
 
 class Languages:
-    """The languages that there are; the texts of each are read once."""
+    """The languages of this wiki; the texts of each are read once."""
 
     def __init__(self, files: Mapping[str, Traversable], names: Mapping[str, str]) -> None:
         self.names = names  # by code
@@ -110,7 +110,7 @@ class Languages:
 
     @classmethod
     def found(cls, folder: Path | None = None) -> Languages:
-        """``folder``: of the operator.  Raises UnreadableTexts."""
+        """Find the wiki's languages, and those in the operator's ``folder``.  Raises UnreadableTexts."""
         files = _files(resources.files("wikka_port") / "languages")
         if folder is not None:
             files |= _files(folder)
@@ -118,7 +118,7 @@ class Languages:
         return cls(files, names | {code: _named(file) or code for code, file in files.items()})
 
     def _catalogue(self, code: str) -> Catalogue:
-        """English where there is no such language.  Raises UnreadableTexts."""
+        """Return the texts of a language, or English if there is no such language.  Raises UnreadableTexts."""
         file = self._files.get(code)
         return read_catalogue(code, _content(file)) if file is not None else ENGLISH
 

@@ -1,4 +1,4 @@
-"""Every text that the wiki can say, from its sources; and the file of a language, made, brought up to date, checked.
+"""Extraction of all texts from the wiki's sources; and creation, update and check of a language's file.
 
 Templates: the filter ``t`` on a constant, and ``{% trans %}``.  Python: ``_``, ``_n``, ``_w``, ``N_`` on constants.
 Scripts: ``_("...")`` and ``_n("...", "...", n)``.
@@ -20,7 +20,7 @@ from jinja2.ext import InternationalizationExtension
 
 from wikka_port.texts.folding import FILTER
 
-_CALLS: Final = {"_": 1, "_w": 1, "N_": 1, "_n": 2}  # by name, how many arguments are texts
+_CALLS: Final = {"_": 1, "_w": 1, "N_": 1, "_n": 2}  # name of a function -> number of arguments that are texts
 _SCRIPT_CALL: Final = re.compile(r'(?<![\w.$])_(n?)\(\s*("(?:[^"\\]|\\.)*")(?:\s*,\s*("(?:[^"\\]|\\.)*"))?')
 _PLACE: Final = re.compile(r"%\((\w+)\)s|\{(\w+)[^{}]*\}")
 _LINE_CHARS: Final = 120
@@ -33,7 +33,7 @@ class Text(NamedTuple):
 
 
 def texts() -> list[Text]:
-    """In the order of their files; a text is there once for each place."""
+    """Return all texts of the wiki in the order of their files; a text occurs once for each place."""
     root = resources.files("wikka_port")
     return [found for path, file in _sources(root, "") for found in texts_of(path, file.read_text(encoding="utf-8"))]
 
@@ -89,7 +89,7 @@ def _of_script(path: str, content: str) -> Iterator[Text]:
 
 
 def up_to_date(old: polib.POFile | None, texts: Iterable[Text], code: str) -> polib.POFile:
-    """Return a file with these texts and what ``old`` has for them; texts that are not said any more are left out."""
+    """Return a file with these texts and their translations from ``old``, without texts that are not used any more."""
     made = polib.POFile(wrapwidth=_LINE_CHARS)
     made.metadata.update(
         old.metadata
@@ -110,7 +110,7 @@ def up_to_date(old: polib.POFile | None, texts: Iterable[Text], code: str) -> po
         entry = entries[text.one]
         if text.many and not entry.msgid_plural:
             entry.msgid_plural, entry.msgstr_plural, entry.msgstr = text.many, {0: "", 1: ""}, ""
-        place = (text.place.rpartition(":")[0], "")  # without lines: a file does not change with what moves
+        place = (text.place.rpartition(":")[0], "")  # no line numbers: a text that moves changes no file
         if place not in entry.occurrences:
             entry.occurrences.append(place)
     made.extend(entries.values())
@@ -118,7 +118,7 @@ def up_to_date(old: polib.POFile | None, texts: Iterable[Text], code: str) -> po
 
 
 def written(file: polib.POFile) -> str:
-    """As a file has it; it begins with the header."""
+    """Return the content of the file, which begins with the header."""
     return str(file).removeprefix("#\n")
 
 
@@ -153,12 +153,12 @@ def problems(file: polib.POFile) -> Iterator[str]:
 
 
 def _places(text: str) -> set[str]:
-    """Return the places of its values: ``%(name)s`` of templates, ``{name}`` elsewhere."""
+    """Return the placeholders in a text: ``%(name)s`` in templates, ``{name}`` elsewhere."""
     return {one.group() if one.group(1) else "{" + one.group(2) + "}" for one in _PLACE.finditer(text)}
 
 
 def read(path: Path) -> polib.POFile | None:
-    """None: there is none yet.  Raises OSError, and ValueError for what is no such file."""
+    """Read a language's file; return None if it does not exist.  Raises OSError, or ValueError if it is damaged."""
     if not path.exists():
         return None
     try:

@@ -1,7 +1,7 @@
-"""Texts of templates, put in when the template is compiled: a page in any language costs what one in English does.
+"""Translation of templates when they are compiled, so that a page in any language costs as much as one in English.
 
     {{ 'Save'|t }}                                          a text without values
-    {% trans name=page_name %}Edit {{ name }}{% endtrans %}    with values; its HTML is the translator's to keep
+    {% trans name=page_name %}Edit {{ name }}{% endtrans %}    with values; the translator must keep its HTML
     {% trans n=waiting %}{{ n }} edit{% pluralize %}{{ n }} edits{% endtrans %}
 
 Jinja's own extension looks up each text at each view.
@@ -52,7 +52,7 @@ def _parts(text: str, variables: dict[str, nodes.Expr]) -> Any:
 
 
 def speak_in(environment: Environment, catalogue: Catalogue) -> None:
-    """All templates of ``environment`` are in this language."""
+    """Compile all templates of ``environment`` in the catalogue's language."""
     environment.globals.update(language=catalogue.code, direction=catalogue.direction)
     environment.filters[FILTER] = catalogue.gettext
     environment.filters["figure"] = catalogue.figure
