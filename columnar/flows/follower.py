@@ -25,6 +25,7 @@ from columnar.flows.follower_name import FollowerName
 from columnar.limits import LONGEST_LATER_S
 from columnar.model.flow_graph import Flow
 from columnar.model.flow_status import RUNNING
+from columnar.regions.log.change_log import ChangeLog
 from columnar.regions.log.change_record import ChangeRecord, Images, Sequence, pack_key
 from columnar.regions.log.log_cursors import CURSOR
 from columnar.regions.region import Region
@@ -68,6 +69,48 @@ class Subscription:
     lasting: Images = field(default_factory=dict)  # a put that expires, of which no record tells, is refused there
 
 
+class Lag:
+    """How far a follower is behind the log of its region: in changes, and in seconds."""
+
+    __slots__ = ("_log", "_marks", "_since_s", "_state")
+
+    def __init__(self, state: DeliveryState, log: ChangeLog) -> None:
+        self._state = state  # the follower's
+        self._log = log
+        self._marks: deque[tuple[Sequence, float]] = deque()  # at most LAG_MARKS: where the log ended, and when
+        self._since_s = time.monotonic()
+
+    def note_durable(self) -> None:
+        """The log has become longer: remember when."""
+        now_s = time.monotonic()
+        last = self._log.last_logged
+        if last is None or (self._marks and now_s - self._marks[-1][1] < LAG_MARK_S):
+            return
+        self._forget_passed()
+        if len(self._marks) >= LAG_MARKS:  # a long lag is reported more coarsely; where it began is kept
+            self._marks = deque(islice(self._marks, 0, None, 2))
+        self._marks.append((last, now_s))
+
+    def _forget_passed(self) -> None:
+        while len(self._marks) > 1 and self._state.is_delivered_up_to(self._marks[0][0]):
+            self._marks.popleft()
+
+    @property
+    def changes(self) -> int:
+        """Return the number of open and unread changes, of other followers too; exact up to LAG_COUNTED."""
+        return self._state.open_count + self._log.count_after(self._state.read_to, LAG_COUNTED)
+
+    @property
+    def seconds(self) -> float:
+        if self._state.open_count == 0 and self._log.count_after(self._state.read_to, 1) == 0:
+            self._marks.clear()
+            return 0.0
+        if not self._marks:
+            return time.monotonic() - self._since_s  # the rest of an earlier run
+        self._forget_passed()
+        return time.monotonic() - self._marks[0][1]
+
+
 class Follower(ABC):
     """A subscription on one open region."""
 
@@ -80,9 +123,8 @@ class Follower(ABC):
         self.region = region
         self.families = families.intersection(region.views)  # a frozenset, which ``&`` with keys is not
         self.dirty = False  # the cursor has moved since it was saved
-        self._marks: deque[tuple[Sequence, float]] = deque()  # at most LAG_MARKS
-        self._since = time.monotonic()
         self.state = state
+        self.lag = Lag(state, region.log)
         self.at_hand = AtHand()
 
     @property
@@ -194,22 +236,7 @@ class Follower(ABC):
         fresh = islice(self.region.log.read_records(self.state.read_to), most)
         return [*self.state.cursor().open, *((sequence, 0) for sequence, record in fresh if self.wants(record))]
 
-    # --- lag -----------------------------------------------------------------------------------------
-
-    def note_durable(self) -> None:
-        """The log has become longer: remember when."""
-        now = time.monotonic()
-        last = self.region.log.last_logged
-        if last is None or (self._marks and now - self._marks[-1][1] < LAG_MARK_S):
-            return
-        self._forget_passed()
-        if len(self._marks) >= LAG_MARKS:  # a long lag is reported more coarsely; where it began is kept
-            self._marks = deque(islice(self._marks, 0, None, 2))
-        self._marks.append((last, now))
-
-    def _forget_passed(self) -> None:
-        while len(self._marks) > 1 and self.state.is_delivered_up_to(self._marks[0][0]):
-            self._marks.popleft()
+    # --- how far it is -------------------------------------------------------------------------------
 
     @property
     def is_idle(self) -> bool:
@@ -217,21 +244,6 @@ class Follower(ABC):
         return (
             self.state.open_count == 0 and self.is_prepared and self.region.log.count_after(self.state.read_to, 1) == 0
         )
-
-    @property
-    def lag_changes(self) -> int:
-        """Return the number of open and unread changes, of other followers too; exact up to LAG_COUNTED."""
-        return self.state.open_count + self.region.log.count_after(self.state.read_to, LAG_COUNTED)
-
-    @property
-    def lag_seconds(self) -> float:
-        if self.state.open_count == 0 and self.region.log.count_after(self.state.read_to, 1) == 0:
-            self._marks.clear()
-            return 0.0
-        if not self._marks:
-            return time.monotonic() - self._since  # the rest of an earlier run
-        self._forget_passed()
-        return time.monotonic() - self._marks[0][1]
 
     def has_delivered(self, sequence: Sequence) -> bool:
         """Return whether the effects of this one change, if it was for this follower at all, are done."""

@@ -63,7 +63,7 @@ class Handover:
             return f"{of_key(min(without))} has a place in its log and no registration that can be read; remove it"
 
         def is_short() -> bool:
-            return all(follower.lag_changes <= CARRIED_CHANGES for follower in self._followers.at(region_id))
+            return all(follower.lag.changes <= CARRIED_CHANGES for follower in self._followers.at(region_id))
 
         if not await self._until(is_short, self._keys(region), patience_s):
             return "a trigger is far behind; columnar trigger list shows which"

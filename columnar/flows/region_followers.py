@@ -45,6 +45,60 @@ STEP_AGAIN_S: Final = 0.1  # after a step that met an unexpected exception
 LOOP: Final = "the followers of a region"
 
 
+class FollowerSteps:
+    """The next steps of followers, each planned by a timer.  A step that met a fault is retried after a pause (I2)."""
+
+    def __init__(self, followers: Followers, upkeep: LogUpkeep) -> None:
+        self._followers = followers
+        self._upkeep = upkeep
+        self._timers: dict[Follower, asyncio.TimerHandle] = {}
+
+    def step_follower(self, follower: Follower) -> None:
+        """Run the follower's next step now, unless its region is paused."""
+        self.end_step(follower)
+        if not self._followers.has(follower) or self._followers.is_paused(follower.region.info.region_id):
+            return
+        try:
+            after_s = follower.step()
+        except UNEXPECTED as fault:
+            after_s = self._failed(follower, fault)
+        else:
+            FAULTS.went_well(LOOP)
+        if after_s is not None:
+            self._timers[follower] = asyncio.get_running_loop().call_later(after_s, self._step_again, follower)
+        if follower.dirty:
+            self._upkeep.soon(follower.region)
+
+    def _failed(self, follower: Follower, fault: BaseException) -> float:
+        """Report the fault; return the pause until the follower retries.  Its region's other followers continue."""
+        FAULTS.met(LOOP, fault)
+        follower.state.note_error(ProgramFault(fault).wire_message)
+        return STEP_AGAIN_S
+
+    def _step_again(self, follower: Follower) -> None:
+        try:
+            self.step_follower(follower)
+        except UNEXPECTED as fault:  # of the work before its step and after it
+            self.plan_again(follower, fault)
+
+    def plan_again(self, follower: Follower, fault: BaseException) -> None:
+        """Report a fault of the follower; its next step comes after a pause."""
+        after_s = self._failed(follower, fault)
+        if (planned := self._timers.pop(follower, None)) is not None:
+            planned.cancel()
+        self._timers[follower] = asyncio.get_running_loop().call_later(after_s, self._step_again, follower)
+
+    def end_step(self, follower: Follower) -> None:
+        """Cancel the follower's next step."""
+        timer = self._timers.pop(follower, None)
+        if timer is not None:
+            timer.cancel()
+
+    def close(self) -> None:
+        for timer in self._timers.values():
+            timer.cancel()
+
+
 class RegionFollowers(ChangeListener):
     def __init__(
         self,
@@ -64,7 +118,7 @@ class RegionFollowers(ChangeListener):
         self._handover = Handover(followers, upkeep)
         self._tails = LogTails()
         self._all_at_hand = AllAtHand()
-        self._steps: dict[Follower, asyncio.TimerHandle] = {}
+        self._steps = FollowerSteps(followers, upkeep)
         self._tries: dict[Key, asyncio.TimerHandle] = {}  # of the missing
         self.lock = asyncio.Lock()  # while it is held no subscription of a table begins or ends
 
@@ -121,52 +175,18 @@ class RegionFollowers(ChangeListener):
             self._followers.discard(follower)
             if not self._followers.in_region(follower.region):
                 follower.region.log.end_tail()
-            self._end_step(follower)
+            self._steps.end_step(follower)
             follower.dropped()
             follower.at_hand.clear()
             self._followers.notify(follower.key)
 
     def step_follower(self, follower: Follower) -> None:
         """Run the follower's next step now, unless its region is paused."""
-        self._end_step(follower)
-        if not self._followers.has(follower) or self._followers.is_paused(follower.region.info.region_id):
-            return
-        try:
-            after_s = follower.step()
-        except UNEXPECTED as fault:
-            after_s = self._step_failed(follower, fault)
-        else:
-            FAULTS.went_well(LOOP)
-        if after_s is not None:
-            self._steps[follower] = asyncio.get_running_loop().call_later(after_s, self._step_again, follower)
-        if follower.dirty:
-            self._upkeep.soon(follower.region)
-
-    def _step_failed(self, follower: Follower, fault: BaseException) -> float:
-        """Report the fault; return the pause until the follower retries.  Its region's other followers continue."""
-        FAULTS.met(LOOP, fault)
-        follower.state.note_error(ProgramFault(fault).wire_message)
-        return STEP_AGAIN_S
-
-    def _step_again(self, follower: Follower) -> None:
-        try:
-            self.step_follower(follower)
-        except UNEXPECTED as fault:  # of the work before its step and after it
-            self._plan_again(follower, fault)
-
-    def _plan_again(self, follower: Follower, fault: BaseException) -> None:
-        after_s = self._step_failed(follower, fault)
-        if (planned := self._steps.pop(follower, None)) is not None:
-            planned.cancel()
-        self._steps[follower] = asyncio.get_running_loop().call_later(after_s, self._step_again, follower)
-
-    def _end_step(self, follower: Follower) -> None:
-        timer = self._steps.pop(follower, None)
-        if timer is not None:
-            timer.cancel()
+        self._steps.step_follower(follower)
 
     def close(self) -> None:
-        for timer in (*self._steps.values(), *self._tries.values()):
+        self._steps.close()
+        for timer in self._tries.values():
             timer.cancel()
         self._upkeep.close()
 
@@ -228,10 +248,10 @@ class RegionFollowers(ChangeListener):
     def changes_durable(self, region: Region) -> None:
         for follower in list(self._followers.in_region(region)):
             try:
-                follower.note_durable()
+                follower.lag.note_durable()
                 self.step_follower(follower)
             except UNEXPECTED as fault:  # I2
-                self._plan_again(follower, fault)
+                self._steps.plan_again(follower, fault)
         with surviving(LOOP):  # the region acknowledges its writes next
             self._upkeep.slow_writers(region)
         self._upkeep.soon(region)

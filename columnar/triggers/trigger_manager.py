@@ -191,12 +191,8 @@ class TriggerManager:
         return [flow_of(one, self.places_of_effects.seen(one.name)) for one in self.registrations()]
 
     def _stands(self, name: str) -> tuple[str, int]:
-        return self._state(name), self.dead_letter_store.count_of(name)
-
-    def _state(self, name: str) -> str:
-        if self.dispatcher.is_paused(name):
-            return "paused"
-        return "blocked" if self.dispatcher.obstacle(name) else "running"
+        state = "blocked" if self.dispatcher.obstacle(name) else "running"
+        return "paused" if self.dispatcher.is_paused(name) else state, self.dead_letter_store.count_of(name)
 
     def trigger_statuses(self) -> list[TriggerStatus]:
         """Return every trigger as the wire, the page and the metrics show it."""
@@ -205,17 +201,18 @@ class TriggerManager:
 
     def _status(self, registration: Registration) -> TriggerStatus:
         name, now_s = registration.name, time.monotonic()
+        state, letters = self._stands(name)
         consumers = self.dispatcher.intake.consumers_of(name)
         missing = self.hub.followers.missing(trigger(name)).values()
         errors = [self.dispatcher.obstacle(name), *(consumer.state.last_error for consumer in consumers)]
         errors += [one.why for one in missing]
         return replace(
             status_of(registration),
-            state=self._state(name),
-            lag_changes=sum(consumer.lag_changes for consumer in consumers),
-            lag_seconds=max((consumer.lag_seconds for consumer in consumers), default=0.0),
+            state=state,
+            lag_changes=sum(consumer.lag.changes for consumer in consumers),
+            lag_seconds=max((consumer.lag.seconds for consumer in consumers), default=0.0),
             parked_rows=sum(consumer.state.parked_count for consumer in consumers),
-            dead_letters=self.dead_letter_store.count_of(name),
+            dead_letters=letters,
             last_error=next(filter(None, errors), ""),
             rate_per_s=self.hub.figures.of(trigger(name), now_s).rate_per_s(now_s),
         )

@@ -149,8 +149,8 @@ class ViewManager:
         errors += [one.state.last_error for one in found if one.state.open_count or not one.is_prepared]
         return ViewStatus(
             name,
-            sum(one.lag_changes for one in found),
-            max((one.lag_seconds for one in found), default=0.0),
+            sum(one.lag.changes for one in found),
+            max((one.lag.seconds for one in found), default=0.0),
             sum(one.progress.rejected for one in found),
             sum(one.progress.rows for one in found),
             next(filter(None, errors), ""),

@@ -248,11 +248,11 @@ async def test_lag_in_seconds_reaches_back_to_its_beginning(bench: Bench) -> Non
     (consumer,) = bench.dispatcher.intake.consumers_of("t")
     await bench.triggers.pause("t")
     await bench.put(b"a")
-    began = consumer._marks[0]
+    began = consumer.lag._marks[0]
     last = bench.region(b"a").log.last_logged
     assert last is not None
     for n in range(5_000):  # an hour and more of a mark each fifth of a second
-        consumer._marks.append((last, began[1] - n))
-        consumer.note_durable()
-    assert len(consumer._marks) <= 512
-    assert consumer._marks[0] == began
+        consumer.lag._marks.append((last, began[1] - n))
+        consumer.lag.note_durable()
+    assert len(consumer.lag._marks) <= 512
+    assert consumer.lag._marks[0] == began
