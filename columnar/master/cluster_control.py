@@ -71,7 +71,7 @@ class ClusterReports:
     def cluster_status(self) -> ClusterStatus:
         found = builder.build_cluster_status(self._state, self._servers.facts, self._servers.now_ms())
         servers = (replace(one, notes=(*one.notes, *self._notes_on(one.name))) for one in found.servers)
-        return replace(found, servers=tuple(servers))
+        return replace(found, servers=tuple(servers), remarks=(*self._servers.remarks(), *found.remarks))
 
     def tables(self) -> list[TableStatus]:
         return builder.list_table_statuses(self._state)

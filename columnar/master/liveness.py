@@ -16,6 +16,9 @@ False alarms:
       read, so that time does not count against any server.
     * More than a third of the servers, and at least two, are silent at once: rather the machine is at fault.  They
       have 3 s more, and the verdict says so.
+    * The data folder does not answer.  A server whose loop waits for a file does not iterate, and one that opens a
+      region then holds the interpreter, so that its control thread says nothing.  The time of a stall counts against
+      no server, whatever is wrong with it, and all counts begin anew at its end.
 
 A child is named once; the caller that kills it reports ``left``.  Time is an argument; knows nothing of processes.
 """
@@ -56,6 +59,23 @@ class _Child:
     is_named: bool = False  # to be killed
     is_busy: bool = False  # and it was said
 
+    def report(self, iterations: int, now_ms: int) -> None:
+        """Take a report of the control thread."""
+        self.heard_ms = now_ms
+        if iterations != self.iterations or not self.has_reported:
+            self.iterated_ms, self.iterations = now_ms, iterations
+        self.has_reported = True
+
+    def excuse(self, passed_ms: int, now_ms: int) -> None:
+        """Count the last ``passed_ms`` for nothing."""
+        self.heard_ms = min(now_ms, self.heard_ms + passed_ms)
+        self.iterated_ms = min(now_ms, self.iterated_ms + passed_ms)
+        self.worked_ms = min(now_ms, self.worked_ms + passed_ms)
+
+    def begin_anew(self, now_ms: int) -> None:
+        """Count from now on."""
+        self.heard_ms = self.iterated_ms = self.worked_ms = now_ms
+
 
 def idles(_server: Incarnation) -> bool:
     """``Works`` of a machine that does not report processor time."""
@@ -82,15 +102,11 @@ class Liveness:
     def heard(self, server: Incarnation, iterations: int, now_ms: int) -> None:
         """A report of the control thread.  ``iterations``: of its loop, ever."""
         child = self._children.get(server)
-        if child is None:
-            return
-        child.heard_ms = now_ms
-        if iterations != child.iterations or not child.has_reported:
-            child.iterated_ms, child.iterations = now_ms, iterations
-        child.has_reported = True
+        if child is not None:
+            child.report(iterations, now_ms)
 
-    def check_liveness(self, now_ms: int) -> Verdict:
-        """Return the verdict.
+    def check_liveness(self, now_ms: int, *, is_folder_stalled: bool = False) -> Verdict:
+        """Return the verdict.  ``is_folder_stalled``: the data folder does not answer.
 
         Call this again at its ``wake_at_ms``: when a child may be silent, in CHECK_INTERVAL_MS at most.
         """
@@ -98,12 +114,15 @@ class Liveness:
         paused_ms, self._checked_ms = now_ms - self._checked_ms, now_ms
         if paused_ms >= PAUSED_MS:
             for child in self._children.values():
-                child.heard_ms = min(now_ms, child.heard_ms + paused_ms)
-                child.iterated_ms = min(now_ms, child.iterated_ms + paused_ms)
-                child.worked_ms = min(now_ms, child.worked_ms + paused_ms)
+                child.excuse(paused_ms, now_ms)
             if self._patient_until_ms is not None:
                 self._patient_until_ms += paused_ms
             remarks.append(f"the master did not run for {paused_ms / 1000:.1f} s; servers have as much more time")
+        if is_folder_stalled:
+            for child in self._children.values():
+                child.begin_anew(now_ms)
+            self._patient_until_ms = None
+            return Verdict((), tuple(remarks), now_ms + CHECK_INTERVAL_MS)
         for server, child in self._children.items():
             if _is_quiet(child, now_ms) and self._works(server):
                 child.worked_ms = now_ms

@@ -52,6 +52,9 @@ class Servers(Protocol):
 
     def facts(self, server: Incarnation) -> ServerFacts: ...
 
+    def remarks(self) -> tuple[str, ...]:
+        """Return sentences about what the shell cannot do now."""
+
     async def fence(self, server: Incarnation, why: str) -> None:
         """Return when it answers nothing any more."""
 

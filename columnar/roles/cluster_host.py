@@ -80,7 +80,11 @@ class DeadServerLogs(Protocol):
     async def extents(self, server: Incarnation, *, is_over: bool) -> messages.Segments:
         """The extents of the log of a server that lives, or that left a damaged log, now.  HostError, DamagedData."""
 
-    def free_bytes(self) -> int: ...  # OSError
+    def free_bytes(self) -> int | None:
+        """Return how much of the disk is free, by the last probe; None: that is not known now."""
+
+    def is_folder_stalled(self) -> bool:
+        """Return whether the data folder does not answer."""
 
 
 class ClusterHost:
@@ -98,7 +102,7 @@ class ClusterHost:
         self._catalogue = catalogue
         self._servers = servers
         self._pasts = dead_logs
-        self.watch = ServerWatch(self.now_ms, servers.has_worked, self._silence)
+        self.watch = ServerWatch(self.now_ms, servers.has_worked, self._silence, dead_logs.is_folder_stalled)
         self.greeted: dict[Incarnation, None] = {}  # linked, and not reaped: these servers get each change
         self.published: Callable[[str], Message[None] | None] = lambda _table: None  # how servers know a table
         self.initial_message_for: Callable[[Incarnation], Message[None] | None] = lambda _server: (
@@ -471,10 +475,9 @@ class ClusterHost:
         if self.is_over:
             return
         self._loading.after(LOADS_S)
-        try:
-            self.state.current.free_bytes = self._pasts.free_bytes()
-        except OSError as error:  # splits continue with the last known free space
-            _log.error("the master cannot ask how much of the disk is free: %s", error)
+        free_bytes = self._pasts.free_bytes()
+        if free_bytes is not None:  # else splits continue with the last known free space
+            self.state.current.free_bytes = free_bytes
         for server in self.greeted:
             if server not in self._rated:
                 self._rated.add(server)

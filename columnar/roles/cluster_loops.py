@@ -99,10 +99,17 @@ class ServerWatch:
     Checks from the first server on, until ``stop``.
     """
 
-    def __init__(self, now_ms: Callable[[], int], works: Works, dead: Callable[[Incarnation, str], None]) -> None:
+    def __init__(
+        self,
+        now_ms: Callable[[], int],
+        works: Works,
+        dead: Callable[[Incarnation, str], None],
+        is_folder_stalled: Callable[[], bool],
+    ) -> None:
         """``dead``: called with a server that is to be killed, and why."""
         self._now_ms = now_ms
         self._works = works
+        self._is_folder_stalled = is_folder_stalled
         self._dead = dead
         self._liveness: Liveness | None = None
         self._check_step = PlannedStep(WATCH, self._check_servers)
@@ -132,7 +139,7 @@ class ServerWatch:
     def _check_servers(self) -> None:
         assert self._liveness is not None, "somebody joined"
         now_ms = self._now_ms()
-        verdict = self._liveness.check_liveness(now_ms)
+        verdict = self._liveness.check_liveness(now_ms, is_folder_stalled=self._is_folder_stalled())
         self._check_step.after((verdict.wake_at_ms - now_ms) / 1000)  # first: checks continue even if the rest fails
         self._busy = dict(verdict.busy)
         for remark in verdict.remarks:

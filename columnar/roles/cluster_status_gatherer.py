@@ -22,6 +22,7 @@ from columnar.model.owner import Incarnation
 from columnar.model.owner_messages import Measures, SlowRequests
 from columnar.model.region_messages import Message
 from columnar.roles.cluster_host import ClusterHost, Servers
+from columnar.storage.watched_folder import Room, WatchedFolder
 from columnar.webui.server import LoopRunner
 from columnar.webui.status import NotAnswering
 
@@ -47,11 +48,15 @@ class TimedPlanner:
 class ClusterStatusGatherer:
     """``webui.cluster_pages.Servers``, over the loop of the master."""
 
-    def __init__(self, run_on_loop: LoopRunner, host: ClusterHost, servers: Servers) -> None:
+    def __init__(self, run_on_loop: LoopRunner, host: ClusterHost, servers: Servers, folder: WatchedFolder) -> None:
         """``run_on_loop`` runs a call on the loop; it is used by the web thread, in which public methods are called."""
         self._run_on_loop = run_on_loop
+        self._folder = folder
         self._host = host
         self._servers = servers
+
+    def room(self) -> Room | None:
+        return self._folder.room  # a value that the loop replaces
 
     def measures(self) -> tuple[dict[str, tuple[Family, ...]], list[str]]:
         found, silent = self._gather(Measures())

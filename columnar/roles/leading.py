@@ -35,7 +35,7 @@ from columnar.regions.life.opening import opened, opened_again
 from columnar.regions.read.region_reads import rows_of
 from columnar.regions.region import Region
 from columnar.regions.replace.region_copier import forget_log_at
-from columnar.roles.meta_region import MetaRegion
+from columnar.roles.meta_region import MetaRegion, at_once
 from columnar.storage.data_folder import ALL_FOLDERS_SINCE, META, OF_ONE_PROCESS, REGIONS, RESTORE_ADVICE, VIEWS_SINCE
 from columnar.storage.process_stores import ProcessStores
 from columnar.storage.server_folders import has_incarnations
@@ -44,16 +44,26 @@ _log = logging.getLogger(__name__)
 
 
 class Leading:
-    def __init__(self, stores: ProcessStores, *, has_servers: bool = False) -> None:
-        """``has_servers``: regions have owners of their own, and a planner decides about splits."""
+    def __init__(
+        self,
+        stores: ProcessStores,
+        *,
+        has_servers: bool = False,
+        until_writable: Callable[[], Awaitable[None]] = at_once,
+    ) -> None:
+        """``has_servers``: regions have owners of their own, and a planner decides about splits.
+
+        ``until_writable``: as of ``MetaRegion``.
+        """
         self._stores = stores
+        self._until_writable = until_writable
         self._has_servers = has_servers
         self.folders = stores.region_folders
         self.cluster: Any = None  # of a master that has servers: ``master.cluster_control.ClusterControl``
 
     async def open(self) -> int:
         """The epoch at which owners serve from now on.  HostError, DamagedData: nothing is open then."""
-        self._meta = meta = MetaRegion(partial(self._opened, self.folders.catalogue()))
+        self._meta = meta = MetaRegion(partial(self._opened, self.folders.catalogue()), self._until_writable)
         meta.open_meta()
         try:
             return await self._read(meta)

@@ -34,11 +34,19 @@ RETRY_S: Final = 1.0  # as of the regions whose disk takes no writes
 _ADVICE: Final = "; read before you repeat"  # to writers of rows
 
 
+async def at_once() -> None:
+    """``until_writable`` of a process that has nothing else to do while its folder stalls."""
+
+
 class MetaRegion:
     """All rows, and writes that are on disk.  Owned by the loop."""
 
-    def __init__(self, open_region: Callable[[], Region]) -> None:
+    def __init__(
+        self, open_region: Callable[[], Region], until_writable: Callable[[], Awaitable[None]] = at_once
+    ) -> None:
+        """``until_writable``: returns when a write to the region's files would not stall the loop."""
         self._open_region = open_region
+        self._until_writable = until_writable
         self._region: Region | None = None
         self._failure = ""  # why it is unsound
         self._repairing: asyncio.Task[None] | None = None
@@ -76,6 +84,7 @@ class MetaRegion:
 
     async def write_rows(self, mutations: list[RowMutation]) -> None:
         """OutcomeUnknown: the fsync failed."""
+        await self._until_writable()
         region = self.region
         try:
             applied = await retry_until_ready(lambda: region.apply_many(mutations))

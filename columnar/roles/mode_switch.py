@@ -42,6 +42,7 @@ from columnar.storage.ownership import LogPart, Ownership
 from columnar.storage.process_stores import ProcessStores
 from columnar.storage.recovery import recover
 from columnar.storage.server_folders import Seal
+from columnar.storage.watched_folder import WatchedFolder
 
 _log = logging.getLogger(__name__)
 
@@ -52,8 +53,11 @@ RETRY_S: Final = READ_AGAIN_S  # after the disk refused to read a log
 class FolderDeadServerLogs:
     """``cluster_host.DeadServerLogs``.  Owned by the loop."""
 
-    def __init__(self, catalogue: Catalogue, stores: ProcessStores, unread: dict[Incarnation, str]) -> None:
+    def __init__(
+        self, catalogue: Catalogue, stores: ProcessStores, unread: dict[Incarnation, str], folder: WatchedFolder
+    ) -> None:
         """``unread``: filled here for operators: logs that the disk refuses to read now, and why."""
+        self._folder = folder
         self._unread = unread
         self._catalogue = catalogue
         self._stores = stores
@@ -100,7 +104,8 @@ class FolderDeadServerLogs:
 
     async def remove(self, server: Incarnation) -> None:
         """Observe its clock, and remove its folder: no row names it any more."""
-        self._stores.clock.observe(server_folders.clock_of(self._data, str(server)))
+        newest_ms = await asyncio.to_thread(server_folders.clock_of, self._data, str(server))
+        self._stores.clock.observe(newest_ms)
         try:
             await asyncio.to_thread(server_folders.remove, self._data, str(server))
         except HostError as error:
@@ -126,8 +131,12 @@ class FolderDeadServerLogs:
         folder = server_folders.log_of(self._data, str(server))
         return DeadLog(folder, measure(folder)).extent
 
-    def free_bytes(self) -> int:
-        return self._stores.region_folders.free_bytes()
+    def free_bytes(self) -> int | None:
+        room = self._folder.room
+        return room.free_bytes if room is not None else None
+
+    def is_folder_stalled(self) -> bool:
+        return self._folder.is_stalled
 
 
 # --- servers -> one process ----------------------------------------------------------------------------

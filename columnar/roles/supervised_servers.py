@@ -42,8 +42,10 @@ class SupervisedServers:
         processes: ServerProcesses,
         addresses: Mapping[Incarnation, Address],
         connections: Callable[[Incarnation], int],
+        folder_remark: Callable[[], str],
     ) -> None:
         """``addresses``: of living servers, kept current; ``connections`` counts the open connections of a server."""
+        self._folder_remark = folder_remark
         self._host = host
         self._processes = processes
         self._addresses = addresses
@@ -61,6 +63,9 @@ class SupervisedServers:
 
     async def until(self, is_so: Callable[[], bool]) -> None:
         await self._host.until(is_so)
+
+    def remarks(self) -> tuple[str, ...]:
+        return tuple(filter(None, [self._folder_remark()]))
 
     def facts(self, server: Incarnation) -> ServerFacts:
         process, address = self._processes.living.get(server), self._addresses.get(server)

@@ -56,6 +56,7 @@ from columnar.storage import server_folders
 from columnar.storage.data_folder import SERVERS_SINCE, DataFolder
 from columnar.storage.process_stores import ProcessStores
 from columnar.storage.rocks import RocksEngine
+from columnar.storage.watched_folder import WatchedFolder
 from columnar.triggers.system_tables import SYSTEM_TABLES
 from columnar.version import VERSION
 from columnar.webui.cluster_status import PageStatus
@@ -125,7 +126,10 @@ class Supervisor:
             self.stores = ProcessStores(self.folder, RocksEngine())
             self.stores.open()
             undo.callback(self.stores.close)
-            self.leading = Leading(self.stores, has_servers=True)
+            self.watched_folder = WatchedFolder(self.config.data, self.stores.region_folders.room)
+            undo.callback(self.watched_folder.close)
+            self.watched_folder.begin()
+            self.leading = Leading(self.stores, has_servers=True, until_writable=self.watched_folder.until_it_answers)
             self._epoch = await self.leading.open()
             undo.push_async_callback(self._close_catalogue)
             await self.leading.prepare()
@@ -172,7 +176,7 @@ class Supervisor:
         )
         for region in invented:
             state.current.set_ideal(state.current.places[region], None, "")  # that process is no server to return to
-        dead_logs = FolderDeadServerLogs(catalogue, self.stores, state.current.unread_logs)
+        dead_logs = FolderDeadServerLogs(catalogue, self.stores, state.current.unread_logs, self.watched_folder)
         self.host = self._master = host = ClusterHost(state, catalogue, self.leading.sound, self.processes, dead_logs)
         self.owners = ClusterOwners(host, catalogue, self.processes)
         self.leading.lead(self.owners, self.config.trigger_modules)
@@ -184,7 +188,9 @@ class Supervisor:
             lambda failure: host.event(state.unsound(failure, host.now_ms())),
             lambda: host.event(state.sound(host.now_ms())),
         )
-        servers = SupervisedServers(host, self.processes, self._addresses, self.connection_dispatcher.open.of)
+        servers = SupervisedServers(
+            host, self.processes, self._addresses, self.connection_dispatcher.open.of, self.watched_folder.remark
+        )
         self.leading.cluster = self.control = ClusterControl(servers, lambda: round(time.time() * 1_000))
         self.service = MasterService(self.config, self.folder, self.leading, host)
         host.on_table = self.service.refresh
@@ -383,6 +389,7 @@ class Supervisor:
         self.host.stop()
         await self.processes.stop()
         await self._close_catalogue()
+        self.watched_folder.close()
         self.stores.close()
         await asyncio.get_running_loop().shutdown_default_executor()
         self._run_folder.remove()
@@ -434,7 +441,7 @@ class _Site:
         supervisor = self._supervisor
         address = f"{supervisor.config.host}:{supervisor.port}"
         status = partial(supervisor.status, self._hot_modules)
-        servers = ClusterStatusGatherer(run_on_loop, supervisor.host, supervisor.processes)
+        servers = ClusterStatusGatherer(run_on_loop, supervisor.host, supervisor.processes, supervisor.watched_folder)
         return cluster_pages(run_on_loop, supervisor.control.reports, status, servers, address, visitors)
 
 

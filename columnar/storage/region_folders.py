@@ -18,6 +18,7 @@ from columnar.storage.api import Engine
 from columnar.storage.data_folder import META, RESTORE_ADVICE, was_opened
 from columnar.storage.durable_files import HALF, sync_folder_if_any
 from columnar.storage.file_copies import HALF_CHECKPOINT
+from columnar.storage.watched_folder import Room, room_of
 
 _ENDS: Final = (".deleted", HALF, HALF_CHECKPOINT)
 
@@ -75,9 +76,13 @@ class RegionFolders:
             return []
         return sorted({bare(name) for name in os.listdir(self.root)} - {META} - frozenset(named))
 
+    def room(self) -> Room:
+        """OSError."""
+        return room_of(self.root)
+
     def free_bytes(self) -> int:
-        found = os.statvfs(self.root)
-        return found.f_bavail * found.f_frsize
+        """OSError."""
+        return self.room().free_bytes
 
 
 def entries_of(encoded: str) -> list[str]:

@@ -32,10 +32,11 @@ from columnar.model.cell import checked_row
 from columnar.model.cluster_status_records import OPEN, UNKNOWN_MS, RegionStatus, RowStatus, busy_remark
 from columnar.model.flow_status import FlowStatus, TriggerStatus
 from columnar.model.measures import Family, SlowRequest
+from columnar.storage.watched_folder import Room
 from columnar.webui.cluster_status import PageStatus
 from columnar.webui.families import of_cluster
 from columnar.webui.flow_page import FlowPage
-from columnar.webui.host import of_disk
+from columnar.webui.host import of_room
 from columnar.webui.metrics import CONTENT_TYPE, FamilyCollector, exposition, merged, metric_of
 from columnar.webui.pages import (
     MAX_LISTED_TRIGGERS,
@@ -64,6 +65,9 @@ class Servers(Protocol):
 
     def measures(self) -> tuple[Mapping[str, Sequence[Family]], Sequence[str]]:
         """Return families by the server's name, and names of servers that did not answer."""
+
+    def room(self) -> Room | None:
+        """Return the room of the data folder's disk by the last probe; None: it is not known.  Never blocks."""
 
     def flows(self) -> tuple[Sequence[FlowStatus], Sequence[str]]:
         """Return the status of each flow, and names of servers that did not answer."""
@@ -227,7 +231,7 @@ class ClusterPages(Pages):
         """Return the master's families, and with their name those of the servers that answer in time."""
         status = self._run_on_loop(self._status)
         of_servers, silent = self._servers.measures()
-        own = map(metric_of, (*of_cluster(status, silent), *of_disk(status.data_folder)))
+        own = map(metric_of, (*of_cluster(status, silent), *of_room(self._servers.room())))
         return merged([*own, *self._process.collect()], of_servers)
 
     def _health(self) -> Response:

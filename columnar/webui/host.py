@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from columnar.model.measures import GAUGE, Family, single
 from columnar.storage.durable_files import size_of
+from columnar.storage.watched_folder import Room, room_of
 from columnar.webui.status import TableLine
 
 
@@ -18,12 +19,18 @@ def sizes_of(table: TableLine) -> list[int]:
 def of_disk(data_folder: str) -> Iterator[Family]:
     """Yield the room of the data folder's disk; nothing while the system does not say."""
     try:
-        room = os.statvfs(data_folder)
+        room = room_of(data_folder)
     except OSError:
         return
-    free, size = room.f_bavail * room.f_frsize, room.f_blocks * room.f_frsize
-    yield single("columnar_disk_free_bytes", GAUGE, "Of the data folder's disk, for the store's user.", free)
-    yield single("columnar_disk_bytes", GAUGE, "Size of the data folder's disk.", size)
+    yield from of_room(room)
+
+
+def of_room(room: Room | None) -> Iterator[Family]:
+    """Yield the room of the data folder's disk as it was probed last; nothing if it is not known."""
+    if room is not None:
+        text = "Of the data folder's disk, for the store's user."
+        yield single("columnar_disk_free_bytes", GAUGE, text, room.free_bytes)
+        yield single("columnar_disk_bytes", GAUGE, "Size of the data folder's disk.", room.size_bytes)
 
 
 def memory_bytes() -> int:

@@ -6,6 +6,7 @@
  *   r  read-only: what changes anything says EROFS
  *   s  fsync and fdatasync say EIO
  *   m  shared mappings are refused: ENODEV
+ *   h  held: every call waits until the letter is another one
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -17,7 +18,9 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/types.h>
+#include <time.h>
 #include <unistd.h>
 
 static const char *control = "-";
@@ -49,7 +52,13 @@ static int holds(int fd) {
     return below(path);
 }
 
+static void wait_while_held(int is_ours) {
+    struct timespec pause = {0, 5000000};
+    while (is_ours && *(volatile const char *)control == 'h') nanosleep(&pause, NULL);
+}
+
 static int refused(int is_ours, const char *modes) {
+    wait_while_held(is_ours);
     char mode = *(volatile const char *)control;
     if (mode == '-' || !is_ours || !strchr(modes, mode)) return 0;
     errno = mode == 'f' ? ENOSPC : mode == 'r' ? EROFS : EIO;
@@ -79,6 +88,7 @@ static int opened(const char *name, int folder, const char *path, int flags, mod
     (void)name;
     int changes = flags & (O_CREAT | O_TRUNC | O_WRONLY | O_RDWR);
     if (ON(below(path))) {
+        wait_while_held(1);
         if (changes && refused(1, "r")) return -1;
         if ((flags & O_CREAT) && access(path, F_OK) != 0 && refused(1, "f")) return -1;
     }
@@ -121,6 +131,37 @@ int link(const char *old, const char *new) {
     NEXT(int, "link")
     if (refused(below(new), "fr")) return -1;
     return next(old, new);
+}
+ssize_t read(int fd, void *data, size_t size) {
+    NEXT(ssize_t, "read")
+    wait_while_held(ON(holds(fd)));
+    return next(fd, data, size);
+}
+ssize_t pread(int fd, void *data, size_t size, off_t at) {
+    NEXT(ssize_t, "pread")
+    wait_while_held(ON(holds(fd)));
+    return next(fd, data, size, at);
+}
+ssize_t pread64(int fd, void *data, size_t size, off_t at) { return pread(fd, data, size, at); }
+int statvfs(const char *path, struct statvfs *found) {
+    NEXT(int, "statvfs")
+    wait_while_held(ON(below(path)));
+    return next(path, found);
+}
+int statvfs64(const char *path, struct statvfs64 *found) {
+    NEXT(int, "statvfs64")
+    wait_while_held(ON(below(path)));
+    return next(path, found);
+}
+int stat(const char *path, struct stat *found) {
+    NEXT(int, "stat")
+    wait_while_held(ON(below(path)));
+    return next(path, found);
+}
+int stat64(const char *path, struct stat64 *found) {
+    NEXT(int, "stat64")
+    wait_while_held(ON(below(path)));
+    return next(path, found);
 }
 void *mmap(void *at, size_t size, int access, int flags, int fd, off_t offset) {
     NEXT(void *, "mmap")

@@ -19,7 +19,7 @@ from tests.support.standalone_store import StoreProcess
 SOURCE = Path(__file__).with_suffix(".c")
 RECOVERED_S = 20.0
 LOOK_S = 0.05
-FULL, READ_ONLY, SYNCS_FAIL, NO_MAPPINGS = "f", "r", "s", "m"
+FULL, READ_ONLY, SYNCS_FAIL, NO_MAPPINGS, HELD = "f", "r", "s", "m", "h"
 
 
 @functools.cache

@@ -34,6 +34,7 @@ class OperatedCluster:
         self.cluster.event("begin_planning")
         self.cluster.run(3_000)
         self.control = ClusterControl(self)
+        self.said: tuple[str, ...] = ()  # what the shell cannot do
 
     @property
     def state(self) -> ClusterState:
@@ -72,6 +73,9 @@ class OperatedCluster:
             await asyncio.sleep(0)
 
     # --- as ``cluster_control.Processes`` ----------------------------------------------------------
+
+    def remarks(self) -> tuple[str, ...]:
+        return self.said
 
     def facts(self, server: Incarnation) -> ServerFacts:
         if server not in self.cluster.servers:

@@ -10,6 +10,7 @@ import pytest
 
 from columnar.errors import CallerError, NotAllowed
 from columnar.model.cluster_status_records import BEING_CHANGED
+from columnar.model.owner import Incarnation
 from columnar.model.region_info import RegionInfo
 from tests.support.operated_cluster import OperatedCluster, table_infos
 
@@ -294,3 +295,13 @@ def test_a_fence_is_a_death() -> None:
     assert change.text == "s1.1 answers nothing any more; 2 regions for other owners"
     assert "s1.1 is fenced: a person had it fenced" in {one.text for one in cluster.control.reports.decisions()}
     assert len(cluster.state.current.servers["s1"].failures.deaths_ms) == 1
+
+
+def test_a_status_begins_with_what_the_shell_cannot_do() -> None:
+    cluster = operated()
+    cluster.said = ("the data folder does not answer",)
+    cluster.state.current.unread_logs[Incarnation("s1", 1)] = "it is not at its place"
+    first, second = cluster.control.reports.cluster_status().remarks
+    assert first == "the data folder does not answer"
+    assert "it is not at its place" in second
+    assert first not in cluster.control.reports.cluster_status().faults, "health checks would end what only waits"

@@ -24,6 +24,7 @@ class House:
         self.stuck: set[Incarnation] = set()
         self.killed: dict[Incarnation, int] = {}
         self.remarks: list[str] = []
+        self.is_folder_stalled = False
         for server in self.servers:
             self.liveness.joined(server, 0)
 
@@ -40,7 +41,7 @@ class House:
                 self.liveness.heard(server, 7 if server in self.stuck else self.now_ms, self.now_ms)
 
     def look(self) -> None:
-        verdict = self.liveness.check_liveness(self.now_ms)
+        verdict = self.liveness.check_liveness(self.now_ms, is_folder_stalled=self.is_folder_stalled)
         assert verdict.wake_at_ms == self.now_ms + CHECK_INTERVAL_MS
         self.remarks += verdict.remarks
         for server, _ in verdict.kill:
@@ -234,3 +235,45 @@ def test_busy_servers_are_not_many_that_are_silent() -> None:
     house.busy = {SERVERS[0]}
     house.run(SILENT_MS)
     assert house.killed == {SERVERS[1]: 5_000 + SILENT_MS}, "at once: the machine is not at fault"
+
+
+@pytest.mark.parametrize("stall_ms", [5_000, 60_000, 2 * BUSY_MS])
+def test_nobody_is_killed_while_the_data_folder_does_not_answer(stall_ms: int) -> None:
+    """A loop waits for a file, or an opening does with the interpreter; whoever else is silent has time as well."""
+    house = House(4)
+    house.run(5_000)
+    house.silent, house.stuck = {SERVERS[1]}, {SERVERS[2]}
+    house.run(2_000)  # until the stall is known
+    house.is_folder_stalled = True
+    house.run(stall_ms)
+    assert house.killed == {}
+    house.is_folder_stalled = False
+    house.silent = house.stuck = set()
+    house.run(60_000)
+    assert house.killed == {}
+    assert house.remarks == []
+
+
+def test_counts_begin_anew_when_the_data_folder_answers() -> None:
+    house = House(4)
+    house.run(1_000)
+    house.silent, house.stuck = {SERVERS[1]}, {SERVERS[2]}
+    house.is_folder_stalled = True
+    house.run(60_000)
+    house.is_folder_stalled = False
+    answered_ms = house.now_ms
+    house.run(20_000)
+    assert house.killed == {SERVERS[1]: answered_ms + SILENT_MS, SERVERS[2]: answered_ms + STUCK_MS}
+
+
+def test_a_server_that_starts_while_the_folder_stalls_has_its_time_afterwards() -> None:
+    house = House(2)
+    house.is_folder_stalled = True
+    house.silent = set(house.servers)
+    house.run(2 * LATE_MS)
+    house.is_folder_stalled = False
+    house.run(LATE_MS - CHECK_INTERVAL_MS)
+    assert house.killed == {}
+    house.silent = set()
+    house.run(10_000)
+    assert house.killed == {}

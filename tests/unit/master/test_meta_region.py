@@ -308,3 +308,26 @@ def test_who_cannot_be_told_of_a_repair_keeps_no_other_from_it(kept: Run) -> Non
         assert house.told == [True]
 
     assert kept(test) == ["held"]
+
+
+def test_a_write_waits_until_it_would_not_stall_the_loop() -> None:
+    """As while the data folder does not answer: the engine would hold the loop for as long."""
+
+    async def scenario() -> None:
+        kept = Kept(MemoryEngine())
+        answers = asyncio.Event()
+
+        async def until_writable() -> None:
+            await answers.wait()
+
+        kept.meta._until_writable = until_writable
+        raised = asyncio.ensure_future(kept.catalogue.ownership.raise_epoch())
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert not raised.done()
+        assert list(kept.meta.read_all()) == []
+        answers.set()
+        assert await raised == kept.catalogue.ownership.epoch
+        assert [row for row, _ in kept.meta.read_all()] == [b"e"]
+
+    asyncio.run(scenario())

@@ -23,6 +23,7 @@ from columnar.storage.server_folders import Seal, dead_log, log_of, note_log
 from columnar.storage.server_log import Written
 from columnar.storage.server_log_files import begin_run
 from columnar.storage.synced_bound import SYNCED, BoundFile, read_bound
+from columnar.storage.watched_folder import Room, WatchedFolder
 from tests.support.caching_mount import CachingMount
 
 SERVER = Incarnation("s1", 5)
@@ -200,9 +201,11 @@ class Master:
 
     def __init__(self, dead: Dead) -> None:
         self.unread: dict[Incarnation, str] = {}
-        catalogue: Any = SimpleNamespace(tables={}, owners={}, seal_of=lambda _server: None)
+        ownership = SimpleNamespace(owners={}, seal_of=lambda _server: None)
+        catalogue: Any = SimpleNamespace(tables={}, ownership=ownership)
         stores: Any = SimpleNamespace(folder=SimpleNamespace(path=str(dead.data)))
-        self.logs = FolderDeadServerLogs(catalogue, stores, self.unread)
+        folder = WatchedFolder(str(dead.data), lambda: Room(1, 2))
+        self.logs = FolderDeadServerLogs(catalogue, stores, self.unread, folder)
 
     def read(self) -> DeadServerLog:
         return asyncio.run(self.logs.read_dead_server_log(SERVER))

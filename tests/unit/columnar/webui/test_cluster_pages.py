@@ -18,6 +18,7 @@ from columnar.model.flow_status import FlowStatus, TriggerStatus
 from columnar.model.histogram import Histogram
 from columnar.model.measures import COUNTER, GAUGE, HISTOGRAM, Family, SlowRequest, by_label, single
 from columnar.model.region_info import RegionInfo
+from columnar.storage.watched_folder import Room
 from columnar.webui.cluster_pages import COLOURS, cluster_pages, legend_of, strip_of
 from columnar.webui.cluster_status import PageStatus
 from columnar.webui.pages import REGIONS_PER_PAGE
@@ -49,6 +50,9 @@ class Visit:
 
     def flows(self) -> tuple[list[FlowStatus], list[str]]:
         return [], []
+
+    def room(self) -> Room | None:
+        return Room(7, 9)
 
     def measures(self) -> tuple[dict[str, tuple[Family, ...]], list[str]]:
         of_s1 = by_label("columnar_forwarded", COUNTER, "Calls.", "method", [("get", 7), ("put", 1)])

@@ -1,0 +1,153 @@
+"""A folder that may stall: a probe each second in a thread of its own, with a time limit.
+
+    answers --a probe is unanswered for LIMIT_S--> stalls --the probe is answered--> answers
+
+A call on a file has no time limit: a network folder whose servers are gone, or a disk that repeats a failing command,
+holds it for minutes, with the thread that made it.  So a loop that must live calls no function on its folder.  It reads
+here what the last probe found, and learns from an unanswered probe that whoever needs the folder waits for it.
+
+The probe is one ``statvfs``, which the file system's server answers.  A local disk that holds writes alone, as a frozen
+one, answers it.
+
+Invariants:
+    W1. At most one probe is under way, so that a folder that stalls holds one thread.
+    W2. ``room`` is the answer of the last probe; None before the first, and after an error.
+
+Owned by the loop, but for the thread, which touches only the queue of probes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from queue import SimpleQueue
+from typing import Final
+
+from columnar.runtime.planned_step import PlannedStep
+
+_log = logging.getLogger(__name__)
+
+LOOP: Final = "the watch of the data folder"
+THREAD: Final = "probes of the data folder"
+PROBE_S: Final = 1.0  # between two probes
+LIMIT_S: Final = 1.0  # with PROBE_S below what it takes until a silent server is killed (``master.liveness``)
+LATE_S: Final = 0.5  # a loop that comes so late to its limit did not run, and has read no answer
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """The room of the folder's disk, for the store's user."""
+
+    free_bytes: int
+    size_bytes: int
+
+
+def room_of(path: str) -> Room:
+    """Blocks; OSError."""
+    found = os.statvfs(path)
+    return Room(found.f_bavail * found.f_frsize, found.f_blocks * found.f_frsize)
+
+
+class WatchedFolder:
+    """``begin`` comes first, ``close`` last."""
+
+    def __init__(self, path: str, probe: Callable[[], Room]) -> None:
+        """``path``: for people.  ``probe``: blocks, raises OSError; called in the thread."""
+        self.path = path
+        self.room: Room | None = None
+        self._probe = probe
+        self._wanted: SimpleQueue[asyncio.AbstractEventLoop | None] = SimpleQueue()  # None ends the thread
+        self._step = PlannedStep(LOOP, self._check_folder)
+        self._begun_s: float | None = None  # the probe under way
+        self._limit_s = 0.0  # when it is unanswered for too long
+        self._answering: asyncio.Future[None] | None = None  # while it stalls: done when it answers
+        self._refusal = ""  # that was logged
+        self._is_closed = False
+
+    def begin(self) -> None:
+        threading.Thread(target=self._serve_probes, name=THREAD, daemon=True).start()
+        self._check_folder()
+
+    @property
+    def is_stalled(self) -> bool:
+        return self._answering is not None
+
+    def stalled_s(self) -> float:
+        """Return how long the folder has not answered; 0: it does, or a probe is under way within its limit."""
+        if self._answering is None or self._begun_s is None:
+            return 0.0
+        return asyncio.get_running_loop().time() - self._begun_s
+
+    def remark(self) -> str:
+        """Say to a person that the folder stalls; empty: it does not."""
+        if self._answering is None:
+            return ""
+        text = f"the data folder {self.path} has not answered for {self.stalled_s():.1f} s"
+        return f"{text}: requests that need it wait, and no server is killed for that"
+
+    async def until_it_answers(self) -> None:
+        """Return when the folder does not stall, at once as a rule."""
+        while self._answering is not None:
+            await asyncio.shield(self._answering)
+
+    def close(self) -> None:
+        """A thread whose probe is unanswered is left to the system: it ends with the process."""
+        self._is_closed = True
+        self._step.cancel()
+        self._wanted.put(None)
+        self._answers()
+
+    # --- probes --------------------------------------------------------------------------------------------
+
+    def _check_folder(self) -> None:
+        """Begin a probe; or, if one is under way, take the folder for stalled: its limit is over."""
+        loop = asyncio.get_running_loop()
+        if self._begun_s is None:
+            self._begun_s = loop.time()
+            self._wanted.put(loop)
+            self._wait_for_limit(loop.time())
+        elif loop.time() - self._limit_s > LATE_S:
+            self._wait_for_limit(loop.time())
+        elif self._answering is None:
+            self._answering = loop.create_future()
+            _log.error("%s", self.remark())
+
+    def _wait_for_limit(self, now_s: float) -> None:
+        self._limit_s = now_s + LIMIT_S
+        self._step.after(LIMIT_S)
+
+    def _serve_probes(self) -> None:
+        while (loop := self._wanted.get()) is not None:
+            try:
+                found: Room | OSError = self._probe()
+            except OSError as error:
+                found = error
+            try:
+                loop.call_soon_threadsafe(self._probed, found)
+            except RuntimeError:  # the loop was closed meanwhile
+                return
+
+    def _probed(self, found: Room | OSError) -> None:
+        if self._is_closed:
+            return
+        if self._answering is not None:
+            _log.warning("the data folder %s answers again after %.1f s", self.path, self.stalled_s())
+        self._begun_s = None
+        self.room = found if isinstance(found, Room) else None
+        if isinstance(found, Room):
+            self._refusal = ""
+        elif self._refusal != str(found):
+            self._refusal = str(found)
+            _log.error("nobody can tell how much of the disk is free: %s", found)
+        self._answers()
+        self._step.cancel()
+        self._step.after(PROBE_S)
+
+    def _answers(self) -> None:
+        answering, self._answering = self._answering, None
+        if answering is not None and not answering.done():
+            answering.set_result(None)
