@@ -1,6 +1,7 @@
 # make run   the store and the wiki, in an environment of their own (DATA=data PORT=9090 WEB_PORT=9095 WIKI_PORT=8080 SERVERS=1)
 # make test  every kind of test; of seeded and enumerated cases a share, which is printed at the end
 # make test-deep  all seeds and all cases, with their files on the disk: after a change to what they cover
+# make test-touched  of the deep tests those that the last change touches, the nearest first (BASE=commit WITHIN=600 seconds)
 # make check the style, the types and the layers
 # make compile the hot modules to machine code again, after a change (make test does it too)
 # make idl  the interface definitions parsed again, after a change of a .thrift
@@ -17,10 +18,14 @@ WEB_PORT  = 9095
 WIKI_PORT = 8080
 SERVERS   = 1
 
+# of make test-touched: what changed since that commit, else since the branch left main; the time for it
+BASE   =
+WITHIN = 600
+
 # arguments of pytest for make test, as BUT=--ignore=tests/tidy: all that a make check before it has not run
 BUT =
 
-.PHONY: run test test-deep check style types layers collected compile idl client-suites java-suites clean help
+.PHONY: run test test-deep test-touched check style types layers collected compile idl client-suites java-suites clean help
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -45,6 +50,9 @@ test: compile
 
 test-deep: compile
 	@COLUMNAR_DEEP=1 $(BIN)/python -m pytest -n 3 --dist worksteal $(BUT)
+
+test-touched: compile
+	@$(BIN)/python -m tests.support.touched --base "$(BASE)" --within $(WITHIN)
 
 compile: $(VENV)/.made-dev
 	@$(BIN)/python -m columnar.runtime.compiling || true

@@ -14,7 +14,8 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import Any
+from time import monotonic
+from typing import Any, Final
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -22,6 +23,8 @@ from hypothesis import HealthCheck, settings
 # The same examples each time, and none is too slow: a loaded machine is no fault of the code.
 settings.register_profile("always", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("always")
+
+_BEGAN_S: Final = monotonic()
 
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -43,6 +46,13 @@ def pytest_collection_finish() -> None:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--rewrite", action="store_true", help="record the answers of tests/scenarios anew")
+    parser.addoption("--within", type=float, metavar="SECONDS", help="tests that have not begun by then are not run")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    within = item.config.getoption("--within")
+    if within is not None and monotonic() > _BEGAN_S + within:
+        pytest.skip(f"{within:g} s are over")
 
 
 @pytest.hookimpl(optionalhook=True)

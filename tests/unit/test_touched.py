@@ -1,0 +1,52 @@
+"""Deep tests that a change touches, found by imports: the nearest first, and none that cannot notice the change."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.touched import SHARES, imports_of, sources, touched
+
+FILES = {
+    SHARES: "",
+    "columnar/leaf.py": "",
+    "columnar/middle.py": "from columnar import leaf",
+    "columnar/other.py": "import columnar.middle",
+    "columnar/__main__.py": "from columnar.other import run",
+    "tests/support/store.py": 'PROGRAM = ["python", "-m", "columnar"]',
+    "tests/model/test_near.py": "from columnar.leaf import x\nfrom tests.support.deep import seeds",
+    "tests/model/test_far.py": "import columnar.other\nfrom tests.support.deep import seeds",
+    "tests/crash/test_kills.py": "from tests.support.store import PROGRAM\nfrom tests.support import deep",
+    "tests/unit/test_shallow.py": "from columnar.leaf import x",
+}
+IMPORTS = imports_of(FILES)
+NEAR, FAR, KILLS = "tests/model/test_near.py", "tests/model/test_far.py", "tests/crash/test_kills.py"
+
+
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        (["columnar/leaf.py"], [NEAR, FAR, KILLS]),
+        (["columnar/middle.py"], [FAR, KILLS]),
+        (["columnar/__main__.py"], [KILLS]),
+        (["tests/support/store.py", "columnar/leaf.py"], [KILLS, NEAR, FAR]),
+        ([NEAR], [NEAR]),
+        ([SHARES], [KILLS, FAR, NEAR]),
+        (["tests/unit/test_shallow.py", "docs/page.md", "columnar/gone.py"], []),
+        ([], []),
+    ],
+)
+def test_the_deep_files_that_import_a_changed_one_are_touched_the_nearest_first(
+    changed: list[str], expected: list[str]
+) -> None:
+    assert touched(changed, IMPORTS) == expected
+
+
+def test_each_deep_file_of_the_checkout_is_found_and_the_store_touches_those_that_kill_it() -> None:
+    files = sources()
+    found = touched([SHARES], imports_of(files))
+    imports = "\nfrom tests.support.deep import "
+    takes_shares = {path for path, text in files.items() if imports in text and "/test_" in path}
+    assert {*found} == takes_shares
+    by_storage = touched(["columnar/storage/commit.py"], imports_of(files))
+    assert "tests/crash/test_kill_nine.py" in by_storage
+    assert "tests/unit/wikka_port/test_markup_bounds.py" not in by_storage
