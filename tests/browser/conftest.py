@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -28,15 +29,27 @@ FLAGS = [
 FASTER_THAN_AUTOFOCUS = "Autofocus processing was blocked"
 
 
-@pytest.fixture(scope="module")
-def browser(pytestconfig: pytest.Config) -> Iterator[Any]:
+@pytest.fixture(scope="session")
+def opened_browser() -> Iterator[tuple[Any, Any]]:
+    """A browser, and the loop by which playwright runs in this thread."""
     playwright = pytest.importorskip("playwright.sync_api", reason=_missing("playwright"))
     if CHROMIUM is None:
         pytest.skip(_missing("Chromium (Debian: apt-get install chromium)"))
     with playwright.sync_playwright() as running:
         opened = running.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield opened
+        loop = asyncio.get_running_loop()
+        yield opened, loop
+        asyncio._set_running_loop(loop)
         opened.close()
+
+
+@pytest.fixture(scope="module")
+def browser(opened_browser: tuple[Any, Any]) -> Iterator[Any]:
+    """The one of this process; between modules its loop does not run as far as others can see: they run their own."""
+    opened, loop = opened_browser
+    asyncio._set_running_loop(loop)
+    yield opened
+    asyncio._set_running_loop(None)
 
 
 def _missing(what: str) -> str:

@@ -204,7 +204,7 @@ def test_a_move_that_falls_before_any_of_its_calls_is_finished_by_another(
     def fall() -> None:
         raise Fallen
 
-    for number in spread("writes of a move that falls", range(1, WRITES), one_in=4, of=f"{kind} {act}"):
+    for number in spread("writes of a move that falls", range(1, WRITES), one_in=6, of=f"{kind} {act}"):
         name = f"{kind} falls {act} {number}"
         row = prepared(looking, name, act)
         wiki = opened(store.port, kind, clock)

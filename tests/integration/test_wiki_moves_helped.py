@@ -104,7 +104,7 @@ def test_at_each_call_of_one_another_does_the_move_or_falls_in_it(kind: str, act
     rng, clock = random.Random(f"{SEED} {kind} {act}"), Clock()
     opened(store.port, "application", clock).prepare()
     looking = opened(store.port, kind, clock)
-    for number in spread("calls of a move that is helped", range(1, CALLS), one_in=4, of=f"{kind} {act}"):
+    for number in spread("calls of a move that is helped", range(1, CALLS), one_in=8, of=f"{kind} {act}"):
         falls_at = rng.choice((0, rng.randrange(1, CALLS // 2)))
         name = f"{kind} {act} {number} {falls_at}"
         move = begun(looking, name, act)
@@ -144,7 +144,7 @@ def test_an_arrival_that_another_has_finished_is_a_success(kind: str, act: str, 
     clock = Clock()
     opened(store.port, "application", clock).prepare()
     looking = opened(store.port, kind, clock)
-    for number in spread("calls of a move whose arrival another does", range(1, CALLS), one_in=3, of=f"{kind} {act}"):
+    for number in spread("calls of a move whose arrival another does", range(1, CALLS), one_in=6, of=f"{kind} {act}"):
         name = f"{kind} arrived {act} {number}"
         move = begun(looking, name, act)
         first = opened(store.port, kind, clock)
@@ -181,7 +181,7 @@ def test_one_that_is_late_does_not_move_a_page_that_came_back(kind: str, text: s
     clock = Clock()
     opened(store.port, "application", clock).prepare()
     looking = opened(store.port, kind, clock)
-    for number in spread("calls of a move that is late", range(1, CALLS), one_in=4, of=f"{kind} {text}"):
+    for number in spread("calls of a move that is late", range(1, CALLS), one_in=8, of=f"{kind} {text}"):
         name = f"{kind} late {text} {number}"
         move = begun(looking, name, "move")
         first = opened(store.port, kind, clock)

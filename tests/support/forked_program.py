@@ -24,7 +24,8 @@ from columnar.roles import standalone, store_process, supervisor  # noqa: F401 -
 from tests.support.forked_children import fork_children
 
 FORKS = get_context("forkserver")
-FORKS.set_forkserver_preload([f"tests.support.{name}" for name in ("forked_program", "store_process", "frozen_heap")])
+_PRELOADED = ("wikka_port.triggers", *(f"tests.support.{name}" for name in ("forked_program", "store_process")))
+FORKS.set_forkserver_preload([*_PRELOADED, "tests.support.frozen_heap"])
 # Of a new interpreter: one that has started takes no notice of them.
 _OF_INTERPRETERS = ("COLUMNAR_COMPILED", "PYTHON", "LD_", "MALLOC_")
 

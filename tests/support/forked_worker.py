@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import os
 import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from multiprocessing import reduction
 from multiprocessing.connection import Connection
@@ -19,6 +20,7 @@ from tests.support.forked_children import run_as_new, run_worker
 from tests.support.forked_program import FORKS, suits
 
 _USUAL: Final = dict(os.environ)
+_NO_BYTECODE: Final = "PYTHONDONTWRITEBYTECODE"  # a fork heeds it as well
 _ABOVE: Final = 500  # more than any number of a descriptor that a worker is given
 
 
@@ -26,7 +28,8 @@ class ForkedWorkerProcess(WorkerProcess):
     """A fork."""
 
     def _spawn(self, command: list[str], descriptors: tuple[int, ...]) -> Any:
-        return (_Fork if suits(os.environ, _USUAL) else super()._spawn)(command, descriptors)
+        without = {name: value for name, value in os.environ.items() if name != _NO_BYTECODE}
+        return (_Fork if suits(without, _USUAL) else super()._spawn)(command, descriptors)
 
 
 class _Descriptor:
@@ -83,5 +86,6 @@ def _run(
     os.close(nothing)
     os.environ.clear()
     os.environ.update(environment)
+    sys.dont_write_bytecode = _NO_BYTECODE in environment
     os.chdir(folder)
     run_as_new(run_worker, arguments)
