@@ -19,10 +19,11 @@ from tests.crash.cuts.disk import replay
 from tests.crash.cuts.order import LOG, SEGMENT, too_early
 from tests.crash.cuts.recording import SERVER, SHARING, Recording, differences, record
 from tests.crash.cuts.system_calls import Synced
+from tests.support.deep import seeds
 from tests.support.seeds import seed
 
 SEED = seed(1569563059)
-CUTS = int(os.environ.get("COLUMNAR_CUTS", "40"))
+CUTS = int(os.environ.get("COLUMNAR_CUTS") or seeds("power cuts", deep=40, short=24))
 
 METHODS = {"columnarSnapshotTake", "columnarSnapshotClone", "columnarSnapshotRestore", "columnarSnapshotDelete"} | {
     f"columnar {command}" for command in ("export", "import", "backup", "restore-backup")

@@ -13,11 +13,19 @@ import pytest
 from click.testing import CliRunner, Result
 
 from benchmarks import __main__ as main
-from columnar.bench import commands
+from columnar.bench import commands, limits, measuring
 from columnar.bench.address import parse_endpoint
 from columnar.bench.endpoint import client_of
+from tests.support.forked_program import FORKS
 
 ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(autouse=True)
+def _forked_generators(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Generators within this process's commands are forks: a new interpreter for each costs more than the load."""
+    for module in (measuring, limits):
+        monkeypatch.setattr(module, "get_context", lambda _method: FORKS)
 
 
 @pytest.fixture(scope="module")

@@ -14,12 +14,20 @@ from click.testing import CliRunner
 
 from benchmarks.__main__ import benchmarks
 from benchmarks.own_stores import wait_for_answer
+from columnar.bench import measuring
 from columnar.bench.address import Misaddressed, parse_endpoint
 from columnar.bench.commands import bench
 from tests.support.certificates import Authority, Pair
+from tests.support.forked_program import FORKS
 from tests.support.standalone_store import ENVIRONMENT, StoreProcess
 
 SHORT = ("--rows", "200", "--rounds", "1", "--seconds", "0.1")
+
+
+@pytest.fixture(autouse=True)
+def _forked_generators(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Generators within this process's commands are forks: a new interpreter for each costs more than the load."""
+    monkeypatch.setattr(measuring, "get_context", lambda _method: FORKS)
 
 
 @dataclass(frozen=True, slots=True)
