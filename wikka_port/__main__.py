@@ -1,4 +1,4 @@
-"""``python -m wikka_port`` is the command ``wikka``."""
+"""The entry point of ``python -m wikka_port``, which is the command ``wikka``."""
 
 from wikka_port.cli import main
 

@@ -62,7 +62,7 @@ def load_assets() -> Mapping[str, Asset]:
 
 
 def texts_asset(assets: Mapping[str, Asset], catalogue: Catalogue) -> Asset:
-    """Return the texts of the scripts in that language.  Raises UnreadableTexts."""
+    """Return the script of texts in the catalogue's language.  Raises UnreadableTexts."""
     source = assets[TEXTS]
     if catalogue.code == SOURCE_LANGUAGE:
         return source

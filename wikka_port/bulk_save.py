@@ -327,7 +327,7 @@ def _draft(part: PagePart, revision: ImportedRevision, before: Cells, begin: Hea
 
 
 def _drawer(part: PagePart, row: Cells) -> Callable[[ImportedRevision, Cells, Head | None], Staged]:
-    """Return a function that makes revisions of ``part``.  All keep the page's owner in ``row``, whoever wrote them."""
+    """Return a function that makes revisions of ``part``, all with the page's owner from ``row``."""
     owner = row.get(schema.OWNER, b"")
 
     def draw(revision: ImportedRevision, before: Cells, begin: Head | None) -> Staged:
@@ -345,14 +345,14 @@ class _Known:
     origins: dict[int, Origin | None]
 
     def is_before(self, new: Sequence[tuple[int, ImportedRevision]]) -> bool:
-        """Return whether the first new revision comes after the stored one before it.  Ids order equal times."""
+        """Return whether the first new revision comes after the stored one before it; at equal times ids decide."""
         if not new:
             return True
         stored, given = self.origins.get(new[0][0] - 1), new[0][1].origin
         return stored is None or given is None or comes_before(stored.order, given.order)
 
     def agrees(self, part: PagePart) -> bool:
-        """Return whether each stored revision of known origin came from the part's revision of the same number."""
+        """Return whether no stored revision comes from a different revision than the part's of the same number."""
         for number, revision in enumerate(part.revisions, part.first):
             stored = self.origins.get(number)
             if stored is not None and revision.origin is not None and not stored.is_of(revision.origin):

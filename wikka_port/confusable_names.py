@@ -76,9 +76,10 @@ def find_confusable(name: str) -> Confusable | None:
 
 
 def find_signature_confusable(name: str) -> Confusable | None:
-    """Return why nobody should sign with ``name``, or None: as ``find_confusable``, and a final dot is refused too.
+    """Return why nobody should sign with ``name``, or None if it may be used.
 
-    The dot could imitate another signature, and a reader cannot look up who signs.
+    The rules are those of ``find_confusable``, and a final dot is refused, too: the name could imitate the one without
+    the dot, and a reader cannot look up who signs.
     """
     bare = name.rstrip(_FINAL + " ")
     last = re.split(r"[\s.]", bare)[-1]

@@ -7,10 +7,10 @@ Further checks (``pages`` and ``revisions`` are the truth, so few of their fault
     a page's cells are those of its newest revision
     every number up to the newest has its row, on the chain
     rows of revisions on no chain were staged by a save that lost to another save, or that crashed.  Rows above the
-    newest number may belong to a save that runs right now, and are left alone for ``GRACE_MS``
+    newest number may belong to a save that runs right now, and are ignored for ``GRACE_MS``
     a crash may have left incomplete changes of accounts (``accounts.account_check``)
 
-A difference counts only if a second check finds it again: the others came from people who edit meanwhile.
+A difference counts only if a second check finds it again; all other differences came from concurrent edits.
 A repair writes at the store's time from before the check.  That time is later than all that triggers had written
 when the check read, and earlier than the effects of any later edit.  If the application keeps the indexes, a repair
 writes at the time of the revision, as the application does.  After a repair the check runs again; cells that still

@@ -291,7 +291,7 @@ def _equal(line: str, i: int, j: int) -> Row:
 
 
 def _block(old: list[str], new: list[str], i0: int, j0: int, work: Work) -> Iterator[Row]:
-    """Yield the rows of a replaced block: similar lines face each other, the others stand alone."""
+    """Yield the rows of a replaced block; similar lines share a row, any other line has a row of its own."""
     i = j = 0
     for x, y in [*_pairs(old, new, work.pairing), (len(old), len(new))]:
         for k in range(i, x):

@@ -5,7 +5,8 @@
     Origin           scheme, host and port of the sender; compared if there is no ``Sec-Fetch-Site``
     neither          a program, or a browser from before 2020: the token of the form decides alone
 
-The check of these headers, the token (``security.FormTokens``) and the cookie's SameSite each suffice alone.
+Each of the three guards suffices alone: the check of these headers, the token (``security.FormTokens``) and the
+cookie's SameSite.
 """
 
 from __future__ import annotations
@@ -121,6 +122,6 @@ def is_foreign(fetch_site: str, origin: str, own: Collection[str]) -> bool:
 
 
 def origin_of(url: str) -> str:
-    """``https://wiki.example/path`` -> ``https://wiki.example``."""
+    """Return scheme, host and port of a URL: ``https://wiki.example/path`` -> ``https://wiki.example``."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}".lower()

@@ -1,8 +1,9 @@
 """A MediaWiki dump as parts of pages in our markup, in constant memory.
 
 A part has the revisions of one page, or as many of them as ``PART_REVISIONS`` and ``PART_CHARS`` allow.  The
-revisions of a page are sorted by time before its first part is yielded (``revision_spool``), whatever their order in
-the dump.  A page of more than SPOOLED_CHARS is yielded in several runs, each sorted; the store then merges the runs.
+revisions of a page may have any order in the dump; they are sorted by time before the page's first part is yielded
+(``revision_spool``).  A page of more than SPOOLED_CHARS is yielded in several runs, each sorted; the store then merges
+the runs.
 The reader counts the converted pages and those that could not be converted, and compares sizes and checksums.
 
 Knows nothing of the store.

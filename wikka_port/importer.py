@@ -87,7 +87,7 @@ class Importer:
         return ImportSummary(self._parts.counts, saver.stored, self.resumed_after, saver.waited_s)
 
     def _groups(self) -> Iterator[list[PagePart]]:
-        """Yield groups of parts to be saved together, of different pages; each part of a longer page is alone."""
+        """Yield groups of parts of different pages to be saved together; a part of a longer page is its own group."""
         group: list[PagePart] = []
         chars = 0
         for part in self._parts:

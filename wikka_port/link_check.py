@@ -139,7 +139,7 @@ class LinkCheck:
             yield from self._against_sources(spool.by_source())
 
     def _against_sources(self, cells: Iterator[LinkCell]) -> Iterator[Difference]:
-        """Compare ``cells`` with the cells ``to``, both sorted by source.  A source without these has no links."""
+        """Compare ``cells`` with the cells ``to``, both sorted by source.  A source with no ``to`` has no links."""
         cell = next(cells, None)
         scanned = self._backlinks.scan(columns=[b"to"], include_timestamp=True, batch_size=_SOURCES_PER_CALL)
         for rows in groups_of(scanned):

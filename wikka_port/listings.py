@@ -186,7 +186,7 @@ class Listings:
         return self.store.run(lambda connection: wanted_pages(connection, start, limit))
 
     def most_wanted(self, *, limit: int = 200) -> list[tuple[str, int]]:
-        """Return wanted names as ``wanted`` does, those with the most links first.  Reads all wanted names."""
+        """Return wanted names as ``wanted`` does, the names with the most links first.  Reads all wanted names."""
         return self.store.run(lambda connection: most_wanted(connection, limit))
 
     def initials(self, *, limit: int = 200) -> list[str]:

@@ -238,7 +238,7 @@ def head_of(cells: Cells) -> Head:
 
 
 def is_stale(cells: Cells) -> bool:
-    """Return whether a page's cells are not those of the newest revision: their writer crashed between two steps."""
+    """Return whether a page's cells are older than its newest revision, after a crash between two steps of a save."""
     stored, newest = cells.get(schema.HEAD), cells.get(schema.VERSIONCOUNT)
     return stored != newest and (not stored or not newest or head_of(cells).unmarked().pack() != stored)
 

@@ -155,7 +155,7 @@ class Wiki(Listings, Histories):
         return self.stored_page(name).page
 
     def stored_page(self, name: str) -> StoredPage:
-        """Read a page with its row.  The same call reads the site's rules if those in memory are too old."""
+        """Read a page with its row.  The same call reads the site's rules if the rules in memory are too old."""
         key = page_key(name)
         begun = self.rights.memory.asking()
         if begun is None:

@@ -54,8 +54,8 @@ def page_html(
     """Return the HTML of a parsed page.
 
     ``edit`` is the path of the page's editor, for links beside the headings; with "" there are none
-    (``document.render``).  With ``notes`` a note stands in the place of each action that is not run, for an editor;
-    readers see nothing there.  ``parameters`` are those of the page's address, for its actions.
+    (``document.render``).  With ``notes``, for an editor, a note replaces each action that is not run; readers see
+    nothing there.  ``parameters`` has the query parameters of the page's address, for the page's actions.
     """
     run, note = _runner(site, name, parameters), _note if notes else no_note
     return render(

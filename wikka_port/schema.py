@@ -179,7 +179,7 @@ def parse_head(value: bytes | None) -> Head:
 
 
 def new_history(key: bytes, move: bytes) -> bytes:
-    """Return the key of the revisions of a new page whose name a page had before the move of the id ``move``."""
+    """Return the key of a new page's history, if the page before it left the name ``key`` by the move ``move``."""
     return hashlib.md5(key + b":" + move, usedforsecurity=False).hexdigest().encode()
 
 

@@ -18,8 +18,9 @@ state of a page is read from its present row, not from the steps of the change: 
 written ahead of the clock.  On a normal delivery a function writes the difference between the page before the change
 and the page now; changes in between have their own deliveries.  If the function may have run before, or does not know
 what changed (a backfill, a retried dead letter), it writes all index cells of the present page, and deletes all others
-that the index still has of the page.  The family ``to`` of ``backlinks`` lists these.  A Barrier stands after the puts
-of ``to`` and before its deletes, so that after any crash ``to`` lists at least all cells in the tables.
+that the index still has of the page.  The family ``to`` of ``backlinks`` lists the targets of these cells.  A Barrier
+follows the puts of ``to`` and precedes its deletes, so that after any crash ``to`` lists at least all cells in the
+tables.
 
 A cell of ``wanted`` depends on two pages, and no write can be conditional on both.  So the rows of ``wanted`` are
 candidates, and their reader checks whether the page of each exists (the module ``wanted``).  Row T has
@@ -151,7 +152,7 @@ def indexes(change: Change, client: Connection) -> Effects:
 
 
 def indexes_of_batch(batch: Sequence[Change], client: Connection) -> Steps:
-    """Yield the effects on all indexes; a batch reads all linked pages at once and waits at common barriers."""
+    """Yield the effects on all indexes; the changes of a batch share one read of linked pages, and their barriers."""
     seen = [(change, one) for change in batch if (one := _seen(change)) is not None]
     for change, one in seen:
         for effect in (*_names(one), *_wanted(change.row, one)):
@@ -376,7 +377,7 @@ def change_entry(
 
 
 def entry_of_revision(key: bytes, name: bytes, head: Head, cells: Cells) -> tuple[bytes, dict[bytes, bytes]]:
-    """Return what ``change_entry`` does, from the revision's cells and the page's present ``name``."""
+    """Return row and cells of the entry, as ``change_entry`` does, from a revision's cells and its page's ``name``."""
     named = {**cells, schema.NAME: name or cells.get(schema.NAME, b"")}
     return change_entry(key, head, named, schema.REVISION_AUTHOR, schema.REVISION_NOTE)
 

@@ -50,7 +50,7 @@ class _Parser(HTTPRequestParser):  # type: ignore[misc]
     def parse_header(self, header_plus: bytes) -> None:
         """Parse the headers.  Raises ParsingError if they state the body's length in two ways (RFC 9112, 6.1).
 
-        A proxy might believe the one and the wiki the other, and take the end of the body for the next request.  So
+        A proxy that believes a different length than the wiki would take the end of the body for the next request.  So
         the request is refused and the connection closed.
         """
         super().parse_header(header_plus)

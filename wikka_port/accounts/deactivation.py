@@ -7,7 +7,7 @@
     4. ``account:renamed`` is put                                            nothing is left to do
 
 After a crash in between, ``finish``, which ``wikka check --repair`` calls, continues.  Only edits signed with the
-account are renamed: if others wrote the same name without an account, it means a different person.
+account are renamed: the same name in an edit without an account belongs to a different person.
 """
 
 from __future__ import annotations

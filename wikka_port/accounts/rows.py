@@ -52,7 +52,7 @@ class Rows:
         self._store.run(lambda c: c.table(table).put(row, cells))
 
     def delete(self, table: bytes, row: bytes, columns: Sequence[bytes] | None = None) -> None:
-        """Delete columns, or whole families by their names, or without ``columns`` the row."""
+        """Delete the ``columns`` of a row, whole families by their names, or with None the whole row."""
         wanted = None if columns is None else list(columns)
         self._store.run(lambda c: c.table(table).delete(row, columns=wanted))
 

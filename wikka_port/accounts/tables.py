@@ -16,10 +16,10 @@ Cells of ``users``:
     settings:zone settings:theme ...             see ``settings``
     session:<sha256 of the token, hexadecimal>   see ``sessions``; the family ends 30 days after its last write
 
-Sessions lie in the account's row.  So one get tells a request whether the session exists, and the account's status and
-settings; one delete of the family is "sign out everywhere"; and a session can be put on the condition that the
-password is still the verified one.  A table of sessions with an index by account would need two gets, and a ban could
-miss a sign-in that the index does not have yet.
+Sessions lie in the account's row.  So a request needs one get for its session and the account's status and settings.
+"Sign out everywhere" is one delete of the family.  A session can be put on the condition that the password is still
+the verified one.  A table of sessions with an index by account would need two gets, and a ban could miss a sign-in
+that the index does not have yet.
 
 Invariant E1: a row of ``emails`` belongs to the account that names the address, or is younger than GRACE_MS.  The row
 is put before the account's row and deleted after it; ``account_check`` finds the remains of a crash in between.

@@ -1,4 +1,4 @@
-"""``wikka rename``, ``delete``, ``undelete``, ``purge``, ``revert``, with all rights: for whoever runs the wiki."""
+"""``wikka rename``, ``delete``, ``undelete``, ``purge``, ``revert``, for the operator of the wiki, with all rights."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``wikka user`` and ``wikka admin-link``: show and change accounts, for whoever runs the wiki."""
+"""``wikka user`` and ``wikka admin-link``, by which the operator of the wiki shows and changes accounts."""
 
 from __future__ import annotations
 

@@ -139,7 +139,7 @@ def handle_search(site: Site, request: Request, name: str) -> Response:
 def handle_suggest(site: Site, request: Request, name: str) -> Response:
     """Complete ``?q=``: names as JSON, ``[{"name": ..., "path": ...}]``; with ``headings=1`` headings too.
 
-    The entry of a heading also has a "page", and its path is that of the section.  The editor completes only names.
+    The entry of a heading also has a "page", and its path is that of the section.  The editor requests only names.
     """
     typed = request.args.get("q", "")
     headings = site.wiki.suggested_headings(typed, most=HEADINGS) if request.args.get("headings") == "1" else []

@@ -81,7 +81,7 @@ def _renamed(site: Site, request: Request, move: Move, new: str) -> Response:
 
 
 def _begin_jobs(site: Site, request: Request, move: Move) -> str:
-    """Begin the selected jobs after the page was moved; return the id of the job to show, or "" without a job.
+    """Begin the selected jobs after the page was moved; return the id of the job to show, or "" if none was begun.
 
     Raises StoreUnavailable.
     """

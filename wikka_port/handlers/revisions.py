@@ -67,7 +67,7 @@ def handle_revisions(site: Site, request: Request, name: str) -> Response:
 
 
 def _networks(site: Site, name: str, found: Sequence[Revision]) -> Mapping[int, str]:
-    """Return to administrators, by revision number, the networks of authors without an account; to others nothing."""
+    """Return the networks of authors without an account by revision number, but only to administrators."""
     numbers = [one.number for one in found if one.signed == "visitor"] if site.visitor.admin else []
     return networks_of(site.accounts.rows, name, numbers) if numbers else {}
 
@@ -92,7 +92,7 @@ def handle_diff(site: Site, request: Request, name: str) -> Response:
     """Show the difference of two revisions: ``?a=1&b=2``, side by side or with ``&style=inline`` in one column.
 
     The default of ``b`` is the newest revision, that of ``a`` the last visible one before ``b``.  Numbers have gaps:
-    hidden revisions, and the revisions of a former page of the name.  Lists therefore link with ``b`` alone.
+    hidden revisions, and the revisions of a former page of the name.  So lists give only ``b`` in their links.
     """
     page = site.wiki.page(name)
     if page is None:

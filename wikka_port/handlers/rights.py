@@ -177,7 +177,10 @@ def _form(
 
 
 def handle_claim(site: Site, request: Request, name: str) -> Response:
-    """Make the visitor the owner of a page without one; the form asks first, since it gives power over others."""
+    """Make the visitor the owner of a page without an owner.
+
+    The form asks before, since an owner decides on the rights of other people.
+    """
     page = site.wiki.page(name)
     if page is None:
         return missing_page(site, name)

@@ -125,7 +125,7 @@ def handle_sessions(site: Site, request: Request, name: str) -> Response:
 
 
 def _end(site: Site, row: bytes, which: str) -> None:
-    """End a session by its hash, or with "others" all except this one."""
+    """End the session with the hash ``which``; with "others" end all sessions except the visitor's present one."""
     if which == "others":
         for one in site.accounts.sessions.of(row):
             if one.column.decode() != site.visitor.session:

@@ -1,6 +1,6 @@
 """(pure) From tokens to fragments of HTML: the part of the compiler that all formats share.
 
-A format's compiler (``wikka_html``, ``markdown_html``) adds the structure: which blocks are open, and where text goes.
+A format's compiler (``wikka_html``, ``markdown_html``) adds the structure: the open blocks, and the place of text.
 This module has leaves, emphasis, headings, the table of contents and actions.  The HTML is safe and well nested: text
 of a page is escaped here, and URLs were checked when the tokens were made (``targets.safe_url``).
 
@@ -330,7 +330,7 @@ def _levels(typed: str) -> Collection[int]:
 
 
 def _below_title(headings: Sequence[Heading]) -> list[Heading]:
-    """Return ``headings`` without the page's title, and without headings of no text."""
+    """Return ``headings`` without the page's title, and without headings that have no text."""
     below = headings[1:] if headings and headings[0].level == 1 else headings
     return [heading for heading in below if heading.text]
 

@@ -1,7 +1,7 @@
 """(pure) From a line of MediaWiki text to one line of Wikka markup: emphasis, addresses, HTML tags, entities.
 
-Emphasis in Wikka markup is toggles, so every pair is closed in the line that opens it, and pairs never cross:
-emphasis that crosses in the source is closed and opened again.
+In Wikka markup the same mark opens and closes an emphasis.  So every pair is closed in the line that opens it, and
+pairs never cross: emphasis that crosses in the source is closed and opened again.
 
 Knows nothing of links and templates, which are marks already, and of lists, tables and headings.
 """

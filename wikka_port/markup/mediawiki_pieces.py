@@ -94,7 +94,7 @@ class Draft:
         return f"\x02{len(self.pieces) - 1}\x03"
 
     def place_notes(self) -> str:
-        """Return the mark of the line where the author wants the notes."""
+        """Return the mark for the line in which the author wants the notes."""
         self.notes_mark = self.mark(Piece("", block=""))
         return self.notes_mark
 

@@ -4,8 +4,8 @@ Comments, tags whose content is no markup, references, templates and links are f
 regular expression and one stack, and replaced by marks (see :mod:`mediawiki_pieces`).  An
 element that never closes stays text.
 
-The time is linear: a closed construct becomes one mark at once, and the parts of an unclosed one
-move up a level at most once before a mark replaces them, for levels are joined as ropes, not copied.
+The time is linear.  A closed construct becomes one mark at once.  The parts of an unclosed construct
+move up a level at most once before a mark replaces them, since levels are joined as ropes, not copied.
 
 Knows nothing of lines: lists, tables and headings are found later.
 """
@@ -250,7 +250,7 @@ class _Scan:
         del self._levels[depth + 1 :]
 
     def _template(self, level: _Level, end: int) -> str:
-        """Return the mark of a converted call (``mediawiki_templates``), or hide the call.
+        """Convert a call (``mediawiki_templates``), or hide it if it cannot be converted; return its mark.
 
         ``end`` is the position after the call.
         """

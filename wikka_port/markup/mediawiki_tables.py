@@ -117,8 +117,8 @@ class _Table:
 def _split_attributes(draft: Draft, cell: str) -> tuple[str, str]:
     """Split ``attributes | content`` of a cell; bars of links and templates are inside marks already.
 
-    A bar after a link belongs to the text, as MediaWiki reads it.  If a template that shows nothing follows text in
-    the form of attributes, it may have contained the bar; so this text counts as attributes, too.
+    A bar after a link belongs to the text, as MediaWiki reads it.  Text in the form of attributes counts as attributes
+    also before a template that shows nothing, since that template may have contained the bar.
     """
     attributes, bar, content = cell.partition("|")
     if bar and _has_link(draft, attributes):

@@ -1,9 +1,9 @@
 """(pure) The target of a link: a page, an address outside, or nothing; and calls of actions.
 
 A target is read as the first of these that fits: URL, mail address, ``#place`` on this page, ``/path`` on this
-site, ``Prefix:Page`` of another wiki, and else the name of a page.  ``&#58;`` and the like stand for
-a character without its special meaning, so a page with the name ``http://x`` can be linked as ``http&#58;//x``
-(``writing.forced_link`` does that).
+site, ``Prefix:Page`` of another wiki, and else the name of a page.  A numeric reference such as ``&#58;`` is a
+character without its special meaning.  So ``http&#58;//x`` links to a page with the name ``http://x``;
+``writing.forced_link`` writes such links.
 
 Only the schemes in SCHEMES are safe.  ``javascript:..`` is therefore no URL but an odd page name,
 which is harmless: a page's URL is always a path that the wiki makes from the name.

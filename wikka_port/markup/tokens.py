@@ -54,7 +54,7 @@ NOTE_END: Final = Mark("note end")  # ^]
 
 @dataclass(frozen=True, slots=True)
 class Float:
-    """``<<`` or ``>>``: opens a box at that side, or closes it."""
+    """The mark ``<<`` or ``>>``, which opens a box at that side, or closes it."""
 
     side: Literal["left", "right"]
 

@@ -6,7 +6,7 @@ revert    return to the newest revision that is not the author's, or is older th
           author began; give a page that he renamed its old name again, if he left a redirect there
 delete    delete the page
 undo      of links: restore the former text if nobody has edited the page since, else change the links back;
-          of subpages: rename each page back, unless a different page has its name by now;
+          of subpages: rename each page back, unless a different page has its old name by now;
           of revert and delete: undelete a deleted page, unless a different page has its name by now;
           of revert: restore the former text if nobody has edited the page since
 """

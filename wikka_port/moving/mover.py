@@ -12,8 +12,8 @@ A page's row names the key of its history, so the revisions stay where they are.
 page; at any time at least one of them does.
 
 Several processes may continue one move at the same time, each delayed by any time.  So only the journal decides whether
-the page has moved (step 4, or ``abandoned``: whichever was first), and nothing is removed from the old row before: if
-one process completed the move while another tries to abort it, the page stays in exactly one row.
+the page has moved: its state becomes ``moved`` or ``abandoned`` once, and nothing is removed from the old row before.
+If one process completes the move while another tries to abort it, the page stays in exactly one row.
 Before the decision a process finds the finished steps from the two rows:
     the mark on the new row     1 to 3 are done
     the mark on the old row     1 and 2 are done
@@ -92,7 +92,7 @@ T = TypeVar("T")
 
 
 def _anybody(_rights: PageRights) -> None:
-    """Allow everything, to commands: whoever runs the wiki may do everything."""
+    """Allow every move: a command is run by the operator of the wiki, who may do everything."""
 
 
 def _free_for_arrival(name: str, row: Cells, over: Allow) -> int:

@@ -1,4 +1,4 @@
-"""(pure) Changes the links of a text from one page to another: one function for each format of texts, in REWRITERS.
+"""(pure) Changes the links of a text from one page to another, by a function for each format, in REWRITERS.
 
 The page of ``{{include page="Name"}}`` is changed like a link.
 

@@ -292,6 +292,6 @@ def _is_of_store(column: bytes) -> bool:
 
 
 def _parted(columns: Collection[bytes]) -> tuple[list[bytes], list[bytes]]:
-    """Return the columns at the store's time, and those at the move's."""
+    """Split columns into those written at the store's time and those written at the move's timestamp."""
     ours = [column for column in columns if _is_of_store(column)]
     return ours, [column for column in columns if column not in ours]

@@ -138,10 +138,10 @@ class PageAccess:
         return wanted if not wanted or self.sees_all() else self._may_read(self._wiki.rights.of(wanted))
 
     def listed(self, names: Iterable[str]) -> set[str]:
-        """Return what ``readable`` does for ``names`` from an index, without names that no page has any more.
+        """Return the readable ones of ``names`` from an index, without names that no page has any more.
 
-        The index may lag behind a deletion or a rename.  The rights left the name together with the page, so nothing
-        tells who may read such a name.
+        The index may lag behind a deletion or a rename.  The rights left the name together with the page, so it is
+        unknown who may read such a name.
         """
         wanted = set(names)
         return wanted if not wanted or self.sees_all() else self._may_read(self._wiki.rights.of_pages(wanted))

@@ -1,4 +1,4 @@
-"""The language of access lists, that of WikkaWiki (pure): text to entries, and whom they let in.
+"""(pure) The language of access lists, which is WikkaWiki's: from a text to its entries, and the check of a visitor.
 
     list  := line*            the first entry that applies to a visitor decides; if none applies, he is refused
     line  := blank | comment | "!"? who
@@ -19,7 +19,7 @@ count (``schema.folded``).  A group page names its members between plus signs in
 ``read_list`` never fails: imported lists keep their meaning.  ``checked`` is for a list that somebody writes now: it
 refuses lines that are most likely a mistake.
 
-Knows nothing of pages, owners and administrators (``judging``), nor of where lists are kept.
+Knows nothing of pages, owners and administrators (``judging``), and nothing of the storage of lists.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The wiki as one visitor may see it: the only interface through which handlers and actions reach pages and lists.
 
-Its ``access`` decides (``rights.access``).  Methods for one page raise NotAllowed if the visitor may not read it.
-Lists (``readable_lists``) and their counts leave out the pages that he may not read.  A handler cannot call a method
-of ``Wiki`` that this class lacks: the method has to be added here, with its rule.
+The object ``access`` decides (``rights.access``).  Methods for one page raise NotAllowed if the visitor may not read
+it.  Lists (``readable_lists``) and their counts leave out the pages that he may not read.  A handler cannot call a
+method of ``Wiki`` that this class lacks: the method has to be added here, with its rule.
 
 An object serves one request.
 """

@@ -4,7 +4,7 @@
     1. a suspended, banned or deleted user writes nothing, and reads like a visitor who is not signed in
     2. only a signed-in user can claim a page, and only a page without an owner
     3. administrators may do everything
-    4. only administrators may do what concerns the whole site
+    4. only administrators may do work on the whole site
     5. the owner of a page may do everything with it
     6. no other user may change its rights or delete it; a user who may edit it may claim and rename it
     7. the list that counts decides: the page's own, else that of the longest prefix of its name, else the site's

@@ -72,7 +72,7 @@ class ReadableLists:
         return self._gathered(lambda last, n: self._lists.orphaned(after=last or after, limit=n), str, limit)
 
     def backlinks(self, name: str, *, after: str = "", limit: int = 500) -> list[str]:
-        """Raises NotAllowed if ``name`` may not be read."""
+        """Return readable pages that link to ``name``.  Raises NotAllowed if ``name`` may not be read."""
         name = self.access.check_readable(name)
 
         def fetch(last: str | None, number: int) -> list[str]:

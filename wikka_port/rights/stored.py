@@ -88,7 +88,7 @@ class RulesMemory:
         return cached[1] if cached is not None and 0 <= self._clock() - cached[0] < RIGHTS_AGE_S else None
 
     def asking(self) -> float | None:
-        """Return the present time if the rules must be read, or None if those in memory are young enough."""
+        """Return the present time if the rules must be read, or None if the rules in memory are young enough."""
         now = self._clock()
         return now if self.young() is None else None
 
@@ -181,7 +181,7 @@ class StoredRights:
         return {name: _rights_in(cells.get(key, {})) for name, key in keys.items()}
 
     def of_pages(self, names: Collection[str]) -> dict[str, PageRights]:
-        """Return the rights of those of the ``names`` that are pages, at the cost of ``of``."""
+        """Return by name the rights of those ``names`` that are pages, and of no others, at the cost of ``of``."""
         keys = {name: page_key(name) for name in names}
         cells = dict(self._in_steps(PAGES, set(keys.values()), (*_RIGHTS, VERSIONCOUNT)))
         return {name: _rights_in(cells[key]) for name, key in keys.items() if is_there(cells.get(key, {}))}
@@ -303,7 +303,7 @@ class StoredRights:
         self.memory.forget()
 
     def change_rules(self, prefix: str, lists: Mapping[Privilege, str | None], before: Rules) -> Rules:
-        """Set lists for names that begin with ``prefix`` ("" for all names), or remove those that are None.
+        """Set lists for names that begin with ``prefix`` ("" for all names); a list given as None is removed.
 
         Raises RightsChanged.  Raises BadList if a text is no list, or the site would have too many lists.
         """

@@ -1,4 +1,4 @@
-"""(pure) Access lists in plain words: who may, who may not, and doubtful lines whose effect is not what it seems.
+"""(pure) Access lists in plain words: the people who may and who may not, and lines with an unexpected effect.
 
 Knows nothing of the store: the caller says what each name stands for.
 """

@@ -1,4 +1,4 @@
-"""Suggestions for an address without a page: names of equal folded form, one letter different, or of equal beginning.
+"""Suggestions for an address without a page: names that fold alike, differ in one letter, or have the same beginning.
 
 Case, accents, blanks and the humps of CamelCase do not count, so /homepage, /home_page and /Homepgae mean HomePage.
 Names come from the index of names, which is ordered by folded names with their blanks.  It reads

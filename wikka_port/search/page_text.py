@@ -110,7 +110,7 @@ class Places:
     def heading_at(self, body: str, at: int, *, autolink: bool, markup: str) -> Heading | None:
         """Return the heading above the position ``at``, or None.
 
-        Returns None above the first heading, below the heading that is the page's title, and if the bound is reached.
+        Returns None if the position is above the first heading or below the page's title, or if the bound is reached.
         """
         text, at = fit(body), len(fit(body[:at]))
         end = text.find("\n", at)

@@ -179,7 +179,7 @@ class _Search:
                 stored[key_of(column)] = parse_posting(value)
 
     def _with_all(self, phrase: Phrase, among: set[bytes] | None) -> set[bytes]:
-        """Return the pages with all words of a phrase; only those ``among`` the given pages, unless it is None."""
+        """Return the pages with all words of a phrase; if ``among`` is not None, only pages in it."""
         pages = among
         for stem in sorted(set(phrase), key=lambda stem: (stem in self._partly, len(self.found[stem]))):
             if pages is not None:
@@ -212,7 +212,7 @@ class _Search:
         return max(is_partly for is_partly, _ in sizes), sum(size for _, size in sizes)
 
     def _given(self) -> set[bytes] | None:
-        """Return the pages of the query's category, or those of its prefix if it has no words, else None."""
+        """Return the pages of the query's category, or else of its prefix if it has no words, or else None."""
         query = self._query
         if query.category:
             return self._of_category(query.category)

@@ -2,7 +2,7 @@
 
 The last word may be unfinished: any word that begins with it counts.  Names come from the index of names and from the
 words of titles; only names are read.  For headings, the index of words tells which pages have a word in a heading, and
-the texts of these pages are read: of at most HEADING_PAGES pages and HEADING_CHARS characters, and of no page with
+the texts of these pages are read.  At most HEADING_PAGES pages and HEADING_CHARS characters are read, and no page of
 more than 2 ** HEADING_WORDS words.  The constants of this module bound every call.
 """
 

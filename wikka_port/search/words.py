@@ -5,9 +5,9 @@ Case and accents do not count (``schema.folded``).  Snowball computes the stem o
 that "landings" finds "landing".  Text in Chinese, Japanese or Korean is cut into pairs of neighbouring characters; a
 single such character is a word.
 
-A neighbour of a word has one letter wrong, missing or added, or two neighbouring letters swapped.  The wrong or added
-letters tried are those of the alphabets of the word, and those that the word has already.  Latin words and their stems
-count without accents; in other alphabets marks make letters (й is not и), so the stemmer must see them.
+A neighbour of a word has one letter wrong, missing or added, or two neighbouring letters swapped.  Letters of the
+word's alphabets, and letters that the word has already, are tried as wrong or added letters.  Latin words and their
+stems count without accents; in other alphabets marks make letters (й is not и), so the stemmer must see them.
 """
 
 from __future__ import annotations

@@ -3,13 +3,13 @@
 (() => {
   const { _, _n } = wikkaTexts;
   const PAUSE_MS = 80;
-  const LOOKED_AT_MAX = 50_000; // characters of a text that is looked at for each key; in a longer one "[" and "{" begin it
+  const LOOKED_AT_MAX = 50_000; // characters of a text that is checked at each key; in a longer one only at "[" and "{"
   const LOOK_BACK = 300; // characters of the line before the caret
-  const MIRRORED_MAX = 60_000; // characters laid out again to find the caret; behind them the list stands at the edge
+  const MIRRORED_MAX = 60_000; // characters laid out again to find the caret; in a longer text the list is at the edge
   const COPIED = ["boxSizing", "fontFamily", "fontSize", "fontWeight", "letterSpacing", "lineHeight", "paddingTop",
     "paddingRight", "paddingBottom", "paddingLeft", "borderTopWidth", "borderRightWidth", "borderLeftWidth", "tabSize"];
 
-  /** Where the caret stands in the visible field, { left, top, height }; null in a very long text. */
+  /** Returns the caret's place in the visible field, { left, top, height }; null in a very long text. */
   function caretPlace(area, at) {
     if (at > MIRRORED_MAX) return null;
     const mirror = document.createElement("div");
@@ -54,7 +54,7 @@
 
     isOpen() { return !this.list.hidden; }
 
-    /** What is being typed: { sort, typed, from, to }, or null. */
+    /** Returns the unfinished link or action at the caret, { sort, typed, from, to }, or null. */
     context() {
       const { value, selectionStart: at, selectionEnd } = this.area;
       if (at !== selectionEnd) return null;
@@ -66,7 +66,7 @@
         isClosed: value.startsWith(closing, at), closing };
     }
 
-    /** ``data`` is what the key typed.  A browser puts the whole text together for each look at it. */
+    /** ``data`` is the typed text.  Reading the field's value costs time, since the browser joins the whole text. */
     typed(data) {
       clearTimeout(this.pause);
       const turn = ++this.asked;
@@ -87,7 +87,7 @@
       try {
         options = context.sort === "{{" ? await this.actionsFor(context.typed) : await this.namesFor(context.typed);
       } catch {
-        options = []; // the network is away: the field works as it is
+        options = []; // the network is unavailable: the field works without the list
       }
       if (turn === this.asked && document.activeElement === this.area) this.show(context, options);
     }
@@ -172,7 +172,7 @@
       clearTimeout(this.pause);
     }
 
-    /** True: the key was for the list. */
+    /** Returns true if the list has handled the key. */
     key(event) {
       if (!this.isOpen() || event.ctrlKey || event.metaKey || event.altKey) return false;
       if (event.key === "ArrowDown") this.choose(this.chosen + 1);

@@ -1,9 +1,9 @@
-// Copies of typed texts in this browser, for when the wiki has not confirmed them or does not know their author again.
-// One for each form, of a page and an account; the oldest go where there are too many.
+// Copies of typed texts in this browser, in case the wiki has not confirmed them or does not recognise their author.
+// Each form of a page and an account has one copy; if there are too many, the oldest are removed.
 //
-//   on the disk   (IndexedDB) while somebody types: it outlives a browser that is killed a second later
-//   at once       (localStorage) when the page is left or a draft could not be kept: browsers write it down later, but
-//                 it is there before the page is gone
+//   on the disk   (IndexedDB) while somebody types: the copy survives if the browser is killed a second later
+//   at once       (localStorage) when the page is left or a draft could not be kept: browsers write to disk later, but
+//                 the copy exists before the page is gone
 "use strict";
 (() => {
   const PREFIX = "wikka-copy ";
@@ -28,14 +28,14 @@
       try {
         found.push({ ...JSON.parse(text), key, size: text.length });
       } catch {
-        localStorage.removeItem(key); // not ours, or cut
+        localStorage.removeItem(key); // a foreign or incomplete item
       }
     }
     return found.sort((one, other) => other.time - one.time);
   }
 
   let base = null;
-  /** Runs ``act(store)`` in a step of its own; resolves when the step is on the disk. */
+  /** Runs ``act(store)`` in a transaction; resolves when the transaction is on the disk. */
   async function onDisk(mode, act) {
     base ??= new Promise((done, fail) => {
       const opening = indexedDB.open(BASE, 1);
@@ -71,9 +71,9 @@
       const time = Date.now();
       await onDisk("readwrite", (store) => answered(store.put({ ...copy, confirmed, time }, key)));
       const here = localStorage.getItem(key);
-      if (here && JSON.parse(here).time < time) localStorage.removeItem(key); // a later one stays
+      if (here && JSON.parse(here).time < time) localStorage.removeItem(key); // a later copy stays
     },
-    /** The same at once: true if it is kept. */
+    /** Keeps the copy at once; returns true if it is kept. */
     keep(copy) {
       const key = keyOf(copy);
       const text = JSON.stringify({ ...copy, time: Date.now() });
@@ -99,7 +99,7 @@
         return false; // the browser keeps nothing: a private window, or it is full
       }
     },
-    /** Those of this form, whoever was signed in when they were made. */
+    /** Returns the copies of this form, of all accounts. */
     async remove(form) {
       try {
         for (const one of atOnce()) if (isOf(one.key, form)) localStorage.removeItem(one.key);
@@ -108,7 +108,7 @@
         for (const key of await answered(store.getAllKeys())) if (isOf(key, form)) store.delete(key);
       }).catch(() => null);
     },
-    /** Those of this account and page, the newest first; old ones and too many are removed. */
+    /** Returns the copies of this account and page, the newest first; removes old and surplus copies. */
     async of(as, page) {
       const newest = new Map();
       let here = [];

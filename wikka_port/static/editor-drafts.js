@@ -1,8 +1,8 @@
 // Drafts: what is typed reaches the wiki while it is typed.
 //
-// Sent PAUSE_MS after the last key, at most every APART_MS, and when the page is left.  While the wiki has not confirmed
-// a text, a copy of it is in this browser.  "Kept 12:04" is said of what the wiki has confirmed, and of nothing else.
-// The form of a suggestion names no address for drafts: its text is kept in this browser alone.
+// A draft is sent PAUSE_MS after the last key, at most every APART_MS, and when the page is left.  Until the wiki has
+// confirmed a text, this browser has a copy.  "Kept 12:04" is shown only for a text that the wiki has confirmed.
+// The form of a suggestion has no address for drafts: its text is kept in this browser only.
 "use strict";
 (() => {
   const { _ } = wikkaTexts;
@@ -57,7 +57,7 @@
 
     isKept() { return this.text() === this.confirmed; }
 
-    /** The text has become another one. */
+    /** Notes that the text has changed. */
     typed() {
       const now = performance.now();
       this.typedAt = now;
@@ -81,7 +81,7 @@
       this.timer = setTimeout(() => this.send(), Math.max(0, due - performance.now()));
     }
 
-    /** A copy on the disk while somebody types; in the page's own storage where there is no such disk. */
+    /** Keeps a copy on the disk while somebody types, or in localStorage if the browser has no such disk. */
     async writeDown() {
       clearTimeout(this.copyTimer);
       this.copyTimer = 0;
@@ -93,7 +93,7 @@
       if (this.isOver) wikkaEditor.copies.remove(copy);
     }
 
-    /** A copy at once: true if there is one. */
+    /** Keeps a copy at once; returns true if there is one. */
     writeCopy() { return this.isKept() || wikkaEditor.copies.keep(this.copy()); }
 
     /** At once; for a button. */
@@ -208,7 +208,7 @@
 
     sayHere(isHere) { this.say(this.here(isHere), isHere ? "" : "problem"); }
 
-    /** Before a save: nothing is sent any more, and nothing is under way. */
+    /** Stops before a save: no draft is sent any more, and none is under way. */
     async hold() {
       clearTimeout(this.timer);
       this.writeCopy();
@@ -216,13 +216,13 @@
       if (this.running) await Promise.race([this.running.catch(() => null), new Promise((done) => setTimeout(done, BEFORE_SAVE_MS))]);
     }
 
-    /** The save did not come about. */
+    /** Continues after a save that failed. */
     goOn() {
       this.isSaving = false;
       if (!this.isKept()) { this.unsentSince ||= performance.now(); this.schedule(); }
     }
 
-    /** The text is in the page, or given up: nothing of it is kept any more. */
+    /** Removes all copies after the text was saved or discarded. */
     over() {
       this.isSaving = true;
       this.isOver = true;

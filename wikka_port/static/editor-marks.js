@@ -68,7 +68,7 @@
   };
   const change = (from, to, insert, start, end = start) => ({ from, to, insert, start, end });
 
-  /** Whole lines of the selection; one that ends at the start of a line does not take that line. */
+  /** Returns the whole lines of the selection; a selection that ends at a line's start does not include that line. */
   function linesOf(text, start, end) {
     const from = lineStart(text, start);
     const to = lineEnd(text, end > start && text[end - 1] === "\n" ? end - 1 : end);
@@ -112,7 +112,7 @@
     return replacedLines(from, to, made, text, start, end);
   }
 
-  /** One step deeper, or back; null where a line is no item, or none can go back. */
+  /** Indents the lines one step, or back; null if a line is no item, or none can go back. */
   function indent(sort, isBack, text, start, end) {
     const { from, to, lines } = linesOf(text, start, end);
     const items = lines.map((line) => sort.item.exec(line));
@@ -125,7 +125,7 @@
     return made.join("\n") === lines.join("\n") ? null : replacedLines(from, to, made, text, start, end);
   }
 
-  /** What Enter does in a list: the next item, or the end of the list at an empty one; null elsewhere. */
+  /** Returns the effect of Enter in a list: the next item, or at an empty item the list's end; null elsewhere. */
   function enter(sort, text, start, end) {
     const from = lineStart(text, start);
     const line = text.slice(from, lineEnd(text, start));

@@ -94,7 +94,7 @@
       this.status.classList.toggle("warn", sort === "warn");
     }
 
-    /** Somebody with several windows is one person, who has been there since the first. */
+    /** Shows who else is editing; several windows of one person count as one, since the first was opened. */
     showOthers(windows) {
       const since = new Map();
       for (const one of windows) since.set(one.name, Math.min(one.since, since.get(one.name) ?? Infinity));
@@ -247,14 +247,14 @@
       event.preventDefault();
     }
 
-    /** A draft is given up, here too; where it is the one in the form, it must not come back. */
+    /** Removes a discarded draft from this browser, too; if it is the form's draft, it must not come back. */
     thrownAway(id) {
       if (id !== this.drafts.field("draft")) { wikkaEditor.copies.remove({ page: this.form.dataset.page, id }); return; }
       this.isLeaving = true;
       this.drafts.over();
     }
 
-    /** The text stays here until the wiki has answered that it is saved. */
+    /** Keeps the text in this browser until the wiki has answered that it is saved. */
     async save(form, button) {
       if (this.isBusy) return;
       this.isBusy = true;
@@ -288,7 +288,7 @@
       this.say(said + here, "problem");
     }
 
-    /** The wiki did not save, and says why beside the text: its page takes the place of this one. */
+    /** Shows the wiki's page in the place of this one, if it did not save and says why beside the text. */
     replaceWith(page) {
       const fresh = document.adoptNode(page.querySelector("main"));
       this.stop.abort();

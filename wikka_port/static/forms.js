@@ -1,5 +1,5 @@
-// Everything works without this file.  On a page with several forms, a form that is sent takes nothing of the others along:
-// who changed one of those, too, is told so once, and sends again to leave it.
+// Everything works without this file.  On a page with several forms, only the sent form's fields are sent: a person who
+// has also changed a different form is warned once, and may send again to discard that change.
 "use strict";
 (() => {
   const { _ } = wikkaTexts;

@@ -1,5 +1,5 @@
-// Everything works without this file.  It shows names of pages and headings while one is typed into the search field of
-// the head, and lets "/" or Ctrl+K go to that field.
+// Everything works without this file.  It completes names of pages and headings in the search field of the page's head,
+// and moves the focus to that field on "/" or Ctrl+K.
 "use strict";
 const box = document.querySelector("header form.search");
 if (box) {

@@ -1,6 +1,6 @@
 "use strict";
-// What the scripts say, in the language of the page: English stands where it is said, other languages are put in
-// by the wiki (texts/scripts.py), which replaces the next two lines.
+// The texts that the scripts show, in the page's language.  The scripts have them in English; for other languages the
+// wiki (assets.py) replaces the next two lines.
 const wikkaSaid = new Map([]);
 const wikkaPlural = (n) => Number(n !== 1);
 

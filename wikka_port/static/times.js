@@ -1,4 +1,4 @@
-// Moments in the reader's own time zone: for readers who have set none in the wiki, which then shows them in UTC.
+// Shows moments in the browser's time zone to readers who have set no zone in the wiki, which then writes them in UTC.
 //
 //   2026-01-31 12:00, 12:00      as local_time.py writes them, and as long
 //   2026-01-31 12:00 UTC         with how far the reader's clock is from it: UTC+1, UTC-3:30
