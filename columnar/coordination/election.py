@@ -43,7 +43,8 @@ from columnar.coordination.lease import (
     WasPolled,
 )
 
-LEADER: Final = "leader/leader"  # the key of the leader's record
+LEADER_FOLDER: Final = "leader"
+LEADER: Final = f"{LEADER_FOLDER}/leader"  # the key of the leader's record
 
 
 class CandidateState(Enum):
@@ -124,7 +125,7 @@ class Candidate:
             request = self._fence(now_ms)
         if request is None and now_ms >= self._poll_ms:
             self._poll_ms = now_ms + self._times.poll_ms
-            request = PollRecords()
+            request = PollRecords(has_leader=self._lease is None)
         self._pending = request
         return request
 

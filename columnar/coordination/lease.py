@@ -88,7 +88,9 @@ class DeleteRecord:
 
 @dataclass(frozen=True, slots=True)
 class PollRecords:
-    """List the records of all holders, and read the leader's."""
+    """List the records of all holders, and the leader's if the candidate follows it."""
+
+    has_leader: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from columnar.coordination.cas import CasOutcomeUnknown, CasStore, CasUnavailable, VersionConflict, Versioned
-from columnar.coordination.election import LEADER
+from columnar.coordination.election import LEADER, LEADER_FOLDER
 from columnar.coordination.lease import (
     Answer,
     CreateRecord,
@@ -40,9 +40,10 @@ def make_request(store: CasStore, request: Request, compose: Callable[[], bytes]
             case DeleteRecord(key, version, also):
                 store.delete_key(key, version, also)
                 return Done()
-            case PollRecords():
-                leader = _found(store.read_key(LEADER))
-                return WasPolled({key: one.version for key, one in store.list_keys(NODES).items()}, leader)
+            case PollRecords(has_leader):
+                # A list, as a read would be a write to ZooKeeper.
+                leader = store.list_keys(LEADER_FOLDER).get(LEADER) if has_leader else None
+                return WasPolled({key: one.version for key, one in store.list_keys(NODES).items()}, _found(leader))
     except VersionConflict:
         return Failed.CONFLICT
     except CasUnavailable:

@@ -6,9 +6,9 @@ messages, and fences on request.  The state machines are ``columnar.coordination
 
 The law, checked at each step:
     an acknowledged answer rests on work that was done before its node was fenced
-    no node is fenced for its silence that lived and was not cut off
+    no node is fenced for its silence that lived and was not cut off, and none ends while its record stands
     a record is deleted only by the candidate whose leader's record stands
-    two candidates never hold the leader's lease at once
+    two candidates never hold the leader's lease at once, and an epoch is above all that were given before
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ class SimulatedNode:
         self.holder.on_answer(answer, self.machine.now_ms)
         self.page_ms = self.holder.until_ms
         if self.holder.state is HolderState.LOST:
-            self._world.seen["lost"] += 1
+            self._world.lost(self)
             self.end()
             return
         self._world.agenda.later(self.supervisor, self.machine.until_us(self.holder.due_ms), self._renew)
@@ -217,7 +217,8 @@ class SimulatedCandidate:
         was_leading = self.candidate.state is CandidateState.LEADING
         self.candidate.on_answer(answer, self.machine.now_ms)
         is_leading = self.candidate.state is CandidateState.LEADING
-        self._world.seen["elected"] += is_leading and not was_leading
+        if is_leading and not was_leading:
+            self._world.elected(self.candidate.epoch)
         self._world.seen["deposed"] += was_leading and not is_leading
         for key in self.candidate.ended.keys() - self._noted:
             self._noted.add(key)
@@ -237,6 +238,7 @@ class LeaseWorld:
         self._unexcused: set[DeleteRecord] = set()  # the node lived and was connected when the leader decided
         self.requested: set[str] = set()  # fences of nodes that renew
         self._tell = tell
+        self._epoch = 0  # of the last leader
         self._waiting: list[Step] = []  # requests that a server has taken during an outage
         self._store = CasMemory()
         self._count = 0
@@ -289,6 +291,19 @@ class LeaseWorld:
             return
         node.fenced_us = self.agenda.now_us
         assert request not in self._unexcused, f"{request.key} lived, was not cut off and is fenced"
+
+    def elected(self, epoch: int) -> None:
+        self.seen["elected"] += 1
+        assert epoch > self._epoch, f"epoch {epoch} is given after {self._epoch}"
+        self._epoch = epoch
+
+    def lost(self, node: SimulatedNode) -> None:
+        """Hold a node that ends by itself against the law."""
+        self.seen["lost"] += 1
+        found = self._store.read_key(node.record.key)
+        assert found is None or nonce_and_epoch(found.value)[0] != node.record.nonce, (
+            f"{node.record.key} ends though its record stands"
+        )
 
     def ended(self, key: str, over_us: int) -> None:
         """A candidate counts on it that the holder acknowledges nothing from then on."""

@@ -102,11 +102,19 @@ class Service:
             server.kill()
 
 
-def etcd(folder: Path, count: int, more: tuple[str, ...] = (), *, tls: ssl.SSLContext | None = None) -> Service:
+def etcd(
+    folder: Path,
+    count: int,
+    more: tuple[str, ...] = (),
+    *,
+    is_quick: bool = False,
+    tls: ssl.SSLContext | None = None,
+) -> Service:
     """Return etcd with ``more`` options of each server.
 
     ``tls`` is for clients; the servers then need a certificate among their options.
     """
+    heartbeat_ms = 50 if is_quick else 200
     scheme = "http" if tls is None else "https"
     ports = [(free_port(), free_port()) for _ in range(count)]
     members = ",".join(f"e{number}=http://127.0.0.1:{peer}" for number, (_, peer) in enumerate(ports))
@@ -116,15 +124,16 @@ def etcd(folder: Path, count: int, more: tuple[str, ...] = (), *, tls: ssl.SSLCo
         command = ["etcd", "--name", f"e{number}", "--data-dir", str(folder / f"e{number}")]
         command += ["--listen-client-urls", url, "--advertise-client-urls", url]
         command += ["--listen-peer-urls", peer_url, "--initial-advertise-peer-urls", peer_url]
-        command += ["--initial-cluster", members, "--heartbeat-interval", "50", "--election-timeout", "500"]
+        command += ["--initial-cluster", members, "--heartbeat-interval", str(heartbeat_ms)]
+        command += ["--election-timeout", str(10 * heartbeat_ms)]
         command += ["--logger", "zap", "--log-level", "error", "--unsafe-no-fsync", *more]
         servers.append(ServiceProcess(command, folder / f"e{number}.log"))
     urls = [f"{scheme}://127.0.0.1:{port}" for port, _ in ports]
     return Service(servers, urls, lambda prefix, timeout_s: CasEtcd(urls, prefix, timeout_s=timeout_s, tls=tls))
 
 
-def zookeeper(folder: Path, count: int) -> Service:
-    from columnar.coordination.cas_zookeeper import CasZookeeper
+def zookeeper(folder: Path, count: int, *, is_quick: bool = False) -> Service:
+    from columnar.coordination.cas_zookeeper import SESSION_S, CasZookeeper
 
     ports = [(free_port(), free_port(), free_port()) for _ in range(count)]
     members = "".join(f"server.{number}=127.0.0.1:{a}:{b}\n" for number, (_, a, b) in enumerate(ports, 1))
@@ -135,7 +144,7 @@ def zookeeper(folder: Path, count: int) -> Service:
         data = folder / f"z{number}"
         data.mkdir(parents=True)
         (data / "myid").write_text(f"{number}\n")
-        settings = f"tickTime=500\ninitLimit=20\nsyncLimit=4\ndataDir={data}\nclientPort={port}\n"
+        settings = f"tickTime=500\ninitLimit=20\nsyncLimit={4 if is_quick else 10}\ndataDir={data}\nclientPort={port}\n"
         settings += "clientPortAddress=127.0.0.1\nadmin.enableServer=false\nforceSync=no\n"
         config = folder / f"z{number}.cfg"
         config.write_text(settings + (members if count > 1 else ""))
@@ -144,7 +153,11 @@ def zookeeper(folder: Path, count: int) -> Service:
         command += ["-cp", str(_ZOOKEEPER_JAR), main, str(config)]
         servers.append(ServiceProcess(command, folder / f"z{number}.log"))
     hosts = [f"127.0.0.1:{port}" for port, _, _ in ports]
-    return Service(servers, hosts, lambda prefix, timeout_s: CasZookeeper.connect(hosts, prefix, timeout_s=timeout_s))
+
+    def connect(prefix: str, timeout_s: float) -> CasStore:
+        return CasZookeeper.connect(hosts, prefix, timeout_s=timeout_s, session_s=max(SESSION_S, timeout_s))
+
+    return Service(servers, hosts, connect)
 
 
 def missing(kind: str) -> str | None:
@@ -166,10 +179,14 @@ def need(kind: str) -> None:
 
 
 @contextmanager
-def running(kind: str, folder: Path, count: int = 1) -> Iterator[Service]:
-    """Start ``count`` servers of a kind that ``need`` has found."""
+def running(kind: str, folder: Path, count: int = 1, *, is_quick: bool = False) -> Iterator[Service]:
+    """Start ``count`` servers of a kind that ``need`` has found.
+
+    ``is_quick``: with the times of a service for short leases, by which a busy machine elects leaders without need.
+    """
     need(kind)
-    with started({"etcd": etcd, "zookeeper": zookeeper}[kind](folder, count)) as service:
+    start = etcd if kind == "etcd" else zookeeper
+    with started(start(folder, count, is_quick=is_quick)) as service:
         yield service
 
 

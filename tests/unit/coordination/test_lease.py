@@ -121,7 +121,7 @@ def test_a_poll_that_failed_or_came_late_begins_all_counts_anew() -> None:
 
 
 def polled(candidate: Candidate, now_ms: int, nodes: dict[str, int], leader: Found | None) -> None:
-    assert candidate.next_request(now_ms) == PollRecords()
+    assert candidate.next_request(now_ms) == PollRecords(candidate.state is CandidateState.FOLLOWING)
     candidate.on_answer(WasPolled(nodes, leader), now_ms)
 
 
