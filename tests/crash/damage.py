@@ -1,11 +1,11 @@
-"""Damage to files of a data folder, of every kind, at random: an error or the right rows, nothing else.
+"""Random damage to files of a data folder, of every kind, which must end in an error or in the right rows.
 
     python -m tests.crash.damage --count 1000 --seed N
 
 Data folders are made as servers leave them: killed, and closed; regions with tables and logs of their own, a log of the
-server, a snapshot.  Of a copy one file is damaged: a bit is flipped, bytes are zeroed, cut off, doubled, or the file is
-gone.  ``columnar check`` looks at it; then a server is started on it, and all is read.  A region or the store says that
-it is damaged, which the check must have said too, or all rows are right.
+server, a snapshot.  One file of a copy is damaged: a bit is flipped, bytes are zeroed, cut off or doubled, or the file
+is removed.  ``columnar check`` reads the copy; then a server is started on it, and all rows are read.  Either a region
+or the store reports damage, which the check must have reported too, or all rows are right.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Rows = dict[bytes, dict[bytes, bytes]]
 
 @dataclass(slots=True)
 class Whole:
-    """A data folder, and what is in it."""
+    """A data folder and its rows."""
 
     folder: Path
     tables: dict[bytes, Rows]
@@ -60,7 +60,7 @@ def scratch() -> Path:
 
 
 def make(root: Path, rng: Random) -> list[Whole]:
-    """One folder as ``kill -9`` leaves it, with the server's log in use, and the same closed in order."""
+    """Return a folder as ``kill -9`` leaves it, with the server log in use, and the same folder closed in order."""
     live = root / "live"
     shared_from, commit.SHARED_FROM = commit.SHARED_FROM, 0  # type: ignore[misc]
     try:
@@ -104,7 +104,7 @@ def _fill(connection: Connection, table: bytes, rows: Rows, rng: Random, turn: i
 
 
 def kind_of(path: Path) -> str:
-    """Files of one kind are written and read by the same code."""
+    """Return the kind of a file; files of one kind are written and read by the same code."""
     name = path.name
     place = "snapshot " if "snapshots" in path.parts else "meta " if path.parent.name == "meta" else ""
     return place + ("N" + path.suffix if path.suffix in (".sst", ".log", ".segment") else name.partition("-")[0])
@@ -119,7 +119,7 @@ def files_of(folder: Path) -> dict[str, list[Path]]:
 
 
 def _link_or_copy(source: str, target: str) -> None:
-    """Nobody writes into files of these names: each is written once, or replaced whole."""
+    """Link files that are written once or replaced whole; copy all other files."""
     if os.path.basename(source).startswith(REPLACED) or source.endswith(".sst"):
         os.link(source, target)
     else:
@@ -185,7 +185,7 @@ def _serve(whole: Whole, target: Path, outcome: Outcome) -> None:
 
 
 def run(count: int, seed: int) -> list[Outcome]:
-    """Each kind of file in turn."""
+    """Damage each kind of file in turn."""
     rng = Random(seed)
     root = scratch()
     try:
@@ -209,9 +209,9 @@ def run(count: int, seed: int) -> list[Outcome]:
 @click.option("--count", default=1_000, show_default=True, help="How many damages.")
 @click.option("--seed", type=int, help="Repeats a run.  [default: a new one]")
 def main(count: int, seed: int | None) -> None:
-    """Damage files of a data folder, one at a time: an error or the right rows, and the check says what is an error.
+    """Damage files of a data folder, one at a time: an error or the right rows, and the check finds each error.
 
-    The exit status is 1 where rows were wrong without an error, or an error that the check does not find.
+    The exit status is 1 if rows were wrong without an error, or the check missed an error.
     """
     seed = seed if seed is not None else SystemRandom().randrange(1, 1 << 32)
     click.echo(f"seed {seed}")

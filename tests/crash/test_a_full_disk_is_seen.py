@@ -1,4 +1,4 @@
-"""A disk that takes no writes is seen wherever an operator looks, and so is its recovery, without any request."""
+"""A disk that takes no writes is shown wherever an operator looks, and so is its recovery, without any request."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(library() is None, reason="no C compiler: the di
 
 
 class FailingServers(FailingStore, ClusterProcess):
-    """Every process of the store meets the same disk."""
+    """Servers whose processes all have the same failing disk."""
 
 
 @pytest.fixture(scope="module", params=[1, 2], ids=["one process", "two servers"])
@@ -53,7 +53,7 @@ def test_each_place_where_an_operator_looks_says_it(store: FailingServers, how: 
     await_that(lambda: bool(shell("put", "pages", "a", "text:a=2").exit_code), WAIT_S, store.log.read_text)
 
     def is_seen() -> bool:
-        """Servers report once a second."""
+        """Wait until the fault is shown, as servers report once a second."""
         return page(store, "health")[0] == 503
 
     await_that(is_seen, WAIT_S, store.log.read_text)

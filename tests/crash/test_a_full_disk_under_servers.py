@@ -1,4 +1,4 @@
-"""A full disk under a store with several servers: everybody reads why nothing moves, and it ends with the cause."""
+"""A full disk under a store with several servers: all commands say why nothing moves, and it ends with the cause."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(library() is None, reason="no C compiler: the di
 
 
 class FailingCluster(FailingStore, ClusterProcess):
-    """Supervisor and servers meet the same disk."""
+    """A cluster whose supervisor and servers have the same failing disk."""
 
 
 def test_a_catalogue_on_a_full_disk(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """kill -9 in the middle of alter and truncate: each is wholly done or wholly undone after the restart.
 
-COLUMNAR_KILLS says how many kills (4), COLUMNAR_SEED repeats a run.  The kill comes at a random moment
-after a change was asked for; one that was acknowledged before it must be there.
+COLUMNAR_KILLS says how many kills (4), COLUMNAR_SEED repeats a run.  The kill comes at a random moment after a change
+was requested; a change that was acknowledged before the kill must be there.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ State = dict[bytes, set[bytes]]  # family -> the values in it, over all rows and
 
 @dataclass
 class Change:
-    """Asked for in a thread of its own; what the table looks like after it."""
+    """A change requested in a thread of its own, with the state of the table after it."""
 
     ask: Callable[[Admin], object]
     after: State
@@ -45,9 +45,9 @@ class Change:
 
 
 def filled(connection: Connection, value: bytes) -> State:
-    """Every family of every row with as many versions as it may keep: a dropped one's must not come back.
+    """Fill every family of every row with as many versions as it keeps, because a dropped family's must not come back.
 
-    So nothing is left of what an earlier filling put there.
+    So no versions of an earlier filling are left.
     """
     table = connection.table("t")
     state: State = {}

@@ -1,4 +1,4 @@
-"""The model of a disk, the reader of strace's lines and the reader of logs that ``tests.crash.cuts`` stands on."""
+"""The foundations of ``tests.crash.cuts``: the model of a disk, the reader of strace's lines, the reader of logs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The short form of ``python -m tests.crash.damage``: an error or the right rows, of files of every kind."""
+"""The short form of ``python -m tests.crash.damage``: damage to any file gives an error or the right rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A data folder whose dead servers left damaged logs: what starts, what is said, and the command that ends it."""
+"""A data folder whose dead servers left damaged logs: the start, the messages, and the command that repairs it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def copy_of(whole: Killed, tmp_path: Path) -> Path:
 
 
 def used_servers(data: Path) -> list[Path]:
-    """Those that left batches in their logs."""
+    """Return the folders of servers that left batches in their logs."""
     found = sorted(one.parent.parent for one in (data / "servers").glob("*/log/*.segment"))
     assert all((one / LOGGED).exists() for one in found)
     return found
@@ -51,7 +51,7 @@ def refusal_of_a_start(data: Path, servers: int) -> str:
 
 
 def rows_of(store: ClusterProcess) -> tuple[set[bytes], list[str]]:
-    """What is served, and why the rest is not."""
+    """Return the rows that are served, and the reasons for the others."""
     rows, reasons = set[bytes](), []
     connection = store.connection()
     for part in PARTS:
@@ -64,7 +64,7 @@ def rows_of(store: ClusterProcess) -> tuple[set[bytes], list[str]]:
 
 
 def test_a_server_whose_folder_is_gone_closes_its_regions_until_the_repair(whole: Killed, tmp_path: Path) -> None:
-    """Its log counted as empty: acknowledged rows were gone without a word."""
+    """Such a log counted as empty once, and acknowledged rows were lost silently."""
     data = copy_of(whole, tmp_path)
     server = used_servers(data)[0]
     shutil.move(server, tmp_path / "aside")
@@ -122,7 +122,7 @@ def test_a_folder_that_is_put_back_is_taken_up_by_the_running_store(whole: Kille
 def test_a_damaged_log_of_one_process_is_salvaged_by_the_command_that_the_start_names(
     whole: Killed, tmp_path: Path
 ) -> None:
-    """One process takes the folder over; then its own log, ``server-log``, is damaged."""
+    """One process takes over the folder; then its own log, ``server-log``, is damaged."""
     data = copy_of(whole, tmp_path)
     log = data / "server-log"
     log.mkdir()
@@ -144,7 +144,7 @@ def test_a_damaged_log_of_one_process_is_salvaged_by_the_command_that_the_start_
 
 
 def test_a_restored_backup_of_servers_starts(whole: Killed, tmp_path: Path) -> None:
-    """Its catalogue names servers whose logs were not saved: the copies have all that was in them."""
+    """The backup's catalogue names servers whose logs were not saved, as the copies have all of their batches."""
     data, backups = copy_of(whole, tmp_path), tmp_path / "backups"
     with ClusterProcess(data, 3) as store:
         saved = CliRunner().invoke(columnar, ["backup", str(backups), "--store", f"127.0.0.1:{store.port}"])
@@ -162,7 +162,7 @@ def test_a_restored_backup_of_servers_starts(whole: Killed, tmp_path: Path) -> N
 def test_a_damaged_region_is_saved_with_what_the_log_of_its_dead_server_has(
     whole: Killed, tmp_path: Path, has_power_failed: bool
 ) -> None:
-    """The repair of a folder that servers served was refused; the salvaged region would have lacked the log."""
+    """Such a repair was refused once, because the salvaged region would have lacked the log."""
     data = copy_of(whole, tmp_path)
     if has_power_failed:
         lose_power(data)

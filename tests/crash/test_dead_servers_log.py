@@ -1,7 +1,7 @@
-"""A region whose server lost its power: what the next owner brings in from the dead server's log, and what it must not.
+"""A region whose server lost its power: which records of its log the next owner must replay, and which not.
 
-Stores of the engine, each server with a log in a folder of its own; the cut takes what the region's own log had not
-synced.  ``tests/model/test_dead_owners_model.py`` has the same in any order of events.
+Stores are the engine's, and each server has a log in a folder of its own; the cut removes the unsynced part of the
+region's own log.  ``tests/model/test_dead_owners_model.py`` has the same in any order of events.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _always_shared(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Cluster:
-    """The folder that all servers share, and the master's part: seals."""
+    """The folder that all servers share, and the seals, which are the master's part."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -61,14 +61,14 @@ class Cluster:
         return logs
 
     def opened(self, epoch: int, *behind: tuple[str, int], region: str = REGION) -> RocksStore:
-        """By a server that writes no log, for a look."""
+        """Return the region's store, opened for reading by a server without a log."""
         engine = RocksEngine(cache_bytes=1 << 20)
         engine.dead_logs = self.dead_logs()
         parts = tuple(LogPart(*part) for part in behind)
         return engine.open_store(str(self.root / "regions" / region), SPACES, None, Ownership(region, epoch, parts))
 
     def after_cut(self, region: str = REGION) -> Cluster:
-        """As the disk is when the power went: nothing that was not synced is left in the region's own log."""
+        """Return the disk after a power cut: the region's own log has only its synced part."""
         target = Cluster(copied(self.root, self.root.with_name(self.root.name + "-cut")))
         target.sealed = dict(self.sealed)
         newest = max((target.root / "regions" / region).glob("*.log"))
@@ -77,7 +77,7 @@ class Cluster:
 
 
 class Server:
-    """A region server in a loop that runs."""
+    """A region server in a running loop."""
 
     def __init__(self, cluster: Cluster, name: str, epoch: int, *behind: tuple[str, int]) -> None:
         self.name, self.epoch = name, epoch
@@ -93,7 +93,7 @@ class Server:
         self.store = self.engine.open_store(path, SPACES, None, Ownership(REGION, epoch, parts))
 
     async def begin(self) -> None:
-        """From here on its rounds are shared; the region's own log is in files, and may be lost."""
+        """Begin shared fsyncs, after which the region's own log may lose its unsynced part."""
         await self.put(b"first", b"v")
         self.store.files.flush()
 
@@ -110,7 +110,7 @@ class Server:
 
 
 def sharing(data: Path) -> set[str]:
-    """The regions whose writes stand in the server's log: none syncs its own log at its next write."""
+    """Return the regions whose writes go to the server log, so that none syncs its own log at its next write."""
     folder = str(data / SERVER_LOG)
     return {region for region, _ in DeadLog(folder, measure(folder)).named()}
 
@@ -120,7 +120,7 @@ def complete_of(store: RocksStore) -> int:
 
 
 def cut_after(root: Path, epoch: int, *puts: tuple[bytes, bytes]) -> Cluster:
-    """Server s1.1 owns the region, acknowledges the puts by its own log alone, and loses its power."""
+    """Let server s1.1 own the region, acknowledge the puts by the server log alone, and lose its power."""
 
     async def run() -> Cluster:
         cluster = Cluster(root)
@@ -136,7 +136,7 @@ def cut_after(root: Path, epoch: int, *puts: tuple[bytes, bytes]) -> Cluster:
 
 
 def test_a_log_whose_server_has_closed_the_region_is_not_brought_in_over_the_next_owner(tmp_path: Path) -> None:
-    """The owner at 9 had nothing to bring in; all die before the row without its source, the owner at 8, is on disk."""
+    """The owner at epoch 9 has nothing to replay, and all die before the row without the owner at 8 is on disk."""
 
     async def run() -> Cluster:
         cluster = Cluster(tmp_path / "data")
@@ -184,7 +184,7 @@ def test_what_is_written_behind_the_seal_is_not_read(tmp_path: Path) -> None:
 
 
 def test_records_of_another_epoch_in_the_same_log_stay_where_they_are(tmp_path: Path) -> None:
-    """s1.1 owned the region at 8 and at 10; s2.1 in between, whose values a log of 8 must not lie over."""
+    """s1.1 owned the region at epochs 8 and 10; s2.1 owned it in between, and records of 8 must not hide its values."""
 
     async def run() -> Cluster:
         cluster = Cluster(tmp_path / "data")
@@ -234,7 +234,7 @@ def test_a_second_owner_that_dies_before_complete_leaves_all_to_the_third(tmp_pa
 
 
 class _Mortal:
-    """A store whose process ends before so many more writes and fsyncs."""
+    """A store whose process ends after a given number of further writes and fsyncs."""
 
     def __init__(self, store: RocksStore, steps: int) -> None:
         self._store, self._steps = store, steps
@@ -248,7 +248,7 @@ class _Mortal:
 
 
 def test_a_second_owner_that_dies_after_complete_is_not_overwritten(tmp_path: Path) -> None:
-    """The master has not heard of it: the row still names the first log."""
+    """The master has not been notified, so the row still names the first log."""
     cut = cut_after(tmp_path / "data", 8, (b"k", b"of 8"), (b"j", b"of 8"))
     cut.seal("s1.1")
 
@@ -292,7 +292,7 @@ def test_without_complete_all_that_is_behind_is_brought_in(tmp_path: Path) -> No
 
 
 def test_complete_of_a_parent_says_nothing_of_its_daughter(tmp_path: Path) -> None:
-    """Its epochs begin anew, below the parent's."""
+    """The daughter's epochs begin anew, below the parent's."""
     cut = cut_after(tmp_path / "data", 8, (b"k", b"v"))
     cut.seal("s1.1")
     parent = cut.opened(9, ("s1.1", 8))
@@ -329,7 +329,7 @@ def test_a_damaged_log_keeps_the_region_shut(tmp_path: Path) -> None:
 def test_a_standalone_brings_its_own_past_in_at_each_opening(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recovers: bool
 ) -> None:
-    """After a power cut, in the catalogue as in a table's region; whether a request or the recovery comes first."""
+    """After a power cut it does so for the catalogue and for tables, whether a request or the recovery comes first."""
     live, cut = tmp_path / "live", tmp_path / "cut"
     store = Serving(live).start()
     connection = store.connect()

@@ -1,4 +1,4 @@
-"""Files of one region damaged or lost: its users hear that, other tables go on, and with the file back all is well."""
+"""Damaged or lost files of one region: its users get an error, other tables continue, and the file's return ends it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ EMPTY = re.compile(r"'columnar repair --data (\S+)' puts an empty region there")
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder as ``kill -9`` leaves it: rows in table files, and some in logs only."""
+    """Return a folder as ``kill -9`` leaves it, with rows in table files and some rows in logs only."""
     folder = tmp_path_factory.mktemp("whole") / "data"
     store = Serving(folder).start()
     connection = store.connect()
@@ -50,14 +50,14 @@ IN_LOG = {b"log-%d" % n: b"in the log" for n in range(5)}
 
 
 class Damaged:
-    """A copy of the folder, to be damaged and served."""
+    """A copy of the folder, which is damaged and served."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._store: Serving | None = None
 
     def region(self, table: bytes) -> Path:
-        """The folder of the table's one region."""
+        """Return the folder of the table's one region."""
         names = {RegionInfo(table.decode(), number).encoded for number in range(1, 20)}
         (path,) = [path for path in (self.folder / "regions").iterdir() if path.name in names]
         return path
@@ -82,7 +82,7 @@ def damaged(whole: Path, tmp_path: Path) -> Iterator[Damaged]:
 
 
 def the_one(folder: Path, pattern: str) -> Path:
-    """The largest such file."""
+    """Return the largest file that matches ``pattern``."""
     return max(folder.glob(pattern), key=lambda path: path.stat().st_size)
 
 
@@ -93,7 +93,7 @@ def is_damaged(call: Callable[[], object]) -> None:
 
 
 def names_the_folder(advice: re.Pattern[str], text: str) -> None:
-    """The command can be typed as it stands."""
+    """Check that the command in the text can be typed as it stands."""
     found = advice.search(text)
     assert found is not None, text
     assert Path(found[1], "FORMAT").exists(), text
@@ -196,7 +196,7 @@ def test_a_table_with_a_lost_folder_can_be_emptied_and_dropped(damaged: Damaged)
 
 
 def test_a_folder_of_an_older_format_gets_the_folders_that_it_lacks(damaged: Damaged) -> None:
-    """Its regions were given theirs by their first use."""
+    """In the older format a region's first use made its folder."""
     untouched = [path for path in (damaged.folder / "regions").iterdir() if not any(path.iterdir())]
     assert untouched, "tables of the system that nobody needed"
     for path in untouched:
@@ -232,7 +232,7 @@ def _zeroed(data: bytes) -> bytes:
 @pytest.mark.parametrize("damage", [_cut, _flipped, _zeroed])
 @pytest.mark.parametrize("pattern", ["*.log", "MANIFEST-*"])
 def test_a_file_that_the_engine_writes_behind(damaged: Damaged, damage: Callable[[bytes], bytes], pattern: str) -> None:
-    """To the engine it looks like one whose end a power cut took before it was synced."""
+    """To the engine such a file looks like one whose unsynced end a power cut removed."""
     path = the_one(damaged.region(SPOILED), pattern)
     sane = path.read_bytes()
     path.write_bytes(damage(sane))
@@ -269,7 +269,7 @@ def columnar(*words: str) -> subprocess.CompletedProcess[str]:
 
 
 def refusal(folder: Path) -> str:
-    """What a store says that does not start."""
+    """Return the message of a store that does not start."""
     ended = columnar("standalone", "--data", str(folder), "--port", "0", "--web-port", "-1")
     assert ended.returncode == 2, ended
     assert "Traceback" not in ended.stderr
@@ -302,7 +302,7 @@ def test_a_damaged_catalogue_is_no_reason_to_begin_anew(damaged: Damaged) -> Non
 
 
 def test_copies_of_a_closed_region_do_not_hide_what_it_lost(damaged: Damaged, tmp_path: Path) -> None:
-    """After a start regions are closed, and copied as they are."""
+    """After a start regions are closed, and are copied as they are."""
     (log,) = [path for path in damaged.region(SPOILED).glob("*.log") if path.stat().st_size]
     data = bytearray(log.read_bytes())
     data[len(data) // 10] ^= 4

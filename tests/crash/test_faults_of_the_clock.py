@@ -1,6 +1,6 @@
-"""A system clock that jumps back an hour, while the store runs or is down: no write hides behind an older one.
+"""A system clock that jumps back an hour, while the store runs or is down: no write is hidden by an older one.
 
-Nor where a data folder's files lost their times: it was copied, or came back from a backup.
+This also holds if the files of a data folder lost their times, by a copy or from a backup.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ HOUR_NS = 3_600 * 10**9
 
 
 class FakeClock:
-    """The system's, shifted."""
+    """The system's clock, shifted."""
 
     def __init__(self) -> None:
         self.shift_ns = 0
@@ -95,7 +95,7 @@ def test_while_it_does_not(store: Serving, clock: FakeClock, tmp_path: Path) -> 
 
 
 def _as_killed(tmp_path: Path) -> Path:
-    """The folder as ``kill -9`` leaves it, its files with the times that they have by the store's clock."""
+    """Return the folder as ``kill -9`` leaves it, with files dated by the store's clock."""
     left = tmp_path / "left"
     shutil.copytree(tmp_path / "data", left)
     at = time.time() + 3_600
@@ -116,7 +116,7 @@ def fill(connection: Connection) -> None:
 
 
 def hidden(folder: Path) -> list[bytes]:
-    """Rows on which an acknowledged write has no effect, by a store that is started there."""
+    """Return rows on which an acknowledged write has no effect, in a store that is started there."""
     again = Serving(folder).start()
     try:
         connection = again.connect()
@@ -181,7 +181,7 @@ def test_rows_that_come_from_another_store(store: Serving, clock: FakeClock, tmp
 
 
 def test_a_snapshot_whose_regions_say_nothing(store: Serving, clock: FakeClock, tmp_path: Path) -> None:
-    """Taken by an older program: its manifest says when."""
+    """An older program took such a snapshot, and its manifest has the time."""
     connection = store.connect()
     fill(connection)
     connection.snapshots.take_snapshot("s", b"t")

@@ -1,8 +1,8 @@
 """A disk that is full, mounted read-only, or fails its fsyncs, and a process without descriptors.
 
-What all have in common: writers hear a typed error that says what to do, readers read on where that shows
-nothing a crash could take back, nothing acknowledged is lost, other tables are unharmed, and it ends by itself
-when the cause is gone.  ``docs/faults.md`` is the table of it.
+All these faults have in common: writers get a typed error with the remedy, readers continue unless they would see data
+that a crash could remove, no acknowledged write is lost, other tables are unharmed, and the fault ends by itself when
+the cause is gone.  ``docs/faults.md`` has the table of them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ pytestmark = pytest.mark.skipif(library() is None, reason="no C compiler: the di
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FailingStore]:
-    """One for all: each test leaves it in a state that the next must be able to go on from."""
+    """Yield one store for all tests; each test leaves it in a state from which the next can continue."""
     folder = tmp_path_factory.mktemp("faults") / "data"
     with FailingStore(folder, "--trigger-modules", trigger_functions.MODULE) as store:
         yield store
@@ -54,7 +54,7 @@ class Tables(NamedTuple):
 
 @pytest.fixture
 def tables(store: FailingStore, request: pytest.FixtureRequest) -> Iterator[Tables]:
-    """Two tables of the test's own with rows that were acknowledged before anything failed."""
+    """Yield two tables of the test's own, with rows that were acknowledged before anything failed."""
     word = f"{abs(hash(request.node.name)):x}".encode()
     tables = Tables(store.connection(), b"spoiled-" + word, b"quiet-" + word)
     for table in tables[1:]:
@@ -71,7 +71,7 @@ def put(connection: Connection, table: bytes, row: bytes) -> str:
 
 
 def check_after(store: FailingStore, tables: Tables, sure: dict[bytes, bytes], maybe: set[bytes]) -> None:
-    """After ``kill -9`` and a start: what was acknowledged, and of what was not at most what was tried."""
+    """Check after ``kill -9`` and a start that acknowledged rows are stored, and beside them only attempted writes."""
     store.kill()
     store.start()
     connection = store.connection()
@@ -107,7 +107,7 @@ def test_a_disk_that_takes_no_writes(store: FailingStore, tables: Tables, how: s
 
 
 def test_fsyncs_that_fail(store: FailingStore, tables: Tables) -> None:
-    """What the disk says of its pages afterwards is not believed: not even readers see them before they are synced."""
+    """The pages of such a disk are not trusted afterwards: not even readers see them before they are synced."""
     connection, spoiled, quiet = tables
     store.fail(SYNCS_FAIL)
     text = put(connection, spoiled, b"tried")

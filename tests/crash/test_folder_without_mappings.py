@@ -1,4 +1,4 @@
-"""A data folder whose file system shares no mappings: served as any other, by one process and by several."""
+"""A data folder whose file system has no shared mappings is served as any other, by one process and by several."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ VALUES = {b"%02d" % n: b"value" for n in range(20)}
 
 @pytest.mark.parametrize("flags", [(), ("--servers", "2")], ids=["one process", "two servers"])
 def test_a_store_without_mappings_keeps_its_bounds_and_its_writes(tmp_path: Path, flags: tuple[str, ...]) -> None:
-    """The start was refused: cannot write .../SYNCED: No such device."""
+    """The start was refused once: cannot write .../SYNCED: No such device."""
     folder = tmp_path / "data"
     store = FailingStore(folder, *flags)
     store.fail(NO_MAPPINGS)

@@ -1,12 +1,12 @@
-"""Store, trigger worker and importer die by ``kill -9`` during an import: it ends in the same tables all the same.
+"""Store, trigger worker and importer die by ``kill -9`` during an import: it ends in the same tables.
 
-Every row, column and value of the wiki's tables is compared with those of an import that nobody disturbed,
-timestamps too but in tables that triggers write; ``imports`` too, of which both leave nothing.  Rows of ``wanted``
-whose page is there are spare, and are left out.
+Every row, column and value of the wiki's tables is compared with those of an undisturbed import; timestamps are
+compared too, except in tables that triggers write.  ``imports`` is compared too, and must be empty.  Rows of ``wanted``
+whose page exists are superfluous, and are left out.
 
-COLUMNAR_SEED repeats a run (new: draws one).  COLUMNAR_IMPORT_KILLS says how often each of the three dies (1), and
-COLUMNAR_IMPORT_DUMP what is imported: a file, or a name in ``../shared/data`` beside the checkout; a
-dump made here is used without it.
+COLUMNAR_SEED repeats a run (new: draws one).  COLUMNAR_IMPORT_KILLS says how often each of the three dies (1).
+COLUMNAR_IMPORT_DUMP names the imported dump: a file, or a name in ``../shared/data`` beside the checkout; by default a
+dump is made here.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ MADE_REVISIONS = 5
 
 
 def made_dump(folder: Path) -> Path:
-    """Pages that come to link to each other and to pages that are not there, and cease to."""
+    """Return a dump of pages that begin and cease to link to each other and to missing pages."""
     rng = random.Random(7)
     pages = []
     for n in range(MADE_PAGES):
@@ -79,7 +79,7 @@ def new_store(folder: Path) -> StoreProcess:
 
 @dataclass
 class Importing:
-    """``wikka import``, begun again until it says that all is done."""
+    """``wikka import``, repeated until it says that everything is done."""
 
     store: StoreProcess
     dump: Path
@@ -99,7 +99,7 @@ class Importing:
         )
 
     def is_done(self) -> bool:
-        """Looks after the process: one that gave up is begun again."""
+        """Return whether the import is done; restart an import that gave up."""
         assert self.process is not None
         status = self.process.poll()
         if status is None:
@@ -142,7 +142,7 @@ class Importing:
 
 
 def pages_stored(store: StoreProcess) -> int:
-    """How far the import is."""
+    """Return the number of pages stored so far."""
     try:
         connection = store.connection()
     except TTransportException:
@@ -206,7 +206,7 @@ def test_an_import_that_is_shot_ends_in_the_same_tables(tmp_path: Path) -> None:
 
 
 def shoot(store: StoreProcess, importing: Importing, pages: int, rng: random.Random) -> list[str]:
-    """Kill each of the three KILLS times, in any order, spread over the import; returns who died at which page."""
+    """Kill each of the three KILLS times in random order, spread over the import; return each victim with its page."""
     victims = ["store", "worker", "importer"] * KILLS
     rng.shuffle(victims)
     shots = []

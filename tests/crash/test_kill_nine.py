@@ -1,8 +1,8 @@
 """Promises 1 and 2 against ``kill -9``: a store in a process of its own dies at random moments.
 
-Writers note what was acknowledged.  After each restart every acknowledged write is there, each
-row is whole over its families, and each counter stands at what was acknowledged, or above it by
-no more than what was under way.  COLUMNAR_KILLS says how often, COLUMNAR_SEED repeats a run (new: draws one).
+Writers note the acknowledged writes.  After each restart every acknowledged write is stored, each row is whole over its
+families, and each counter has the acknowledged value, or more by at most the increments under way.  COLUMNAR_KILLS says
+how often, COLUMNAR_SEED repeats a run (new: draws one).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def connect(port: int) -> happybase.Connection:
 
 @dataclass
 class Writer:
-    """Writes its own rows until its server dies; what was acknowledged is known for sure."""
+    """A writer of its own rows, until its server dies; it knows for sure which writes were acknowledged."""
 
     number: int
     acknowledged: dict[bytes, int] = field(default_factory=dict)  # row -> the last value that was acknowledged

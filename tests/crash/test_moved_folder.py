@@ -1,6 +1,6 @@
 """The data folder is moved away while the store serves: nothing new grows at its old place.
 
-Moved back all goes on.
+After the folder is moved back everything continues.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Promise 1 against a power cut: the short form of ``python -m tests.crash.cuts``, and proof that it can fail.
 
-COLUMNAR_SEED says which (fixed; the long form draws new ones), COLUMNAR_CUTS how many cuts.
+COLUMNAR_SEED chooses the cuts (fixed; the long form draws new ones), COLUMNAR_CUTS is their number.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def recording(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
 
 
 def after_answers(recording: Recording, count: int) -> list[Cut]:
-    """Cuts right after an answer, which leave what was synced and nothing else."""
+    """Return cuts right after an answer, which leave only synced data."""
     answers = [
         event for call, event in zip(recording.calls, recording.acknowledged, strict=True) if call.method == "mutateRow"
     ]
@@ -66,7 +66,7 @@ def test_nothing_acknowledged_is_lost_by_a_power_cut(recording: Recording) -> No
 
 
 def test_no_acknowledged_copy_is_lost_by_a_power_cut(tmp_path: Path) -> None:
-    """Snapshots, clones, restores, exports, imports, backups: those that are listed are whole, too."""
+    """This covers snapshots, clones, restores, exports, imports and backups; all listed copies are whole, too."""
     recording = record(tmp_path / "root", seed=SEED, calls=0, trigger=False, copies=True, ends=(signal.SIGTERM,))
     assert differences(replay(recording.events), tmp_path / "root") == []
     answers = [
@@ -86,7 +86,7 @@ def test_no_answer_leaves_before_the_fsync_of_its_write(recording: Recording) ->
 
 
 def test_a_disk_that_lies_about_syncs_is_noticed(recording: Recording) -> None:
-    """Else the harness could be blind, and its silence would mean nothing."""
+    """Otherwise the harness could be blind, and a run without findings would mean nothing."""
     found = run(recording, after_answers(recording, 6), drops_syncs_of=(LOG, SEGMENT))
     lines = [line for _, lines in found.broken for line in lines]
     assert any("LOST" in line or "were synced" in line for line in lines), "bounds notice it first"

@@ -1,7 +1,7 @@
 """kill -9 in the middle of splits and merges, at named steps, under writes: no row is lost, the catalogue has no hole.
 
 ``columnar.master.region_changes`` names its steps; the store of the test dies when one of them is over.
-COLUMNAR_ALL_STEPS=1 takes every step, else those between which something differs on disk.
+COLUMNAR_ALL_STEPS=1 takes every step; otherwise only steps between which the disk changes are taken.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ DRAIN_MS = 60_000
 
 
 class Writer:
-    """Writes until the store is dead; each row has a counter and a value in two families."""
+    """A writer, until the store is dead; each row has a counter and a value in two families."""
 
     def __init__(self, rng: random.Random) -> None:
         self._rng = rng

@@ -1,4 +1,4 @@
-"""kill -9 in the middle of a replay and of a retry as it was: both go on, and nothing of them is missed."""
+"""kill -9 in the middle of a replay and of a retry ``--as-it-was``: both continue, and no change is missed."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def store(tmp_path: Path) -> Iterator[StoreProcess]:
 
 
 def told(connection: Connection) -> dict[bytes, int]:
-    """How often each row was delivered."""
+    """Return how often each row was delivered."""
     return {row: cells[b"a:log"].count(b"\n") for row, cells in connection.table(b"audit").scan()}
 
 
 def told_by_change(connection: Connection) -> dict[bytes, Counter[bytes]]:
-    """How often each change of each row was delivered, by its sequence."""
+    """Return how often each change of each row was delivered, by its sequence."""
     rows = connection.table(b"audit").scan()
     return {row: Counter(line.split(b";")[0] for line in cells[b"a:log"].splitlines()) for row, cells in rows}
 
@@ -46,7 +46,7 @@ def make(connection: Connection, function: str, **settings: int) -> None:
 
 
 def kill_once(store: StoreProcess, connection: Connection, more: int) -> Connection:
-    """Kill the store when some of what comes again, and not all, has come."""
+    """Kill the store when some but not all repeated changes have been delivered."""
     pause = threading.Event()
     for _ in range(int(PATIENCE_S / PAUSE_S)):
         if sum(told(connection).values()) >= more:

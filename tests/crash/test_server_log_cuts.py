@@ -1,7 +1,7 @@
-"""The server's log against power cuts: stores under one committer, cut, opened anew, compared with dictionaries.
+"""The server log against power cuts: stores under one committer are cut, opened anew and compared with dictionaries.
 
-Of what no fsync was asked for a cut leaves any part, of each store's own log as of the server's.  COLUMNAR_SEED
-repeats a run.
+A cut leaves any part of the unsynced writes, in each store's own log and in the server log.  COLUMNAR_SEED repeats a
+run.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ State = dict[tuple[str, bytes], bytes]
 
 
 class Sizes:
-    """Of every file that was synced: its length then, which a cut does not take back."""
+    """The synced lengths of files, which a cut does not reduce."""
 
     def __init__(self) -> None:
         self.synced: dict[str, int] = {}
 
 
 class Server:
-    """Stores by name, with what is acknowledged and what is under way."""
+    """Stores by name, with their acknowledged writes and the writes under way."""
 
     def __init__(self, root: Path, rng: random.Random, sizes: Sizes) -> None:
         self.root, self.rng = root, rng
@@ -82,7 +82,7 @@ class Server:
         }
 
     async def write(self, name: str) -> None:
-        """A batch of some kind; acknowledged when this returns."""
+        """Write a batch of some kind; return when it is acknowledged."""
         rng, store = self.rng, self.stores[name]
         state = dict(self.states[name][-1])
         batch = store.batch(rng.choice((1, 1, 1, 1, 20)))
@@ -113,12 +113,12 @@ class Server:
         self.acknowledged(states, number)
 
     def acknowledged(self, states: list[State], number: int) -> None:
-        """The first ``number``: those before the last of them can no longer be what a cut leaves."""
+        """Note the first ``number`` states as acknowledged: a cut can leave none before the last of them."""
         for state in states[: number - 1]:
             state["gone", b""] = b""
 
     def files(self, name: str) -> None:
-        """What happens to a store's files beside writing."""
+        """Flush, close or otherwise change a store's files beside writing."""
         store, chance = self.stores[name], self.rng.random()
         if chance < 0.4:
             store.files.flush()
@@ -132,7 +132,7 @@ class Server:
             self.open(name)
 
     def split(self, name: str) -> None:
-        """A copy under a name of its own, as a daughter begins: with its parent's mark."""
+        """Make a copy under a name of its own, which has its parent's mark, as a daughter's store begins."""
         self.made += 1
         twin = f"r{self.made}"
         self.stores[name].files.checkpoint(str(self.regions / twin))
@@ -150,7 +150,7 @@ class Server:
             state["a", KEYS[0]] = b"ingested"
 
     def empty_space(self, name: str) -> None:
-        """Dropped, and made anew under its name: nothing older may come back."""
+        """Drop a space and make it anew under its name, after which no older pair may come back."""
         store = self.stores[name]
         store.drop_space("b")
         store.add_space("b")
@@ -159,7 +159,7 @@ class Server:
                 del state[key]
 
     def cut(self, target: Path) -> dict[str, list[State]]:
-        """What the disk may hold now, at ``target``; what each store may be."""
+        """Copy the disk as a cut may leave it to ``target``; return the possible states of each store."""
         copied(self.root, target)
         newest = {path.parent: path for path in sorted(target.rglob("*.log"))}  # those before, the engine syncs itself
         for path in [*newest.values(), *target.rglob("*.segment")]:
@@ -191,7 +191,7 @@ def sizes(monkeypatch: pytest.MonkeyPatch) -> Sizes:
         sync(store)
 
     def note_and_raise(bound: SyncedBound, sequence: int) -> None:
-        """A cut between the two would leave less than the bound tells of."""
+        """Check before noting a bound: a cut between the two would leave less data than the bound says."""
         sizes.synced.update(before.get(bound._path, {}))
         raise_to(bound, min(sequence, reached.get(bound._path, 0)))
 

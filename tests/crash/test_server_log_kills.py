@@ -1,4 +1,4 @@
-"""A store that shares fsyncs between tables is killed: its tools and its next start find all that was acknowledged."""
+"""A store that shares fsyncs between tables is killed: tools and the next start find all acknowledged writes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LOOK_S = 0.02
 
 
 def filled(folder: Path) -> StoreProcess:
-    """Two writers a table, until every one has ended."""
+    """Run two writers a table until all have ended."""
     store = StoreProcess(folder)
     store.start()
     connection = Connection("127.0.0.1", store.port)

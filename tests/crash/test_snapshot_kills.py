@@ -1,7 +1,7 @@
 """``kill -9`` while snapshots are taken, cloned, restored and deleted, and while a table is imported.
 
-After each restart every table is whole or not there, every snapshot that is listed can be restored, and the
-check of the folder finds nothing: no half table, no folder that nobody names.  COLUMNAR_KILLS, COLUMNAR_SEED.
+After each restart every table is whole or absent, every listed snapshot can be restored, and the check of the folder
+finds nothing: no half table, no folder that the catalogue does not name.  COLUMNAR_KILLS, COLUMNAR_SEED.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ def fill(connection: Connection, generation: bytes) -> None:
 
 
 def generations(connection: Connection, table: bytes) -> set[bytes]:
-    """What the rows of a table hold; a whole one has ROWS rows."""
+    """Return the values of a table's rows; a whole table has ROWS rows."""
     rows = list(connection.table(table).scan())
     assert len(rows) == ROWS, f"{table!r} has {len(rows)} rows"
     return {cells[b"f:g"] for _, cells in rows}
 
 
 class Operator(threading.Thread):
-    """Takes, clones, restores and deletes until its server dies."""
+    """An operator who takes, clones, restores and deletes snapshots until the server dies."""
 
     def __init__(self, store: StoreProcess, round_number: int) -> None:
         super().__init__()
@@ -112,7 +112,7 @@ def test_snapshots_are_whole_or_not_there(tmp_path: Path) -> None:
 
 
 def drop_copy(connection: Connection) -> None:
-    """What a shot import made, if it made it, is whole."""
+    """Drop the table of a killed import, which must be whole if it exists."""
     if b"copy" in connection.tables():
         assert generations(connection, b"copy") == {b"1"}
         connection.delete_table(b"copy", disable=True)

@@ -1,7 +1,7 @@
-"""kill -9 of the worker, of the store, of both, at many moments under load: nothing is missed.
+"""kill -9 of the worker, of the store, of both, at many moments under load: no change is missed.
 
-COLUMNAR_KILLS says how many kills (5; 12 in a deep run), COLUMNAR_SEED which (printed: a failure can be repeated).
-After each kill, restart and drain:
+COLUMNAR_KILLS says how many kills (5; 12 in a deep run), COLUMNAR_SEED chooses them (it is printed, so that a failure
+can be repeated).  After each kill, restart and drain:
     * the index that the trigger keeps equals the one recomputed from the source;
     * every acknowledged change was delivered at least once;
     * of each row the trigger saw the changes in their order, repeats included: after a change comes
@@ -34,7 +34,7 @@ DRAIN_MS = 60_000
 
 
 class Load:
-    """Writers that go on until told; each has rows of its own and one connection at a time."""
+    """Writers that continue until told to stop; each has rows of its own and one connection at a time."""
 
     def __init__(self, store: StoreProcess, rng: random.Random) -> None:
         self.store = store
@@ -45,7 +45,7 @@ class Load:
         self._reached = threading.Condition()
 
     def run_until_killed(self, writes: int, kill: str) -> None:
-        """Write; after ``writes`` have begun kill; stop when the store, if it lives, has answered."""
+        """Write, kill after ``writes`` writes have begun, and stop when a living store has answered."""
         self._stop = threading.Event()
         self._begun, self._goal = 0, writes
         threads = [threading.Thread(target=self._write, args=(n,)) for n in range(WRITERS)]
@@ -92,7 +92,7 @@ class Load:
 
 
 def entries_of(connection: Connection) -> dict[bytes, list[Sequence]]:
-    """What the trigger saw of each row, in the order in which it saw it."""
+    """Return the trigger's deliveries of each row, in their order."""
     return {
         row: [parse_token(line.split(b";")[0].decode()) for line in cells[b"a:log"].splitlines()]
         for row, cells in list(connection.table(b"audit").scan())

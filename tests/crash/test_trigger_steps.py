@@ -26,7 +26,7 @@ def store(tmp_path: Path) -> Iterator[StoreProcess]:
 
 
 def rows_told(connection: Connection) -> list[bytes]:
-    """The rows of the trigger's calls."""
+    """Return the rows of the trigger's calls."""
     assert connection.triggers.wait(timeout_ms=60_000), "not delivered in time"
     return [row for row, _ in connection.table(b"audit").scan()]
 

@@ -1,7 +1,7 @@
-"""kill -9 of the store at many moments under load, while views are built and kept: each is what recomputing gives.
+"""kill -9 of the store at many moments under load, while views are built and kept: each equals its recomputation.
 
-COLUMNAR_KILLS says how many kills (6; 12 in a deep run), COLUMNAR_SEED which (printed, so that a failure can be
-repeated).  A view is added at the beginning, and another one, of the view, while the load goes on; a third is added and
+COLUMNAR_KILLS says how many kills (6; 12 in a deep run), COLUMNAR_SEED chooses them (it is printed, so that a failure
+can be repeated).  A view is added at the beginning, and a view of this view under load; a third view is added and
 dropped between kills.
 """
 
@@ -38,7 +38,7 @@ def amount(n: int) -> bytes:
 
 
 class Load:
-    """Writers that go on until the store is killed; each has rows of its own."""
+    """Writers that continue until the store is killed; each has rows of its own."""
 
     def __init__(self, store: StoreProcess, rng: random.Random) -> None:
         self.store = store
@@ -90,7 +90,7 @@ def totals(connection: Connection, view: bytes) -> dict[bytes, dict[bytes, int]]
 
 
 def expected(connection: Connection) -> tuple[dict[bytes, dict[bytes, int]], int]:
-    """Totals of ``by_a``, and how many rows cannot be read."""
+    """Return the totals of ``by_a``, and the number of unreadable rows."""
     groups: dict[bytes, dict[bytes, int]] = {}
     rejected = 0
     for _, cells in connection.table(b"source").scan():

@@ -1,6 +1,6 @@
 """kill -9 at each step of a swap, of a rollback and of the end of a generation, while readers read by the view's name.
 
-Every answer is one generation's as a whole, to the death and after it, and the change is done or not done.
+Before and after the kill every answer comes from one generation as a whole, and the change is done or not done.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class DyingStore(StoreProcess):
         self.environment["VIEW_STORE_KEPT_MS"] = str(for_ms)
 
     def begin_to_die_at(self, step: str = "") -> None:
-        """As ``begin``, of a store that ends at the step; empty: of one that lives."""
+        """Begin a store that ends at ``step``; an empty step begins a store that lives."""
         self.environment["VIEW_STORE_DIES_AT"] = step
         self.begin()
 
@@ -76,7 +76,7 @@ def roles(connection: Connection) -> dict[str, str]:
 
 
 def read(connection: Connection) -> None:
-    """By the view's API and as any HBase client does."""
+    """Read by the view's API and as any HBase client does."""
     for group in GROUPS:
         assert connection.view("groups").get(group).count == ROWS // 2
         row = connection.table("groups").row(group, [b"v"])
@@ -84,7 +84,7 @@ def read(connection: Connection) -> None:
 
 
 class Readers(threading.Thread):
-    """Reads until the store is gone, once at least; ``join`` raises what was wrong."""
+    """Threads that read until the store has ended, at least once; ``join`` raises their errors."""
 
     def __init__(self, store: DyingStore) -> None:
         super().__init__()
@@ -131,7 +131,7 @@ def ended(store: DyingStore) -> None:
 
 
 def then(store: DyingStore, stands: dict[str, str]) -> None:
-    """The change is done or not done, readers have an answer, and both generations are right."""
+    """Check that the change is done or not done, that readers get an answer, and that both generations are right."""
     store.begin_to_die_at()
     store.await_ready()
     with closing(store.connection()) as connection:

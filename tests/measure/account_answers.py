@@ -1,9 +1,9 @@
-"""Whether the time of an answer tells if an account exists: a sign-in, a reset and a registration, known and unknown.
+"""The times of sign-in, reset and registration for known and unknown accounts, which must not reveal known accounts.
 
     python -m tests.measure.account_answers [--times 120]
 
-Starts a store and a wiki with Argon2id as it is in service, and asks for accounts that exist and for others in a random
-order.  Prints the medians; fails where they differ by 5 % or more, or where the answers differ.
+Starts a store and a wiki with Argon2id as in service, and sends requests for existing and missing accounts in a random
+order.  Prints the medians; fails if they differ by 5 % or more, or if the answers differ.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ FORM: Final = {"Content-Type": "application/x-www-form-urlencoded"}
 
 
 class Visitor:
-    """One browser; each request is from a network of its own, so that no limit of attempts is met."""
+    """A browser whose every request is from a different network, so that no limit of attempts is met."""
 
     def __init__(self, address: str) -> None:
         self._connection = http.client.HTTPConnection(address, timeout=60)
@@ -49,7 +49,7 @@ class Visitor:
         return unescape(found[1])
 
     def post(self, path: str, fields: dict[str, str]) -> tuple[float, int, str]:
-        """Seconds, status, and the text without what was typed."""
+        """Post a form; return seconds, status, and the text without the typed values."""
         began_s = time.perf_counter()
         answer, text = self._ask("POST", path, urlencode(fields))
         took_s = time.perf_counter() - began_s
@@ -68,7 +68,7 @@ class Visitor:
 
 @contextmanager
 def wiki(folder: Path, accounts: int) -> Iterator[str]:
-    """Its address, with that many accounts Known0, Known1 and so on."""
+    """Yield the address of a wiki with accounts Known0, Known1 and so on."""
     checkout = Checkout("new", HERE)
     with checkout.store(folder / "data") as (port, _):
         store = ["--store", f"127.0.0.1:{port}"]
@@ -111,7 +111,7 @@ for number in range(int(sys.argv[2])):
 
 
 def measure(visitor: Visitor, kind: str, times: int) -> tuple[list[float], list[float], set[tuple[int, str]]]:
-    """Seconds for accounts that exist, for others, and the answers."""
+    """Return the seconds for existing accounts, for missing ones, and the answers."""
     path = f"/-/{kind}"
     token = visitor.token(path)
     took: dict[bool, list[float]] = {True: [], False: []}

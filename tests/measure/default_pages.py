@@ -3,10 +3,10 @@
     python -m tests.measure.default_pages FOLDER [--formatter]
 
 FOLDER is a checkout of WikkaWiki (1.4.2 has 34 such pages; its licence is not ours, so nothing of it is here), or a
-folder of texts.  Its pages are made by their own PHP files, so ``php`` is needed for a checkout.  A mark is stray where
-it stands in the text of the page outside code, and was not typed between double quotes.  ``--formatter`` renders each
-page by WikkaWiki's own formatter too and prints where the two differ in headings, rules, list items, boxes and cells.
-Fails where a mark is stray or where no page is found.
+folder of texts.  Its pages are made by their own PHP files, so a checkout needs ``php``.  A mark is stray if it stands
+in the text of the page outside code, and was not typed between double quotes.  ``--formatter`` renders each page by
+WikkaWiki's own formatter too and prints where the two differ in headings, rules, list items, boxes and cells.  Fails if
+a mark is stray or no page is found.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Stray:
 
 
 def default_pages(folder: Path) -> dict[str, str]:
-    """Name to text, from a checkout of WikkaWiki or from a folder of texts."""
+    """Return texts by name, from a checkout of WikkaWiki or from a folder of texts."""
     made = folder / PAGES
     if not made.is_dir():
         return {path.stem: path.read_text() for path in sorted(folder.glob("*.txt"))}
@@ -82,7 +82,7 @@ def _php(code: str, path: Path, folder: Path, text: str = "") -> str:
 
 
 def stray_marks(page: str, text: str) -> Iterator[Stray]:
-    """What readers of the page would see of its markup."""
+    """Yield the marks of markup that readers of the page would see."""
     shown = _CODE.sub(lambda code: "\n" * code.group().count("\n"), _html(_LITERAL.sub(_without_marks, text)))
     plain = html.unescape(re.sub(r"<[^>]*>", "", shown))
     for number, line in enumerate(plain.split("\n"), 1):
@@ -100,13 +100,13 @@ def _html(text: str) -> str:
 
 
 def parts(shown: str) -> Counter[str]:
-    """How many of each kind of block there are."""
+    """Return the number of blocks of each kind."""
     bare = _CODE.sub("", shown)
     return Counter({kind: len(pattern.findall(bare)) for kind, pattern in _COUNTED.items()})
 
 
 def compare(folder: Path, pages: Mapping[str, str]) -> int:
-    """Print where WikkaWiki's own formatter makes other blocks; how many pages that are."""
+    """Print where WikkaWiki's own formatter makes different blocks; return the number of such pages."""
     formatter = folder / "formatters" / "wakka.php"
     different = 0
     for name, text in pages.items():

@@ -57,7 +57,7 @@ def lags(store: FlowStore, changes: int) -> None:
 
 
 def batch_sizes(store: FlowStore, batch: int, per_s: int, seconds: float) -> None:
-    """Changes of a call, where ``per_s`` changes come in a second."""
+    """Measure the changes of a call when ``per_s`` changes arrive in a second."""
     store.register("batches", "source", "told_batches", batch=batch, within_ms=50)
     begun_s, written = now_s(), 0
     while now_s() - begun_s < seconds:

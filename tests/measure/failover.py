@@ -1,9 +1,10 @@
-"""How long a store of many open regions is not whole: after kill -9 of a server, and at an orderly stop.
+"""The time in which rows of a store with many open regions have no answer: after kill -9 of a server, and at a stop.
 
     python -m tests.measure.failover --regions 1000,3000 --servers 3
 
-Each region has a row and is open.  Then one server is killed; clients ask for a row of each region, all at once, until
-each has answered.  A second kill follows, since the owners of the first one's regions have more than their share then.
+Each region has a row and is open.  Then one server is killed; clients request a row of each region, all at once, until
+each region has answered.  A second kill follows, because the remaining servers then have more than their share of
+regions.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ def rows_of(regions: int) -> list[bytes]:
 
 
 def made(store: ClusterProcess, regions: int) -> float:
-    """Seconds until each region has its row."""
+    """Make the table; return the seconds until each region has its row."""
     connection = store.connection()
     rows, begun = rows_of(regions), time.monotonic()
     connection.create_table(TABLE, {"f": {}}, splits=rows[1:])
@@ -46,7 +47,7 @@ def made(store: ClusterProcess, regions: int) -> float:
 
 
 def answered(store: ClusterProcess, rows: list[bytes], begun: float) -> list[float]:
-    """For each row the seconds from ``begun`` to its first answer."""
+    """Return for each row the seconds from ``begun`` to its first answer."""
 
     def ask(part: list[bytes]) -> list[float]:
         found = []
@@ -69,7 +70,7 @@ def answered(store: ClusterProcess, rows: list[bytes], begun: float) -> list[flo
 
 
 def cpu_s(pid: int) -> float:
-    """Processor time of a process, of all its threads; 0: it has ended."""
+    """Return the processor time of all threads of a process; 0 if it has ended."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except (FileNotFoundError, ProcessLookupError):
@@ -78,7 +79,7 @@ def cpu_s(pid: int) -> float:
 
 
 def memory_mib(pid: int) -> float:
-    """Memory of a process that no file backs."""
+    """Return the memory of a process that no file backs."""
     found = [line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("RssAnon")]
     return int(found[0].split()[1]) / 1024 if found else 0.0
 
@@ -88,9 +89,9 @@ def descriptors(pid: int) -> int:
 
 
 class Spent:
-    """Processor time of the master, and of the servers together, from now on.
+    """The processor time of the master, and of the servers together, from now on.
 
-    Wall times say little on a machine that does other work; these say what the store itself does.
+    On a machine that does other work wall times say little, but processor times show the store's own work.
     """
 
     def __init__(self, store: ClusterProcess) -> None:

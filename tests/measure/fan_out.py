@@ -3,9 +3,8 @@
     python -m tests.measure.fan_out [--rows 1000000]
 
 Starts a store of its own.  The function keeps a checkpoint every CHECKPOINT rows; the store is killed when half of the
-rows can be read, and started again.  It fails where a row is missing, where the second run does not begin behind the
-last checkpoint before the kill, or where all of it takes more than MOST_S for a million rows ("Done when" 2 of the
-flows).
+rows can be read, and started again.  It fails if a row is missing, if the second run does not begin after the last
+checkpoint before the kill, or if the whole takes more than MOST_S for a million rows ("Done when" 2 of the flows).
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ LOOK_S: Final = 0.02
 
 
 def reached(store: FlowStore, row: int) -> None:
-    """Returns when the row can be read."""
+    """Wait until the row can be read."""
     table, until_s = store.connection.table(b"spread"), now_s() + PATIENCE_S
     while not table.row(b"%09d" % row):
         assert now_s() < until_s, f"row {row:,} was not written within {PATIENCE_S:.0f} s"

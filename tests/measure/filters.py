@@ -1,4 +1,4 @@
-"""What a filter costs that names the rows it wants, beside the scan that reads these rows alone.
+"""The cost of a filter that names its rows, beside a scan of these rows alone.
 
     python -m tests.measure.filters [--rows 1000000] [--rounds 15] [--folder DIR]
 
@@ -9,8 +9,8 @@ A store in a process of its own; rows of one cell of 20 bytes.  At the end of th
     get's scan         one row, by start and stop
     RowFilter(=)       the same row
 
-The median of ROUNDS.  Ends with status 1 where ``PrefixFilter`` takes over three times ``row_prefix``, or ``RowFilter``
-over twice a get's scan.
+Prints the median of ROUNDS. The exit status is 1 if ``PrefixFilter`` takes over three times as long as ``row_prefix``,
+or ``RowFilter`` over twice as long as a get's scan.
 """
 
 from __future__ import annotations

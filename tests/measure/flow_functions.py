@@ -44,7 +44,7 @@ def told_batches(changes: Sequence[Change]) -> Iterator[tuple[Change, Effect]]:
 
 
 def told(change: Change) -> Iterator[Effect]:
-    """As ``one``; says when it ran."""
+    """Do as ``one`` does, and send the time of the run."""
     _tell(change.row, 1)
     yield Put("derived", change.row, {b"f:a": b"1"})
 
@@ -59,7 +59,7 @@ def fan_out(change: Change) -> Iterator[Effect]:
 
 
 def spread(change: Change) -> Iterator[Effect | Checkpoint]:
-    """As many rows as the name of the changed one says."""
+    """Yield as many rows as the name of the changed row says."""
     begin = int(change.progress or b"0")
     _tell(b"%d" % begin, 1)
     for number in range(begin, int(change.row)):

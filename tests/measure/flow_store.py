@@ -1,4 +1,4 @@
-"""A store of a measurement of flows: its processes' processor time, and when its triggers ran."""
+"""A store for measurements of flows: the processor time of its processes, and the times of its triggers' runs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LONGEST_NOTE: Final = 4_096
 
 
 class FlowStore:
-    """``TABLES`` with one family ``f`` in a store with a trigger worker."""
+    """A store with a trigger worker and ``TABLES``, each with one family ``f``."""
 
     def __init__(self, process: StoreProcess, heard: socket.socket) -> None:
         self.process = process
@@ -32,7 +32,7 @@ class FlowStore:
         self.connection = process.connection()
 
     def connect(self) -> None:
-        """Again, once the process was started again."""
+        """Connect; to be called again after a restart."""
         self.connection = self.process.connection()
 
     def register(self, name: str, table: str, function: str, **settings: object) -> None:
@@ -55,13 +55,13 @@ class FlowStore:
             self._notes.put(note)
 
     def note(self, patience_s: float = 60.0) -> tuple[float, int, bytes]:
-        """The next call of ``told`` or ``told_batches``: when it ran, with how many changes, the first one's row."""
+        """Return time, number of changes and first row of the next call of ``told`` or ``told_batches``."""
         note = self._notes.get(timeout=patience_s)
         at_s, changes = NOTE.unpack_from(note)
         return at_s, changes, note[NOTE.size :]
 
     def cpu_s(self) -> tuple[float, float]:
-        """Processor seconds of the store and of its workers so far."""
+        """Return the processor seconds of the store and of its workers so far."""
         workers = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
         return _cpu_s(self.process.pid), sum(_cpu_s(int(worker)) for worker in workers)
 
@@ -98,5 +98,5 @@ def milliseconds(values: list[float]) -> str:
 
 
 def now_s() -> float:
-    """The clock of ``flow_functions``."""
+    """Return the time by the clock of ``flow_functions``."""
     return time.monotonic()

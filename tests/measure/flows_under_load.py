@@ -4,8 +4,8 @@
 
 A round writes the changes while the trigger is paused, measures gets and puts, resumes the trigger, measures gets and
 puts again, and waits for the rest of the backlog without load.  The trigger yields one put for each change.  Prints
-each round's figures and the medians; fails where gets or puts keep less than KEPT of their rate, or where the p99 of
-gets is over GETS_P99_MS ("Done when" 3 of the design of flows).
+each round's figures and the medians; fails if gets or puts keep less than KEPT of their rate, or if the p99 of gets is
+over GETS_P99_MS ("Done when" 3 of the design of flows).
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _calls() -> int:
 
 @dataclass(frozen=True)
 class Side:
-    """One operation, with a backlog beside it or without."""
+    """The figures of an operation, with or without a backlog."""
 
     rate: float
     p50_ms: float
@@ -92,7 +92,7 @@ class Measurement:
         self._connection.triggers.add(TRIGGER, SOURCE, f"{MODULE}:derive", [b"f"], row=False)
 
     def round(self, number: int) -> dict[str, tuple[Side, Side]]:
-        """Of each operation: without a backlog, and with it."""
+        """Run a round; return for each operation the figures without and with a backlog."""
         triggers = self._connection.triggers
         triggers.pause(TRIGGER)
         self._write(number)
@@ -149,7 +149,7 @@ def run(folder: Path, changes: int, rounds: int, seconds: float, rows: int) -> l
 
 
 def failures(found: list[dict[str, tuple[Side, Side]]]) -> list[str]:
-    """Of the medians, in words; prints them."""
+    """Print the medians; return their failures in words."""
     missed = []
     for name in OPERATIONS:
         kept = median(each[name][1].rate / each[name][0].rate for each in found)

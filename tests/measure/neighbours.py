@@ -1,4 +1,4 @@
-"""How late a trigger is delivered beside triggers that are slow, that write much, and that always fail.
+"""The lag of a trigger beside triggers that are slow, that write much, and that always fail.
 
     python -m tests.measure.neighbours [--seconds 10] [--per-s 100]
 
@@ -21,7 +21,7 @@ PATIENCE_S = 60.0
 
 @dataclass
 class Heard:
-    """When each row was seen by the quiet trigger, heard by a thread of its own."""
+    """The times at which the quiet trigger saw each row, received by a thread of its own."""
 
     store: FlowStore
     rows: int

@@ -1,7 +1,7 @@
-"""python -m tests.measure.start: how long a store needs until it is ready, and the memory of its processes at rest.
+"""python -m tests.measure.start: the time until a store is ready, and the memory of its processes at rest.
 
 A store is started on a new folder, ``--times`` times for each number of servers.  The time counts from the command to
-its ready line.  Memory (VmRSS) is looked at when the process that waits for the next death of a server is there, too.
+its ready line.  Memory (VmRSS) is read when the spare process is running, too.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def memory_mb(pid: int) -> float:
 
 
 def start(servers: int) -> tuple[float, list[tuple[str, float]]]:
-    """Seconds until it is ready, and its processes with their megabytes."""
+    """Start a store; return the seconds until it is ready, and its processes with their megabytes."""
     command = [sys.executable, "-m", "columnar", "standalone", "--servers", str(servers), "--port", "0"]
     with tempfile.TemporaryDirectory(prefix="columnar-start-") as folder:
         began_s = time.monotonic()

@@ -1,4 +1,4 @@
-"""What six paths through the code cost a reader: calls, modules, and how often a path returns to a module it has left.
+"""The cost of six code paths to a reader: calls, modules, and returns to modules that the path had left.
 
     python -m tests.measure.traced_paths [--rounds 7]
 
@@ -43,7 +43,7 @@ MODULES: Final = (flow_functions.__name__, "wikka_port.triggers")
 
 @dataclass
 class Walk:
-    """The calls of one thread while it is watched."""
+    """The calls of one thread while it is traced."""
 
     calls: int = 0
     hops: int = 0
@@ -95,7 +95,7 @@ def watched_here() -> Iterator[Walk]:
 
 
 class Paths:
-    """The six, over one store; each is a function that walks once, and a look whether what follows has ended."""
+    """The six paths over one store; each has a function that runs it once, and a check that its after-effects ended."""
 
     def __init__(self, serving: Serving) -> None:
         self._serving = serving
@@ -134,7 +134,7 @@ class Paths:
             time.sleep(0.02)  # nothing that is traced may tell
 
     def _is_at_rest(self) -> bool:
-        """Whether every follower has delivered what there is; asked without a call that is counted."""
+        """Return whether every follower has delivered all changes; makes no counted call."""
 
         def rests() -> bool:
             hook = sys.getprofile()

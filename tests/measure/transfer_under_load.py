@@ -2,8 +2,8 @@
 
     python tests/measure/transfer_under_load.py [--mib 1024] [--folder DIR]
 
-Prints each step's seconds, counts and digests, and how long the slowest request of the load took meanwhile;
-fails where two digests that must be equal are not.
+Prints each step's seconds, counts and digests, and the time of the load's slowest request meanwhile; fails if two
+digests differ that must be equal.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ TABLE = b"big"
 
 @dataclass
 class Load:
-    """Two clients: one overwrites rows of the table and reads them back, one reads rows of the bulk."""
+    """Two clients, of which one overwrites rows of the table and reads them back, and one reads rows of the bulk."""
 
     store: StoreProcess
     rows: int
@@ -53,7 +53,7 @@ class Load:
             thread.join()
 
     def mark(self) -> tuple[float, int]:
-        """The slowest request and their number since the last mark."""
+        """Return the slowest request and the number of requests since the last mark."""
         found, self.worst_s, self.requests = (self.worst_s, self.requests), 0.0, 0
         return found
 
@@ -132,7 +132,7 @@ def step(load: Load | None, store: StoreProcess, *words: str) -> dict[str, Any]:
 
 
 def whole_rows(store: StoreProcess, name: bytes) -> None:
-    """The rows that were overwritten all the while hold one write each, in both families."""
+    """Check that each row that was overwritten meanwhile has one write in both families."""
     connection = store.connection()
     hot = list(connection.table(name).scan(row_prefix=b"hot"))
     assert hot, "nothing was written meanwhile"

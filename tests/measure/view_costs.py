@@ -1,18 +1,18 @@
-"""What a change costs until a view has it, by its parts: microseconds of the loop's thread, without network.
+"""The cost of a change until a view has it, by parts, in microseconds of the loop's thread, without network.
 
     python -m tests.measure.view_costs [--changes 8192] [--ahead 2048] [--groups 1000] [--rounds 3] [--folder DIR]
 
 A store of RocksDB in this process, with four regions of the source.  The view counts and sums by group; each change
-moves a row to another group.  AHEAD changes are written at a time, while the view rests, and shown to it then.
+moves a row to another group.  AHEAD changes are written at a time while the view is idle, and then applied to it.
 
-    put        a change in a table that nobody follows
-    images     what it costs more because the view follows: reads of the row before, the record and its images
+    put        a change in a table without followers
+    images     the additional cost of a followed table: reads of the previous row, the record and its images
     fold       records to shares, in batches (``contributions.difference``, ``share_writes``)
     apply      those batches through an applier into a table of their own
-    kept       all that the view does: fold and apply, and what its follower costs beside
+    kept       all work of the view: fold, apply, and the rest of its follower
 
-The thread's own time: the median of all steps of AHEAD changes, and the least, which other work on the machine has
-lengthened least.
+Times are the thread's own: the median of all steps of AHEAD changes, and the least, which other work on the machine has
+disturbed least.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def row_of(number: int) -> bytes:
 
 
 class Costs:
-    """Seconds of the loop's thread, by part, of each step."""
+    """The seconds of the loop's thread in each step, by part."""
 
     def __init__(self, house: ViewHouse, groups: int) -> None:
         self._house = house
@@ -80,7 +80,7 @@ class Costs:
         return found
 
     async def _write(self, table: str, changes: list[RowMutation]) -> float:
-        """Seconds; returns when all is on disk."""
+        """Write the changes; return the seconds when all are on disk."""
         served = self._house.served(table)
         by_region: dict[int, tuple[Region, list[RowWrite]]] = {}
         for one in changes:
@@ -102,7 +102,7 @@ class Costs:
                 await self._write(table, self._changes(2_000)[: ROWS - first])
 
     async def step(self, ahead: int) -> dict[str, float]:
-        """So many changes in all parts; microseconds a change."""
+        """Run ``ahead`` changes through all parts; return microseconds a change."""
         house, changes = self._house, self._changes(ahead)
         served = house.served(FOLLOWED)
         regions = [await house.server.opened(served, info) for info in served.regions]
@@ -126,7 +126,7 @@ class Costs:
         return {part: 1e6 * took / ahead for part, took in seconds}
 
     def _apply(self, batches: list[ShareBatch]) -> asyncio.Future[None]:
-        """Through the house's applier; done when all is on disk."""
+        """Apply the batches through the house's applier; the future is done when all are on disk."""
         over, left = asyncio.get_running_loop().create_future(), len(batches)
 
         def tell(error: Exception | None) -> None:
@@ -142,7 +142,7 @@ class Costs:
 
 
 def _folded(rules: tuple[Rules, ...], records: Records) -> list[ShareBatch]:
-    """As the view's follower does it."""
+    """Return the share batches of the records, as the view's follower makes them."""
     wanted = union(one.images for one in rules)
     batch = ShareBatch(APART.encode())
     found = [batch]
@@ -160,7 +160,7 @@ def _folded(rules: tuple[Rules, ...], records: Records) -> list[ShareBatch]:
 
 
 async def measured(folder: Path, changes: int, ahead: int, groups: int) -> list[dict[str, float]]:
-    """Microseconds a change, by part, of each step."""
+    """Return microseconds a change by part, for each step."""
     house = ViewHouse(RocksEngine(), str(folder / "regions"), CatalogueRows(), StoreClock(system_ms))
     (folder / "regions").mkdir()
     await house.start()

@@ -1,4 +1,4 @@
-"""Views: how many changes a second are kept, how long a build and a check take, and the memory of a check.
+"""Views: the changes a second that a view keeps up with, the times of a build and a check, and a check's memory.
 
     python -m tests.measure.views [--rows 20000] [--changes 20000] [--groups 1000] [--writes 500] [--folder DIR]
     python -m tests.measure.views --rows 1000000 --changes 200000            # the whole ("Done when" 4 of the flows)
@@ -11,7 +11,8 @@ Starts a store of its own.  The view counts and sums by group, over ROWS rows.
     kept    puts in batches by two clients, each moving a row to another group; the time runs from the first put to the
             moment at which the view shows the last, so it is that of writers and view together
 
-Targets, of the times in proportion to the rows: LIMITS.  Exit status 1 where one is missed, or a check finds something.
+LIMITS has the targets; those of times are in proportion to the rows.  The exit status is 1 if a target is missed, or a
+check finds something.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ def load(store: StoreProcess, rows: int, groups: int) -> float:
 
 
 class Writing:
-    """Single puts at a rate, from a connection of their own."""
+    """A client that makes single puts at a given rate, over a connection of its own."""
 
     def __init__(self, store: StoreProcess, rows: int, groups: int, per_s: int) -> None:
         self._connection = patient(store)
@@ -103,7 +104,7 @@ class Writing:
 
 @contextmanager
 def peak_of(store: StoreProcess) -> Iterator[list[float]]:
-    """MB that the store has more at its peak than before."""
+    """Yield a list that gets the MB by which the store's peak exceeds the memory before."""
     store.forget_peak()
     before, found = store.resident_bytes(), list[float]()
     yield found
@@ -120,7 +121,7 @@ def build(store: StoreProcess) -> float:
 
 
 def check(store: StoreProcess) -> tuple[float, int, int]:
-    """(seconds, wrong, unsure)"""
+    """Check the view; return (seconds, wrong, unsure)."""
     begun = time.monotonic()
     with closing(patient(store)) as connection:
         report = connection.views.check(VIEW.name)
@@ -128,7 +129,7 @@ def check(store: StoreProcess) -> tuple[float, int, int]:
 
 
 def kept(store: StoreProcess, rows: int, groups: int, changes: int) -> tuple[float, float]:
-    """Changes a second in the view, and written."""
+    """Return the changes a second that the view kept, and that were written."""
 
     def write(first: int) -> None:
         rng = random.Random(first)

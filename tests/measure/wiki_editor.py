@@ -1,4 +1,4 @@
-"""The editor in a browser: how soon the preview follows, and what a key costs in a long page.
+"""The editor in a browser: the delay of the preview, and the cost of a key in a long page.
 
     python -m tests.measure.wiki_editor [--keys 60] [--previews 40]
 
@@ -9,7 +9,7 @@
               part of it that the handlers of the script take; the same keys in the same text without the script, and
               in 1 KB, which is what the browser itself takes
 
-The wiki is in memory, in this process; its requests and the browser share the machine.  Fails where the bounds of
+The wiki is in memory, in this process; its requests and the browser share the machine.  Fails if the bounds of
 docs/wiki-editor.md do not hold.
 """
 
@@ -65,7 +65,7 @@ _WATCH: Final = """() => {
 
 
 def text_of(size: int) -> str:
-    """Made of a page with every kind of markup, and of words."""
+    """Return a text made of a page with every kind of markup, and of words."""
     body = RICH_PAGE + "\n"
     part = "Words of a paragraph, with **bold** ones, a [[Link]] and //more// of them, as long as people write.\n\n"
     return body + part * ((size - len(body.encode())) // len(part))

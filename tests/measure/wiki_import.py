@@ -4,7 +4,7 @@
 
 Each run starts a store of its checkout with an empty folder, runs ``wikka synth`` (or ``wikka import FILE``), waits
 until the triggers have delivered all, and then runs ``wikka check``.  ``wall`` ends when the triggers are done.  Fails
-where a check finds a difference, or where this checkout is not ``--at-least`` times as quick.
+if a check finds a difference, or if this checkout is not ``--at-least`` times as quick.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Checkout:
 
     @contextmanager
     def store(self, data: Path) -> Iterator[tuple[int, int]]:
-        """The port and the process id of a store of this checkout; it ends with this process, SIGKILL excepted."""
+        """Yield port and process id of a store of this checkout, which ends with this process, except after SIGKILL."""
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
         port = free_port()
         where = ["--data", str(data), "--port", str(port)]
@@ -101,14 +101,14 @@ def measure(checkout: Checkout, work: list[str], folder: Path) -> Figures:
 
 
 def _cpu_of(store: int) -> tuple[float, float]:
-    """Of the store, and of its workers."""
+    """Return the processor time of the store, and of its workers."""
     children = [int(pid) for pid in Path(f"/proc/{store}/task/{store}/children").read_text().split()]
     *workers, alone = cpu_s_of([*children, store])
     return alone, sum(workers)
 
 
 def _run(checkout: Checkout, arguments: list[str], allowed: tuple[int, ...] = (0,)) -> tuple[float, str]:
-    """CPU seconds of the command, and what it printed."""
+    """Run a command; return its CPU seconds and its output."""
     process = subprocess.Popen(  # type: ignore[call-overload]
         checkout.command(*arguments), stdout=subprocess.PIPE, text=True, **checkout.options()
     )
@@ -148,7 +148,7 @@ def main() -> None:
 
 
 def _compare(checkouts: list[Checkout], work: list[str], rounds: int, at_least: float) -> list[str]:
-    """Print a line for each run; what is wrong."""
+    """Print a line for each run; return the faults."""
     print(" ".join(work), flush=True)
     wrong: list[str] = []
     walls: dict[str, list[float]] = {one.name: [] for one in checkouts}

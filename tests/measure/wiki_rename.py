@@ -1,4 +1,4 @@
-"""A page with many revisions and many pages that link to it is renamed: how long it takes, and what is left.
+"""The rename of a page with many revisions and many links to it: its time, and the links that are left.
 
     python -m tests.measure.wiki_rename --revisions 10000 --links 500
 
@@ -8,7 +8,7 @@ Starts a store with an empty folder, saves the page and the pages that link to i
     links    the edits that lead the links of the others to the new name, and how many links to the old one are left
     kills    a rename of another page dies by kill -9 at each step; the next start finishes it
 
-Fails where the page takes longer than --most seconds, a link dangles, or ``wikka check`` finds a difference.
+Fails if the page takes longer than --most seconds, a link dangles, or ``wikka check`` finds a difference.
 """
 
 from __future__ import annotations

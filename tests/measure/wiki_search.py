@@ -1,4 +1,4 @@
-"""Search over a wiki: whether it finds what a look at every page finds, how long it takes, how large its index is.
+"""Search in a wiki: its results compared with a search of every page, its speed, and the size of its index.
 
     python -m tests.measure.wiki_search DUMP ...              the wiki of these dumps
     python -m tests.measure.wiki_search --pages 100000        synthetic pages of 8 KB, words by Zipf's law
@@ -10,7 +10,7 @@ Starts a store with an empty folder, brings the pages in, waits for the triggers
     exact     random searches, each held against a look at every page (with --pages against SAMPLED pages of them)
     edits     each saved edit is searched for by its author's next request
 
-Fails where a search finds other pages, or an edit is not found.
+Fails if a search finds the wrong pages, or an edit is not found.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _SYLLABLES: Final = [a + b for a in "bcdfghjklmnprstvwz" for b in "aeiou"]
 
 
 def synthetic(pages: int, seed: int) -> Iterator[PagePart]:
-    """Zipf's law over VOCABULARY words of two to five syllables."""
+    """Yield pages of words by Zipf's law over VOCABULARY words of two to five syllables."""
     rng = random.Random(seed)
     words = ["".join(rng.choices(_SYLLABLES, k=rng.randint(2, 5))) for _ in range(VOCABULARY)]
     weights = list(accumulate(1 / (rank + 3) for rank in range(VOCABULARY)))
@@ -98,7 +98,7 @@ def searched_pages(wiki: Wiki, most: int | None) -> list[SearchedPage]:
 
 
 def random_query(rng: random.Random, pages: Sequence[SearchedPage]) -> str:
-    """Of words of a page, so that it finds something, with now and then something else."""
+    """Return a query of words of one page, so that it finds something, sometimes with further words."""
     page = rng.choice(pages)
     words = [word for word in page.body.split() if word.isalnum() and word.lower() != "or"] or ["nothing"]
     at = rng.randrange(len(words))
@@ -124,7 +124,7 @@ def found_by(wiki: Wiki, asked: str, count: int) -> tuple[set[str], bool]:
 
 
 def exact(wiki: Wiki, pages: Sequence[SearchedPage], searches: int, seed: int, *, is_sample: bool) -> int:
-    """How many searches found other pages; of a sample, how many missed one of its pages."""
+    """Return the number of searches that found wrong pages; for a sample, that missed one of its pages."""
     rng = random.Random(seed)
     wrong = cut = hits = 0
     for _ in track(range(searches), "searching", disable=not sys.stderr.isatty()):
@@ -161,7 +161,10 @@ def speed(wiki: Wiki, pages: Sequence[SearchedPage], searches: int, rate: float,
 
 
 def typing(wiki: Wiki, pages: Sequence[SearchedPage], many: int, seed: int) -> None:
-    """Asks as the wiki's page does, behind each letter from the second one on; synthetic pages have no headings."""
+    """Request suggestions as the wiki's page does, after each letter from the second on.
+
+    Synthetic pages have no headings.
+    """
     rng = random.Random(seed)
     took: list[float] = []
     found = 0
@@ -191,7 +194,7 @@ def edits(wiki: Wiki, many: int) -> int:
 
 
 def size_of(connection: Connection, *tables: bytes) -> int:
-    """Bytes on disk, compacted."""
+    """Return the bytes on disk after a compaction."""
     for table in tables:
         connection.compact_table(table, major=True)
     return sum(one.size_bytes for table in tables for one in ClusterAdmin(connection).locations(table))

@@ -1,11 +1,11 @@
-"""What a page view costs in this checkout and in an older one, in turn: CPU of wiki and store, calls of the store.
+"""The cost of a page view in this checkout and in an older one: CPU of wiki and store, and calls of the store.
 
     python -m tests.measure.wiki_views --old FOLDER [--pages 200] [--views 400] [--rounds 8]
 
 Each checkout has a store with the same synthetic pages and a wiki with one process.  Rounds take turns: so many views
-of the old one, of the new one, and of the new one by somebody who is signed in; the median round counts.  Fails where
-an anonymous view costs more than --anonymous times the old one's, a signed-in one more than --signed-in times, or
-where an anonymous view calls the store more often.
+of the old one, of the new one, and of the new one by somebody who is signed in; the median round counts.  Fails if an
+anonymous view costs more than --anonymous times the old one's, a signed-in view more than --signed-in times, or if an
+anonymous view calls the store more often.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Running:
         return body
 
     def view(self, paths: list[str], views: int) -> None:
-        """One round."""
+        """Make one round of views."""
         before = self._cpu()
         connection = http.client.HTTPConnection(self.address, timeout=30)
         for number in range(views):
@@ -113,7 +113,7 @@ def running(checkout: Checkout, pages: int, folder: Path) -> Iterator[Running]:
 
 
 def signed_in(of: Running) -> Running:
-    """The same wiki, seen by somebody with an account."""
+    """Return the same wiki as seen by a person who is signed in."""
     connection = http.client.HTTPConnection(of.address, timeout=30)
     connection.request("GET", "/-/register")
     answer = connection.getresponse()
@@ -174,7 +174,7 @@ def main() -> None:
 
 
 def told(old: Running, new: Running, person: Running, paths: list[str], given: argparse.Namespace) -> list[str]:
-    """Print the figures; what is over a bound."""
+    """Print the figures; return those that are over a bound."""
     before = sum(old.median_ms())
     wrong = []
     seen = ("old", old, 1.0), ("new", new, given.anonymous), ("new, signed in", person, given.signed_in)

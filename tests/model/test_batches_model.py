@@ -1,8 +1,8 @@
-"""Batches over random histories: whatever is halved, named, lost or repeated, derived cells are what the rows say.
+"""Batches over random histories: whatever is halved, named, lost or repeated, derived cells follow from the rows.
 
-Changes of a few rows come in any order of times, so that a stamp says nothing about another row's.  A function takes
+Changes of a few rows have times in any order, so that stamps of different rows are independent.  A function takes
 batches and derives from each change its own cell.  Runs fail for poisonous changes, workers die, cursors go back to the
-last that was saved, effects of runs whose outcome is lost may be written later.  Each history is made of one seed,
+last that was saved, effects of runs whose outcome is lost may be written later.  Each history is made from one seed,
 which it prints.
 """
 
@@ -33,7 +33,7 @@ class Logged:
 
 
 class World:
-    """A log, its state, a table that is derived from it, and a function that fails for poisonous changes."""
+    """A log, its delivery state, a table derived from it, and a function that fails for poisonous changes."""
 
     def __init__(self, rng: random.Random) -> None:
         self.rng, self.now_s = rng, 0.0
@@ -74,7 +74,7 @@ class World:
         self.batches.append(found)
 
     def end(self) -> None:
-        """A worker answers for one of its batches."""
+        """Let a worker answer for one of its batches."""
         if not self.batches:
             return
         batch = self.batches.pop(self.rng.randrange(len(self.batches)))
@@ -109,7 +109,7 @@ class World:
             self.state.given_up(one.sequence)
 
     def apply(self, sequence: Sequence) -> None:
-        """An effect bears the stamp of its own change."""
+        """Apply an effect, which bears the stamp of its own change."""
         one = self.log[sequence]
         if one.stamp >= self.derived.get(one.row, (0, 0))[0]:
             self.derived[one.row] = one.stamp, one.value
@@ -122,7 +122,7 @@ class World:
         self.saved = pack_cursor(self.state.cursor())
 
     def crash(self) -> None:
-        """Attempts and sizes of batches are those of the cursor that was saved, or none."""
+        """Restart from the last saved cursor, or none, with its attempts and batch sizes."""
         for batch in self.batches:
             sequences = [one.sequence for one in batch]
             self.late += [] if any(self.log[sequence].is_poison for sequence in sequences) else sequences
@@ -148,7 +148,7 @@ class World:
 
 
 def expected(world: World) -> dict[bytes, tuple[int, int]]:
-    """The last change of each row that is no poison."""
+    """Return the last change of each row that is not poisonous."""
     good = [one for one in world.log.values() if not one.is_poison]
     return {one.row: (one.stamp, one.value) for one in sorted(good, key=lambda one: one.stamp)}
 
@@ -180,7 +180,7 @@ def test_derived_cells_are_what_the_rows_say() -> None:
 
 
 def test_one_stamp_for_a_whole_batch_would_be_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The highest stamp of a batch is another row's: a later change of this row is then taken for an older one."""
+    """The highest stamp of a batch is of a different row, so a later change of this row would count as older."""
 
     def with_the_highest(world: World, sequence: Sequence) -> None:
         one, stamp = world.log[sequence], max(world.log[other].stamp for other in list(world.log)[: sequence.n])

@@ -1,7 +1,7 @@
-"""Random mutations with splits and merges in between, against a dictionary, and what two triggers were told of it.
+"""Random mutations with splits and merges in between, against a dictionary, and the deliveries to two triggers.
 
-After every few steps everything is read in every way and compared.  At the end each trigger was told each
-change once, those of a row in their order.  COLUMNAR_MODEL_SEEDS says how many runs; each prints its seed.
+After every few steps everything is read in every way and compared.  At the end each trigger must have got each change
+once, the changes of a row in their order.  COLUMNAR_MODEL_SEEDS says how many runs; each prints its seed.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class Run:
         return Append(b"b", b"log", b"+")
 
     async def change(self) -> None:
-        """Begin a split or a merge; it goes on beside what comes next."""
+        """Begin a split or a merge, which goes on beside the next steps."""
         await self.settle()
         rng, infos = self.rng, self.house.infos
         if len(infos) < 3 or rng.random() < 0.5:

@@ -1,6 +1,6 @@
 """A cluster in virtual time: deaths, drains, moves, lost reports, refused writes; no acknowledged write is lost.
 
-``PlannedCluster`` checks C2, C3, C4 and C6 where they could be broken; ``check`` runs after every event.
+``PlannedCluster`` checks C2, C3, C4 and C6 wherever they could be broken; ``check`` runs after every event.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def cluster_of(rng: Random, servers: int, faults: dict[str, float]) -> PlannedCl
 
 
 def happen(cluster: PlannedCluster, rng: Random) -> None:
-    """Something of what may happen at any time."""
+    """Let one of the events happen that are possible at any time."""
     what = rng.random()
     regions = sorted(cluster.infos)
     names = sorted(cluster.numbers)
@@ -91,7 +91,7 @@ def come_back(cluster: PlannedCluster, name: str) -> None:
 
 
 def calm_down(cluster: PlannedCluster) -> None:
-    """No faults any more, every server there: each region is served, or closed because somebody asked for that."""
+    """End all faults and bring all servers up: each region must be served, or closed on request."""
     cluster.faults.clear()
     cluster.refusing_writes = False
     cluster.run(cluster.now_ms + 40_000)

@@ -1,8 +1,8 @@
-"""Contributions to many rows at once leave the cells that they leave one by one, and fail with the same errors.
+"""Contributions to many rows at once leave the same cells as one by one, and fail with the same errors.
 
-Two houses get the same rows: one as batches, the other row by row through ``RowDraft``.  Cells are compared with their
-timestamps.  Damage (members and totals that are none), families that keep several versions or were not there, and
-a clock that goes back are among it.  Each failure prints its seed.
+Two servers get the same rows: one as batches, the other row by row through ``RowDraft``.  Cells are compared with their
+timestamps.  The histories include damage (malformed members and totals), families that keep several versions or are
+missing, and a clock that goes back.  Each failure prints its seed.
 """
 
 from __future__ import annotations
@@ -72,12 +72,12 @@ def cells(house: House) -> dict[bytes, list[tuple[bytes, bytes, int]]]:
 
 
 def older(house: House) -> list[bytes]:
-    """Keys of older versions, which have their timestamps."""
+    """Return the keys of older versions, which contain their timestamps."""
     return [key for key, _ in house.region(b"r").store.scan(VERSIONS_SPACE, b"", None)]
 
 
 def one_by_one(house: House, row: bytes, operations: tuple[Operation, ...]) -> str:
-    """The error; empty: there was none."""
+    """Apply operations one by one; return the error, or an empty text."""
     try:
         house.region(row).apply(RowMutation(row, operations))
     except ColumnarError as error:

@@ -1,9 +1,10 @@
 """Contributions against a dictionary of sources: messages are lost, late and repeated, regions reopen, split and merge.
 
-A source gives to some groups and changes its mind; each change makes a message for each group that it leaves, enters or
-gives something else to.  Messages arrive in any order, some twice, some again much later.  When all have arrived the
-totals, members and ordered cells are those of what the sources give last.  In between each row agrees with itself.
-Tallies arrive in the order of their source, as the changes of a row are delivered, and some are said again.
+A source gives to some groups, and later to others; each change makes a message for each group that the source leaves,
+enters or gives a different amount to.  Messages arrive in any order, some twice, some again much later.  When all have
+arrived, the totals, members and ordered cells follow from the last gifts of the sources.  At any time each row is
+consistent in itself.  Tallies arrive in the order of their source, as the changes of a row are delivered, and some are
+repeated.
 
 ``python -m tests.model.test_contributions_model --seeds 100000`` runs more of them; each failure prints its seed.
 """
@@ -59,7 +60,7 @@ Given = tuple[dict[bytes, int], bytes | None, tuple[tuple[bytes, bytes], ...]]  
 
 
 class Places:
-    """Where rows are: regions of one server, which a subclass opens, reopens and changes."""
+    """The places of rows: regions of one server, which a subclass opens, reopens and changes."""
 
     clock: FakeClock
     server: RegionServer
@@ -111,7 +112,7 @@ class Still(Places):
 
 
 class Changing(Places):
-    """Splits and merges go on beside the messages."""
+    """Places whose splits and merges go on beside the messages."""
 
     def __init__(self, engine: Any) -> None:
         self.clock = FakeClock(10_000)
@@ -269,7 +270,7 @@ class Run:
     # --- what becomes of it ----------------------------------------------------------------------------
 
     async def deliver(self, count: int) -> None:
-        """Some messages, in one mutation for each row."""
+        """Deliver some messages, in one mutation for each row."""
         by_row: dict[bytes, list[Operation]] = {}
         for message in self.taken(count):
             by_row.setdefault(message.row, []).append(message.said)
@@ -307,7 +308,7 @@ class Run:
     # --- looking -----------------------------------------------------------------------------------
 
     async def check_rows(self) -> None:
-        """What stands in a row is what its members say, at any time."""
+        """Check that the totals and ordered cells of each row follow from its members, at any time."""
         await self._settled()
         for row in self.groups:
             found = {source: unpack(value) for source, value in self.places.read(row, b"m").items()}
@@ -324,7 +325,7 @@ class Run:
             assert self._ordered(row) == ordered
 
     async def check_all(self) -> None:
-        """Everything has arrived: rows are what the sources give."""
+        """Check after all messages have arrived that rows follow from the sources."""
         await self._settled()
         for row in self.groups:
             totals: dict[bytes, int] = {}
@@ -359,7 +360,7 @@ class Run:
 
 
 async def still(numbers: range, *, keeps_guards: bool = True) -> int:
-    """Runs on one server, each with rows of its own; how many went wrong, where guards are not kept."""
+    """Play runs on one server, each with rows of its own; return how many fail if guards are not kept."""
     rng, wrong = random.Random(numbers.start), 0
     places = Still(rng.choice(TABLES), rng.random() < 0.3)
     for number in numbers:
@@ -388,7 +389,7 @@ async def changing(number: int) -> int:
 
 
 def several(first: int, count: int) -> Iterator[range]:
-    """Seeds that share a server."""
+    """Yield ranges of seeds that share a server."""
     for start in range(first, first + count, TOGETHER):
         yield range(start, min(start + TOGETHER, first + count))
 
@@ -409,7 +410,7 @@ def test_totals_survive_splits_and_merges() -> None:
 
 
 def test_without_guards_the_model_finds_what_goes_wrong() -> None:
-    """Guards that go while something older is under way: the model would not be worth much if it did not see it."""
+    """Guards are removed while older messages are under way, which the model must notice."""
 
     async def main() -> int:
         return sum([await still(numbers, keeps_guards=False) for numbers in several(SEED, 200)])

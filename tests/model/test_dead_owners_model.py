@@ -1,8 +1,9 @@
-"""One region that goes from owner to owner, by moves and by deaths at any step, against what was acknowledged.
+"""A region that goes from owner to owner, by moves and by deaths at any step, compared with the acknowledged writes.
 
-The logs are real ones, on disk.  The store is one in memory, whose crash takes back any end of what was not synced; its
-marks are those of ``Capture``, as the engine's store writes them.  The master's part is a few lines: a dead owner whose
-log names the region at its epoch is behind, until the next owner has reported.  COLUMNAR_SEED repeats a run.
+The logs are real logs on disk.  The store is in memory, and its crash undoes any end of the unsynced writes; its marks
+are those of ``Capture``, as the engine's store writes them.  The master's part is a few lines: the log of a dead owner
+counts as unreplayed if it names the region at its epoch, until the next owner has reported.  COLUMNAR_SEED repeats a
+run.
 """
 
 from __future__ import annotations
@@ -36,11 +37,11 @@ ZOMBIE = -1  # the value that is written after a seal
 
 
 class Died(Exception):
-    """The process is gone in the middle of what it did."""
+    """The process died in the middle of a step."""
 
 
 class MortalStore(MemoryStore):
-    """Its process dies before so many more writes and fsyncs."""
+    """A store whose process dies after a given number of further writes and fsyncs."""
 
     steps_left = 1 << 30
 
@@ -94,7 +95,7 @@ class World:
     # --- the owner ----------------------------------------------------------------------------------
 
     def open(self) -> None:
-        """By any server, at the next epoch; it may die at any step."""
+        """Open the region at any server, at the next epoch; the server may die at any step."""
         self.epoch += 1
         self.owner = self.rng.choice(self.servers)
         logs = DeadLogs()
@@ -129,7 +130,7 @@ class World:
         return int(self.store.get("a", key) or b"0")
 
     def write(self) -> None:
-        """As ``RocksStore`` hands a batch over; acknowledged by a round, by an fsync of its own, or not at all."""
+        """Write a batch as ``RocksStore`` does; a shared fsync or one of its own acknowledges it, or nothing does."""
         assert self.store is not None
         self.issued += 1
         key = self.rng.choice(KEYS)
@@ -186,7 +187,7 @@ class World:
     # --- its end ------------------------------------------------------------------------------------
 
     def leave(self) -> None:
-        """It closes the region, for a move."""
+        """Let the owner close the region, for a move."""
         assert self.owner is not None
         if self.rng.random() < 0.3:  # its fsync failed: "behind me"
             self.lose_unsynced()
@@ -200,7 +201,7 @@ class World:
         self.owner = self.store = None
 
     def die(self) -> None:
-        """Killed, and its log sealed, whatever it goes on to write."""
+        """Kill a server and seal its log, whatever it still writes."""
         dead, self.owner, self.store = self.owner, None, None
         assert dead is not None
         self.servers.remove(dead)
@@ -228,7 +229,7 @@ class World:
         zombie.log.append([(REGION, self.epoch, 1 << 40, 0, [("a", key, b"%d" % ZOMBIE, None) for key in KEYS])])
 
     def remove_logs(self) -> None:
-        """Logs of the dead that nobody is behind of."""
+        """Remove the logs of dead servers that no region needs any more."""
         named = {part.log for part in self.behind} | {server.name for server in self.servers}
         for name in [name for name in self.sealed if name not in named]:
             del self.sealed[name]
@@ -252,7 +253,7 @@ class World:
 
 @pytest.fixture(autouse=True)
 def _no_fsync(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No machine fails here, only processes."""
+    """Replace fsync, because only processes fail here, not machines."""
     for name in ("fsync", "fdatasync"):
         monkeypatch.setattr(os, name, lambda _file: None)
 
@@ -282,7 +283,7 @@ def no_seal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def no_epochs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The log says of which region a record is, and not of which owner."""
+    """Let the log forget the owners of records, as a deliberate fault."""
     records = DeadLog.records
 
     def of_any(log: DeadLog, region: str, _epochs: frozenset[int]) -> LogOfRegion:

@@ -1,7 +1,7 @@
 """A cluster in virtual time with regions whose opening ends their server, at once or a moment later.
 
-Such a region costs a bound number of deaths, is named, and all others serve; a region that was only near is not taken
-for one, whatever servers are killed beside.
+Such a region costs a bounded number of deaths and is named, and all other regions serve.  A region that was only opened
+near a death does not count as deadly, whatever other servers are killed.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def test_a_deadly_region_is_closed_and_all_others_serve(deadly: int, within_ms: 
 
 
 def test_a_region_that_was_only_near_is_not_taken_for_a_deadly_one() -> None:
-    """Servers are killed by chance, some moments after others, and no region is to blame."""
+    """Servers are killed at random, some shortly after others, and no region is to blame."""
     for number in range(SEEDS):
         rng = Random(f"{seed(32)} {number}")
         cluster = cluster_of(rng, 0, 0)

@@ -1,4 +1,4 @@
-"""Random histories with timestamps of the clients' own: at lag 0 what triggers derived is what recomputing gives.
+"""Random histories with timestamps of the clients' own: without lag the tables of triggers equal their recomputation.
 
 Puts and deletes lie hours before and ahead of the clock, which stands still at times and is an hour back after some
 restarts; regions split and merge.  Calls of triggers fall in the middle, come again, and ghosts of dead workers
@@ -47,7 +47,7 @@ def _no_long_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class History:
-    """One run; what is written and what must come of it is the subclass's."""
+    """A run; a subclass defines the writes and the expected tables."""
 
     families: tuple[Family, ...]
     functions: Mapping[str, Function]
@@ -65,7 +65,7 @@ class History:
         raise NotImplementedError
 
     def operations(self) -> tuple[bytes, tuple[Operation, ...]] | None:
-        """A row and what is done to it."""
+        """Return a row and the operations on it."""
         raise NotImplementedError
 
     def check(self) -> None:
@@ -113,7 +113,7 @@ class History:
             await asyncio.sleep(0)
 
     async def restart(self) -> None:
-        """Under a clock that may be an hour behind, with logs that may be empty."""
+        """Restart under a clock that may be an hour behind, with logs that may be empty."""
         if self.rng.random() < 0.5:
             await self.house.drain()
             self.house.keeper.dispatcher.intake.upkeep.save_all()
@@ -136,7 +136,7 @@ class History:
 
 
 class Index(History):
-    """A row for each value of f:v, with a cell for each row that has it."""
+    """An index: a row for each value of f:v, with a cell for each row with that value."""
 
     families = (Family("f"), Family("g"))
     functions = MappingProxyType({"index": trigger_functions.index})
@@ -179,7 +179,7 @@ class Index(History):
 
 
 class TagIndex(Index):
-    """As ``Index``, by the pieces of the value, from the images of each change: no look at the row as it is."""
+    """An index by the pieces of the value, from the images of each change, without a read of the row."""
 
     functions = MappingProxyType({"tags": trigger_functions.keep_tags})
     values = (b"x", b"x,y", b"y,z", b"")
@@ -201,7 +201,7 @@ class TagIndex(Index):
 
 
 class Pages(History):
-    """The wiki's own functions; pages are saved at times of the savers' own and deleted as a raw client would."""
+    """The wiki's own functions; pages are saved at times of the savers' own and deleted as by a raw client."""
 
     families = (Family("meta"), Family("body"), Family("user"), Family("note"))
     functions = MappingProxyType({one.name: derived_pages.of_one_change(one.call) for one in triggers.REGISTRATIONS})

@@ -1,7 +1,7 @@
-"""The dispatcher's state under random events: every change ends once, in the order of its row, whatever happens.
+"""The dispatcher's state under random events: every change ends once, in the order of its row.
 
 Workers answer, hang, fall silent and die; effects are refused; triggers, regions and modules pause; an exception may
-fall into any event.  Then nothing more goes wrong, and everything must end.  Each run is made of one seed.
+interrupt any event.  At the end no more faults happen, and every change must end.  Each run is made from one seed.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class World:
             pool.send_call(admitted, self.now_s)
 
     def check_order(self, source: DeliverySource, delivery: Delivery, together: list[Delivery]) -> None:
-        """Every earlier change of the row has ended, or is in the same batch before it."""
+        """Check that every earlier change of the row has ended, or precedes the change in the same batch."""
         assert (source, delivery.sequence) not in self.ended
         earlier = [one for (whose, one), row in self.written.items()
                    if whose is source and row == delivery.row and one < delivery.sequence]  # fmt: skip
@@ -240,7 +240,7 @@ class World:
             self.advance(source)
 
     def fault(self) -> None:
-        """An exception in an event, of which nothing is known but what the sources say."""
+        """Let an exception interrupt an event, after which only the sources know the state."""
         label = self.rng.choice(list(self.state.pools))
         self.state.recover(self.state.pools[label], "a fault", self.now_s)
 

@@ -1,7 +1,7 @@
-"""Fair shares under loads in virtual time, and under random events: which trigger waits, and for how long.
+"""Fair shares under loads in virtual time, and under random events: the waits of each trigger.
 
-The machine of the simulation is a worker with places that run slices beside each other.  Changes come at random,
-calls fail and come again, fan-outs go on slice by slice.  Each run is made of one seed, which it prints.
+The simulated machine is a worker with places that run slices side by side.  Changes arrive at random, calls fail and
+are retried, fan-outs go on slice by slice.  Each run is made from one seed, which it prints.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ATTEMPTS = 8
 
 @dataclass
 class Load:
-    """A trigger and its changes: at the beginning, and at random from then on."""
+    """A trigger and its changes: some at the beginning, and then at random."""
 
     name: str
     slice_s: Callable[[random.Random], float]
@@ -45,7 +45,7 @@ class Load:
 
 
 class Worker:
-    """Runs what ``FairShare`` gives out, in virtual time."""
+    """A worker that runs the slices that ``FairShare`` gives out, in virtual time."""
 
     def __init__(self, loads: Iterable[Load], places: int = 64) -> None:
         self.rng = random.Random(SEED)
@@ -152,7 +152,7 @@ MANY = [Load(f"many {i}", lasting(0.005), per_s=1.0) for i in range(1_000)]
 
 
 def copies(*loads: Load) -> list[Load]:
-    """Each run has its own: a load counts what became of it."""
+    """Return fresh loads for a run, because a load counts its results."""
     names = "name slice_s terms slices backlog per_s fails regions computes stalls_s since_s"
     plain = names.split()
     return [Load(**{name: getattr(load, name) for name in plain}) for load in loads]
@@ -191,7 +191,7 @@ def test_a_quick_trigger_waits_for_nobody(beside: list[Load], places: int) -> No
     ids=["fan-outs", "fan-outs of 8 triggers", "4 triggers that catch up", "poison"],
 )
 def test_a_quick_trigger_waits_little_for_the_one_interpreter(beside: list[Load]) -> None:
-    """Most of the slices that are ready wait at the store, where turns are taken; few at the worker."""
+    """Most of the ready slices wait at the store, which takes turns, and few at the worker."""
     mine = quick()
     mine.computes, mine.slice_s = True, lasting(0.0001)
     mine.per_s = 400
@@ -202,7 +202,7 @@ def test_a_quick_trigger_waits_little_for_the_one_interpreter(beside: list[Load]
 
 
 def test_a_quick_trigger_whose_slices_wait_for_the_interpreter_does_not_fall_behind() -> None:
-    """Its slices last long because another trigger fails again and again; it pays for what it computes."""
+    """Its slices last long because a second trigger fails again and again, but it pays only for its computing."""
     mine = Load("quick", lasting(0.0001), Terms(side_by_side=32), per_s=400, since_s=0.3, computes=True, stalls_s=0.03)
     poison = Load("poison", lasting(0.0002), backlog=20_000, fails=True, computes=True)
     Worker([poison, mine]).run(2.0)
@@ -262,7 +262,7 @@ def test_a_rate_is_kept_to_the_last_call_under_load() -> None:
 
 
 class Events:
-    """Any order of events, beside plain counts of what is under way."""
+    """Random events in any order, with plain counts of the runs under way."""
 
     def __init__(self, rng: random.Random) -> None:
         self.rng, self.now_s = rng, 0.0

@@ -1,7 +1,7 @@
 """A scan that reads only the rows and values that its filter needs, against one that reads all: the same answers.
 
-Random filters of every kind (the ones that count, end a scan, or hide values among them), rows, regions, bounds and
-directions; in one process, and at each of three servers that own the regions.  ``COLUMNAR_SEED=new`` draws a new seed.
+The model draws filters of every kind (also filters that count, end a scan or hide values), rows, regions, bounds and
+directions, in one process and at each of three servers that own the regions.  ``COLUMNAR_SEED=new`` draws a new seed.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ BY_ROW: Final = (
 
 
 def drawn_filter(rng: random.Random) -> bytes:
-    """Mostly with a part that bounds the rows; often with one that remembers rows."""
+    """Return a random filter, mostly with a part that bounds the rows, often with a part that has memory."""
     text = b"MultipleColumnPrefixFilter"
     while b"MultipleColumnPrefixFilter" in text:  # whose prefixes must differ
         text = random_filter(rng, WORDS, backwards=False, hints=True, counts=True).text
@@ -86,7 +86,7 @@ def drawn_spec(rng: random.Random, read: ReadSpec, text: bytes) -> ScanSpec:
 
 
 async def answer(access: TableAccess, spec: ScanSpec, count: int) -> tuple[list[Any], int]:
-    """(rows, cells that were read)"""
+    """Return (rows, number of cells that were read)."""
     assert spec.filter_string is not None
     row_filter = parse(spec.filter_string)
     row_filter.set_reversed(spec.reversed)
@@ -162,7 +162,7 @@ def test_at_three_servers() -> None:
 
 @pytest.mark.parametrize("rows_of_filter", [257, 1_400])
 def test_a_filter_that_names_many_rows_reads_no_others_and_gives_way(rows_of_filter: int) -> None:
-    """Every second of them is in the table, between rows that are not asked for."""
+    """Every second named row is in the table, between rows that the filter does not name."""
 
     async def play() -> None:
         house = House(TABLE, (b"r0500",))

@@ -1,7 +1,7 @@
-"""Forwarded calls in a small world: owners that move and die, links that break anywhere, routes that come late.
+"""Forwarded calls in a small world: regions move, owners die, links break anywhere, routes arrive late.
 
-No write is carried out twice, each call ends once, and its end is true: an answered write was carried out once, one
-that was refused as not served never.  When the world is whole again, calls that still wait are answered.
+No write is carried out twice, each call ends once, and its end is true: an answered write was carried out once, a write
+that was refused as not served never.  When all faults are over, calls that still wait are answered.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class World:
         self.changes.append(ChangeRoutes(len(self.changes) + 1, tuple(gone), tuple(routes)))
 
     def move(self) -> None:
-        """The catalogue's write comes first; the region is closed and opened later."""
+        """Move a region: the catalogue is written first; the region is closed and opened later."""
         region_id = self.rng.choice(sorted(self.catalogue))
         route = self.catalogue[region_id]
         if region_id in self.opening:
@@ -120,7 +120,7 @@ class World:
         self.publish([], changed)
 
     def split(self) -> None:
-        """By a living owner, between two requests."""
+        """Split a region at a living owner, between two requests."""
         region_id = self.rng.choice(sorted(self.catalogue))
         route = self.catalogue[region_id]
         middle = (route.region.start or b"a") + b"5"
@@ -135,7 +135,7 @@ class World:
         self.publish([route.region], [Route(low, route.server, 1), Route(high, route.server, 1)])
 
     def hear(self) -> None:
-        """The next change of the catalogue reaches one of the servers."""
+        """Let the next change of the catalogue reach one of the servers."""
         server = self.rng.choice(list(self.servers.values()))
         if server.heard < len(self.changes):
             server.routes.apply(self.changes[server.heard])
@@ -160,7 +160,7 @@ class World:
         server.is_linked = True
 
     def arrive(self) -> None:
-        """A server takes the next call from its link: it carries it out, or refuses."""
+        """Let a server take the next call from its link, and carry out or refuse it."""
         server = self.rng.choice(list(self.servers.values()))
         if not server.coming:
             return
@@ -194,7 +194,7 @@ class World:
         self.break_link(self.servers[self.rng.choice(["s1", "s2"])])
 
     def break_link(self, server: Server) -> None:
-        """Calls on the wire were taken in by the server, or not; answers on the wire are lost."""
+        """Break a link: calls on the wire may have arrived or not, and answers on the wire are lost."""
         self.has_broken = True
         for number in server.coming:
             if self.rng.random() < 0.5 and self.owns(server, self.sent[number].row):
@@ -295,7 +295,7 @@ class World:
                 assert call.executions == 1
 
     def settle(self) -> None:
-        """The world is whole again: what waits is answered."""
+        """End all faults, so that waiting calls are answered."""
         waiting = [call for call in self.calls if not call.state.has_ended]
         for _ in range(600):
             self.close_and_open()

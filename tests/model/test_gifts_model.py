@@ -1,9 +1,9 @@
-"""What changes give to totals, over random yields, checkpoints, barriers and kills: totals are what was yielded.
+"""Contributions of changes to totals, over random yields, checkpoints, barriers and kills: totals equal the yields.
 
-The worker's side is the real one (slices that are cut at random), and so are the cursor, the effects' way into
+The worker's side is the real code (with slices cut at random), and so are the cursor, the conversion of effects into
 mutations and the arithmetic of members.  A kill comes at any write of a slice, between the writes and the checkpoint,
-or after the checkpoint and before the cursor is saved; what was saved may be old.  Writes of a run that is over may
-come late.  Each history is made of one seed, which it prints.
+or after the checkpoint and before the cursor is saved; the saved cursor may be old.  Writes of a run that is over may
+arrive late.  Each history is made from one seed, which it prints.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Killed(Exception):
 
 
 class Stored:
-    """Rows of totals, as the store keeps them."""
+    """The rows of totals, as the store keeps them."""
 
     def __init__(self) -> None:
         self.members: dict[tuple[bytes, bytes, bytes], bytes] = {}
@@ -109,7 +109,7 @@ class World:
     # --- the store ---------------------------------------------------------------------------------
 
     def deliver(self, one: Delivery) -> None:
-        """Run the change, slice by slice.  Killed."""
+        """Run the change, slice by slice.  Raises Killed."""
         token = one.sequence.token
         change = [b"s", one.row, 7, token, [], None, None, 1, False, 5, 0, None, None, False]
         call = Call([1, "t", "m:f", 8, [change], [one.progress, one.part] if one.progress else None, False])
@@ -160,7 +160,7 @@ class World:
                 self.stored.apply(mutation)
 
     def restart(self, one: Delivery) -> None:
-        """The cursor on disk is the last that was saved; a worker alone that was killed leaves the state as it is."""
+        """Restart from the last saved cursor after a kill of the store; a kill of the worker alone keeps the state."""
         if self.rng.random() < 0.3:
             self.state.requeue_changes([one.sequence])
             return
@@ -189,7 +189,7 @@ class World:
             self.come_late()
 
     def expected(self) -> dict[tuple[bytes, bytes], int]:
-        """Tallies of each change, and of each source the last that it contributed."""
+        """Return the expected totals: tallies of each change, and the last contribution of each source."""
         found: Counter[tuple[bytes, bytes]] = Counter()
         for step in (step for steps in self.steps.values() for step in steps):
             if isinstance(step, Tally):
@@ -199,7 +199,7 @@ class World:
         return {place: total for place, total in found.items() if total}
 
     def _last(self, row: bytes) -> dict[bytes, int] | None:
-        """Changes of different source rows give from one source here: that of the highest sequence counts."""
+        """Return the amounts that count: all changed rows give from one source here, so the last change wins."""
         last: dict[bytes, int] | None = None
         for steps in self.steps.values():
             of_part: list[Any] = []
@@ -213,7 +213,7 @@ class World:
 
 
 def is_refused(steps: list[Step]) -> bool:
-    """Two Contributes of one part give differently."""
+    """Return whether the steps are refused, because two Contributes of one part give different amounts."""
     given: dict[bytes, Any] = {}
     for step in steps:
         if isinstance(step, Contribute) and step[3] is not None:
@@ -238,7 +238,7 @@ def history(number: int) -> World:
 
 @pytest.fixture(autouse=True)
 def _cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Slices end at random."""
+    """Make slices end at random."""
     rng = random.Random(SEED)
     monkeypatch.setattr(slices, "perf_counter", lambda: rng.random() * 0.05)
 

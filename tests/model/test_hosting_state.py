@@ -1,4 +1,4 @@
-"""The life of regions against a shell that does what it is told and nothing else: any order of events."""
+"""The life of regions in any order of events, with a shell that only carries out instructions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OFTEN = [
 
 
 class Shell:
-    """What a server has of one region after its instructions."""
+    """The state of one region at a server after its instructions."""
 
     def __init__(self) -> None:
         self.is_store_open = False
@@ -67,7 +67,7 @@ class Shell:
 
 
 def is_possible(state: State, event: Event) -> bool:
-    """Whether the shell could report it: a store closes only after it was told to."""
+    """Return whether the shell could report the event: a store closes only after an instruction."""
     return event is not Event.STORE_CLOSED or state is State.BROKEN
 
 
@@ -77,7 +77,7 @@ def test_any_order_of_events_keeps_the_invariants() -> None:
 
 
 def walked(rng: random.Random) -> set[State]:
-    """The states that a random sequence of events leads through; every invariant is looked at after each."""
+    """Return the states after a random sequence of events; every invariant is checked after each event."""
     hosting, shells = HostingState(1), [Shell() for _ in range(REGIONS)]
     given_up, owned, seen = [0] * REGIONS, [1] * REGIONS, set()
     for _ in range(STEPS):
@@ -138,7 +138,7 @@ def test_a_region_that_is_given_up_is_refused_at_that_epoch_for_ever() -> None:
 
 
 def test_a_region_whose_disk_fails_in_the_pause_is_not_opened_before_the_pause_is_over() -> None:
-    """The catalogue may name its successors already: what was written to it then would be lost."""
+    """The catalogue may name its successors already, so later writes to the region would be lost."""
     hosting, doing = after(*HOLDING, Event.FSYNC_FAILED)
     assert doing == (Do.CLOSE,)
     with pytest.raises(OutOfPlace):
@@ -175,7 +175,7 @@ def test_a_server_that_stops_opens_nothing_more() -> None:
 
 
 def test_what_comes_too_late_changes_nothing() -> None:
-    """The store failed while these were on their way."""
+    """These events were under way when the store failed."""
     hosting, _ = after(*OPEN, Event.REPLACEMENT_BEGINS, Event.FSYNC_FAILED)
     for event in (Event.CALLED_OFF, Event.STAYS, Event.QUIET, Event.FSYNC_FAILED):
         assert hosting.apply_event(1, event) == ()

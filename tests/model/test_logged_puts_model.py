@@ -1,9 +1,9 @@
-"""Puts of many rows that are logged leave the cells and records that they leave one by one.
+"""Logged puts of many rows at once leave the same cells and records as one by one.
 
-Two houses get the same rows: one as batches, the other row by row through ``RowDraft``.  Cells are compared with their
-timestamps, records with their sequences and stamps; the order of the cells of an image says nothing.  Puts at times of
-the clients' own and ones that expire, deletes, cells in the future, families that keep several versions or were not
-there, delete markers and policies of all kinds are among it.  Each failure prints its seed.
+Two servers get the same rows: one as batches, the other row by row through ``RowDraft``.  Cells are compared with their
+timestamps, records with their sequences and stamps; the order of the cells of an image says nothing.  The histories
+include puts at times of the clients' own, puts that expire, deletes, cells in the future, families that keep several
+versions or are missing, delete markers and policies of all kinds.  Each failure prints its seed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Seeds beside each other: the one that fails is found, and its history made as short as it can be."""
+"""Parallel seeds: the failing seed is found, and its history is made as short as possible."""
 
 from __future__ import annotations
 

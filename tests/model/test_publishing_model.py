@@ -1,6 +1,6 @@
-"""Changes of routes out of rows of owners, against copies that servers keep: late, lost, twice, begun anew.
+"""Changes of routes, derived from rows of owners, and servers' copies that get them late, not at all, twice or anew.
 
-The model says what a copy may have: for each table the regions of the last list of which each had an owner.
+The model defines the content of a copy: for each table the regions of the last list in which each region had an owner.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SEEDS = seeds("seeds of publishing", deep=25, short=6)
 
 
 class Master:
-    """Publishing, and beside it the whole truth in plain dicts."""
+    """The master's ``Publishing``, with the true routes in plain dicts beside it."""
 
     def __init__(self, rng: Random) -> None:
         self.rng = rng
@@ -52,7 +52,7 @@ class Master:
         self.publishing.stands(table, regions)
 
     def create(self, table: str) -> None:
-        """A new table, or one whose regions are all exchanged (a truncated one)."""
+        """Create a table, or exchange all regions of a table, as a truncation does."""
         self.stand(table, self.ranges(table, sorted(self.rng.sample(KEYS, self.rng.randrange(4)))))
 
     def split(self, table: str) -> None:
@@ -90,7 +90,7 @@ class Master:
         self.own(info, Owner(self.rng.choice(SERVERS), epoch, 0, source, behind))
 
     def own_dropped(self) -> None:
-        """A row that was being written while the region went."""
+        """Write the owner's row of a region that was dropped meanwhile."""
         self.publishing.owned(RegionInfo("gone", 1_000_000, b"", b""), Owner(SERVERS[0], 1))
 
     def take(self) -> ChangeRoutes | None:
@@ -120,7 +120,7 @@ def held(copy: Routes) -> dict[int, Route]:
 
 
 def bring_up(master: Master, copy: Routes) -> None:
-    """As a master does: the change; where the copy lags, all routes."""
+    """Update a copy as a master does: by the change, or by all routes if the copy lags."""
     answer = copy.apply(master.changes[-1])
     if answer.number < master.changes[-1].number:
         copy.replace(master.publishing.everything())
@@ -209,7 +209,7 @@ def test_a_region_that_stays_closed_says_why_in_its_route_until_it_is_assigned()
 
 
 def applied(publishing: Publishing, copy: Routes) -> list[Route]:
-    """The routes of the copy after the next change."""
+    """Return the routes of the copy after the next change."""
     change = publishing.take()
     assert change is not None
     assert copy.apply(change).number == change.number

@@ -1,8 +1,8 @@
 """A region whose store refuses writes at random, beside a plain model: batches are drafted again, given up, or raise.
 
-After each step the rows are those of the model, and what the region remembers beside its store is true of the store:
-the mark of what lies ahead of the clock, the ends of removals of hot cells, the tail and the counts of the change log.
-A refused batch changes none of it.
+After each step the rows are those of the model, and the region's state in memory agrees with the store: the highest
+timestamp ahead of the clock, the ends of removals of hot cells, the tail and the counts of the change log.  A refused
+batch changes none of this state.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class RefusingEngine:
 
 
 class Run:
-    """One region and its model.  Made inside a running loop."""
+    """A region and its model, made inside a running loop."""
 
     def __init__(self, rng: random.Random, table: Table, engine: Any, folder: str) -> None:
         self.rng = rng
@@ -110,7 +110,7 @@ class Run:
         return self.house.clock.now_ms
 
     def begun(self) -> None:
-        """A region was opened."""
+        """Begin with a newly opened region."""
         self.region: Region = self.house.region()
         self.follow()
         stamps = self.region.logging.stamps
@@ -174,7 +174,7 @@ class Run:
         return self.region.apply_many(writes)
 
     async def write(self) -> None:
-        """As ``patience`` does: again while the store is behind, or the client has gone before it was taken."""
+        """Write as the service does: retry while the store lags, until the write is taken or the client disconnects."""
         writes, rng = self.drawn(), self.rng
         while True:
             before, self.faults.odds = self.remembered(), rng.choice([0.0, 0.6])
@@ -201,7 +201,7 @@ class Run:
             await self.settle()
 
     def expect(self, writes: list[RowWrite]) -> None:
-        """Refused: none of it."""
+        """Expect the writes in the model; a refused batch changes nothing."""
         fresh = self.model.clone()
         for write in writes:
             mutation = write if isinstance(write, RowMutation) else write.spelled_out()
@@ -209,7 +209,7 @@ class Run:
         self.model = fresh
 
     async def delete_all(self) -> None:
-        """As a range that goes whole; the region says when it may."""
+        """Delete all rows as a whole range, if the region allows it."""
         if not self.region.can_delete_at_once(self.now_ms):
             return
         stamps = [at for held in self.model.cells.values() for at in held]
@@ -233,7 +233,7 @@ class Run:
     # --- looks -------------------------------------------------------------------------------------
 
     def remembered(self) -> tuple[Any, ...]:
-        """Beside the store; but for the numbers and stamps that were given."""
+        """Return the region's state in memory, without the numbers and stamps that it has given."""
         region, log = self.region, self.region.log
         drafting, tail = region.drafting, log._tail
         return (

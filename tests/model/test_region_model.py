@@ -1,8 +1,8 @@
 """The region against a dictionary: generated mutations, clocks, sweeps, restarts and crashes.
 
-After every step everything readable is read in every way and compared.  A crash keeps a prefix of
-what was written since the last fsync (storage promise S2): the acknowledged mutations and that
-prefix must be there, each whole, with its change record, and nothing else.
+After every step everything readable is read in every way and compared.  A crash keeps a prefix of the writes since the
+last fsync (storage promise S2): exactly the acknowledged mutations and that prefix must be there, each whole and with
+its change record.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def _surplus_versions_go_often() -> Iterator[None]:
 
 
 class Harness:
-    """One region on one engine, its model beside it, and the states that a crash may fall back to."""
+    """A region on one engine, its model, and the states to which a crash may return."""
 
     def __init__(self, table: Table, engine: Any, memory: MemoryEngine | None, folder: str, *, logged: bool) -> None:
         self.table, self.engine, self.memory, self.folder = table, HeldEngine(engine), memory, folder
@@ -120,14 +120,14 @@ class Harness:
         self.watch_clock()
 
     def rebase(self) -> None:
-        """No mutation waits: whatever batches are unsynced (a new epoch, a sweep), none of them is visible."""
+        """Begin the states anew when no mutation waits: no unsynced batch (a new epoch, a sweep) is visible then."""
         unsynced = len(self.memory.disks[self.server.folder_of(INFO)].unsynced) if self.memory is not None else 0
         self.states = [self.model.clone()] * (unsynced + 1)
 
     # --- steps -------------------------------------------------------------------------------------
 
     def watch_clock(self) -> None:
-        """Note which time the region gives to each mutation; rows of a logged table never see one twice (I4)."""
+        """Note the time that the region gives to each mutation; rows of a logged table never get a time twice (I4)."""
         stamps = self.region.logging.stamps
         give = stamps.give
 
@@ -140,7 +140,7 @@ class Harness:
         stamps.give = noted  # type: ignore[method-assign]
 
     def apply(self, mutation: RowMutation) -> Applied:
-        """In the form of a bulk load every second time that it can be."""
+        """Apply a mutation, every second time in the form of a bulk load if possible."""
         plain = not mutation.conditions and mutation.durability is Durability.SYNC
         puts = [one for one in mutation.operations if isinstance(one, Put) and one.timestamp is one.ttl_ms is None]
         if plain and len(puts) == len(mutation.operations):
@@ -292,7 +292,7 @@ class Harness:
             assert rows == (expected[::-1] if reverse else expected)
 
     def check_log(self) -> None:
-        """D6: a record for each mutation that is there, in their order, and for no other."""
+        """Check D6: there is a record for each stored mutation, in their order, and for no other."""
         stored = self.region.store.scan("log", b"", None)
         assert [unpack(data).row for _, data in stored] == self.model.log
 
@@ -414,7 +414,7 @@ def test_region_on_rocksdb(rocks: Any, played: Any, logged: bool) -> None:
 
 
 def focused_steps(*more: st.SearchStrategy[tuple[Any, ...]]) -> st.SearchStrategy[list[tuple[Any, ...]]]:
-    """Few cells, written again and again: what versions and schemas do to them shows only then."""
+    """Return steps on few cells that are written again and again, because only then versions and schemas matter."""
     family, qualifier = st.sampled_from([*[b"b"] * 7, b"a", b"c", b"d"]), st.sampled_from([*[b"q"] * 5, b""])
     put = st.builds(Put, family, qualifier, values, st.one_of(st.none(), timestamps), st.none())
     operation = st.one_of(put, put, st.builds(Delete, family, st.one_of(st.none(), qualifier), timestamps))

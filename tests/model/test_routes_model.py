@@ -1,4 +1,4 @@
-"""A copy of the routes against plain lists: changes come, come twice, get lost or do not fit; owners refuse."""
+"""A copy of the routes against plain lists: changes arrive, arrive twice, get lost or do not fit; owners refuse."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PROBES = [b"", b"\x00", b"\xff", *KEYS, *(key + b"\x00" for key in KEYS)]
 
 @dataclass
 class Master:
-    """The catalogue, as lists; every change that it ever made."""
+    """The catalogue as lists, with every change that it ever made."""
 
     tables: dict[str, list[Route]] = field(default_factory=dict)
     changes: list[ChangeRoutes] = field(default_factory=list)
@@ -85,7 +85,7 @@ class Master:
 
 @dataclass
 class Plain:
-    """What a copy should say: lists that are searched from their beginning."""
+    """The expected copy: plain lists that are searched from their beginning."""
 
     number: int = 0
     needs_all: bool = True

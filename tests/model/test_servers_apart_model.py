@@ -1,7 +1,7 @@
-"""One server and three that own the regions apart give the same bytes: calls of both services, drawn from a seed.
+"""One server, and three servers that share the regions, answer the same bytes to random calls of both services.
 
-The regions of the three move, split and merge while the calls are under way, and one server or another hears of it
-late.  Each call is asked of any of the three.
+The regions of the three servers move, split and merge while calls are under way, and some servers get new routes late.
+Each call is sent to a random one of the three.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ CALLS = 120
 
 
 class Drawn:
-    """Calls, by name and arguments; what is asked of a scanner names it by the number of its opening."""
+    """Random calls, by name and arguments; a call on a scanner names it by the number of its opening."""
 
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
@@ -194,7 +194,7 @@ def args_for(name: str, args: list[Any], scanners_of: list[Any]) -> list[Any]:
 
 
 async def outcome(services: Services, name: str, protocol: Protocol, args: list[Any]) -> Any:
-    """The bytes of the reply, the opened scanner, or the error."""
+    """Return the bytes of the reply, the opened scanner, or the error."""
     ctx = CallContext(1, "test", protocol)
     try:
         result = await services.call(name, ctx, *args)
@@ -207,7 +207,7 @@ async def outcome(services: Services, name: str, protocol: Protocol, args: list[
 
 
 class Pair:
-    """The two stores, and the same calls to both."""
+    """The two stores, which get the same calls."""
 
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng

@@ -1,7 +1,8 @@
-"""Regions that a master tells a server to own: any order of asks and reports, with a shell that does what it is told.
+"""Regions that a master assigns to a server: any order of requests and reports, with a shell that obeys.
 
-The model knows what has to hold, whatever came: a region is served only at an epoch that was told and never given
-up, only with everything that was behind; each ask is answered; a close never denies what only the log has.
+The model knows the rules for any order: a region is served only at an epoch that was assigned and never given up, and
+only after all unreplayed logs were replayed; each request is answered; a close never denies records that only the log
+has.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ RUNS = 40
 
 @dataclass
 class Model:
-    """What the master and the disk know of one region."""
+    """The knowledge of the master and the disk about one region."""
 
     epoch: int = 1  # the highest that was ever told
     closed: int = 0  # the highest that was reported closed, or failed
@@ -183,7 +184,7 @@ class World:
             self.carry_out(region, self.hosting.on_closed(region, do.epoch, has_unreplayed_log=model.lacks_own))
 
     def request(self) -> None:
-        """The store of a region that may be served opens, closes and breaks by itself."""
+        """Let the store of a region that may be served open, close or break by itself."""
         region = self.rng.randrange(REGIONS)
         model, before = self.models[region], self.hosting.state(region)
         events = (Event.WANTED, Event.OPENED, Event.NOT_OPENED, Event.EVICTED, Event.FSYNC_FAILED, Event.STORE_CLOSED)
@@ -272,7 +273,7 @@ def test_a_close_of_what_was_never_had_is_remembered() -> None:
 
 
 def test_a_log_that_is_behind_stays_so_until_it_is_brought_in() -> None:
-    """Told to close what it never had at 9: its log of 8 is behind all the same, and a denial would lose it."""
+    """The server never had the region at 9, but its log of 8 is unreplayed, and a denial would lose that log."""
     hosting = served()
     hosting.on_close_region(1, 8, 1)
     assert hosting.on_closed(1, 8, has_unreplayed_log=True) == (ReportClosed(1, 8, has_unreplayed_log=True),)
@@ -316,7 +317,7 @@ def test_a_move_that_is_called_off_too_late_opens_what_has_closed() -> None:
 
 
 def test_a_close_above_the_epoch_at_which_it_is_had_answers_when_it_has_left() -> None:
-    """The renumbering to 10 never came here."""
+    """The renumbering to 10 never reached this server."""
     hosting = served()
     assert hosting.on_close_region(1, 10, 1) == (Leave(1, 8),)
     assert hosting.on_open_region(1, Owner(HERE, 10), 1) == (Refuse(1, 10, Why.GIVEN_UP),)
@@ -345,7 +346,7 @@ def test_a_close_while_it_is_brought_in_waits_for_an_opening_that_has_begun() ->
 
 
 def test_a_region_that_is_called_off_keeps_what_this_servers_own_log_has_of_it_behind() -> None:
-    """The move back was called off, the store was closed meanwhile, and was not opened again."""
+    """The move back was called off; the store was closed meanwhile and not opened again."""
     hosting = served()
     row = Owner(HERE, 4, unreplayed_logs=(OwnershipPeriod(HERE, 3),))
     assert hosting.on_open_region(2, row, 1) == (Recover(2, 4, row.unreplayed_logs),)

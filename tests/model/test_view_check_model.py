@@ -1,7 +1,7 @@
-"""Random damage to a view is found and repaired; a check finds nothing where nothing is wrong, while writers write.
+"""Random damage to a view is found and repaired; a check of a correct view finds nothing, while writers write.
 
-The view is kept by hand (``CheckedHouse``): its changes lag, and are applied between the steps of a check.  What must
-come of it is computed anew from the sources.
+The test itself applies changes to the view (``CheckedHouse``): they lag, and are applied between the steps of a check.
+The expected view is computed anew from the sources.
 
 ``python -m tests.model.test_view_check_model --seeds 10000`` runs more of them; each failure prints its seed.
 """
@@ -189,7 +189,7 @@ async def _quiet(rng: random.Random, house: CheckedHouse) -> None:
 
 
 async def _under_writes(rng: random.Random, house: CheckedHouse) -> None:
-    """A writer between the steps of a check: what lags is no finding, and damage is."""
+    """Write between the steps of a check: lagging changes are no finding, but damage is."""
     damaged = rng.random() < 0.5
     for _ in range(rng.randrange(1, 4) if damaged else 0):
         damage(rng, house)

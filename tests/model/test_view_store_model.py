@@ -2,8 +2,8 @@
 
 Rows are put and deleted at timestamps of the clients' own while a view is built; regions split and merge; the server is
 closed and opened again, sometimes with cursors that were saved before the last changes, as after a kill.  At the end
-the view's table holds the members, totals and order that ``tests.support.recompute`` makes of the sources' rows, and
-as many rows count as unreadable.
+the view's table must have the members, totals and order that ``tests.support.recompute`` makes of the sources' rows,
+and the number of unreadable rows must agree.
 
 ``python -m tests.model.test_view_store_model --seeds 100000 --jobs 2`` runs more of them, and makes the history of a
 seed that fails shorter.
@@ -137,7 +137,7 @@ class Run:
                 self.saved[region.info.region_id] = held
 
     async def reopen(self) -> None:
-        """Closed and opened again; where cursors of some time ago are there, with those: changes come again."""
+        """Close and reopen the server, with old cursors if some were saved, so that changes are repeated."""
         self.seen["openings"] += 1
         self._tell("closed and opened again")
         upkeep = self.house.keeper.hub.upkeep
@@ -157,7 +157,7 @@ class Run:
 
     @staticmethod
     def _is_logged(region, held: bytes) -> bool:  # type: ignore[no-untyped-def]
-        """Nothing that this cursor needs was trimmed."""
+        """Return whether the log still has every record that this cursor needs."""
         return region.log._trimmed_to == b""
 
     # --- what must come of it ----------------------------------------------------------------------

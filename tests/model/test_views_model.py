@@ -1,8 +1,8 @@
-"""Random views over random histories: shares of one change after another end at what recomputing gives.
+"""Random views over random histories: the shares of all changes, one after the other, give the recomputed view.
 
-Rows are put, deleted and wiped, at timestamps of the clients' own that go back; some cells hold what a view cannot
-read.  What must come of it is computed a second time by plain functions that stand beside each text of a definition
-and share no code with ours.  Some runs have a join, a spread view, or a view of the view.
+Rows are put, deleted and wiped, at timestamps of the clients' own that go back; some cells have values that a view
+cannot read.  The expected view is computed by plain functions that stand beside each text of a definition and share no
+code with the store.  Some runs have a join, a spread view, or a view of the view.
 
 ``python -m tests.model.test_views_model --seeds 100000 --jobs 2`` runs more of them, and makes the history of a seed
 that fails shorter.
@@ -134,7 +134,7 @@ VALUES: dict[bytes, tuple[bytes, ...]] = {
 
 @dataclass
 class Side:
-    """A source, and the same in plain words."""
+    """A source, and the same source in plain functions."""
 
     rng: random.Random
     table: str
@@ -169,7 +169,7 @@ class Side:
         return {column: held[max(held)] for column, held in self.cells.get(row, {}).items() if held}
 
     def change(self) -> bytes:
-        """One row's mutation, of one operation or several."""
+        """Make one row's mutation, of one or more operations; return the row."""
         rng, row = self.rng, self.rng.choice(ROWS)
         columns = self.cells.setdefault(row, {})
         for _ in range(rng.choice((1, 1, 2, 4))):
@@ -192,7 +192,7 @@ class Side:
     # --- what must come of it ----------------------------------------------------------------------
 
     def plain(self, row: bytes) -> dict[bytes, Member]:
-        """By group.  Bad: the row cannot be read."""
+        """Return the row's members by group.  Raises Bad if the row cannot be read."""
         image = self.image(row)
         wanted = {column for column in image if column[:2] in (b"f:", b"g:")}
         if b"h:other" in self.include and b"h:other" in image:
@@ -222,7 +222,7 @@ class Side:
         return (b"\0\1" if at else b"") + escape(part)
 
     def all_plain(self) -> tuple[dict[bytes, dict[bytes, Member]], int]:
-        """Members of each group, and how many rows cannot be read."""
+        """Return the members of each group, and the number of unreadable rows."""
         found: dict[bytes, dict[bytes, Member]] = {}
         rejected = 0
         for row in ROWS:
@@ -234,7 +234,7 @@ class Side:
         return found, rejected
 
     def in_order(self, members: dict[bytes, Member]) -> list[bytes]:
-        """Members that have something to be ordered by: the first one first, of equals the first row."""
+        """Return the members with an order, sorted by it; equal members are sorted by row."""
         mine = sorted(name for name, member in members.items() if name[:1] == self.letter or not self.letter)
         placed = [name for name in mine if members[name][1] is not None]
         is_descending = self.order is not None and self.order[2]
@@ -297,7 +297,7 @@ class Run:
         return {column: total.to_bytes(8, "big", signed=True) for column, total in held.items()}
 
     def follow(self, group: bytes, before: Image) -> None:
-        """The view of the view is told of one of its rows."""
+        """Notify the view of the view of a changed row."""
         if self.above_rules is not None:
             applied(self.above, difference(self.above_rules, group, before, self.totals(group)).shares)
 

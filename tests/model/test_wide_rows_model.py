@@ -1,6 +1,6 @@
-"""Rows that cost more than a step answer as any row: by every method, in every form, with every filter.
+"""Rows that cost more than a step are answered like any row: by every method, in every form, with every filter.
 
-The same rows are read twice, with the bounds of a step as they are and so small that nearly every row is wide.
+The same rows are read twice: with the real bounds of a step, and with bounds so small that nearly every row is wide.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def filled(house: House, rng: Random) -> None:
 
 
 class Reader:
-    """The questions of one seed, always the same."""
+    """The reads of one seed, always the same."""
 
     def __init__(self, house: House, number: int) -> None:
         self.house = house

@@ -2,7 +2,7 @@
 
 --seed N --seconds S -v             the run of one seed, step by step
 --seed N --seeds M --seconds S      M seeds from N on; the first one that breaks a law ends it
---faults NAME                       with a deliberate fault, which is to be found
+--faults NAME                       with a deliberate fault, which must be found
 --world lease                       leases and elections over a service that fails (``lease_world``), seeds of 20 s;
                                     --faults NAME,NAME: the seed that finds each, of --seeds; exit status 1: not found
 """

@@ -1,8 +1,8 @@
 """Virtual time of a simulated machine: processes that may be stopped and killed at any step, and links between them.
 
-A step is one event of one process.  A stopped process runs nothing; its events wait in order until it goes on.  A
-dead one runs nothing any more.  Messages of a link keep their order; those of a process that died still arrive, and
-then the other side hears that the link has ended.
+A step is one event of one process.  A stopped process runs nothing; its events wait in order until it continues.  A
+dead process runs nothing any more.  Messages of a link keep their order; messages of a process that died still arrive,
+and then the other side is notified that the link has ended.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Agenda:
             self.later(process, 0, what)
 
     def kill(self, process: Process) -> None:
-        """It runs nothing any more; its peers hear of it."""
+        """Kill a process, which runs nothing any more; its peers are notified."""
         if process.is_dead:
             return
         process.is_dead = True
@@ -91,12 +91,12 @@ class Agenda:
     # --- links ---------------------------------------------------------------------------------------
 
     def link(self, one: Process, other: Process, one_ended: Step, other_ended: Step) -> None:
-        """``one_ended`` is called at ``other`` when ``one`` has died, and the other way round."""
+        """Link two processes; ``one_ended`` is called at ``other`` when ``one`` has died, and the other way round."""
         one.peers[other] = one_ended
         other.peers[one] = other_ended
 
     def send(self, sender: Process, receiver: Process, what: Step) -> None:
-        """To a process that is linked; what is sent to a dead one is lost."""
+        """Send to a linked process; messages to a dead process are lost."""
         if not receiver.is_dead:
             self._deliver(sender, receiver, what)
 

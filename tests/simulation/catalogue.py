@@ -3,8 +3,8 @@
     r/ID regions   d/ID regions without a table, whose folders go at a start   o/ID owners   n the next id
     e  the epoch of the leader   w  wishes   s/NAME.INC  sealed logs
 
-A change that failed is of unknown outcome: it may be on disk.  It is undone there before the next one begins, as
-``meta_region`` does it; whoever dies before that leaves the next master with what is on disk.
+A failed change has an unknown outcome: it may be on disk.  It is undone on disk before the next change begins, as in
+``meta_region``; if the master dies before that, the next master reads the state on disk.
 """
 
 from __future__ import annotations
@@ -35,7 +35,10 @@ OWNER, REGION, DROPPED = b"o/", b"r/", b"d/"
 
 
 class Change:
-    """A write on its way.  ``pairs`` are asked for when it begins; of ``unsure`` and ``undone`` both are called."""
+    """A write under way.
+
+    ``pairs`` is called when it begins; for an unknown outcome ``unsure`` and later ``undone`` are called.
+    """
 
     __slots__ = ("pairs", "stands", "undone", "unsure")
 
@@ -53,7 +56,7 @@ class Change:
 
 
 class Catalogue:
-    """Reads what is on disk, and raises the epoch of the leader there; folders without a table are removed."""
+    """The catalogue: it reads the disk, raises the leader's epoch there, and removes folders without a table."""
 
     def __init__(self, world: World, master: Master) -> None:
         self._world = world
@@ -77,7 +80,7 @@ class Catalogue:
         self._take(pairs)
 
     def _take(self, pairs: list[Pair]) -> None:
-        """They are on disk."""
+        """Take the pairs, which are on disk now."""
         apply(self.data, [(None, pairs)])
         for key, value in pairs:
             if key.startswith(REGION):
@@ -98,7 +101,7 @@ class Catalogue:
         }
 
     def may_name(self, region: int) -> bool:
-        """Whether the disk names the region, or may after a power cut."""
+        """Return whether the disk names the region, or may name it after a power cut."""
         key = REGION + b"%d" % region
         return key in self.data or any(
             one == key and value for _, pairs in self._files.log[self._files.synced :] for one, value in pairs
@@ -112,7 +115,7 @@ class Catalogue:
     # --- what is written -----------------------------------------------------------------------------
 
     def owners_written(self, write: Write) -> list[Pair]:
-        """Rows of regions that the catalogue does not have are left out."""
+        """Return the pairs of an owners' write, without rows of regions that the catalogue does not have."""
         pairs: list[Pair] = [
             (OWNER + b"%d" % info.region_id, owners.to_json(row))
             for info, row in write.owners
@@ -172,7 +175,7 @@ class Catalogue:
         self._begin()
 
     def _undo(self, change: Change, back: list[Pair]) -> None:
-        """Its rows are written back, whatever of them is on disk."""
+        """Undo a change: write its old rows back, whichever of them are on disk."""
         self._files.append(back)
         self._files.sync(len(self._files.log))
         self._is_writing = False
@@ -181,7 +184,7 @@ class Catalogue:
 
 
 def first_rows(infos: Iterable[RegionInfo], next_id: int) -> Files:
-    """The catalogue of a table that was just made, on disk."""
+    """Return the catalogue of a newly made table, on disk."""
     held = {REGION + _id(info): region_info.to_json(info) for info in infos}
     return Files(held | {NEXT: b"%d" % next_id})
 

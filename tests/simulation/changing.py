@@ -1,4 +1,4 @@
-"""Splits and merges at a simulated server: as ``regions.region_changes`` and ``regions.replacing`` carry them out.
+"""Splits and merges at a simulated server, as ``regions.region_changes`` and ``regions.replacing`` carry them out.
 
 begin     the regions are opened and copied while they serve; ``touched`` rows follow
 finish    synced -> HELD: requests wait -> the last rows, synced -> COMMIT is asked of the master -> successors serve
@@ -29,7 +29,7 @@ HELD_BY_CHANGES = (State.REPLACING, State.HOLDING, State.REPLACED, State.BLOCKED
 
 
 class Work:
-    """A change under way.  ``sources``: the stores of the old regions; ``fresh``: of the new ones."""
+    """A change under way; ``sources`` are the stores of the old regions, ``fresh`` those of the new regions."""
 
     def __init__(self, change: RegionChange) -> None:
         self.change = change
@@ -54,7 +54,7 @@ class Changing:
     # --- begin ---------------------------------------------------------------------------------------
 
     def begin(self, change: RegionChange, answer: Answer) -> None:
-        """Answered when the new stores have nearly all."""
+        """Begin a change; it is answered when the new stores have nearly all rows."""
         regions = [info.region_id for info in change.gone]
         if not all(map(self._hosting.owns, regions)):
             answer(self._server, "not owned here")
@@ -79,7 +79,7 @@ class Changing:
         self._step(work, answer, (3 * MS, 20 * MS), lambda: self._checkpoint(work, answer))
 
     def _step(self, work: Work, answer: Answer, within_us: tuple[int, int], then: Callable[[], None]) -> None:
-        """Go on in a moment, if nothing has come between."""
+        """Continue in a moment, unless the change has ended meanwhile."""
 
         def go_on() -> None:
             if self._under_way.get(work.change) is not work:
@@ -97,7 +97,7 @@ class Changing:
         return all(self._works.get(region) is work and self._hosting.state(region) in states for region in work.sources)
 
     def _checkpoint(self, work: Work, answer: Answer) -> None:
-        """All that the base holds, ``meta`` and marks too, without the rows of others; then the other source's rows."""
+        """Copy everything of the base, ``meta`` and marks too, without foreign rows; then the other source's rows."""
         base = work.base = max(work.sources.values(), key=lambda source: len(source.data))
         base.hand_over()
         for info in work.change.fresh:
@@ -139,7 +139,7 @@ class Changing:
         self._hold(work, answer)
 
     def _hold(self, work: Work, answer: Answer) -> None:
-        """Nearly all is on disk before anybody waits."""
+        """Hold the regions' requests after nearly all rows are on disk."""
         self._catch_up(work)
 
         def synced() -> None:
@@ -171,7 +171,7 @@ class Changing:
         self._quiesce(work, answer)
 
     def _quiesce(self, work: Work, answer: Answer) -> None:
-        """Every write is on disk and answered."""
+        """Wait until every write is on disk and answered."""
         if not self._is_whole(work):
             self._step(work, answer, (0, 1), lambda: None)
             return
@@ -193,7 +193,7 @@ class Changing:
         self._sync(work, answer, lambda: self._made(work, answer))
 
     def _finish_meta(self, target: OpenStore, base: OpenStore) -> None:
-        """``meta`` as the base has it now; its ``complete`` names another region, which says nothing of this one."""
+        """Write ``meta`` as the base has it now; its ``complete`` names a different region and so does not count."""
         pair = base.files.read().get(COMPLETE)
         if pair is not None and self._world.has("complete inherited"):
             pair = pack_complete(complete_in(pair, base.name), target.name)
@@ -219,7 +219,7 @@ class Changing:
             self._tell(work, region, Event.LET_IN)
 
     def _tell(self, work: Work, region: int, event: Event) -> None:
-        """Does nothing where the region was closed meanwhile."""
+        """Report an event of a region, unless it was closed meanwhile."""
         if self._works.get(region) is not work:
             return
         had_store = self._hosting.state(region) in (State.HOLDING, State.REPLACED)
@@ -276,7 +276,7 @@ class Changing:
             self._tell(work, region, Event.CALLED_OFF)
 
     def settle(self, change: RegionChange) -> None:
-        """The catalogue names the old regions: the next request opens each."""
+        """Settle a change after which the catalogue names the old regions, each of which the next request opens."""
         work = self._unsure.pop(change, None)
         if work is not None:
             for region in work.sources:
@@ -288,14 +288,14 @@ class Changing:
             self.settle(change)
 
     def lost(self, region: int) -> None:
-        """Its store failed."""
+        """Give the region's change up, because its store failed."""
         if self._hosting.state(region) not in HELD_BY_CHANGES:
             self._works.pop(region, None)
 
     # --- looks ---------------------------------------------------------------------------------------
 
     def as_served(self, info: RegionInfo, row: bytes) -> RegionInfo:
-        """Until a change here goes on, its old regions are served, whatever routes say."""
+        """Return the region that is served for the row: the old one while a change here has not gone on."""
         for change in self._under_way:
             if info in change.fresh:
                 return next(old for old in change.gone if old.contains_row(row))

@@ -1,6 +1,6 @@
-"""Clients of the simulated cluster: registers, counters and scans, one call at a time, and what they were answered.
+"""Clients of the simulated cluster: registers, counters and scans, one call at a time, with their answers.
 
-Each row's history is judged in the end (``tests.proofs.linearizability``).  A call of unknown outcome may have taken
+Each row's history is judged at the end (``tests.proofs.linearizability``).  A call of unknown outcome may have taken
 effect at the one moment at which an owner carried it out, or never: the world knows that moment.
 """
 
@@ -25,7 +25,7 @@ State = tuple[int, int]  # register, counter
 
 
 class Op:
-    """kind: get, put, add, check (put where the register is ``expected``), scan (the rows of one region)."""
+    """An operation: get, put, add, check (put if the register is ``expected``) or scan (the rows of one region)."""
 
     __slots__ = ("applied_at", "argument", "began", "expected", "kind", "row", "settled_at", "world")
 
@@ -123,7 +123,7 @@ class Client:
         self._agenda.later(self.process, PATIENCE_US, lambda: self._gives_up(op))
 
     def read(self, row: bytes) -> bool:
-        """False: it is busy, or there is no server."""
+        """Begin a read; return False if the client is busy, or there is no server."""
         self.server = server = self.server or self._world.accepted(self)
         if self._op is not None or server is None:
             return False
@@ -167,7 +167,7 @@ class Client:
             self._ends()
 
     def refused(self, op: Op) -> None:
-        """Nothing was done."""
+        """Note a refused operation, which changed nothing."""
         if self._op is op:
             self._world.laws.refused(op)
             self._ends()
@@ -198,7 +198,7 @@ class Client:
 
 
 def unsure_events(unsure: list[tuple[Op, int]]) -> list[tuple[bytes, Event]]:
-    """A call that no owner carried out had no effect, and is in no history."""
+    """Return the events of unsure calls; a call that no owner carried out had no effect, and is left out."""
     carried_out = [(op, ended) for op, ended in unsure if op.applied_at]
     return [
         (op.row, Event(op.began, max(ended, op.settled_at), op.call, NO_ANSWER, "unsure")) for op, ended in carried_out
@@ -206,7 +206,7 @@ def unsure_events(unsure: list[tuple[Op, int]]) -> list[tuple[bytes, Event]]:
 
 
 def judged(row: bytes, history: list[Event]) -> str | None:
-    """Why nothing explains the row's history; None: something does."""
+    """Return why no order explains the row's history, or None if one does."""
     found = judge(history, step, [(0, 0)])
     if found.is_linearizable:
         return None

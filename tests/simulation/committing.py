@@ -1,7 +1,8 @@
-"""Fsyncs of a server: a store by itself, or several in one round of the server's log.
+"""Fsyncs of a server: of a store by itself, or of several stores in one round of the server log.
 
-As ``storage.commit`` and ``storage.shared_rounds``: one round at a time; a store's first time, or what its capture
-does not hold, goes by itself; when a segment is full its stores are synced by themselves, and it goes.
+They work as in ``storage.commit`` and ``storage.shared_rounds``: one round at a time.  A store's first batch, or one
+that its capture does not hold, is synced by itself.  When a segment is full, its stores are synced by themselves, and
+the segment is removed.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class Committing:
         self._unsynced: dict[str, None] = {}  # regions whose closed store lacks what stands here
 
     def commit(self, store: OpenStore, waiter: Waiter) -> None:
-        """Called when all that the store was written so far is on disk, or is not."""
+        """Call ``waiter`` when all writes to the store so far are on disk, or have failed."""
         store.waiting.append(waiter)
         self._dirty[store] = None
         self._look()
@@ -86,7 +87,7 @@ class Committing:
     # --- the store's own log -------------------------------------------------------------------------
 
     def _sync_by_itself(self, store: OpenStore) -> None:
-        """Its waiters are under way."""
+        """Sync the store's own log; its waiters are under way."""
         written = len(store.files.log)
         covered = store.capture.last if store.capture is not None else 0
 
@@ -106,7 +107,7 @@ class Committing:
         self._agenda.later(self._server.process, self._agenda.drawn(MS, 6 * MS), end)
 
     def sync_own(self, store: OpenStore, waiter: Waiter) -> None:
-        """All that stands in the server's log only goes to the store's own log, too."""
+        """Sync to the store's own log all batches that only the server log has."""
         store.waiting.append(waiter)
         if store.under_way is None:
             store.hand_over()
@@ -155,7 +156,7 @@ class Committing:
         self._agenda.later(self._server.process, self._agenda.drawn(MS, 6 * MS), end)
 
     def _fail(self, members: list[OpenStore], number: int) -> None:
-        """The next round goes to another segment; its members sync their own logs."""
+        """Fail a round: the next one goes to a new segment, and the members sync their own logs."""
         segment = self.log.segments.get(number)
         if segment is not None:
             del segment.frames[self._world.rng.randint(segment.synced, len(segment.frames)) :]
@@ -169,7 +170,7 @@ class Committing:
         self._look()
 
     def _settle(self) -> None:
-        """Stores of full segments are synced."""
+        """Sync the stores of full segments."""
         for number, standing in list(self._standing.items()):
             if number == self._segment:
                 continue
@@ -194,7 +195,7 @@ class Committing:
     # --- closed stores -------------------------------------------------------------------------------
 
     def closed(self, store: OpenStore, *, is_synced: bool) -> None:
-        """``is_synced``: its own log has all that was acknowledged."""
+        """Note that a store was closed; with ``is_synced`` its own log has all acknowledged writes."""
         self._dirty.pop(store, None)
         if store.capture is None:
             return
@@ -205,7 +206,7 @@ class Committing:
             self._unsynced[store.name] = None
 
     def brought_in(self, region: str) -> None:
-        """The region's store has all that stands here of it, or another server's has."""
+        """Note that the region's store, here or at a different server, has all batches of this log."""
         self._unsynced.pop(region, None)
         for standing in self._standing.values():
             for capture in standing:

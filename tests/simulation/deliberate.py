@@ -1,6 +1,6 @@
 """Deliberate faults, each a switch of the simulated world: the checks must find every one of them.
 
-They stand for what a lease means over ZooKeeper, too; on one machine the fence by ``waitpid`` is the lease.
+They also stand for leases over ZooKeeper; on one machine the fence by ``waitpid`` is the lease.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ FAULTS = {
 
 
 class _Forgetful(HostingState):
-    """It opens a region at an epoch that was given up; an older one it refuses."""
+    """A server that opens a region at an epoch that was given up, but refuses an older one."""
 
     def on_open_region(
         self, region: int, owner: Owner, leader: int, *, is_doubted: bool = False

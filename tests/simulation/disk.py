@@ -1,7 +1,6 @@
-"""The disk of the simulated machine: stores, logs of servers, and what a power cut leaves of them.
+"""The disk of the simulated machine: stores, logs of servers, and the effect of a power cut on them.
 
-What a process has written is there after its death; what it has not synced may be gone after a power cut, from any
-point on.
+Writes of a process survive its death.  A power cut may remove the unsynced writes from any point on.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ Span = tuple[bytes, bytes]
 
 @dataclass(slots=True)
 class Files:
-    """A store: what was flushed, and a log of batches of which the first ``synced`` are on disk."""
+    """The files of a store: the flushed pairs, and a log of batches of which the first ``synced`` are on disk."""
 
     flushed: dict[bytes, bytes] = field(default_factory=dict)
     log: list[tuple[Span | None, Sequence[Pair]]] = field(default_factory=list)  # a span is deleted before the pairs
@@ -35,11 +34,11 @@ class Files:
         self.synced = max(self.synced, min(count, len(self.log)))
 
     def lose(self, rng: Random) -> None:
-        """A prefix of what was not synced is left."""
+        """Lose the unsynced batches except a random prefix."""
         del self.log[rng.randint(self.synced, len(self.log)) :]
 
     def recover(self) -> dict[bytes, bytes]:
-        """Flush the log; all that is here is on disk then."""
+        """Flush the log, after which everything is on disk; return all pairs."""
         if self.log:
             apply(self.flushed, self.log)
             self.log.clear()
@@ -47,7 +46,7 @@ class Files:
         return dict(self.flushed)
 
     def read(self) -> dict[bytes, bytes]:
-        """As a process sees it."""
+        """Return all pairs as a process sees them."""
         data = dict(self.flushed)
         apply(data, self.log)
         return data
@@ -98,7 +97,7 @@ class LogFolder:
         return {(record.region, record.epoch) for record in self.records(extents)}
 
     def of_region(self, region: str, epochs: frozenset[int] | None, extents: Segments) -> LogOfRegion:
-        """``epochs``: None for all, as if records did not name them."""
+        """Return the log of a region at ``epochs``; None means all, as if records did not name epochs."""
         every = [(mark(self.era, one.number), one) for one in self.records(extents) if one.region == region]
         found = [(key, one) for key, one in every if epochs is None or one.epoch in epochs]
         return LogOfRegion(region, self.identity, found, frozenset(key for key, _ in every))

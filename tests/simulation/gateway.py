@@ -1,4 +1,4 @@
-"""A simulated server as a gateway: calls of clients, carried out here or forwarded to the owner of their row."""
+"""A simulated server as a gateway: calls of clients are carried out here or forwarded to the owner of their row."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class Gateway:
         self._agenda.later(self._server.process, max(MS, wake_ms * MS - self._agenda.now_us), woke)
 
     def _write(self, call: Call, target: Incarnation) -> None:
-        """The link begins to send it."""
+        """Begin to send a call over the link."""
         if call.state.state is not State.QUEUED or call.state.server != target:
             return  # taken back
         peer = self._server.world.servers.get(target)
@@ -106,7 +106,7 @@ class Gateway:
         self._agenda.send(here.process, peer.process, lambda: peer.gateway.forwarded(call.op, here))
 
     def _served(self, call: Call, outcome: Outcome) -> None:
-        """Carried out here."""
+        """Note that a call was carried out here."""
         op, client = call.op, call.client
         if call.state.has_ended:
             return  # the client went
@@ -124,7 +124,7 @@ class Gateway:
     # --- other servers -------------------------------------------------------------------------------
 
     def forwarded(self, op: Op, gateway: Server) -> None:
-        """A call that came over a link: it is never forwarded again."""
+        """Carry out a call that came over a link, which is never forwarded again."""
 
         def reply(outcome: Outcome) -> None:
             told: Reply = (

@@ -1,14 +1,14 @@
 """The invariants C1 to C6 of the cluster, over the whole simulated world, as plain checks.
 
-    C1  an answer leaves only while its process has the region, at an epoch that it was told
-    C2  no two processes that live have a region, and no row is served twice; nobody begins before every earlier owner
-        has closed or is dead
-    C3  the epoch of a region that is told is on disk, and only rises there
+    C1  an answer leaves only while its process has the region, at an epoch that it was assigned
+    C2  no two live processes have a region, and no row is served twice; no owner begins before every earlier owner
+        has closed the region or is dead
+    C3  the epoch of an assigned region is on disk, and only rises there
     C4  a region is served with every write that was ever acknowledged or seen
-    C5  a call is carried out by the owner alone: C1 where it is answered
-    C6  a log or a region's folder is removed, and is found where it is needed, by the rows of the catalogue on disk
+    C5  only the owner carries out a call: C1 holds where the call is answered
+    C6  the catalogue's rows on disk decide whether a log or a region's folder may be removed and must be found
 
-``acknowledged`` is what clients may rely on: the highest version of each row in any answer that left its owner.
+``acknowledged`` has the versions on which clients may rely: of each row the highest in any answer that left its owner.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class Laws:
     # --- C6 ------------------------------------------------------------------------------------------
 
     def fenced(self, server: Incarnation, extents: Segments, rows: Mapping[int, Owner]) -> None:
-        """Measured; again only by a later master, where no row on disk says that somebody may have read it."""
+        """Check a seal: a later master may measure a log anew only if no row on disk has the log as unreplayed."""
         before = self.sealed.get(server, extents)
         for region, row in rows.items():
             if before != extents and any(tenure.server == server for tenure in row.unreplayed_logs):
@@ -130,10 +130,10 @@ class Laws:
         self.sealed[server] = extents
 
     def reads(self, server: Incarnation, extents: Segments) -> None:
-        """D1: nothing behind a seal is read.
+        """Check D1: nothing behind a seal is read.
 
-        ``extents`` are those that the log still has: a reader may have been told of a segment that the writer removed
-        while it lived, as every region had what it held.
+        ``extents`` are those that the log still has: a reader's seal may name a segment that the living writer removed,
+        because every region had its records.
         """
         sealed = self.sealed.get(server)
         if sealed is not None and any(length > dict(sealed).get(name, 0) for name, length in extents):

@@ -41,7 +41,7 @@ NOBODY = Incarnation("nobody", 0)
 
 class Master:
     def __init__(self, world: World) -> None:
-        """It reads what is on disk, and raises the epoch of the leader there."""
+        """Read the disk, and raise the epoch of the leader there."""
         self.world = world
         self.process = Process("master")
         self._agenda = world.agenda
@@ -144,7 +144,7 @@ class Master:
         self._start_server(name)
 
     def _is_over(self, server: Incarnation) -> None:
-        """Its log is measured, which seals it, and read."""
+        """Measure the dead server's log, which seals it, and read the log."""
         log = self.world.disk.logs.get(server)
         extents = self._sealed.get(server)
         if extents is None:
@@ -204,7 +204,7 @@ class Master:
             self.send(target, ask, self.leader, sealed)
 
     def _extents(self, server: Incarnation) -> Segments:
-        """As it was sealed; of a server that lives on, and has closed a region "behind me", the extents by now."""
+        """Return the sealed extents; of a live server that closed a region with an unreplayed log, the present ones."""
         sealed, log = self._sealed.get(server), self.world.disk.logs.get(server)
         return sealed if sealed is not None else log.measured() if log is not None else ()
 

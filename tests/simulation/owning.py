@@ -47,12 +47,12 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Elsewhere:
-    """Nothing was done: the region is not served here."""
+    """Raised if the region is not served here; nothing was done."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unsure:
-    """The write may have been done."""
+    """Raised if the write may have been done."""
 
 
 Outcome = Done | Elsewhere | Unsure
@@ -63,7 +63,7 @@ WAITS = (State.CLOSING, State.OPENING, State.BROKEN, State.HOLDING, State.REPLAC
 
 
 class Owning:
-    """``gates``: what waits for a region whose store is being opened or closed."""
+    """The owner; ``gates`` has the requests that wait for a region whose store is being opened or closed."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -96,7 +96,7 @@ class Owning:
         self.carry_out(doing)
 
     def _know(self, sealed: Sealed) -> None:
-        """The longest of each segment counts: a server that lives writes on (``regions.lacking_logs``)."""
+        """Keep the longest extent of each segment, because a live server writes on (``regions.lacking_logs``)."""
         for server, extents in sealed.items():
             longest = dict(self._sealed.get(server, ()))
             if longest and self._world.has("extents kept"):
@@ -138,7 +138,7 @@ class Owning:
     # --- opening -------------------------------------------------------------------------------------
 
     def _want(self, region: int, unreplayed_logs: tuple[OwnershipPeriod, ...] | None) -> None:
-        """``unreplayed_logs``: of a region that is recovering; None: for a request."""
+        """Queue an opening; ``unreplayed_logs`` are those of a recovering region, None for a request."""
         self.hosting.apply_event(region, Event.WANTED)
         own = self.hosting.find(region).epochs
         epoch = self.hosting.epoch_of(region)
@@ -157,7 +157,7 @@ class Owning:
         self._agenda.later(self._server.process, self._agenda.drawn(3 * MS, 12 * MS), begin)
 
     def _call_off(self, region: int, epoch: int) -> None:
-        """An opening that has begun goes on."""
+        """Call an opening off, unless it has begun."""
         if self._wants.pop(region, None) is not None:
             del self._bringing[region]
             self.hosting.apply_event(region, Event.NOT_OPENED)
@@ -233,7 +233,7 @@ class Owning:
         self._agenda.later(self._server.process, self._agenda.drawn(MS, 10 * MS), flushed)
 
     def look(self, region: int) -> None:
-        """Go on with a region that is to leave, as far as its store allows."""
+        """Continue the close of a region that must leave, as far as its store allows."""
         if not self.hosting.find(region).is_leaving or region in self._flushing:
             return
         state = self.hosting.state(region)
@@ -277,7 +277,7 @@ class Owning:
         self.forget_dropped()
 
     def close_now(self, store: OpenStore) -> None:
-        """It was replaced, or nobody may use it: what is in memory is synced, as well as the disk does."""
+        """Close a store that was replaced or may not be used; sync its writes as far as the disk allows."""
         region = store.region_id
         if store.gathered:
             store.hand_over()
@@ -292,7 +292,7 @@ class Owning:
         self._server.committing.closed(store, is_synced=is_synced)
 
     def evict(self, region: int) -> None:
-        """It is little used."""
+        """Evict a region that is little used."""
         store = self.stores.get(region)
         if store is None or self.hosting.state(region) is not State.OPEN or not store.is_quiet or store.gathered:
             return
@@ -302,7 +302,7 @@ class Owning:
             self._close(store, Event.EVICTED, is_synced=True)
 
     def store_failed(self, store: OpenStore) -> None:
-        """Its fsync failed."""
+        """Handle a failed fsync of the store."""
         region = store.region_id
         if self.stores.get(region) is not store:
             return  # a deliberate fault closed it meanwhile
@@ -327,7 +327,7 @@ class Owning:
     # --- splits and merges ---------------------------------------------------------------------------
 
     def made(self, change: RegionChange) -> None:
-        """One that was carried out here is committed."""
+        """Note that a change which was carried out here is committed."""
         for info in change.fresh:
             self._world.laws.begins(self._server, info.region_id, 1)
             self.hosting.made(info.region_id, 1)
@@ -354,11 +354,11 @@ class Owning:
                 self.hosting.forget_region(region)
 
     def had(self) -> list[int]:
-        """The regions that no other server may own."""
+        """Return the regions that no other server may own."""
         return [region for region in self._world.infos if self.hosting.find(region).is_assigned]
 
     def served_rows(self) -> Iterator[bytes]:
-        """The rows that this server answers for now."""
+        """Yield the rows that this server serves now."""
         for region in self.stores:
             if self.hosting.state(region) in (*SERVES_WRITES, State.CLOSING):
                 yield from self._world.rows_of(region)
@@ -366,7 +366,7 @@ class Owning:
     # --- serving -------------------------------------------------------------------------------------
 
     def serve(self, op: Op, reply: Reply) -> None:
-        """In the region that holds the row by now."""
+        """Carry out an operation in the region that has the row by now."""
         route = self._server.gateway.routes.find(TABLE, op.row)
         if route is None:
             reply(Elsewhere())
@@ -438,7 +438,7 @@ class Owning:
             ended(True)
 
     def reads_unchecked(self, route: Route | None, op: Op, reply: Reply) -> bool:
-        """A deliberate fault: a region that was served here once answers reads for ever."""
+        """Answer a read without checks, as a deliberate fault: a region that was served here once answers for ever."""
         store = self.former.get(route.region.region_id) if route is not None else None
         if op.is_write or store is None or route is None or not self._world.has("reads unchecked"):
             return False

@@ -1,9 +1,10 @@
-"""Splits and merges at the simulated master: as ``master.region_changes`` carries out what the planner has begun.
+"""Splits and merges at the simulated master, which carries out the planner's changes as ``master.region_changes`` does.
 
-    announce -> Begin -> Finish, within which the owner asks for the commit -> the old folders go
-    an error, or the owner's end, before the commit: it is called off, and the new folders go
+    announce -> Begin -> Finish, within which the owner requests the commit -> the old folders are removed
+    an error, or the owner's end, before the commit: the change is called off, and the new folders are removed
 
-One at a time.  A commit of unknown outcome keeps the old regions shut at their owner until it is undone on disk.
+Changes run one at a time.  A commit of unknown outcome keeps the old regions blocked at their owner until it is undone
+on disk.
 """
 
 from __future__ import annotations
@@ -112,7 +113,7 @@ class RegionChanges:
         self._world.agenda.send(self._master.process, target.process, lambda: what(target.changing))
 
     def _answer(self, change: RegionChange, then: Callable[[Failed], None]) -> Callable[[Server, Failed], None]:
-        """For the carrier: its answer comes over the link, and counts as long as it is waited for."""
+        """Return a handler of the carrier's answer, which counts only while the master waits for it."""
 
         def answered(carrier: Server, why: Failed) -> None:
             def came() -> None:
@@ -124,7 +125,7 @@ class RegionChanges:
         return answered
 
     def server_ended(self, server: Server) -> None:
-        """It was reaped: what it was asked is not answered any more, and its regions wait for no turn."""
+        """Handle a reaped server: its requests are not answered any more, and its regions leave the queue."""
         places = self._master.state.current.places
         for instruction in list(self._waiting):
             regions = (instruction.region,) if isinstance(instruction, Split) else instruction.regions
@@ -187,7 +188,7 @@ class RegionChanges:
     # --- the commit ----------------------------------------------------------------------------------
 
     def commit(self, carrier: Server, change: RegionChange) -> None:
-        """The owner's question; answered with what became of it."""
+        """Commit at the owner's request; answer with the outcome."""
         place = self._master.state.current.places.get(change.gone[0].region_id)
         if place is None or place.owner is None or change != self._finishing or self._is_committing:
             self._tell(carrier, change, "it was called off meanwhile")
@@ -219,7 +220,7 @@ class RegionChanges:
             ended()
 
     def _committed(self, change: RegionChange) -> None:
-        """Routes first, for requests wait."""
+        """Finish a committed change; routes come first, because requests wait."""
         master = self._master
         gone = [info.region_id for info in change.gone]
         row = master.state.tables.successor_owner(gone[0])

@@ -42,7 +42,7 @@ class Server:
         self._report_life()
 
     def _report_life(self) -> None:
-        """The control thread; the loop iterates as long as the process runs."""
+        """Report life as the control thread does; the loop iterates as long as the process runs."""
         iterations = self.world.agenda.steps
         self.to_master(lambda master: master.heard(self.me, iterations))
         self.world.agenda.later(self.process, REPORTS_US, self._report_life)

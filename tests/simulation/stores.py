@@ -58,10 +58,10 @@ def pairs_of(record: Record) -> list[Pair]:
 
 
 class OpenStore:
-    """Reads see every write at once; the writes since the last ``hand_over`` are in this process only."""
+    """An open store.  Reads see every write at once; writes since the last ``hand_over`` are in this process only."""
 
     def __init__(self, region_id: int, epoch: int, files: Files, data: dict[bytes, bytes], claim: Pair | None) -> None:
-        """``claim``: the pair of ``complete`` that goes out with the first mark; None: a deliberate fault."""
+        """Take ``claim``, the pair of ``complete`` that is written with the first mark; None is a deliberate fault."""
         self._claim = claim
         self.region_id = region_id
         self.epoch = epoch  # which its records carry
@@ -85,7 +85,7 @@ class OpenStore:
 
     @property
     def is_synced(self) -> bool:
-        """Whether its own log has all, on disk."""
+        """Whether the store's own log has all writes on disk."""
         return self.files.synced == len(self.files.log)
 
     def write(self, row: bytes, value: Value) -> None:
@@ -108,7 +108,7 @@ class OpenStore:
             self._append_marked(capture, pairs)
 
     def begin_capture(self, era: bytes, stamp: Callable[[], int]) -> None:
-        """The marks of earlier owners go, so ``complete`` says that their logs are in the store."""
+        """Begin a capture: remove earlier owners' marks, and let ``complete`` say that the store has their logs."""
         self.capture = Capture(self.name, self.epoch, era, stamp)
         self._append_marked(self.capture, [self._claim] if self._claim is not None else [])
 
@@ -151,7 +151,7 @@ Behind = tuple[LogFolder, Segments]  # a log, and how far it may be read
 
 @dataclass(frozen=True, slots=True)
 class Lapses:
-    """Deliberate faults of bringing in."""
+    """The deliberate faults of replaying logs."""
 
     no_complete: bool = False
     no_epochs: bool = False

@@ -29,7 +29,7 @@ def test_whatever_happens_the_laws_of_the_cluster_hold(number: int) -> None:
 
 
 def test_a_seed_is_the_whole_run() -> None:
-    """Also in another process, whose hashes of strings are others."""
+    """This also holds in a new process, whose hashes of strings differ."""
     text = "from tests.simulation.world import run; print(run(4, 3.0).summary())"
     told = {
         subprocess.run(

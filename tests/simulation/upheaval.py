@@ -1,4 +1,4 @@
-"""What befalls the simulated cluster: kills, stops, power cuts, moves, drains, messages that come late or twice."""
+"""The upheaval of the simulated cluster: kills, stops, power cuts, moves, drains, messages that come late or twice."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SECOND = 1_000 * MS
 
 
 class Upheaval:
-    """``settings.chances``: of each kind of event, among those that are not requests of people."""
+    """The source of events; ``settings.chances`` has the chance of each kind that is no person's request."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -65,7 +65,7 @@ class Upheaval:
             self._world.kill(server.process, "kill -9")
 
     def fence(self) -> None:
-        """A person wants a server that works to be fenced."""
+        """Fence a working server, as a person may."""
         server, master = self._server(), self._world.master
         if server is not None and master is not None:
             self._agenda.later(master.process, 0, lambda: master.event("silent", server.me, "asked for"))
@@ -108,7 +108,7 @@ class Upheaval:
             self._request(SwitchBalancer(rng.random() < 0.5))
 
     def change(self) -> None:
-        """A split or a merge, of whatever regions there are when the master hears of it."""
+        """Split or merge some of the regions that exist when the request reaches the master."""
         rng, rows = self._rng, self._world.rows
         infos = sorted(self._world.regions.values(), key=lambda info: info.start)
         if rng.random() < 0.5:
@@ -134,14 +134,14 @@ class Upheaval:
     # --- messages ------------------------------------------------------------------------------------
 
     def told_again(self) -> None:
-        """A link was renewed, and something comes twice, the second time late."""
+        """Deliver a message twice, the second time late, as after the renewal of a link."""
         told, master = self._world.told, self._world.master
         known = [one for one in told if one[1].region in self._world.regions]  # others were forgotten on purpose
         if known and master is not None:
             master.send(*self._rng.choice(known))
 
     def old_leader(self) -> None:
-        """A master that was replaced, and does not know it, tells what it believes."""
+        """Send the beliefs of a master that was replaced and does not know it."""
         server, master = self._server(), self._world.master
         if server is None or master is None or not master.durable:
             return
@@ -155,7 +155,7 @@ class Upheaval:
             master.send(server, ask, master.leader - 1, {})
 
     def stray_append(self) -> None:
-        """A writer that was fenced and is not dead goes on writing its log; nobody is told of that write."""
+        """Let a fenced writer that is not dead append to its log; the write is never acknowledged."""
         world, master = self._world, self._world.master
         if master is None:
             return

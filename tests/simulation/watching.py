@@ -1,7 +1,7 @@
-"""Which state machines a step has changed: their invariants are checked after it, and those of no other.
+"""The state machines that a step has changed, so that only their invariants are checked after it.
 
-A machine changes by its events alone, so a check of one that took none in would give what the last one gave.
-Whatever is not known to be a look counts as an event: a new method is checked too often, never too seldom.
+A machine changes only by its events, so without an event its check would give the same result again.  Every method that
+is not known to be a read counts as an event, so that a new method is checked too often, never too seldom.
 """
 
 from __future__ import annotations

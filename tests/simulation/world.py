@@ -77,14 +77,14 @@ class Settings:
 
 
 def drawn_settings(rng: Random) -> Settings:
-    """Worlds differ: some have no faults of the disk, some no deaths of the whole."""
+    """Return random settings: some worlds have no faults of the disk, some no deaths of the whole machine."""
     chances = {kind: weight * rng.choice((0.3, 1.0, 2.0)) for kind, weight in CHANCES.items()}
     faults = {kind: chance * rng.choice((0.0, 1.0, 3.0, 12.0)) for kind, chance in FAULTS.items()}
     return Settings(rng.randint(2, 4), rng.randint(4, 7), rng.randint(2, 4), chances=chances, faults=faults)
 
 
 def settings_for(fault: str) -> Settings:
-    """A small and busy world."""
+    """Return the settings of a small and busy world for a deliberate fault."""
     chances = CHANCES | FOUND_WITH.get(fault, {})
     count = 2 if fault == "no epochs" else 3  # of servers and regions: regions come back where they were
     faults = FAULTS | FOUND_AMID.get(fault, {})
@@ -150,13 +150,13 @@ class World:
         return self._arguments
 
     def last_argument(self, row: bytes) -> int:
-        """A register that the row may have."""
+        """Return a register that the row may have."""
         puts = [event.call[1] for event in self._history[row][-4:] if event.call[0] in ("put", "check")]
         return self.rng.choice(puts) if puts else 0
 
     @property
     def regions(self) -> dict[int, RegionInfo]:
-        """Those of the table."""
+        """Return the regions of the table."""
         return self.master.catalogue.regions if self.master is not None else {}
 
     def rows_of(self, region: int) -> list[bytes]:
@@ -176,7 +176,7 @@ class World:
         return row.epoch if row is not None else 0
 
     def is_replaced(self, server: Incarnation) -> bool:
-        """Its regions were given to others."""
+        """Return whether the server's regions were given to others."""
         return server in self.laws.sealed
 
     def note(self, row: bytes, event: Event) -> None:
@@ -195,7 +195,7 @@ class World:
         self.servers[server.me] = server
 
     def accepted(self, client: Client) -> Server | None:
-        """The supervisor hands a connection to a server."""
+        """Return the server to which the supervisor hands a connection, or None."""
         master = self.master
         if master is None or master.process.is_stopped or not self.servers:
             return None
@@ -214,7 +214,7 @@ class World:
             self.servers = {me: one for me, one in self.servers.items() if not one.process.is_dead}
 
     def everything_dies(self, *, is_power_cut: bool) -> None:
-        """The master dies, and its children with it; a new one starts when none of them holds the lock any more."""
+        """Kill the master and its children; a new master starts when none of them has the lock any more."""
         master, self.master = self.master, None
         if master is None:
             return
@@ -239,7 +239,7 @@ class World:
         self.master.start()
 
     def _after_step(self) -> None:
-        """The machines that the step has changed."""
+        """Check the machines that the step has changed."""
         if self.changed:
             self.laws.after_step()
             for server in self.changed:
@@ -253,7 +253,7 @@ class World:
     # --- a run ---------------------------------------------------------------------------------------
 
     def run(self, seconds: float) -> None:
-        """Violation; AssertionError of a machine's own check."""
+        """Run the world.  Raises Violation, or AssertionError of a machine's own check."""
         self._start_master()
         for client in self.clients:
             client.think()
@@ -309,7 +309,7 @@ class World:
         return found
 
     def _judge(self) -> None:
-        """Every row is read once more; then each row's history must be explained."""
+        """Read every row once more, then check that an order explains each row's history."""
         for row in self.rows:
             client = self.clients[0]
             before = len(self._history[row])
@@ -343,7 +343,7 @@ def _heard(server: Server, ended: Server) -> Callable[[], None]:
 
 
 def run(seed: int, seconds: float, fault: str | None = None, *, is_verbose: bool = False) -> World:
-    """``fault``: a deliberate one, in a world that finds it soon."""
+    """Run a seed; a deliberate ``fault`` runs in a world that finds it soon."""
     world = World(seed, settings_for(fault) if fault else None, is_verbose=is_verbose)
     try:
         world.run(seconds)

@@ -1,4 +1,4 @@
-"""python -m tests.crash.cuts: what a power cut at any moment would leave of the data folder, opened and compared."""
+"""python -m tests.crash.cuts: the data folder as a power cut at any moment would leave it, opened and compared."""
 
 from __future__ import annotations
 
@@ -64,26 +64,26 @@ def main(
     From the recording the data folder is made anew as a power cut at a moment would leave it:
 
     \b
-      lost     nothing that was not synced
-      kept     all of it
-      prefix   what came before some earlier moment, and what was synced
-      mixed    some of it, by chance: files without names, names without bytes, writes torn, pages of zeros
+      lost     all unsynced writes are lost
+      kept     all unsynced writes are kept
+      prefix   the writes before some earlier moment are kept, and all synced ones
+      mixed    some are kept, by chance: files without names, names without bytes, torn writes, pages of zeros
 
-    Each is opened with the store's own code and read: what was acknowledged before the cut must be there, each
-    row in one of the states it went through, and 'columnar check' must find no error.  Beside that: no answer
-    left before the fsync of what it acknowledged.  With --copies every snapshot, export, backup and restored folder
-    that was acknowledged must be there too, and each that is listed must be whole and have the rows of its source.
+    Each is opened with the store's own code and read: every write acknowledged before the cut must be there, each
+    row in one of the states it went through, and 'columnar check' must find no error.  Beside that, no answer may
+    leave before the fsync of its write.  With --copies every acknowledged snapshot, export, backup and restored
+    folder must be there too, and each that is listed must be whole and have the rows of its source.
 
     \b
     Examples:
       python -m tests.crash.cuts                                a new recording, 3,000 cuts
       python -m tests.crash.cuts --cuts 20000 --calls 2000      a long one
       python -m tests.crash.cuts --sharing                      fsyncs that regions share
-      python -m tests.crash.cuts --copies --calls 60            copies, and what comes of them
-      python -m tests.crash.cuts --keep rec --cuts 100          and look again at what it found:
+      python -m tests.crash.cuts --copies --calls 60            snapshots, exports and backups
+      python -m tests.crash.cuts --keep rec --cuts 100          and repeat a cut that it reports:
       python -m tests.crash.cuts --again rec --cut 4711:mixed:0
 
-    The exit status is 1 where a promise was broken.  It wants strace.
+    The exit status is 1 if a promise was broken.  The command needs strace.
     """
     number = seed if seed is not None else SystemRandom().randrange(1, 1 << 32)
     console.print(f"seed {number}")
@@ -105,7 +105,7 @@ def main(
 
 
 def _answered_too_early(recording: Recording) -> list[str]:
-    """The answers that left before the fsync of their write; they are printed."""
+    """Print and return the answers that left before the fsync of their write."""
     wrong = too_early(recording)
     marked = sum(1 for call in recording.calls if call.mark)
     console.print(
@@ -126,7 +126,7 @@ def _show_broken(found: Found, recording: Recording) -> None:
 
 
 class How(NamedTuple):
-    """What is recorded."""
+    """The options of a recording."""
 
     seed: int
     calls: int

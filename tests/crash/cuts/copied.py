@@ -1,7 +1,7 @@
-"""Copies that a cut left, looked at by the store's own code: what is listed must be whole.
+"""Copies that a cut left, checked by the store's own code: every listed copy must be whole.
 
-A snapshot, an export or a backup is there when its manifest is, a restored data folder when it has its name: each
-is then compared with its checksums and read from end to end, whether it had been acknowledged or not.
+A snapshot, an export or a backup exists if its manifest does, a restored data folder if it has its name.  Each existing
+copy is compared with its checksums and read from end to end, whether it had been acknowledged or not.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Damaged(Exception):
 
 
 class Copies:
-    """Owned by one thread.  ``read_region`` and ``read_store`` open what they are given; Damaged."""
+    """The reader of copies, owned by one thread; ``read_region`` and ``read_store`` open files, and raise Damaged."""
 
     def __init__(self, folder: Path, read_region: ReadRegion, read_store: ReadStore) -> None:
         self._folder = folder
@@ -45,7 +45,7 @@ class Copies:
         self._seen: dict[object, Rows | str] = {}
 
     def found(self, files: Files) -> Iterator[tuple[bytes, Rows]]:
-        """Name and rows of each."""
+        """Yield name and rows of each copy."""
         for name, held in _in_folders(files, SNAPSHOTS):
             if MANIFEST in held:
                 yield SNAPSHOT + name.encode(), self._once(held, lambda held=held: self._snapshot(held))
@@ -57,7 +57,7 @@ class Copies:
         yield from self._backups(_under(files, f"{BACKUPS}/"))
 
     def _once(self, files: Files, look: Callable[[], Rows]) -> Rows:
-        """Most cuts leave most copies as the cut before left them."""
+        """Return the rows of a copy, read once, because most cuts leave most copies as the previous cut left them."""
         key = frozenset((name, len(data), hash(data)) for name, data in files.items())
         found = self._seen.get(key)
         if found is None:
@@ -94,7 +94,7 @@ class Copies:
         return rows
 
     def _backups(self, files: Files) -> Iterator[tuple[bytes, Rows]]:
-        """Of each the rows of the source in the store that comes of it."""
+        """Yield for each backup the rows of the source in the store that is restored from it."""
         try:
             names = BackupFolder.opened(str(self._written(files))).names()
         except CallerError:
@@ -134,7 +134,7 @@ def _under(files: Files, prefix: str) -> dict[str, bytes]:
 
 
 def _in_folders(files: Files, prefix: str) -> Iterator[tuple[str, dict[str, bytes]]]:
-    """Each folder right under ``prefix``, but for those that are half done by their names."""
+    """Yield each folder directly under ``prefix``, except half-done ones by their names."""
     by_name: dict[str, dict[str, bytes]] = {}
     for path, data in _under(files, prefix).items():
         name, _, rest = path.partition("/")

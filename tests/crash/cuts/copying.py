@@ -1,8 +1,8 @@
-"""Rounds of snapshots, clones, restores, exports, imports and backups, and what must be there of each at a cut.
+"""Rounds of snapshots, clones, restores, exports, imports and backups, with the expected copies at each cut.
 
-A copy is a table with a name of its own (``snapshot:NAME``, ``export:NAME``, ``backup:NAME``, ``restored:NAME``),
-so that ``Promises`` holds of it what holds of tables: it is there once that was acknowledged, with the rows that
-its source had, until its removal was asked for.  Only one client writes the source, so these are known.
+A copy counts as a table with a name of its own (``snapshot:NAME``, ``export:NAME``, ``backup:NAME``,
+``restored:NAME``), so that ``promises`` checks it like tables: once acknowledged it exists, with the rows that its
+source had, until its removal is requested.  Only one client writes the source, so these rows are known.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Changes = tuple[tuple[tuple[bytes, bytes], State], ...]
 
 
 class Site:
-    """The recorder's end of ``tests.crash.cuts.site``."""
+    """The recorder's side of ``tests.crash.cuts.site``."""
 
     def __init__(self) -> None:
         self._listening = socket.create_server(("127.0.0.1", 0))
@@ -40,7 +40,7 @@ class Site:
         self._held.settimeout(TIMEOUT_S)
 
     def command(self, store_port: int, *words: str, changes: Changes = ()) -> Any:
-        """What it printed, as JSON."""
+        """Run a command; return its output as JSON."""
         order = json.dumps([[*words, "--json"], f"127.0.0.1:{store_port}"]).encode()
         self._held.sendall(len(order).to_bytes(4, "big") + order)
         with self._held.makefile("rb") as reading:
@@ -55,7 +55,7 @@ class Site:
 
 
 class Copier:
-    """Outlives the servers: the next one goes on with what there is."""
+    """The client of copies, which outlives the servers: the next server continues with the existing copies."""
 
     def __init__(self, root: str) -> None:
         self._root = root
@@ -69,7 +69,7 @@ class Copier:
         client.call("columnarSplit", SOURCE, ROWS[3])
 
     def run(self, site: Site, store_port: int, client: Client, enough: Event) -> None:
-        """Rounds until it is enough."""
+        """Run rounds until ``enough``."""
         self._round(client, site, store_port)
         while not enough.is_set():
             self._round(client, site, store_port)
@@ -106,7 +106,7 @@ class Copier:
         return state
 
     def _back_up(self, site: Site, store_port: int, state: State) -> None:
-        """Its name is known when it is done; those that it removes are gone by then, or were never to be missed."""
+        """Make a backup, whose name is known at its end; the backups that it removes are never missed."""
         held = self._backups[:]
         answer = site.command(store_port, "backup", f"{self._root}/{BACKUPS}", "--keep", str(KEPT))
         self._backups.append(answer["backup"])
@@ -122,5 +122,5 @@ def _rows(table: bytes, state: State) -> Changes:
 
 
 def _there(table: bytes, state: State | None = None) -> Changes:
-    """The table, and its rows where they are known."""
+    """Return the states of the table, and of its rows if they are known."""
     return (((table, b""), THERE), *(_rows(table, state) if state is not None else ()))

@@ -1,8 +1,8 @@
-"""Cuts of one recording: where, what is left, what was found there.
+"""Cuts of one recording: their places, the files that they leave, and the findings.
 
 A cut is a number of events and a kind of loss (``disk.Kind``) with its own seed, so each can be repeated
-alone: ``--cut 4711:mixed:0``.  Processes take neighbouring shares, so that each follows the disk once and
-opens again only what changed.
+alone: ``--cut 4711:mixed:0``.  Processes take neighbouring shares, so that each follows the disk once and opens only
+changed regions again.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Found:
 
 
 def chosen(recording: Recording, cuts: int, rng: Random) -> list[Cut]:
-    """``cuts`` of all that there are, each point with each kind before any comes twice; by event."""
+    """Return ``cuts`` of all possible cuts by event, each point with each kind before any is repeated."""
     points = recording.cut_points
     every = [Cut(event, kind, 0) for event in points for kind in KINDS]
     picked = rng.sample(every, min(cuts, len(every)))
@@ -76,7 +76,7 @@ def run(
     drops_syncs_of: str | tuple[str, ...] = (),
     go_on: Callable[[], bool] = lambda: True,
 ) -> Found:
-    """``serve_every``: on each so manyth cut the whole server is started too."""
+    """Make the cuts; on every ``serve_every``-th cut the whole server is started too."""
     found, promises = Found(), Promises(recording)
     disk, opener, at = Disk(drops_syncs_of=drops_syncs_of), Opener(), 0
     try:
@@ -124,7 +124,7 @@ def _share(cuts: Sequence[Cut], serve_every: int, deadline_s: float) -> Found:
 def run_in_processes(
     recording: Recording, cuts: Sequence[Cut], *, processes: int, scratch: Path, serve_every: int, deadline_s: float
 ) -> Iterator[Found]:
-    """Yields what each share found as it is done; ``deadline_s`` in seconds since 1970."""
+    """Yield the findings of each share as soon as it is done; ``deadline_s`` is in seconds since 1970."""
     path = scratch / "recording.pickle"
     path.write_bytes(pickle.dumps(recording))
     shares = [cuts[at : at + SHARE] for at in range(0, len(cuts), SHARE)]

@@ -1,15 +1,15 @@
-"""A disk that remembers what a power cut may take back (pure).
+"""(pure) A disk that knows which operations a power cut may undo.
 
-Files and folders are nodes.  A file holds the operations on its bytes, a disk the operations on the
-entries of its folders, each with the number of the event that made it.
+Files and folders are nodes.  A file has the operations on its bytes, a disk the operations on the entries of its
+folders, each with the number of the event that made it.
 
-What a cut leaves, and nothing else is promised:
-    * of a file what had been written when its last sync began;
-    * of a folder the entries that it had when its last sync began.  That a file was synced says
-      nothing of its name; a rename is there wholly or not at all.
-Of what was not synced each operation may be there or not, but for ``AFTER_ALL``, and of a write also a part.
+Only the following is certain to survive a cut:
+    * of a file the bytes that had been written when its last sync began;
+    * of a folder the entries that it had when its last sync began.  The sync of a file says
+      nothing about its name; a rename survives wholly or not at all.
+Each unsynced operation may survive or not, except as ``AFTER_ALL`` says, and a part of a write may survive.
 
-File systems in use keep more than that: this is POSIX, and what every one of them keeps.
+Real file systems keep more than that: this is the guarantee of POSIX, which all of them keep.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Node:
     _whole: tuple[int, bytes] = (0, b"")  # how many operations, and what they make
 
     def content(self, count: int) -> bytes:
-        """What the first ``count`` operations make."""
+        """Return the content after the first ``count`` operations."""
         done, data = self._whole
         if done > count:
             done, data = 0, b""
@@ -84,7 +84,7 @@ def apply(held: bytearray, operation: bytes | int) -> None:
 
 @dataclass(slots=True)
 class Entry:
-    """One operation on entries: ``node`` leaves ``away`` and comes to ``to``, each (folder's number, name)."""
+    """An operation on entries: ``node`` leaves ``away`` and arrives at ``to``, each (folder's number, name)."""
 
     event: int
     node: int
@@ -97,10 +97,10 @@ Names = dict[int, dict[str, int]]  # folder's number -> name -> node's number
 
 
 class Disk:
-    """Give it events in order; ask ``left`` for what a cut right now would leave."""
+    """The disk: it takes events in order, and ``left`` returns the files that a cut right now would leave."""
 
     def __init__(self, *, drops_syncs_of: str | tuple[str, ...] = ()) -> None:
-        """``drops_syncs_of``: files with this end of their names are never synced: a disk that lies."""
+        """Take ``drops_syncs_of``: files whose names end so are never synced, as on a disk that lies."""
         self._lies = drops_syncs_of
         self.nodes: list[Node] = [Node(0, True)]
         self._now: Names = {0: {}}
@@ -201,7 +201,7 @@ class Disk:
             _apply_entry(self._sure, self._open.pop(0))
 
     def _settle(self, folder: int) -> None:
-        """It is gone for good: what became of its entries is nobody's question any more."""
+        """Settle the entries of a folder that is removed for good, because they do not matter any more."""
         for entry in self._open:
             if (entry.away or entry.to or (0, ""))[0] == folder:
                 entry.synced = True
@@ -209,7 +209,7 @@ class Disk:
     # --- what a cut leaves -----------------------------------------------------------------------------
 
     def left(self, kind: Kind, rng: Random) -> dict[str, bytes]:
-        """Path -> bytes of every file; a folder that holds nothing is there as its path and a slash."""
+        """Return path -> bytes of every file; an empty folder is given by its path and a slash."""
         until = rng.randrange(self.count + 1) if kind == "prefix" else 0
         names = {number: dict(held) for number, held in self._sure.items()}
         there = [
@@ -245,7 +245,7 @@ class Disk:
 
 
 def _with_those_before(entries: list[Entry], there: list[bool]) -> None:
-    """Where a rename to ``AFTER_ALL`` is there, so are the names made before it in its folder."""
+    """Keep the names made before a rename to ``AFTER_ALL`` in its folder, if the rename is kept."""
     folders: set[int] = set()
     for number in range(len(entries) - 1, -1, -1):
         entry = entries[number]
@@ -266,7 +266,7 @@ def _kept(node: Node, kind: Kind, until: int) -> int:
 
 
 def _torn(node: Node, rng: Random, *, holes: bool) -> bytes:
-    """What was synced, and of the rest some: a part of the last write, or its length without some of its pages."""
+    """Return the synced bytes and some of the rest: a part of the last write, or its length with pages of zeros."""
     total = len(node.operations)
     if node.synced == total:
         return node.content(total)
@@ -285,7 +285,7 @@ def _torn(node: Node, rng: Random, *, holes: bool) -> bytes:
 
 
 def _apply_entry(names: Names, entry: Entry) -> None:
-    """What the entry was about may not be there: then it was lost before, and this is lost with it."""
+    """Apply the operation; if its node is missing, it was lost before, and this operation is lost with it."""
     if entry.away is not None:
         folder, name = entry.away
         held = names.setdefault(folder, {})

@@ -1,10 +1,10 @@
-"""What a cut left, opened by the store's own code.
+"""Opening the files that a cut left with the store's own code.
 
-``Opener.view`` opens what is new: each region whose files, or whose part of the server's log, are others than
-in every state opened before is written to memory (``/dev/shm`` where there is one), opened with ``Region`` as
-the server does, read from end to end and checked as ``columnar check`` does.  Most cuts change one region or none.
+``Opener.view`` opens new states only: each region whose files, or whose part of the server log, differ from every state
+opened before.  It writes such a region to memory (``/dev/shm`` if there is one), opens it with ``Region`` as the server
+does, reads it from end to end and checks it as ``columnar check`` does.  Most cuts change one region or none.
 
-``serve`` starts the whole server on all of it, with its catalogue, its left-over folders and its triggers.
+``serve`` starts the whole server on the files, with catalogue, left-over folders and triggers.
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ Rows = dict[bytes, dict[bytes, bytes]]
 
 
 class Unopened(Exception):
-    """The store refuses what the cut left."""
+    """The store refuses the files that the cut left."""
 
 
 @dataclass(slots=True)
 class View:
-    """What a reader finds: table -> row -> column -> value; and what the check has to say."""
+    """The data that a reader finds, as table -> row -> column -> value, and the findings of the check."""
 
     tables: dict[bytes, Rows] = field(default_factory=dict)
     faults: list[str] = field(default_factory=list)
@@ -78,7 +78,7 @@ def scratch() -> Path:
 
 
 class Opener:
-    """Owned by one thread.  ``opened`` counts the states of regions that were really opened."""
+    """The opener, owned by one thread; ``opened`` counts the states of regions that were really opened."""
 
     def __init__(self) -> None:
         self._folder = scratch()
@@ -114,7 +114,7 @@ class Opener:
         return found.rows
 
     def _rows_of_store(self, files: Files) -> Rows:
-        """Of a whole data folder the rows that copies are made of."""
+        """Return the rows of a whole data folder from which copies are made."""
         view = self._store({f"{DATA}/{path}": data for path, data in files.items()})
         if view.faults:
             raise Damaged("; ".join(view.faults))
@@ -237,7 +237,7 @@ async def _no_writes(_: list[RowMutation]) -> None:
 
 
 def serve(files: Files, *, triggers: bool) -> View:
-    """The whole server on what was left: what its clients read, and what ``columnar check`` says after it stopped."""
+    """Start the whole server on the files; return its clients' reads and what ``columnar check`` then finds."""
     root = scratch()
     try:
         shutil.rmtree(root)
@@ -278,7 +278,7 @@ def serve(files: Files, *, triggers: bool) -> View:
 
 
 def _untold(logged: Rows, audit: Iterator[tuple[bytes, dict[bytes, bytes]]]) -> list[str]:
-    """Rows whose last value no delivery of the trigger told: promise 5."""
+    """Return rows whose last value was not delivered to the trigger, against promise 5."""
     told = {row: cells[b"a:log"] for row, cells in audit}
     return [
         f"the trigger was never told of the last change of {row!r}"

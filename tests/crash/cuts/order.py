@@ -1,9 +1,8 @@
-"""The order of system calls: no acknowledgement leaves before its log is on disk (pure).
+"""(pure) The order of system calls: no acknowledgement leaves before its log is on disk.
 
-Each value begins with a mark that stands nowhere else.  The mark is looked for in what was written to
-write-ahead logs, the regions' own and the server's; between one such write and the send of the answer
-there must be an fsync or fdatasync of the same file that began after the write had returned and has itself
-returned.
+Each value begins with a unique mark, which is searched for in the writes to write-ahead logs, the regions' own and the
+server log.  Between such a write and the send of the answer there must be an fsync or fdatasync of the same file that
+began after the write had returned, and that has itself returned.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ Places = dict[int, list[tuple[str, int]]]  # call -> logs it was written to, and
 
 
 class LogReader:
-    """One log's bytes as they come, without headers: where each mark was written."""
+    """A reader of one log's bytes as they are written, without headers, which finds the place of each mark."""
 
     def __init__(self, *, in_blocks: bool) -> None:
         self._in_blocks = in_blocks
@@ -62,7 +61,7 @@ class LogReader:
 
 
 def too_early(recording: Recording) -> list[str]:
-    """One line for each acknowledgement that left before its write was synced, or whose write was not found."""
+    """Return a line for each acknowledgement that left before its write was synced, or whose write was not found."""
     marks = {call.mark: number for number, call in enumerate(recording.calls) if call.mark}
     written = _written(recording.events, marks)
     synced: dict[str, list[tuple[int, int]]] = {}

@@ -1,8 +1,8 @@
-"""What was promised at a cut, and whether it was kept (pure).
+"""(pure) The promises at a cut, and the check that they were kept.
 
-Of each row, and of each table (its row has no name), the states it went through are known in order.
-At a cut it is in the last acknowledged one, or in the next, which was under way: nothing older, nothing
-mixed of two, nothing that nobody wrote.
+The states of each row, and of each table (as a row without a name), are known in their order.  At a cut a row must be
+in its last acknowledged state, or in the next one, which was under way: in no older state, no mixture of two, and no
+state that was never written.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Promises:
                 self._steps.setdefault(key, [(0, GONE)]).append((event, state))
 
     def broken(self, tables: Tables, cut: int, unseen: tuple[bytes, ...] = ()) -> list[str]:
-        """One line for each promise that what is there breaks; nothing of tables whose names begin with ``unseen``."""
+        """Return a line for each broken promise, except of tables whose names begin with ``unseen``."""
         wrong = []
         for (table, row), steps in self._steps.items():
             if unseen and table.startswith(unseen):

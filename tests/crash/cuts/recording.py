@@ -2,9 +2,9 @@
 
     serve ... clients work ... kill -9 ... serve again ... clients work ... SIGTERM
 
-The folder stays the same, so the events of both servers are one history of one disk.  With ``copies`` one client
-also has snapshots, exports and backups made and brought back, some of them by commands beside the server
-(``site``), in folders beside the data folder.
+The folder stays the same, so the events of both servers are one history of one disk.  With ``copies`` one client also
+makes and restores snapshots, exports and backups, some of them by commands beside the server (``site``), in folders
+beside the data folder.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Recording:
 
     @property
     def cut_points(self) -> list[int]:
-        """Numbers of events after which the disk, or what was promised of it, is another than before."""
+        """Return the numbers of events after which the disk, or the promises about it, differ from before."""
         answered = set(self.acknowledged)
         return [
             number
@@ -79,7 +79,7 @@ class Traced:
             site.meet()
 
     def end(self, number: int) -> None:
-        """Send the signal; return when the server and all it started have ended and strace has written all."""
+        """Send the signal; return when the server and its children have ended and strace has written everything."""
         if self._process.poll() is None:
             os.kill(self._server, number)
         if self._site is not None:
@@ -99,7 +99,10 @@ def record(
     copies: bool = False,
     ends: tuple[signal.Signals, ...] = (signal.SIGKILL, signal.SIGTERM),
 ) -> Recording:
-    """``root`` is made; ``calls`` are those of each writer, of all servers together; ``ends``: how each ends."""
+    """Record in the new folder ``root``.
+
+    ``calls`` are those of each writer over all servers; ``ends`` has the signal that ends each server.
+    """
     root.mkdir(parents=True)
     rng = Random(seed)
     writers = [Writer(number, Random(rng.random())) for number in range(WRITERS)]
@@ -129,13 +132,13 @@ def record(
 
 
 def _shifted(events: Iterator[Event], by: int) -> Iterator[Event]:
-    """The second server's syncs count from its own first event."""
+    """Yield events with shifted numbers, because the second server's syncs count from its own first event."""
     for event in events:
         yield replace(event, began=event.began + by) if isinstance(event, Synced) else event
 
 
 def acknowledgements(events: list[Event], calls: list[Call]) -> list[int]:
-    """For each call the number of the event in which the last byte of its answer was sent."""
+    """Return for each call the number of the event in which the last byte of its answer was sent."""
     sent: dict[int, list[int]] = {}
     pending: dict[int, bytes] = {}
     for number, event in enumerate(events, 1):
@@ -150,7 +153,7 @@ def acknowledgements(events: list[Event], calls: list[Call]) -> list[int]:
 
 
 def differences(disk: Disk, root: Path) -> list[str]:
-    """Where the disk that was followed is not the real one: the harness would be wrong about everything else."""
+    """Return differences between the model of the disk and the real one, which would invalidate all findings."""
     modelled = {path: data for path, data in disk.left("kept", Random(0)).items() if not is_beside(path)}
     real = {}
     for path in root.rglob("*"):
@@ -168,7 +171,7 @@ def differences(disk: Disk, root: Path) -> list[str]:
 
 
 def is_beside(path: str) -> bool:
-    """The engine's diary and the locks: nobody reads them back.  Bounds: the model has them from what was noted."""
+    """Return whether the file is not compared: the engine's diary, locks, and bounds, which are noted separately."""
     return path.rpartition("/")[2].split(".")[0] in ("LOG", "LOCK", SYNCED)
 
 

@@ -1,14 +1,14 @@
 """A server and the commands that are run beside it, as children of one strace.
 
-    python -m tests.crash.cuts.site PORT SERVER...      SERVER: what ``python`` is given to be the server
+    python -m tests.crash.cuts.site PORT SERVER...      SERVER: the arguments of ``python`` for the server
 
-Connects to 127.0.0.1:PORT, where the recorder listens, and runs what comes from there until the connection ends:
+    Connects to 127.0.0.1:PORT, where the recorder listens, and runs the commands from there until the connection ends:
 
     order  := length:u32 JSON of the words behind ``columnar``      big-endian
     answer := length:u32 JSON of what the command printed
 
-So the answer of a command is a reply over TCP, like that of a call, and its moment is known as exactly.
-Commands run in this process: a start of the interpreter for each would cost more than all they do.
+So the answer of a command is a reply over TCP, like that of a call, and its moment is known as exactly.  Commands run
+in this process, because a start of the interpreter for each would cost more than the command.
 """
 
 from __future__ import annotations

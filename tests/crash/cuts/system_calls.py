@@ -1,16 +1,16 @@
-"""One process tree's system calls, as strace wrote them down, as events of a disk and of connections (pure).
+"""(pure) The system calls of a process tree, read from strace's output as events of a disk and of connections.
 
-strace runs with ``-f -ttt -xx -yy``: every string in hex, every descriptor with the path or the two
-addresses that it stands for, so nobody has to follow descriptors from ``open`` to ``dup`` to ``close``.
-A call that others interrupt stands in two lines, ``<unfinished ...>`` and ``<... name resumed>``.
+strace runs with ``-f -ttt -xx -yy``: every string is in hex, and every descriptor has the path or the two addresses for
+which it stands, so descriptors need not be followed from ``open`` to ``dup`` to ``close``.  A call that other calls
+interrupt has two lines, ``<unfinished ...>`` and ``<... name resumed>``.
 
 When an event counts:
     * a change of a file or a folder: when its call has returned;
-    * a sync: it covers what had returned before it began (``began``), from when it has returned;
+    * a sync: from its return on it covers the calls that had returned before it began (``began``);
     * a reply: when its call begins, for its bytes may be under way from then on.
 
-Append only, but for the clock's file: no store of ours writes into the middle of a file.  Whoever compares the outcome
-of a recording with the real folder (``recording.compare``) would see it.
+Files are append-only, except the clock's file: no store writes into the middle of a file.  The comparison of a
+recording's outcome with the real folder (``recording.differences``) would show it.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ _PEER: Final = re.compile(r"->.*:(\d+)\]")
 
 
 class NotUnderstood(Exception):
-    """A call that the model has no rule for: the harness would judge a disk that it does not know."""
+    """A call for which the model has no rule, so that it would judge an unknown disk."""
 
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A file is there under ``path``, empty where it was not there before or ``emptied``."""
+    """A file exists under ``path``; it is empty if it is new or ``emptied``."""
 
     path: str
     emptied: bool
@@ -56,7 +56,7 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """``size_bytes`` of ``source``, from where the last copy into ``path`` ended."""
+    """A copy of ``size_bytes`` of ``source``, from the place where the last copy into ``path`` ended."""
 
     path: str
     source: str
@@ -71,7 +71,7 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class Replaced:
-    """All bytes of a file by one write at its beginning."""
+    """The replacement of all bytes of a file by one write at its beginning."""
 
     path: str
     data: bytes
@@ -79,7 +79,7 @@ class Replaced:
 
 @dataclass(frozen=True, slots=True)
 class Synced:
-    """A file or a folder; ``began``: the number of events before the call began."""
+    """The sync of a file or a folder; ``began`` is the number of events before the call began."""
 
     path: str
     began: int
@@ -109,7 +109,7 @@ class Removed:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """Bytes to the client at ``port``."""
+    """Bytes sent to the client at ``port``."""
 
     port: int
     data: bytes
@@ -119,7 +119,7 @@ Event = Made | Written | Replaced | Copied | Cut | Synced | FolderMade | Renamed
 
 
 def events_of(lines: Iterable[str], root: str) -> Iterator[Event]:
-    """What happens under ``root`` and on TCP connections, in order."""
+    """Yield the events under ``root`` and on TCP connections, in order."""
     reader = _Reader(root)
     for line in lines:
         yield from reader.line(line)
@@ -164,7 +164,7 @@ class _Reader:
             yield event
 
     def _sent(self, text: str) -> Event | None:
-        """A reply, by the begin of its call."""
+        """Return a reply, dated by the beginning of its call."""
         name, _, rest = text.partition("(")
         if name not in ("write", "sendto", "writev", "sendmsg"):
             return None
@@ -213,7 +213,7 @@ class _Reader:
         return Renamed(old, new) if name.startswith("rename") else Linked(old, new)
 
     def _paths(self, rest: str) -> list[str | None]:
-        """Of a call that names files: within the root, relative to it."""
+        """Return the paths that a call names, relative to the root; None for a path outside."""
         found = [(_unhex(folder).decode(), _unhex(name).decode()) for folder, name in _FOLDER.findall(rest)]
         if found:
             return [self._inside(name if name.startswith("/") else f"{folder}/{name}") for folder, name in found]

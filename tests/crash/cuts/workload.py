@@ -1,8 +1,8 @@
-"""Clients that write, each to rows of its own, and note for every call what its rows must be once it is acknowledged.
+"""Clients that write rows of their own, and note for every call the states of its rows after the acknowledgement.
 
-A client waits for each answer before it asks again, so of a row at most the change after the last
-acknowledged one is under way.  Calls go out in frames, one reply to a frame: the nth frame that the
-server sends to a client's port is the answer to its nth call.
+A client waits for each answer before its next call, so at most one change of a row is under way after the last
+acknowledged one.  Calls go out in frames, one reply to a frame: the nth frame that the server sends to a client's port
+is the answer to its nth call.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ THERE: Final[State] = ((b"", b"there"),)  # of a table: its row has no name
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """``changes``: (table, row) -> what it is once the answer is out.  ``mark`` stands in what it writes."""
+    """A call; ``changes`` has (table, row) -> the state after the answer, ``mark`` is part of the written values."""
 
     port: int
     nth: int
@@ -43,7 +43,7 @@ class Call:
 
 
 class Client:
-    """One connection; every call goes through ``call``, which notes it."""
+    """A connection whose every call goes through ``call``, which notes it."""
 
     def __init__(self, port: int) -> None:
         self._socket = socket.create_connection(("127.0.0.1", port))
@@ -62,7 +62,7 @@ class Client:
         mark: bytes = b"",
         busy_is_fine: bool = False,
     ) -> Any:
-        """``busy_is_fine``: the server may refuse it for now; then nothing was done."""
+        """Make a call; with ``busy_is_fine`` the server may refuse it as too busy, and then nothing was done."""
         try:
             answer = getattr(self._client, method)(*args)
         except hbase.IOError as error:
@@ -78,7 +78,7 @@ class Client:
 
 @dataclass(slots=True)
 class Writer:
-    """``states`` outlive the connection: the next one goes on with the same rows."""
+    """A writer, whose ``states`` outlive the connection: the next connection continues with the same rows."""
 
     number: int
     rng: Random
@@ -95,7 +95,7 @@ class Writer:
         return table, b"w%d-%02d" % (self.number, self.rng.randrange(ROWS))
 
     def _value(self) -> tuple[bytes, bytes]:
-        """A mark that stands nowhere else, and a value that begins with it."""
+        """Return a unique mark, and a value that begins with it."""
         self.marks += 1
         mark = b"<%d.%06d>" % (self.number, self.marks)
         return mark, mark + b"." * self.rng.choice((0, 0, 10, 100, 700, 3_000, 40_000 if self.marks % 16 == 0 else 5))
@@ -121,7 +121,7 @@ class Writer:
         self._write_all(client, {self._row(): self._columns(value) for _ in range(3)}, mark)
 
     def _load(self, client: Client) -> None:
-        """Rows of the same columns: from the third on read by their shape, and put unread."""
+        """Load rows with the same columns, which from the third on are decoded by their shape and put without reads."""
         mark, value = self._value()
         columns = dict.fromkeys((b"b:x", b"b:y", b"c:x", b"c:y"), value)
         rows = self.rng.sample(range(ROWS), 4)
@@ -174,7 +174,7 @@ class Writer:
         assert answer is put, f"checkAndPut of {key} answered {answer}"
 
     def _logged(self, client: Client) -> None:
-        """A row whose changes a trigger is told of."""
+        """Write a row whose changes are delivered to a trigger."""
         key, (mark, value) = self._row(LOGGED), self._value()
         columns = {b"f:x": value[:3_000]}
         client.call("mutateRow", *key, _puts(columns), {}, changes=((key, self._after(key, columns)),), mark=mark)
@@ -185,7 +185,7 @@ def _puts(columns: dict[bytes, bytes]) -> list[Any]:
 
 
 def prepare(client: Client, trigger: str) -> None:
-    """The tables; with a trigger where its function is named."""
+    """Make the tables, and the trigger if ``trigger`` names a function."""
     families = [hbase.ColumnDescriptor(name=b"a:", maxVersions=3)]
     families += [hbase.ColumnDescriptor(name=name, maxVersions=1) for name in (b"b:", b"c:")]
     client.call("createTable", TABLE, families, changes=(((TABLE, b""), THERE),))
@@ -197,7 +197,7 @@ def prepare(client: Client, trigger: str) -> None:
 
 
 def administer(client: Client, rounds: range, enough: threading.Event) -> None:
-    """What else moves files: flushes, splits, compactions, tables that come and go."""
+    """Do what else changes files: flushes, splits, compactions, new and dropped tables."""
     for n in rounds:
         name = b"u%d" % n
         client.call("createTable", name, [hbase.ColumnDescriptor(name=b"f:")], changes=(((name, b""), THERE),))
@@ -220,7 +220,7 @@ def work(
     rounds: range,
     beside: Callable[[Client, threading.Event], None] | None = None,
 ) -> list[Call]:
-    """All of it at once, ``beside`` until it is enough; the calls of every client."""
+    """Run all writers, and ``beside`` until they have ended; return the calls of every client."""
     clients = [Client(port) for _ in (*writers, None, None)]
     failures: list[BaseException] = []
     enough = threading.Event()
