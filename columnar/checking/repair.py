@@ -96,7 +96,7 @@ class _Repair:
             await self._logs.end(self._result.done.append, self._result.left.append)
             await self._fill_holes()
         finally:
-            while not meta.is_quiet:  # noqa: ASYNC110 - the committer's own last step
+            while not meta.syncs.is_quiet:  # noqa: ASYNC110 - the committer's own last step
                 await asyncio.sleep(0)
             meta.close()
             committer.close()

@@ -71,10 +71,10 @@ class Waits:
     def _targets(self, name: FollowerName) -> dict[Key, HasPassed]:
         targets: dict[Key, HasPassed] = {}
         for follower in self._followers.of(name):
-            follower.region.sync_async_writes()
+            follower.region.syncs.sync_async_writes()
             targets[follower.key] = partial(_has_passed, follower.region.log.last_to_wait_for)
         for key, missing in self._followers.missing(name).items():
-            missing.region.sync_async_writes()
+            missing.region.syncs.sync_async_writes()
             targets[key] = partial(_has_passed, missing.region.log.last_to_wait_for)
         return targets
 

@@ -5,7 +5,7 @@ text.  So ``re`` searches only if its time is bounded by the form of the pattern
 everything else is searched by the ``regex`` module: ``re``'s language and rules, in an engine that checks the clock.
 It checks processor time, now and then: a search over its bound ends some tenths of a second later at most.
 
-All searches for one row share ``limits.PATTERN_S`` (``begin_row``), as a filter may have many patterns; so do the
+All searches for one row share ``limits.PATTERN_S`` (``RowSearches``), as a filter may have many patterns; so do the
 searches for substrings in large values.  Each large value has more time by its length, and the row by all of them.
 
 Owned by the loop.
@@ -31,68 +31,62 @@ class PatternTimeout(Exception):
     """A search took more than its row had left; the message has the pattern and the bound."""
 
 
-class _Clock:
-    """The time of all searches for the current row, and its last large value as text."""
-
-    spent_s = 0.0
-    characters = 0  # of all large values of the row
-    value = b""
-    text = ""
-    lower = ""  # empty: it was not wanted yet
-    value_s = 0.0  # of the searches in ``text``
-
-
-_clock: Final = _Clock()
-
-
-def begin_row() -> None:
-    """The searches from now on are those of another row."""
-    _clock.spent_s, _clock.characters = 0.0, 0
-    _begin_value(b"", "")
-
-
-def _begin_value(value: bytes, text: str) -> None:
-    _clock.value, _clock.text, _clock.lower, _clock.value_s = value, text, "", 0.0
-
-
-def decoded(value: bytes) -> str:
-    """Return the value as text; a large one is converted once for all patterns that search it in succession."""
-    if len(value) <= LARGE_BYTES:
-        return value.decode("utf-8", "replace")
-    if value is not _clock.value:
-        _begin_value(value, value.decode("utf-8", "replace"))
-        _clock.characters += len(_clock.text)
-    return _clock.text
-
-
-def contains(value: bytes, wanted: str) -> bool:
-    """Whether the value, in lower case, has ``wanted`` in it.  PatternTimeout: the row's searches take too long."""
-    if len(value) <= LARGE_BYTES:
-        return wanted in value.decode("utf-8", "replace").lower()
-    begun = thread_time()
-    text = decoded(value)
-    _clock.lower = _clock.lower or text.lower()
-    found = wanted in _clock.lower
-    _spend(thread_time() - begun)
-    if _left_s(text) < 0:
-        which = f"the search for '{wanted[:200]}', with those before it in the row,"
-        raise PatternTimeout(f"{which} took more than {_bound_s(len(text)):.2g} s; compare with fewer texts")
-    return found
-
-
-def _spend(seconds: float) -> None:
-    _clock.spent_s += seconds
-    _clock.value_s += seconds
-
-
 def _bound_s(characters: int) -> float:
     return PATTERN_S + PATTERN_S_PER_MIB * characters / MIB
 
 
-def _left_s(text: str) -> float:
-    """Seconds that the bound of the row leaves, and that of a large value."""
-    left = _bound_s(max(len(text), _clock.characters)) - _clock.spent_s
-    return min(left, _bound_s(len(text)) - _clock.value_s) if text is _clock.text else left
+class RowSearches:
+    """The time of all searches for the current row, and its last large value as text."""
+
+    def __init__(self) -> None:
+        self.begin_row()
+
+    def begin_row(self) -> None:
+        """Count the searches from now on as those of another row."""
+        self._spent_s = 0.0
+        self._characters = 0  # of all large values of the row
+        self._begin_value(b"", "")
+
+    def _begin_value(self, value: bytes, text: str) -> None:
+        self._value = value
+        self._text = text
+        self._lower = ""  # empty: it was not wanted yet
+        self._value_s = 0.0  # of the searches in ``text``
+
+    def decode(self, value: bytes) -> str:
+        """Return the value as text; a large one is converted once for all patterns that search it in succession."""
+        if len(value) <= LARGE_BYTES:
+            return value.decode("utf-8", "replace")
+        if value is not self._value:
+            self._begin_value(value, value.decode("utf-8", "replace"))
+            self._characters += len(self._text)
+        return self._text
+
+    def contains(self, value: bytes, wanted: str) -> bool:
+        """Whether the value, in lower case, has ``wanted`` in it.  PatternTimeout: the row's searches take too long."""
+        if len(value) <= LARGE_BYTES:
+            return wanted in value.decode("utf-8", "replace").lower()
+        begun = thread_time()
+        text = self.decode(value)
+        self._lower = self._lower or text.lower()
+        found = wanted in self._lower
+        self.spend(thread_time() - begun)
+        if self.left_s(text) < 0:
+            which = f"the search for '{wanted[:200]}', with those before it in the row,"
+            raise PatternTimeout(f"{which} took more than {_bound_s(len(text)):.2g} s; compare with fewer texts")
+        return found
+
+    def spend(self, seconds: float) -> None:
+        self._spent_s += seconds
+        self._value_s += seconds
+
+    def left_s(self, text: str) -> float:
+        """Return the seconds that the bound of the row leaves, and that of a large value."""
+        left = _bound_s(max(len(text), self._characters)) - self._spent_s
+        return min(left, _bound_s(len(text)) - self._value_s) if text is self._text else left
+
+
+SEARCHES: Final = RowSearches()  # of this process: one loop reads rows
 
 
 class BoundedPattern:
@@ -137,13 +131,13 @@ class BoundedPattern:
     def _bounded(self, search: Any, text: str) -> bool:
         begun = perf_counter()
         try:
-            return search(text, timeout=max(_left_s(text), PATTERN_S / 100)) is not None
+            return search(text, timeout=max(SEARCHES.left_s(text), PATTERN_S / 100)) is not None
         except (TimeoutError, MemoryError) as error:
             bound_s = _bound_s(len(text))
             text = f"the pattern '{self._java[:200]}' took more than {bound_s:.2g} s"
             raise PatternTimeout(f"{text}; write it with fewer repetitions within and beside each other") from error
         finally:
-            _spend(perf_counter() - begun)
+            SEARCHES.spend(perf_counter() - begun)
 
 
 def _checked(python: str, flags: int) -> re.Pattern[str]:

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from columnar.errors import abbreviate
-from columnar.model.bounded_search import contains, decoded
+from columnar.model.bounded_search import SEARCHES
 from columnar.model.java_patterns import BoundedPattern, PatternProblem, compiled
 
 
@@ -101,6 +101,6 @@ def predicate(op: Operator, right: Comparator) -> Callable[[bytes], bool]:
 def _found(right: Comparator) -> Callable[[bytes], bool]:
     if right.kind == b"substring":
         wanted = right.operand.decode("utf-8", "replace").lower()
-        return lambda value: contains(value, wanted)
+        return lambda value: SEARCHES.contains(value, wanted)
     is_in = _pattern(right).is_in
-    return lambda value: is_in(decoded(value))
+    return lambda value: is_in(SEARCHES.decode(value))

@@ -103,7 +103,7 @@ class FilterList(Filter):
         for f in self.filters:  # a loop: comprehensions would double the frames of a deep tree
             copies.append(f.clone())
         fresh = type(self)(copies)
-        fresh.reversed = self.reversed
+        fresh.take_direction(self)
         return fresh
 
     @property
@@ -291,7 +291,7 @@ class _Wrapper(Filter):
 
     def clone(self) -> Self:
         fresh = type(self)(self.inner.clone())
-        fresh.reversed = self.reversed
+        fresh.take_direction(self)
         return fresh
 
     @property

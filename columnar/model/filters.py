@@ -34,7 +34,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
-from columnar.model.bounded_search import begin_row
+from columnar.model.bounded_search import SEARCHES
 from columnar.model.cell import Cell
 from columnar.model.comparators import Comparator, Operator
 from columnar.model.row_ranges import EVERY_ROW, RowRanges
@@ -141,6 +141,10 @@ class Filter:
         return False
 
     # --- the tree -----------------------------------------------------------------------------
+    def take_direction(self, other: Filter) -> None:
+        """Take the direction of ``other``, of which this is a clone; its parts have theirs already."""
+        self.reversed = other.reversed
+
     def set_reversed(self, backwards: bool) -> None:
         """Called once by the scan that goes from high rows to low ones."""
         self.reversed = backwards
@@ -235,7 +239,7 @@ class FilteredRow:
     )
 
     def __init__(self, flt: Filter, row: bytes, max_versions: int = 1) -> None:
-        begin_row()
+        SEARCHES.begin_row()
         self._filter = flt
         self._most = max_versions
         self._kept: list[Cell] = []

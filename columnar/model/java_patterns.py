@@ -20,7 +20,7 @@ import re
 from functools import lru_cache
 from typing import Final, NoReturn
 
-from columnar.model.bounded_search import BoundedPattern, PatternProblem, PatternTimeout, begin_row
+from columnar.model.bounded_search import BoundedPattern, PatternProblem, PatternTimeout
 from columnar.model.character_sets import ClassProblem, escape_set, read_class, written_class
 
 PATTERN_CHARACTERS: Final = 8_192  # longer ones take the compiler more than some milliseconds
@@ -36,7 +36,7 @@ _NAME: Final = re.compile(r"<([a-zA-Z][a-zA-Z0-9]*)>")
 _PLAIN_GROUPS: Final = ("(?:", "(?=", "(?!", "(?>", "(?<=", "(?<!")
 _SIMPLE_ESCAPES: Final = "bBA"  # the same in both languages
 
-__all__ = ["BoundedPattern", "PatternProblem", "PatternTimeout", "begin_row", "compiled"]
+__all__ = ["BoundedPattern", "PatternProblem", "PatternTimeout", "compiled"]
 
 
 @lru_cache(maxsize=128)  # the parser compiles to check, the filter to search

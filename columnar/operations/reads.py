@@ -164,7 +164,7 @@ class RowReads:
             return self._wide(caller.has_gone, served, row, named, _values_of(caller, row), PackedValues.result)
         if served.is_throttled:
             self._access.charge(served, 1, _bytes_of(row, cells, len(family) + len(qualifier)), writes=False)
-        return after(region.barrier(row), cells)
+        return after(region.syncs.barrier(row), cells)
 
     def family(self, caller: Caller, served: ServedTable, row: bytes, family: bytes, spec: ReadSpec) -> Any:
         """(value, timestamp) of every version of every column of a family, column ascending."""
@@ -177,7 +177,7 @@ class RowReads:
             return self._wide(caller.has_gone, served, row, spec, _values_of(caller, row), PackedValues.result)
         if served.is_throttled:
             self._access.charge(served, 1, _bytes_of(row, cells, len(family)), writes=False)
-        return after(region.barrier(row), cells)
+        return after(region.syncs.barrier(row), cells)
 
     def read_row(
         self,
@@ -200,7 +200,7 @@ class RowReads:
             return self._wide(caller.has_gone, served, row, spec, sink, lambda sink: packed.of(sink.result()))
         if served.is_throttled:
             self._access.charge(served, 1, size_of((row, cells)), writes=False)
-        return after(region.barrier(row), answer(row, cells))
+        return after(region.syncs.barrier(row), answer(row, cells))
 
     async def _wide(
         self,
@@ -228,7 +228,7 @@ class RowReads:
         """Whether a reader sees any cell of the row."""
         region = self._access.region_for(served, row)
         try:
-            return after(region.barrier(row), bool(get_row(region, row, spec)))
+            return after(region.syncs.barrier(row), bool(get_row(region, row, spec)))
         except RowIsWide:
             return self._wide(never_disconnected, served, row, spec, First(), lambda sink: bool(sink.cells))
 
@@ -250,7 +250,7 @@ class RowReads:
         cells = get_slice(region, row, family, *span, limit, reverse=reverse)
         if served.is_throttled:
             self._access.charge(served, 1, size_of((row, cells)), writes=False)
-        return after(region.barrier(row), answer(row, cells))
+        return after(region.syncs.barrier(row), answer(row, cells))
 
     # --- several -----------------------------------------------------------------------------------
 
@@ -325,7 +325,7 @@ class RowReads:
             except RowIsWide:
                 reading.is_wide = True
                 return False
-            barrier = region.barrier(row)
+            barrier = region.syncs.barrier(row)
             if barrier is not None:
                 reading.barriers.append(barrier)
             cells_left -= len(cells) + SEEK_CELLS

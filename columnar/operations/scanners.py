@@ -282,7 +282,7 @@ class Scanner:
             if self._ranges is not None and not self._enter_range(self._ranges):
                 return True
             region, low, high = self._seek(self.place)
-            barrier = region.barrier_any()
+            barrier = region.syncs.barrier_any()
             if barrier is not None:
                 self._barriers.add(barrier)
             view = region.views[self._plain_family] if self._plain_family is not None else None

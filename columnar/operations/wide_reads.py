@@ -79,7 +79,7 @@ async def read_wide(
 
     while True:
         region, reading = await retry_until_ready(begun, is_disconnected)
-        barrier = region.barrier(row)
+        barrier = region.syncs.barrier(row)
         sink.begin_row()
         try:
             while not reading.is_done:

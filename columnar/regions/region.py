@@ -5,14 +5,12 @@ by construction (design D2).  A mutation becomes one batch: cells and change-log
 
 Invariants:
     I1. Every batch leaves each row wholly before or wholly after its mutation (promise 2).
-    I2. ``barrier`` returns the fsync that a reply must wait for: a read never returns writes that a crash
-        can lose (promise 3).  Writes that requested no fsync raise no barrier.
-    I3. An acknowledgement is given only when the lease is still ours after the fsync (D10).
-    I4. No timestamp that a clock gave to a row is above ``meta/reached``, and none is given below it.
-    I5. Memory changes once the store has taken the batch: a batch that is refused, or whose later row raises, leaves
+    I2. No timestamp that a clock gave to a row is above ``meta/reached``, and none is given below it.
+    I3. Memory changes once the store has taken the batch: a batch that is refused, or whose later row raises, leaves
         only unused sequences and stamps.
 
-``drafting`` decides the cells that a mutation writes, ``change_logging`` its records; ``region_reads`` reads rows.
+``drafting`` decides the cells that a mutation writes, ``change_logging`` its records; ``sync_groups`` has the writes
+that wait for an fsync; ``region_reads`` reads rows.
 
 Cost: one batch a mutation; nothing depends on the number of regions.
 """
@@ -20,14 +18,12 @@ Cost: one batch a mutation; nothing depends on the number of regions.
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import Final
 
 from columnar.clock import Clock
-from columnar.errors import ColumnarError, DamagedData, HostError, OutcomeUnknown, TableReadOnly
+from columnar.errors import ColumnarError, DamagedData, HostError, TableReadOnly
 from columnar.model.mutation import Durability, RowMutation, RowWrite
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Table
@@ -43,13 +39,12 @@ from columnar.regions.write.applied import Applied, Step, touches_synced, wants_
 from columnar.regions.write.column_draft import VERSIONS_SPACE
 from columnar.regions.write.drafting import FUTURE, Drafting
 from columnar.regions.write.guards import Guards
-from columnar.regions.write.ingestion import INGESTING, Coming
+from columnar.regions.write.ingestion import IngestionMark
+from columnar.regions.write.sync_groups import LOOP, SyncGroups
 from columnar.runtime.faults import FAULTS
-from columnar.runtime.immediate_future import ImmediateFuture
 from columnar.storage.api import Batch, Store, StoreClosed
 from columnar.storage.commit import Committer
 
-LOOP: Final = "acknowledgements of a region"
 FEED_AGAIN_S: Final = 0.1  # after an unexpected exception
 
 
@@ -83,6 +78,10 @@ class ClockHighWaterMark:
         batch.put(META_SPACE, CLOCK_MARK, (now_ms + STEP_MS).to_bytes(8, "big"))
         return now_ms + STEP_MS
 
+    def note_written(self, bound_ms: int) -> None:
+        """Note that the batch of ``covering`` is in the store."""
+        self.bound_ms = bound_ms
+
     @property
     def highest_ms(self) -> int:
         """An upper bound of the timestamps that the clock gave to rows."""
@@ -102,15 +101,29 @@ def spaces_of(table: Table) -> frozenset[str]:
     return frozenset({"default", META_SPACE, LOG_SPACE, VERSIONS_SPACE, *(f.space for f in table.families)})
 
 
-@dataclass(slots=True)
-class _Group:
-    """The rows that one fsync makes durable."""
+class StoreWork:
+    """Sweeps, flushes and compactions of a region's store: it is neither closed nor replaced while they run."""
 
-    synced: ImmediateFuture  # the committer's
-    acknowledged: ImmediateFuture  # after the fsync and the check of the lease; shared: not to be cancelled
-    rows: set[bytes]
-    last_n: int
-    whole: bool = False  # any row may be among them
+    def __init__(self) -> None:
+        self.running = 0
+
+    async def run_aside(self, work: Callable[[], None]) -> None:
+        """Run a flush or a compaction of the store in a thread."""
+        running = asyncio.get_running_loop().run_in_executor(None, work)
+        self.running += 1
+        running.add_done_callback(self._ended)
+        await asyncio.shield(running)  # a caller that is cancelled does not end the thread
+
+    def _ended(self, _: asyncio.Future[None]) -> None:
+        self.running -= 1
+
+    @contextmanager
+    def kept_up(self) -> Iterator[None]:
+        self.running += 1
+        try:
+            yield
+        finally:
+            self.running -= 1
 
 
 class Region:
@@ -136,25 +149,21 @@ class Region:
         self.log = log
         self.log_policy: LogPolicy | None = None
         self.is_open = True  # False for ever once its server has released it (``region_state``)
-        self.is_ours: Callable[[], bool] = lambda: True  # the lease; a cluster replaces it (D10)
         self.on_durable: Callable[[Region], None] | None = None
         self.refuses_writes = False  # a trigger still needs as much of the change log as its bound allows
         self.log_obstacle = ""  # which trigger, and why, if the log is near its bound
         self.write_delay_s = 0.0  # the change log comes near its bound: acknowledgements are delayed
-        self.touched: set[bytes] | None = None  # rows written while a merge copies the region
-        self.ingestion = asyncio.Lock()  # locked by the ingestion whose mark is in ``meta``
-        self.coming: Coming | None = None  # what an ingestion announced, while its mark may stand
-        self.upkeep = 0  # sweeps and compactions that run: it is neither closed nor replaced under them
+        self.ingestion = IngestionMark()
+        self.work = StoreWork()
         self.reads = self.writes = self.deliveries = 0
         self.wide_reads: set[WideRow] = set()  # in progress; their iterators keep the store open
         self._committer = committer
         self._clock = clock
-        self._groups: deque[_Group] = deque()
+        self.syncs = SyncGroups(info, store, log, committer, self._feed)
         self._clock_mark = clock_mark
         self.logging = ChangeLogging(self.log, RowStamps(self.store, self.log, future_ms))
         self.guards = guards
         self.drafting = Drafting(self.store, self.logging, guards, future_ms, table, self.views)
-        self._async_dirty = False
         self._refusing: ColumnarError | None = None  # why it takes no writes now, whatever its table says
         self._obey(table)
 
@@ -201,8 +210,8 @@ class Region:
         if synced and self._unsynced:
             synced = touches_synced(mutation, self._unsynced)
         if step.failed_condition is None:
-            if self.coming is not None:
-                self._call_off(batch, [mutation.row])
+            if self.ingestion.coming is not None:
+                self.ingestion.call_off(batch, [mutation.row])
             self._write(batch, [step], synced, now_ms)
         return self._applied(step, [mutation.row], synced)
 
@@ -221,23 +230,10 @@ class Region:
         synced = self._sync_by_default and wants_sync(listed)
         if synced and self._unsynced:
             synced = any(touches_synced(mutation, self._unsynced) for mutation in listed)
-        if self.coming is not None:
-            self._call_off(batch, rows)
+        if self.ingestion.coming is not None:
+            self.ingestion.call_off(batch, rows)
         self._write(batch, steps, synced, now_ms)
         return self._applied(steps[-1], rows, synced)
-
-    def _call_off(self, batch: Batch, rows: list[bytes]) -> None:
-        """Call off the ingestion if one of ``rows`` is in its range: with the mark left, a crash would empty the range.
-
-        Each such write deletes the mark: the engine may refuse the batch of an earlier write.
-        """
-        coming = self.coming
-        assert coming is not None, "looked at before"
-        for row in rows:
-            if coming.first <= row <= coming.last:
-                batch.delete(META_SPACE, INGESTING)
-                coming.is_called_off = True
-                return
 
     def _write(self, batch: Batch, steps: list[Step], synced: bool, now_ms: int) -> None:
         bound_ms = self._clock_mark.covering(batch, now_ms)
@@ -252,7 +248,8 @@ class Region:
         except (HostError, DamagedData):
             self._committer.durable(self.store)  # finds the store broken and has the region reopened
             raise
-        self._clock_mark.bound_ms = bound_ms
+        if bound_ms != self._clock_mark.bound_ms:
+            self._clock_mark.note_written(bound_ms)
         self.drafting.written(steps, future_ms)
         self.writes += len(steps)
         self.logging.written(steps)
@@ -269,7 +266,7 @@ class Region:
         for key, value in marks.items():
             batch.put(META_SPACE, key, value)
         self._write(batch, steps, True, 0)
-        return self._gather().acknowledged
+        return self.syncs.join()
 
     def can_delete_at_once(self, now_ms: int) -> bool:
         """Tell whether ``delete_at_once`` is allowed.
@@ -277,7 +274,7 @@ class Region:
         It is not if a follower reads the changes, if delete markers must stay, or if a cell lies in the future (deletes
         spare it); nor during a split or merge, as its copier is notified of rows, not of ranges.
         """
-        quiet = self.log_policy is None and self.touched is None
+        quiet = self.log_policy is None and self.syncs.touched is None
         return quiet and self.drafting.can_delete_unread(now_ms)
 
     def delete_at_once(self, start: bytes, stop: bytes) -> asyncio.Future[None]:
@@ -292,9 +289,7 @@ class Region:
         self.store.write_batch(batch)
         self.writes += 1
         self.drafting.rows_deleted()
-        group = self._gather()
-        group.whole = True
-        return group.acknowledged
+        return self.syncs.join(whole=True)
 
     def highest_marks(self) -> dict[bytes, int]:
         """Return the marks in ``meta`` that successors of this region begin with; a merge takes the higher ones."""
@@ -313,8 +308,8 @@ class Region:
             batch.put(META_SPACE, key, value)
         future_ms = self.drafting.covering_ms(batch, highest, self._clock())
         self.store.gather(batch)
-        self.drafting.future_ms = future_ms
-        await asyncio.shield(self._gather().acknowledged)
+        self.drafting.written([], future_ms)
+        await asyncio.shield(self.syncs.join())
 
     def mark(self, key: bytes) -> bytes | None:
         """Return the value that ``log_records`` wrote under ``key``."""
@@ -325,50 +320,12 @@ class Region:
         durable = None
         if step.failed_condition is not None:
             # No cell was written, but the answer waits until the cells that the condition read are on disk.
-            durable = self.barrier(rows[0])
+            durable = self.syncs.barrier(rows[0])
         elif synced:
-            group = self._gather()
-            for row in rows:
-                group.rows.add(row)
-            durable = group.acknowledged
+            durable = self.syncs.join(rows)
         else:
-            self._async_dirty = True
-            if self.touched is not None:
-                self.touched.update(rows)
+            self.syncs.note_unsynced(rows)
         return Applied(step.sequence, step.timestamp, step.results, step.failed_condition, durable)
-
-    def _gather(self) -> _Group:
-        synced = self._committer.durable(self.store)
-        groups = self._groups
-        if not groups or groups[-1].synced is not synced:
-            groups.append(_Group(synced, ImmediateFuture(synced.get_loop()), set(), self.log.last_n))
-            synced.add_callback(self._group_ended)
-        groups[-1].last_n = self.log.last_n
-        self._async_dirty = False
-        return groups[-1]
-
-    def _group_ended(self, synced: asyncio.Future[None]) -> None:
-        """Acknowledge the group's writes if the fsync succeeded and the lease is still ours (I3)."""
-        group = self._groups.popleft()
-        assert group.synced is synced, "fsyncs of one store end in order"
-        failure = synced.exception()
-        if failure is None and not self._is_surely_ours():
-            failure = OutcomeUnknown(f"the lease of region {self.info.encoded} was lost; read before you repeat")
-        if failure is not None:
-            group.acknowledged.complete(failure)
-            return
-        self.log.durable_n = group.last_n
-        if self.touched is not None:
-            self.touched |= group.rows
-        group.acknowledged.complete()
-        self._feed()
-
-    def _is_surely_ours(self) -> bool:
-        try:
-            return self.is_ours()
-        except Exception as fault:  # noqa: BLE001 - writers would wait for ever
-            FAULTS.met(LOOP, fault)
-            return False
 
     def _feed(self) -> None:
         """Notify followers of durable changes.  Retries after an exception, or the last change would be undelivered."""
@@ -380,22 +337,22 @@ class Region:
             FAULTS.met(LOOP, fault)
             asyncio.get_running_loop().call_later(FEED_AGAIN_S, self._feed)
 
-    def sync_async_writes(self) -> asyncio.Future[None] | None:
-        """Begin an fsync if unsynced writes wait for one; consumers get their changes after it."""
-        return self._gather().acknowledged if self._async_dirty else None
+    # --- what others count and set -------------------------------------------------------------------
 
-    # --- what replies wait for -----------------------------------------------------------------------
+    def begin_serving(self, policy: LogPolicy | None, on_durable: Callable[[Region], None]) -> None:
+        """``on_durable``: called when changes that it logs are durable."""
+        self.log_policy = policy
+        self.on_durable = on_durable
 
-    def barrier(self, row: bytes) -> asyncio.Future[None] | None:
-        """Return the fsync that a reply about ``row`` must wait for, or None (I2)."""
-        for group in reversed(self._groups):
-            if row in group.rows or group.whole:
-                return group.acknowledged
-        return None
+    def log_changes(self, policy: LogPolicy | None) -> None:
+        """Log changes by ``policy`` from now on (None: not at all)."""
+        self.log_policy = policy
 
-    def barrier_any(self) -> asyncio.Future[None] | None:
-        """Return the fsync that a reply about a range of rows must wait for, or None."""
-        return self._groups[-1].acknowledged if self._groups else None
+    def count_read(self) -> None:
+        self.reads += 1
+
+    def count_ingested(self, rows: int) -> None:
+        self.writes += rows
 
     @property
     def now_ms(self) -> int:
@@ -406,30 +363,7 @@ class Region:
     async def flush(self) -> None:
         """Write the memtable to files in a thread; requests are served meanwhile."""
         self.store.settle()
-        await self.aside(self.store.files.flush)
-
-    async def aside(self, work: Callable[[], None]) -> None:
-        """Run a flush or a compaction of the store in a thread; the region is not closed meanwhile."""
-        running = asyncio.get_running_loop().run_in_executor(None, work)
-        self.upkeep += 1
-        running.add_done_callback(self._aside_ended)
-        await asyncio.shield(running)  # a caller that is cancelled does not end the thread
-
-    def _aside_ended(self, _: asyncio.Future[None]) -> None:
-        self.upkeep -= 1
-
-    @contextmanager
-    def kept_up(self) -> Iterator[None]:
-        self.upkeep += 1
-        try:
-            yield
-        finally:
-            self.upkeep -= 1
-
-    @property
-    def is_quiet(self) -> bool:
-        """Whether no write waits for its fsync: the region may be closed."""
-        return not self._groups and not self._async_dirty and self._committer.is_idle(self.store)
+        await self.work.run_aside(self.store.files.flush)
 
     def close(self) -> None:
         """Close a quiet region, or one whose store is broken: acknowledged writes are on disk either way."""

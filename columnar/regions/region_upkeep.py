@@ -18,7 +18,7 @@ from columnar.regions.life.retry import retry_until_ready
 from columnar.regions.region import Region
 from columnar.regions.spaces import untuned
 from columnar.regions.sweeper import needs_sweep, sweep, sweep_guards
-from columnar.regions.write.guards import sweepable_before
+from columnar.regions.write.guards import NeededFrom, nobody_needs, sweepable_before
 from columnar.runtime.faults import FAULTS, surviving
 from columnar.storage.api import StoreClosed
 
@@ -36,21 +36,26 @@ class RegionUpkeep:
     def __init__(self, server: RegionServer) -> None:
         self._server = server
         self._sweeping: asyncio.Future[None] | None = None
+        self._guards_needed_from: NeededFrom = nobody_needs
+
+    def keep_guards(self, needed_from: NeededFrom) -> None:
+        """Keep the guards of members that the sender of contributions still needs."""
+        self._guards_needed_from = needed_from
 
     # --- files -------------------------------------------------------------------------------------
 
     async def compact(self, region: Region) -> None:
         """Compact the region's files; requests are served meanwhile.  RegionTooBusy while it is split or merged."""
         self._refuse_replaced(region)
-        await region.aside(region.store.files.compact)
+        await region.work.run_aside(region.store.files.compact)
 
     async def major_compact(self, region: Region) -> None:
         """Sweep the region and have the engine rewrite all its files; requests are served meanwhile."""
         self._refuse_replaced(region)
-        with region.kept_up():
+        with region.work.kept_up():
             await _sweep(region)
             await sweep_region_guards(region, await self._guards_before(region, {}))
-            await region.aside(partial(region.store.files.compact, everything=True))
+            await region.work.run_aside(partial(region.store.files.compact, everything=True))
 
     def _refuse_replaced(self, region: Region) -> None:
         if self._server.hosting.state_of(region) is State.REPLACING:
@@ -91,7 +96,7 @@ class RegionUpkeep:
             return
         region_id, writes = region.info.region_id, region.writes
         all_of_it = writes != swept.get(region_id, 0) and needs_sweep(region.table)
-        with region.kept_up():
+        with region.work.kept_up():
             before_ms = await self._guards_before(region, before) if region.guards else 0
             if not all_of_it and before_ms <= guards.get(region_id, 0):
                 return
@@ -107,7 +112,7 @@ class RegionUpkeep:
         """
         table = region.info.table
         if table not in known:
-            known[table] = await sweepable_before(table, region.now_ms, self._server.guards_needed_from)
+            known[table] = await sweepable_before(table, region.now_ms, self._guards_needed_from)
         return known[table]
 
     # --- altered tables ----------------------------------------------------------------------------

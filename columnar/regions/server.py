@@ -32,7 +32,6 @@ from columnar.regions.read.reply_memory import ReplyMemoryBudget
 from columnar.regions.region import Region
 from columnar.regions.region_upkeep import RegionUpkeep
 from columnar.regions.tables import ServedTable, Tables
-from columnar.regions.write.guards import NeededFrom, nobody_needs
 from columnar.runtime.faults import surviving
 from columnar.storage.api import Engine, StoreClosed
 from columnar.storage.commit import Committer
@@ -68,7 +67,7 @@ class AsyncWrites:
         self._timer = None
         for region in list(self._hosting.serving.values()):  # one whose disk fails leaves them
             with surviving("syncs of ASYNC_WAL writes"):
-                region.sync_async_writes()
+                region.syncs.sync_async_writes()
 
 
 class RegionServer:
@@ -100,7 +99,6 @@ class RegionServer:
         self._awaited = self.hosting.awaited
         self._last_used: Region | None = None  # the last of ``_open``, unless it was closed
         self._policies: dict[str, LogPolicy] = {}
-        self.guards_needed_from: NeededFrom = nobody_needs  # replaced by the sender of contributions
 
     # --- tables ------------------------------------------------------------------------------------
 
@@ -118,7 +116,8 @@ class RegionServer:
         else:
             self._policies[table] = policy
         for region in self.open_regions_of(table):
-            had, region.log_policy = region.log_policy, policy
+            had = region.log_policy
+            region.log_changes(policy)
             if policy is not None and had is None:
                 self.listener.region_opened(region)
 
@@ -160,8 +159,7 @@ class RegionServer:
         return current.schema
 
     def region_opened(self, region: Region) -> None:
-        region.log_policy = self._policies.get(region.info.table)
-        region.on_durable = self._changes_durable
+        region.begin_serving(self._policies.get(region.info.table), self._changes_durable)
         self.eviction.close_surplus()
         if self.hosting.state_of(region) is State.READ_ONLY:
             self.read_only.plan_retry()

@@ -404,7 +404,7 @@ class Supervisor:
         await self.leading.close(self._quiesce)
 
     async def _quiesce(self, region: Region) -> None:
-        while not region.is_quiet and (under_way := self.stores.committer.pending_sync(region.store)) is not None:
+        while not region.syncs.is_quiet and (under_way := self.stores.committer.pending_sync(region.store)) is not None:
             await asyncio.wait([under_way])
 
 

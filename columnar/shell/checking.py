@@ -85,12 +85,12 @@ def repair_(data: str, as_json: bool) -> None:
     output = Output(as_json)
     result, engine = Repaired(), RocksEngine()
     with locked(data, mends=result.done.append) as folder:
-        logs = engine.dead_logs = _server_log_brought_in(folder, engine, result)
+        logs = _server_log_brought_in(folder, engine, result)
         found, before = _checked_folder(folder, [])
         catalogue = Ownership(META, 0, logs.unreplayed_parts(META), is_sole=True)
         if found.catalogue is not None or before.errors:
             repair(engine, data, found, catalogue, logs, result)
-        result.left += [f"{name}: {_in_log(count)}; compare with a backup" for name, count in logs.left.items()]
+        result.left.extend(f"{name}: {_in_log(count)}; compare with a backup" for name, count in logs.left.items())
         after = _checked_folder(folder, os.listdir(os.path.join(data, REGIONS)))[1]
     if as_json:
         output.json({"done": result.done, "left": result.left, "errors_after": after.errors})
@@ -110,10 +110,11 @@ def _server_log_brought_in(folder: DataFolder, engine: RocksEngine, result: Repa
     try:
         logs = open_server_log(folder)[1]
     except DamagedData as damage:
-        logs = engine.dead_logs = DeadLogs()
+        logs = DeadLogs()
+        engine.use_logs(logs)
         salvage_server_log(engine, folder.path, logs, damage.text, result.done.append, result.left.append)
         return logs
-    engine.dead_logs = logs
+    engine.use_logs(logs)
     recover(engine, logs, os.path.join(folder.path, REGIONS))
     if logs.left:
         bring_in_with_gaps(engine, folder.path, logs, result.left.append)

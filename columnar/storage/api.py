@@ -36,7 +36,11 @@ class StoreBusy(RetryLater):
     """The engine would have to stall: retry the write later; it had no effect."""
 
     hbase_class = "RegionTooBusyException"
-    store = ""  # the folder of the busy store; writers that wait for the same store form a queue
+
+    def __init__(self, text: str, store: str = "") -> None:
+        """``store``: the folder of the busy store; writers that wait for the same store form a queue."""
+        super().__init__(text)
+        self.store = store
 
 
 class StoreClosed(HostError):

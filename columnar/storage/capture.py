@@ -65,6 +65,10 @@ class Capture:
             self.epoch = epoch
             self.epochs.append(epoch)
 
+    def note_synced(self, number: int) -> None:
+        """Note that the batches with numbers up to it are in the store's own log, and on disk."""
+        self.synced = max(self.synced, number)
+
     def note(self, operations: Sequence[Operation], size_bytes: int) -> None:
         """Record operations of the next batch."""
         self._operation_bytes += size_bytes

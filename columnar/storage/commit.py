@@ -62,6 +62,13 @@ class Committer:
         self.syncs = 0
         self.on_broken: Callable[[Store, ColumnarError], None] | None = None
 
+    def call_if_broken(self, on_broken: Callable[[Store, ColumnarError], None]) -> None:
+        """Call ``on_broken`` with each store whose sync fails, before its writers get the error."""
+        self.on_broken = on_broken
+
+    def count_sync(self) -> None:
+        self.syncs += 1
+
     def durable(self, store: Store) -> ImmediateFuture:
         """Return a future that resolves when all writes to ``store`` so far are on disk.  Shared: do not cancel."""
         line = self._lines.get(id(store))

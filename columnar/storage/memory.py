@@ -54,6 +54,19 @@ class _Disk:
     unsynced: list[MemoryBatch] = field(default_factory=list)
     open: bool = False
 
+    def take(self, spaces: frozenset[str]) -> None:
+        """Open it for writing, with these spaces at least."""
+        for name in spaces - self.spaces.keys():
+            self.spaces[name] = self.synced[name] = _Space()
+        self.open = True
+
+    def release(self) -> None:
+        self.open = False
+
+    def sync(self) -> None:
+        self.unsynced = []
+        self.synced = dict(self.spaces)
+
 
 class MemoryBatch:
     def __init__(self) -> None:
@@ -152,10 +165,7 @@ class MemoryStore:
         self.open_disk()
 
     def sync(self) -> None:
-        disk = self.open_disk()
-        done, disk.unsynced = disk.unsynced, []
-        disk.synced = dict(disk.spaces)
-        del done
+        self.open_disk().sync()
 
     def own(self, region: str, epoch: int) -> None:
         pass
@@ -186,7 +196,8 @@ class MemoryStore:
 
     def close(self) -> None:
         if self._disk is not None:
-            self._disk.open = self._disk.open and self._reads_only
+            if not self._reads_only:
+                self._disk.release()
             self._disk = None
 
 
@@ -261,9 +272,7 @@ class MemoryEngine:
         disk = self.disks.setdefault(path, _Disk())
         if disk.open:
             raise HostError(f"the store {path} is open already")
-        for name in spaces - disk.spaces.keys():
-            disk.spaces[name] = disk.synced[name] = _Space()
-        disk.open = True
+        disk.take(spaces)
         return MemoryStore(self, path, disk, options or {})
 
     def open_reading(self, path: str) -> MemoryStore:

@@ -49,7 +49,7 @@ class StoresOfProcess(ABC):
         except BaseException:
             self._clock_file.close()
             raise
-        self.engine.server_log, self.engine.dead_logs = self.server_log, self.dead_logs
+        self.engine.use_logs(self.dead_logs, self.server_log)
         self.committer = Committer(asyncio.get_running_loop(), log=self.server_log)
 
     @abstractmethod

@@ -63,6 +63,10 @@ class RocksEngine:
         self.server_log: ServerLog | None = None  # what this process writes
         self.dead_logs = DeadLogs()  # of which stores that are opened get what they lack
 
+    def use_logs(self, dead_logs: DeadLogs, server_log: ServerLog | None = None) -> None:
+        """Give stores that are opened what they lack in ``dead_logs``; notify ``server_log`` of what is closed."""
+        self.dead_logs, self.server_log = dead_logs, server_log
+
     @classmethod
     def of_several(cls, servers: int) -> RocksEngine:
         """The engine of one of so many servers on a machine, which share what one of them alone would have."""

@@ -61,9 +61,7 @@ def translated(error: Exception, path: str) -> ColumnarError:
     if isinstance(error, rocksdict.DbClosedError):
         return StoreClosed(f"the store {path} is closed")
     if "Incomplete" in text or "stall" in text.lower():
-        busy = StoreBusy("the engine is behind with flushing; try again shortly")
-        busy.store = path
-        return busy
+        return StoreBusy("the engine is behind with flushing; try again shortly", path)
     for words, matter, advice in _KNOWN:
         if words in text:
             kind = DiskFails if words == _FAILS else HostError

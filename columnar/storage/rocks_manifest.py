@@ -133,6 +133,34 @@ class Manifest:
     alone: set[int] = field(default_factory=set)  # sequences that stand in a table of their own: ingestions among them
     flushes: list[tuple[int, int]] = field(default_factory=list)  # number of the log after it, highest sequence
 
+    def apply_edit(self, edit: _Edit) -> None:
+        if edit.sequence is not None:
+            self.sequence = max(self.sequence, edit.sequence)
+        if edit.next is not None and self.first_file is None:
+            self.first_file = edit.next
+        self.oldest_log = max(self.oldest_log, edit.oldest or 0)
+        if edit.added is not None:
+            self.families[edit.family] = edit.added
+        if edit.is_dropped:
+            self.families.pop(edit.family, None)
+        for number in edit.deleted:
+            self.tables.pop(number, None)
+        for number, size, lowest, highest in edit.new:
+            self.tables[number] = size
+            self.named.add(number)
+            if lowest == highest:
+                self.alone.add(highest)
+            if edit.log is not None:
+                self.flushes.append((edit.log, highest))
+
+    def note_opening(self, log: int | None) -> None:
+        """Note that the edits so far, the last of which named ``log``, were there when the opening was over."""
+        self.known_log = max(self.known_log, self.oldest_log, log or 0)
+        self.flushed_to = self.sequence
+
+    def end_records(self, records: Records) -> None:
+        self.end, self.fault = records.end, records.fault
+
 
 def read_manifest(data: bytes, opened: int | None) -> Manifest:
     """Read the edits.  ``opened``: the length of the file after its opening, or None.  DamagedData: not understood."""
@@ -142,33 +170,11 @@ def read_manifest(data: bytes, opened: int | None) -> Manifest:
             edit = _Edit(record)
         except (IndexError, ValueError) as error:
             raise DamagedData(f"holds an edit that this version does not know ({error})") from error
-        _apply(found, edit)
+        found.apply_edit(edit)
         if opened is None or records.end <= opened:
-            found.known_log = max(found.known_log, found.oldest_log, edit.log or 0)
-            found.flushed_to = found.sequence
-    found.end, found.fault = records.end, records.fault
+            found.note_opening(edit.log)
+    found.end_records(records)
     return found
-
-
-def _apply(found: Manifest, edit: _Edit) -> None:
-    if edit.sequence is not None:
-        found.sequence = max(found.sequence, edit.sequence)
-    if edit.next is not None and found.first_file is None:
-        found.first_file = edit.next
-    found.oldest_log = max(found.oldest_log, edit.oldest or 0)
-    if edit.added is not None:
-        found.families[edit.family] = edit.added
-    if edit.is_dropped:
-        found.families.pop(edit.family, None)
-    for number in edit.deleted:
-        found.tables.pop(number, None)
-    for number, size, lowest, highest in edit.new:
-        found.tables[number] = size
-        found.named.add(number)
-        if lowest == highest:
-            found.alone.add(highest)
-        if edit.log is not None:
-            found.flushes.append((edit.log, highest))
 
 
 class _Edit:

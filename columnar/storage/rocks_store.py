@@ -233,7 +233,7 @@ class RocksStore:
             raise self._failed from error
         self._bound.raise_to(sequence)
         if capture is not None:
-            capture.synced = max(capture.synced, covered)
+            capture.note_synced(covered)
 
     def own(self, region: str, epoch: int) -> None:
         """Label writes from now on with this region (encoded) and its owner's epoch."""

@@ -101,7 +101,7 @@ class ServerLog:
         """Note that the region's store has every write of this run to it."""
         self._unsynced.pop(region, None)
         for capture in self._of_region.get(region, ()):
-            capture.synced = capture.last  # its store was closed; the present one has every batch
+            capture.note_synced(capture.last)  # its store was closed; the present one has every batch
 
     def remove_earlier_segments(self) -> None:
         """Remove the segments of earlier runs, whose records every region has.  Costs the removal of some files."""

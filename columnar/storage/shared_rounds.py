@@ -88,7 +88,7 @@ SETTLED_AT_ONCE: Final = 2  # stores of a full segment that are synced concurren
 class Syncs(Protocol):
     """The committer."""
 
-    syncs: int
+    def count_sync(self) -> None: ...
 
     def sync_by_itself(self, store: Store) -> ImmediateFuture:
         """Return a future that resolves when the store's own log is on disk."""
@@ -180,7 +180,7 @@ class SharedRounds:
             records += taken
             self._members.append((store, line))
         if self._members:
-            self._syncs.syncs += 1
+            self._syncs.count_sync()
             try:
                 self._appender.submit(self._append, records)
             except UNEXPECTED as fault:

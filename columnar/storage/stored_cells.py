@@ -59,6 +59,10 @@ class StoredRows:
         self.ends: list[int] = []  # where in ``cells`` each row ends
         self.size_bytes = 0  # of keys, columns and values
 
+    def end_block(self, size_bytes: int) -> None:
+        """Note the bytes of keys, columns and values: no row is added any more."""
+        self.size_bytes = size_bytes
+
     @property
     def cell_count(self) -> int:
         return len(self.cells) >> 1

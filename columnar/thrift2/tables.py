@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from columnar.errors import IllegalArgument, InvalidFamilyOperation, NamespaceNotFound, abbreviate
 from columnar.model.attributes import TableChange, whole
+from columnar.model.bounded_search import SEARCHES
 from columnar.model.cell import checked_row
-from columnar.model.java_patterns import PatternProblem, PatternTimeout, begin_row, compiled
+from columnar.model.java_patterns import PatternProblem, PatternTimeout, compiled
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Family, checked_family_name
 from columnar.operations.descriptions import Descriptions
@@ -92,7 +93,7 @@ class TableMethods2:
             regex = compiled(pattern)
         except PatternProblem as problem:
             raise IllegalArgument(f"the pattern '{abbreviate(pattern.encode())}' {problem}") from None
-        begin_row()
+        SEARCHES.begin_row()
         try:
             return [
                 one

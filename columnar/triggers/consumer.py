@@ -167,7 +167,7 @@ class Consumer(Follower):
         found: dict[int, Future[None]] = {}
         for delivery, change in zip(deliveries, changes, strict=True):
             if self.registration.row or change[IS_BACKFILL]:
-                barrier = self.region.barrier(delivery.row)
+                barrier = self.region.syncs.barrier(delivery.row)
                 if barrier is not None:
                     found[id(barrier)] = barrier
         return list(found.values())

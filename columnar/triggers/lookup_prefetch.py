@@ -40,7 +40,7 @@ class LookupPrefetch:
             region = self._access.region_for(served, key)
         except (RetryLater, CallerError):  # it is opening, or is another server's: the client waits for it
             return [lookup.table, key, families, [], "", False]
-        if region.barrier(key) is not None:
+        if region.syncs.barrier(key) is not None:
             return [lookup.table, key, families, [], "", False]
         return [lookup.table, key, *_first_cells(region, key, families), "", False]
 

@@ -222,7 +222,7 @@ class Backfill:
             while self._rows and not batch.is_full:
                 row = self._rows.pop()
                 rows.append(row)
-                batch.count += 1
+                batch.add_record()
                 for rules, share in row.shares:
                     batch.add_share(rules, share, row.at)
             self._write(batch, lambda error: self._written(piece, rows, error))

@@ -153,6 +153,17 @@ class _Found:
     odd_groups: dict[bytes, str] = field(default_factory=dict)
     candidates: dict[Row, set[bytes]] = field(default_factory=dict)  # and groups that have the row, or should
 
+    def add_rows(self, rows: int, rejected: int) -> None:
+        self.rows += rows
+        self.rejected += rejected
+
+    def add_groups(self, groups: int, members: int, wrong: Iterable[tuple[bytes, str]]) -> None:
+        self.groups += groups
+        self.members += members
+        for group, why in wrong:
+            if len(self.odd_groups) < CANDIDATES:
+                self.odd_groups[group] = why
+
 
 class ViewCheck:
     """A single check."""
@@ -201,13 +212,10 @@ class ViewCheck:
         for side in range(len(self._sides)):
             async for part in self._source_parts(side):
                 balance.add(part.digest)
-                found.rows, found.rejected = found.rows + part.rows, found.rejected + part.rejected
+                found.add_rows(part.rows, part.rejected)
         async for groups in self._groups_parts():
             balance.subtract(groups.digest)
-            found.groups, found.members = found.groups + groups.groups, found.members + groups.members
-            for group, why in groups.wrong:
-                if len(found.odd_groups) < CANDIDATES:
-                    found.odd_groups[group] = why
+            found.add_groups(groups.groups, groups.members, groups.wrong)
             self._went(groups.members)
         return await _unequal(balance)
 

@@ -58,6 +58,48 @@ class Maintaining:
     figures: Figures
 
 
+class SentBatches:
+    """The batches of a follower that the applier writes.  Each ends once, or never if the follower is dropped."""
+
+    def __init__(self, applier: Applier, name: FollowerName, written: Callable[[ColumnarError | None], None]) -> None:
+        """``written``: called after each batch that needed the applier."""
+        self._applier = applier
+        self._name = name
+        self._written = written
+        self._jobs: set[Job] = set()
+        self._is_dropped = False
+
+    @property
+    def has_batches(self) -> bool:
+        return bool(self._jobs)
+
+    def send_batch(self, batch: ShareBatch, ended: Callable[[ColumnarError | None], None]) -> None:
+        writes = batch.writes()
+        if not writes:
+            ended(None)
+            return
+        jobs: list[Job] = []
+        left = [ended]  # a later fault must not end the batch twice
+
+        def on_applied(error: ColumnarError | None) -> None:
+            self._jobs.difference_update(jobs)
+            if not self._is_dropped:
+                if left:
+                    left[0](error)
+                    left.clear()
+                self._written(error)
+
+        key, view = self._name.key, self._name.name
+        jobs.append(self._applier.apply(writes, batch.size_bytes, on_applied, key, writer_view=view))
+        self._jobs.update(jobs)
+
+    def drop_all(self) -> None:
+        self._is_dropped = True
+        for job in self._jobs:
+            self._applier.give_up(job)
+        self._jobs.clear()
+
+
 class ViewFollower(Follower):
     in_order: ClassVar[bool] = False
 
@@ -70,6 +112,7 @@ class ViewFollower(Follower):
         super().__init__(name, region, frozenset(self._images), state)
         self._services = services
         self._table = name.name.encode()
+        self._sent = SentBatches(services.applier, name, self._written)
         progress = progresses.unpack(state.kept) if state.kept else Progress(region.info.region_id)
         self._backfill = Backfill(
             progress.in_region(region.info.region_id, region.info.start),
@@ -78,13 +121,12 @@ class ViewFollower(Follower):
             self._images,
             self._table,
             self.save_durably,
-            self._apply,
+            self._sent.send_batch,
             lambda: self._retry.soon(),
         )
         self._is_there = True
         self._steps = GovernedStep(services.governor, LOOP, self._work)
         self._retry = PlannedStep(LOOP, lambda: services.step_follower(self))  # no change is taken before it
-        self._jobs: set[Job] = set()
         self._batch = ShareBatch(self._table)
         self._taken: list[Sequence] = []  # of the changes in ``_batch``
         self._spoiled: list[Sequence] = []  # taken, and in no batch any more: they are put off
@@ -110,9 +152,7 @@ class ViewFollower(Follower):
 
     def dropped(self) -> None:
         self._is_there = False
-        for job in self._jobs:
-            self._services.applier.give_up(job)
-        self._jobs.clear()
+        self._sent.drop_all()
         self._retry.cancel()
         if self._built is not None and not self._built.done():
             self._built.set_result(None)
@@ -134,7 +174,7 @@ class ViewFollower(Follower):
 
     @property
     def is_quiescent(self) -> bool:
-        return not self.state.in_flight_count and not self._jobs
+        return not self.state.in_flight_count and not self._sent.has_batches
 
     def has_delivered(self, sequence: Sequence) -> bool:
         return self.is_prepared and super().has_delivered(sequence)
@@ -221,7 +261,7 @@ class ViewFollower(Follower):
         return True
 
     def _add_change(self, sequence: Sequence) -> None:
-        self._batch.count += 1
+        self._batch.add_record()
         record = self.record_at(sequence)
         if record is None:  # deleted: only after a repair by hand
             return
@@ -240,32 +280,8 @@ class ViewFollower(Follower):
     def _hand_over(self) -> None:
         taken, batch = self._taken, self._batch
         if taken:
-            self._apply(batch, lambda error: self._ended(taken, error))
+            self._sent.send_batch(batch, lambda error: self._ended(taken, error))
             self._taken, self._batch = [], ShareBatch(self._table)  # after a failure it is put off
-
-    def _apply(self, batch: ShareBatch, ended: Callable[[ColumnarError | None], None]) -> None:
-        """Send the batch; ``ended`` is called once, or never if the follower is dropped."""
-        writes = batch.writes()
-        if not writes:
-            ended(None)
-            return
-        jobs: list[Job] = []
-        left = [ended]  # a later fault must not end the batch twice
-
-        def on_applied(error: ColumnarError | None) -> None:
-            self._jobs.difference_update(jobs)
-            if self._is_there:
-                if left:
-                    left[0](error)
-                    left.clear()
-                self._written(error)
-
-        jobs.append(
-            self._services.applier.apply(
-                writes, batch.size_bytes, on_applied, self.name.key, writer_view=self.name.name
-            )
-        )
-        self._jobs.update(jobs)
 
     def _written(self, error: ColumnarError | None) -> None:
         """A batch has ended: there is room for more."""
@@ -301,7 +317,7 @@ class ViewFollower(Follower):
         self._taken, self._batch = [], ShareBatch(self._table)
         self._put_off_spoiled(error)
         self._backfill.pause()
-        self._services.figures.of(self.name, monotonic()).failed += 1
+        self._services.figures.of(self.name, monotonic()).note_failed()
         _log.warning("%s goes on in %.1f s: %s", self.name, after_s, error.text)
 
     def _put_off_spoiled(self, error: ColumnarError | None = None) -> None:

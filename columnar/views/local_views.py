@@ -49,7 +49,7 @@ class LocalViews:
         # Tables, key of the view, seconds: ``cluster_triggers`` with ``saved``.  None: this process has all regions.
         self.wait_saved_in_cluster: Callable[[list[str], str, float], Awaitable[bool]] | None = None
         self.on_backfilled: Callable[[str], None] = _nobody  # a view has all rows of one more local region
-        server.guards_needed_from = self.guards_needed_from
+        server.upkeep.keep_guards(self.guards_needed_from)
         hub.register(Kind(VIEW, True, self._is_removed, flows=self._flows))
 
     @property

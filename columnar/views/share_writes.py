@@ -42,6 +42,10 @@ class ShareBatch:
         for column, value in share.carry:
             self.size_bytes += 2 * (len(column) + len(value))
 
+    def add_record(self) -> None:
+        """Count a change or a row whose shares are added."""
+        self.count += 1
+
     @property
     def is_full(self) -> bool:
         return self.count >= BATCH_RECORDS or self.size_bytes >= BATCH_BYTES

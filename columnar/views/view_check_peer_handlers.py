@@ -49,9 +49,6 @@ from columnar.views.walks import (
     SourceRows,
     SourceWalk,
     inspect_member,
-    walk_groups,
-    walk_members,
-    walk_source,
 )
 
 SLICE_S: Final = 0.5
@@ -94,7 +91,7 @@ class ViewCheckPeerHandlers:
 
         def work(region: Region) -> Iterator[None]:
             is_summed = message.is_summed or not message.buckets
-            return walk_source(region, source, walk, message.buckets, is_over, is_summed=is_summed)
+            return walk.walk_rows(region, source, message.buckets, is_over, is_summed=is_summed)
 
         if message.buckets:
             check_buckets(message.buckets)
@@ -110,13 +107,13 @@ class ViewCheckPeerHandlers:
             some = MembersWalk(message.start, message.after)
 
             def work(region: Region) -> Iterator[None]:
-                return walk_members(region, some, message.buckets, is_over, is_summed=message.is_summed)
+                return some.walk_members(region, message.buckets, is_over, is_summed=message.is_summed)
 
             if not await self._walked(message.view, message.start, work):
                 return GroupsFound(is_not_local=True)
             return GroupsFound(some.next_row, some.after, some.digest.pack(), entries=tuple(some.entries))
         walk = GroupsWalk(message.start, message.after)
-        if not await self._walked(message.view, message.start, lambda region: walk_groups(region, walk, is_over)):
+        if not await self._walked(message.view, message.start, lambda region: walk.walk_groups(region, is_over)):
             return GroupsFound(is_not_local=True)
         return GroupsFound(walk.next_row, walk.after, walk.digest.pack(), walk.groups, walk.members, tuple(walk.wrong))
 
@@ -125,7 +122,7 @@ class ViewCheckPeerHandlers:
         region = await self._region(table, row)
         if region is None:
             return False
-        with region.kept_up():
+        with region.work.kept_up():
             await in_steps(self._governor, self._while_open(region, work(region)))
         return self._is_open(region)
 
@@ -205,13 +202,13 @@ class ViewCheckPeerHandlers:
         if message.members:
             removed(region, message.group, message.members)
             return RepairResult()
-        with region.kept_up():
+        with region.work.kept_up():
             await in_steps(
                 self._governor, self._while_open(region, repair_group_in_steps(region, message.group, counts))
             )
         if not self._is_open(region):
             return RepairResult(is_not_local=True)
-        durable = region.barrier_any()
+        durable = region.syncs.barrier_any()
         if durable is not None:
             await _shielded(durable)
         return RepairResult(counts[0], counts[1])

@@ -181,49 +181,50 @@ class SourceWalk:
     entries: list[tuple[bytes, tuple[Entry, ...]]] = field(default_factory=list)
     listed: int = 0
 
+    def walk_rows(
+        self, region: Region, source: SourceRows, buckets: bytes, is_over: IsOver, *, is_summed: bool = True
+    ) -> Iterator[None]:
+        """Walk over rows from ``start`` on, until ``is_over``; leave the place of the next one.
 
-def walk_source(
-    region: Region, source: SourceRows, walk: SourceWalk, buckets: bytes, is_over: IsOver, *, is_summed: bool = True
-) -> Iterator[None]:
-    """``buckets``: empty for all; ``is_summed``: into the digest, else entries are listed."""
-    spec, place = source.spec(region), walk.start
-    stop = range_start(region.info.end) if region.info.end else None
-    left = STRIDE
-    while True:
-        cursor = RowCursor.over(
-            region.store, region.views, spec.projection, range_start(place), stop, reverse=False
-        )  # fmt: skip
-        for _ in range(CURSOR_ROWS):
-            found = cursor.next_row()
-            if found is None:
-                walk.next_row = region.info.end or None
-                return
-            row, raw_row = found
-            walk.rows += 1
-            place = row + b"\0"
-            left -= 1
-            if not buckets or is_in(buckets, bucket_of(source.member_of(row))):
-                given = source.given(region, row, raw_row, spec)
-                walk.rejected += bool(given.rejected)
-                _take(walk, source.entries(given), row, is_summed)
-                left -= sum([len(group) for _, group in raw_row])
-            if left > 0:
-                continue
-            left = STRIDE
-            yield
-            if is_over() or walk.listed >= LISTED or len(walk.digest) >= PART_BUCKETS:
-                walk.next_row = place
-                return
-        del cursor  # no cursor is open during long writes of others
+        ``buckets``: empty for all; ``is_summed``: into the digest, else entries are listed.
+        """
+        spec, place = source.spec(region), self.start
+        stop = range_start(region.info.end) if region.info.end else None
+        left = STRIDE
+        while True:
+            cursor = RowCursor.over(
+                region.store, region.views, spec.projection, range_start(place), stop, reverse=False
+            )  # fmt: skip
+            for _ in range(CURSOR_ROWS):
+                found = cursor.next_row()
+                if found is None:
+                    self.next_row = region.info.end or None
+                    return
+                row, raw_row = found
+                self.rows += 1
+                place = row + b"\0"
+                left -= 1
+                if not buckets or is_in(buckets, bucket_of(source.member_of(row))):
+                    given = source.given(region, row, raw_row, spec)
+                    self.rejected += bool(given.rejected)
+                    self._take(source.entries(given), row, is_summed)
+                    left -= sum([len(group) for _, group in raw_row])
+                if left > 0:
+                    continue
+                left = STRIDE
+                yield
+                if is_over() or self.listed >= LISTED or len(self.digest) >= PART_BUCKETS:
+                    self.next_row = place
+                    return
+            del cursor  # no cursor is open during long writes of others
 
-
-def _take(walk: SourceWalk, entries: tuple[Entry, ...], row: bytes, is_summed: bool) -> None:
-    if is_summed:
-        for _, member, entry in entries:
-            walk.digest.add(bucket_of(member), entry)
-    elif entries:
-        walk.entries.append((row, entries))
-        walk.listed += len(entries)
+    def _take(self, entries: tuple[Entry, ...], row: bytes, is_summed: bool) -> None:
+        if is_summed:
+            for _, member, entry in entries:
+                self.digest.add(bucket_of(member), entry)
+        elif entries:
+            self.entries.append((row, entries))
+            self.listed += len(entries)
 
 
 # --- groups ----------------------------------------------------------------------------------------
@@ -271,54 +272,59 @@ class GroupsWalk:
     def is_full(self) -> bool:
         return len(self.digest) >= PART_BUCKETS
 
+    def add_member(self, group: bytes, source: bytes, data: bytes) -> bool:
+        """Add a member of the group to the digest; True: the digest is full, and the next walk continues after it."""
+        self.digest.add(bucket_of(source), entry_hash(group, source, given_bytes(data)))
+        if self.is_full:
+            self.after = source
+        return self.is_full
 
-def walk_groups(region: Region, walk: GroupsWalk, is_over: IsOver) -> Iterator[None]:
-    """Check each group as of one moment, to its end; if the digest is full, the next walk adds the rest."""
-    low = range_start(walk.start)
-    if walk.after:
-        yield from _rest_of_group(region, walk)
-        if walk.next_row is not None:
-            return
-        low = row_end(walk.start)
-    high = range_start(region.info.end) if region.info.end else None
-    heads = [_Cells.of(region, family, low, high) for family in (TOTALS, MEMBERS, ORDERED)]
-    while True:
-        rows = [head.row for head in heads if head.row is not None]
-        if not rows:
-            walk.next_row = region.info.end or None
-            return
-        escaped = min(rows)
-        if (walk.groups and is_over()) or len(walk.wrong) >= WRONG or walk.is_full:
-            walk.next_row = unescape(escaped)
-            return
-        check = GroupCheck()
-        yield from _check_group(escaped, heads, check, walk)
-        walk.groups += 1
-        walk.members += check.members
-        wrong = check.wrong()
-        if wrong:
-            walk.wrong.append((unescape(escaped), wrong))
-        if walk.after:
-            walk.next_row = unescape(escaped)
-            return
-        yield
-
-
-def _rest_of_group(region: Region, walk: GroupsWalk) -> Iterator[None]:
-    """Add the members after ``after`` to the digest; ``next_row`` is set if there are more."""
-    view, now_ms, left = region.views[MEMBERS], region.now_ms, STRIDE
-    low, walk.after = cell_key(walk.start, walk.after) + b"\0", b""
-    for key, raw in region.store.scan(view.space, low, row_end(walk.start)):
-        source, value = split_cell_key(key)[1], visible_value(raw, view, now_ms)
-        if value is not None:
-            _add(walk.digest, bucket_of(source), walk.start, source, value)
-        if walk.is_full:
-            walk.next_row, walk.after = walk.start, source
-            return
-        left -= 1
-        if left <= 0:
-            left = STRIDE
+    def walk_groups(self, region: Region, is_over: IsOver) -> Iterator[None]:
+        """Check each group as of one moment, to its end; if the digest is full, the next walk adds the rest."""
+        low = range_start(self.start)
+        if self.after:
+            yield from self._rest_of_group(region)
+            if self.next_row is not None:
+                return
+            low = row_end(self.start)
+        high = range_start(region.info.end) if region.info.end else None
+        heads = [_Cells.of(region, family, low, high) for family in (TOTALS, MEMBERS, ORDERED)]
+        while True:
+            rows = [head.row for head in heads if head.row is not None]
+            if not rows:
+                self.next_row = region.info.end or None
+                return
+            escaped = min(rows)
+            if (self.groups and is_over()) or len(self.wrong) >= WRONG or self.is_full:
+                self.next_row = unescape(escaped)
+                return
+            check = GroupCheck()
+            yield from _check_group(escaped, heads, check, self)
+            self.groups += 1
+            self.members += check.members
+            wrong = check.wrong()
+            if wrong:
+                self.wrong.append((unescape(escaped), wrong))
+            if self.after:
+                self.next_row = unescape(escaped)
+                return
             yield
+
+    def _rest_of_group(self, region: Region) -> Iterator[None]:
+        """Add the members after ``after`` to the digest; ``next_row`` is set if there are more."""
+        view, now_ms, left = region.views[MEMBERS], region.now_ms, STRIDE
+        low, self.after = cell_key(self.start, self.after) + b"\0", b""
+        for key, raw in region.store.scan(view.space, low, row_end(self.start)):
+            source, value = split_cell_key(key)[1], visible_value(raw, view, now_ms)
+            if value is not None:
+                _add(self.digest, bucket_of(source), self.start, source, value)
+            if self.is_full:
+                self.next_row, self.after = self.start, source
+                return
+            left -= 1
+            if left <= 0:
+                left = STRIDE
+                yield
 
 
 def _check_group(escaped: bytes, heads: list[_Cells], check: GroupCheck, walk: GroupsWalk | None) -> Iterator[None]:
@@ -330,10 +336,8 @@ def _check_group(escaped: bytes, heads: list[_Cells], check: GroupCheck, walk: G
         totals.advance()
     while members.row == escaped:
         source, data = members.qualifier, members.value
-        if check.member(source, data) and walk is not None:
-            walk.digest.add(bucket_of(source), entry_hash(group, source, given_bytes(data)))
-            if walk.is_full:
-                walk.after, walk = source, None
+        if check.member(source, data) and walk is not None and walk.add_member(group, source, data):
+            walk = None
         members.advance()
         left -= 1
         if left <= 0:
@@ -363,46 +367,45 @@ class MembersWalk:
     digest: Digest = field(default_factory=Digest)
     entries: list[Entry] = field(default_factory=list)
 
+    def walk_members(
+        self, region: Region, buckets: bytes, is_over: IsOver, *, is_summed: bool = False
+    ) -> Iterator[None]:
+        """Walk over members in some buckets, from after ``after`` in the group ``start``.
 
-def walk_members(
-    region: Region, walk: MembersWalk, buckets: bytes, is_over: IsOver, *, is_summed: bool = False
-) -> Iterator[None]:
-    """Walk over members in some buckets, from after ``after`` in the group ``start``; leave the place of the next one.
-
-    ``is_summed``: into the digest, else they are listed.
-    """
-    view, now_ms = region.views[MEMBERS], region.now_ms
-    low = cell_key(walk.start, walk.after) + b"\0" if walk.after else range_start(walk.start)
-    high = range_start(region.info.end) if region.info.end else None
-    while True:
-        key = b""
-        left = STRIDE
-        for key, raw in islice(region.store.scan(view.space, low, high), CURSOR_ROWS):
-            cut = key.index(END_OF_ROW)
-            source = unescape(key[cut + 2 :])
-            bucket = bucket_of(source)
-            left -= 1
-            if is_in(buckets, bucket):
-                value = visible_value(raw, view, now_ms)
-                if value is not None and is_summed:
-                    _add(walk.digest, bucket, unescape(key[:cut]), source, value)
-                elif value is not None:
-                    group = unescape(key[:cut])
-                    member_hash = _member_hash(group, source, value)
-                    if member_hash is not None:
-                        walk.entries.append((group, source, member_hash))
-            if left <= 0:
-                left = STRIDE
-                yield
-        if not key:
-            walk.next_row, walk.after = region.info.end or None, b""
-            return
-        low = key + b"\0"
-        yield
-        if is_over() or len(walk.entries) >= LISTED or len(walk.digest) >= PART_BUCKETS:
-            cut = key.index(END_OF_ROW)
-            walk.next_row, walk.after = unescape(key[:cut]), unescape(key[cut + 2 :])
-            return
+        Leaves the place of the next one.  ``is_summed``: into the digest, else they are listed.
+        """
+        view, now_ms = region.views[MEMBERS], region.now_ms
+        low = cell_key(self.start, self.after) + b"\0" if self.after else range_start(self.start)
+        high = range_start(region.info.end) if region.info.end else None
+        while True:
+            key = b""
+            left = STRIDE
+            for key, raw in islice(region.store.scan(view.space, low, high), CURSOR_ROWS):
+                cut = key.index(END_OF_ROW)
+                source = unescape(key[cut + 2 :])
+                bucket = bucket_of(source)
+                left -= 1
+                if is_in(buckets, bucket):
+                    value = visible_value(raw, view, now_ms)
+                    if value is not None and is_summed:
+                        _add(self.digest, bucket, unescape(key[:cut]), source, value)
+                    elif value is not None:
+                        group = unescape(key[:cut])
+                        member_hash = _member_hash(group, source, value)
+                        if member_hash is not None:
+                            self.entries.append((group, source, member_hash))
+                if left <= 0:
+                    left = STRIDE
+                    yield
+            if not key:
+                self.next_row, self.after = region.info.end or None, b""
+                return
+            low = key + b"\0"
+            yield
+            if is_over() or len(self.entries) >= LISTED or len(self.digest) >= PART_BUCKETS:
+                cut = key.index(END_OF_ROW)
+                self.next_row, self.after = unescape(key[:cut]), unescape(key[cut + 2 :])
+                return
 
 
 def _member_hash(group: bytes, source: bytes, data: bytes) -> bytes | None:

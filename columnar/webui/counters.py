@@ -30,6 +30,14 @@ class MethodCounters:
         self.bytes_out = 0
         self.errors: dict[str, int] = {}  # by class of error
 
+    def add_request(self, seconds: float, error: str | None, bytes_in: int, bytes_out: int) -> None:
+        self.buckets[bisect_left(BOUNDS_S, seconds)] += 1
+        self.seconds += seconds
+        self.bytes_in += bytes_in
+        self.bytes_out += bytes_out
+        if error is not None:
+            self.errors[error] = self.errors.get(error, 0) + 1
+
     @property
     def calls(self) -> int:
         return sum(self.buckets)
@@ -58,12 +66,7 @@ class RequestCounters:
         counters = self.by_method.get(method)
         if counters is None:
             counters = self.by_method[method] = MethodCounters()
-        counters.buckets[bisect_left(BOUNDS_S, seconds)] += 1
-        counters.seconds += seconds
-        counters.bytes_in += bytes_in
-        counters.bytes_out += bytes_out
-        if error is not None:
-            counters.errors[error] = counters.errors.get(error, 0) + 1
+        counters.add_request(seconds, error, bytes_in, bytes_out)
 
     def total(self) -> int:
         return sum(counters.calls for counters in self.by_method.values())

@@ -82,7 +82,7 @@ def merged(own: Iterable[Metric], of_servers: Mapping[str, Iterable[Family]]) ->
             _fill(made, family, (server,))
     for name, made in with_server.items():
         if name in found:
-            found[name].samples += made.samples
+            found[name].samples.extend(made.samples)
         else:
             found[name] = made
     return list(found.values())

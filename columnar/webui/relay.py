@@ -68,6 +68,10 @@ class _Side(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = transport
 
+    def join(self, other: _Side | None) -> None:
+        """Send what comes in out at ``other`` from now on."""
+        self.other = other
+
     def data_received(self, data: bytes) -> None:
         if self.other is not None:
             self.other.transport.write(data)
@@ -86,7 +90,7 @@ class _Side(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         if self.other is not None:
             self.other.transport.close()
-            self.other.other = None
+            self.other.join(None)
             self.other = None
 
 
@@ -125,7 +129,8 @@ class _Visitor(_Side):
         if self.transport.is_closing():
             page.transport.close()
             return
-        self.other, page.other = page, self
+        self.join(page)
+        page.join(self)
         for data in self._early:
             page.transport.write(data)
         self._early.clear()

@@ -77,7 +77,9 @@ class LargeCaller:
     def is_light(self, size_bytes: int, now: float) -> bool:
         return (self.is_proven or size_bytes <= LIGHT_BYTES) and now >= self.pays_until
 
-    def paid(self, took: float, now: float) -> None:
+    def paid(self, took: float, now: float, virtual: float) -> None:
+        """Charge a call that took ``took`` seconds and began at the virtual time ``virtual``."""
+        self.finish = virtual + took
         self.is_proven = took <= LONG_CALL_S
         if not self.is_proven:
             self.pays_until = now + REST_BESIDE_OTHERS * took
@@ -155,8 +157,7 @@ class LargeCalls:
             call()
         finally:
             took = thread_time() - begun
-            caller.paid(took, perf_counter())
-            caller.finish = self._virtual + took
+            caller.paid(took, perf_counter(), self._virtual)
         return took
 
     def _rest(self, took: float) -> None:

@@ -218,7 +218,7 @@ class Run:
         self.model.cells.clear()
 
     async def settle(self) -> None:
-        self.region.sync_async_writes()
+        self.region.syncs.sync_async_writes()
         await self.house.server.hosting.quiesce(self.region)
         for durable in self.waiting:
             await durable
@@ -240,7 +240,7 @@ class Run:
             drafting.future_ms,
             list(drafting._hot._counted.items()),
             region._clock_mark.bound_ms,
-            (region.writes, region._async_dirty, len(region._groups)),
+            (region.writes, region.syncs._has_unsynced, len(region.syncs._groups)),
             (log.counts.records, log.counts.size_bytes, log.last_logged),
             {name: len(held) for name, held in vars(log).items() if isinstance(held, list)},
             list(tail._sequences) if tail is not None else None,

@@ -76,5 +76,5 @@ async def _write(region: Region, rows: Rows) -> None:
 
 
 async def quiesce(region: Region) -> None:
-    while not region.is_quiet:  # noqa: ASYNC110 - the committer's own last turn
+    while not region.syncs.is_quiet:  # noqa: ASYNC110 - the committer's own last turn
         await asyncio.sleep(0)

@@ -117,7 +117,7 @@ def test_unsynced_writes_of_all_regions_are_synced(monkeypatch: pytest.MonkeyPat
     async def run() -> None:
         synced: list[int] = []
         syncs = failing_once(lambda: synced.append(1))
-        regions = {at: SimpleNamespace(sync_async_writes=syncs) for at in range(3)}
+        regions = {at: SimpleNamespace(syncs=SimpleNamespace(sync_async_writes=syncs)) for at in range(3)}
         hosting: Any = SimpleNamespace(serving=regions, state=SimpleNamespace(is_stopping=False))
         writes = AsyncWrites(hosting)
         writes.happened()

@@ -92,7 +92,7 @@ class Eviction:
     def may_evict(self, region: Region) -> bool:
         may_close = self._hosting.state_of(region) in (State.OPEN, State.READ_ONLY)
         may_close = may_close and region.info.region_id not in self._flushing
-        return may_close and not region.upkeep and region.is_quiet and not self._hosting.is_awaited(region)
+        return may_close and not region.work.running and region.syncs.is_quiet and not self._hosting.is_awaited(region)
 
     def evict(self, region: Region) -> None:
         """Close a quiet region; the next request opens it again."""

@@ -71,7 +71,7 @@ class Hosting:
         self._gates: dict[int, asyncio.Future[None]] = {}  # of those for which requests wait
         self._refusals: dict[int, str] = {}
         self._read_only = read_only
-        committer.on_broken = self._broken
+        committer.call_if_broken(self._broken)
 
     def state_of(self, region: Region) -> State:
         """Return the state of this region object: NONE once it was closed, even if the region was opened again."""
@@ -195,10 +195,10 @@ class Hosting:
 
     async def quiesce(self, region: Region) -> None:
         """Wait until no write of ``region`` waits for its fsync and no upkeep of it runs in a thread."""
-        while region.upkeep:  # noqa: ASYNC110 - rarely anything, and then for seconds
+        while region.work.running:  # noqa: ASYNC110 - rarely anything, and then for seconds
             await asyncio.sleep(UPKEEP_POLL_S)
-        while not region.is_quiet:
-            under_way = region.sync_async_writes() or self._committer.pending_sync(region.store)
+        while not region.syncs.is_quiet:
+            under_way = region.syncs.sync_async_writes() or self._committer.pending_sync(region.store)
             assert under_way is not None, "else it is quiet"
             await asyncio.wait([under_way])
 

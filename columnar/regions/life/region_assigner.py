@@ -290,7 +290,7 @@ class RegionAssigner:
                 _log.warning("region %s leaves, and what is under way comes again: %s", info.encoded, busy)
         except Exception:  # noqa: BLE001 - whatever it is, the region leaves
             _log.exception("followers of region %s are not held: what is under way comes again", info.encoded)
-        while region.upkeep:  # noqa: ASYNC110 - writers would wait for the compaction
+        while region.work.running:  # noqa: ASYNC110 - writers would wait for the compaction
             await asyncio.sleep(UPKEEP_POLL_S)
         try:
             with suppress(ColumnarError):  # closing it finds the same fault

@@ -35,7 +35,15 @@ class _Line:
 
     def __init__(self) -> None:
         self.lock = asyncio.Lock()
-        self.length = 0
+        self._length = 0
+
+    def join(self) -> None:
+        self._length += 1
+
+    def leave(self) -> bool:
+        """Leave the queue; True: it is empty."""
+        self._length -= 1
+        return self._length == 0
 
 
 _lines: Final[dict[str, _Line]] = {}  # by the store's folder, while anybody waits
@@ -76,7 +84,7 @@ async def _retry_in_line(step: Callable[[], T], is_disconnected: IsDisconnected,
     A try may cost milliseconds, as much as the write: a hundred concurrent tries would starve all other requests.
     """
     line = _lines.setdefault(store, _Line())
-    line.length += 1
+    line.join()
     try:
         async with line.lock:
             while True:
@@ -89,8 +97,7 @@ async def _retry_in_line(step: Callable[[], T], is_disconnected: IsDisconnected,
                         raise
                 await asyncio.sleep(STALL_POLL_S)
     finally:
-        line.length -= 1
-        if not line.length:
+        if line.leave():
             del _lines[store]
 
 

@@ -67,6 +67,10 @@ class ChangeLog:
         """A sequence at or above every record of the log; a reader at the end of the log has passed it."""
         return self.last_logged or Sequence(self.origin, self.epoch, 0)
 
+    def note_durable(self, n: int) -> None:
+        """Note that records of this opening up to ``n`` are durable."""
+        self.durable_n = n
+
     def append(self, batch: Batch, sequence: Sequence, record: ChangeRecord) -> Appended:
         """Add the record to the batch of its cells (I1); ``written`` must follow when the batch is."""
         data = pack(record)

@@ -41,11 +41,11 @@ TRIGGER: Final = "trigger "  # begins the name of such a reader
 def read_images(draft: RowDraft, mutation: RowMutation, policy: LogPolicy) -> None:
     """Before the first operation: the columns whose images are wanted are in the draft.  ImageTooBig."""
     if not any(one.family in policy.families or isinstance(one, Contribute) for one in mutation.operations):
-        draft.prefetch(mutation.operations)
+        draft.columns.prefetch(mutation.operations)
         return
-    draft.prefetch(mutation.operations, policy.images)
+    draft.columns.prefetch(mutation.operations, policy.images)
     for family, qualifiers in policy.images.items():
-        if qualifiers is None and not draft.read_family_within(family, IMAGE_CELLS, IMAGE_BYTES):
+        if qualifiers is None and not draft.columns.read_family_within(family, IMAGE_CELLS, IMAGE_BYTES):
             raise _too_big(draft, family, policy)
 
 
@@ -70,7 +70,7 @@ def take_images(
     """After ``emit``: the cells of the images before, but for those in ``touched``, and what is another after."""
     images, known = policy.images, {(entry.family, entry.qualifier) for entry in touched}
     before, after = list(touched), []
-    for (family, qualifier), column in draft.columns.items():
+    for (family, qualifier), column in draft.columns.by_name.items():
         qualifiers = images.get(family, _NOTHING)
         if qualifiers is not None and qualifier not in qualifiers:
             continue
@@ -90,7 +90,7 @@ def take_images(
 def _is_within(draft: RowDraft, family: bytes) -> bool:
     """The cells of the family are within the bounds of an image after the mutation."""
     cells = size_bytes = 0
-    for (name, qualifier), column in draft.columns.items():
+    for (name, qualifier), column in draft.columns.by_name.items():
         if name == family and column.newest is not None:
             cells += 1
             size_bytes += len(qualifier) + len(column.newest)

@@ -133,7 +133,7 @@ def _size_of(block: StoredRows) -> int:
 
 
 def _end(found: FoundRows, block: StoredRows, size_bytes: int) -> None:
-    block.size_bytes = size_bytes
+    block.end_block(size_bytes)
     found.add_block(block)
 
 

@@ -1,7 +1,7 @@
 """Reads of single rows of a region, as they are now.
 
-A caller waits for ``Region.barrier`` before it returns what it read: until then a crash could lose the writes that it
-read.
+A caller waits for ``SyncGroups.barrier`` before it returns what it read: until then a crash could lose the writes
+that it read.
 
 Cost: a seek for each requested family of the row; for one column with one version a get.
 """
@@ -35,7 +35,7 @@ from columnar.storage.overlay import NO_BOUND
 def fetch(region: Region, row: bytes, spec: ReadSpec, cost: int = NO_BOUND) -> RawRow:
     """The row as it is stored.  RowIsWide: it costs more."""
     found = fetch_row(region.store, region.views, row, spec.projection, cost)
-    region.reads += 1
+    region.count_read()
     return found
 
 
@@ -52,7 +52,7 @@ def get_whole_row(region: Region, row: bytes, spec: ReadSpec) -> Cells:
 def get_column(region: Region, row: bytes, family: bytes, qualifier: bytes, spec: ReadSpec) -> list[tuple[bytes, int]]:
     """(value, timestamp) of one column, newest first.  RowIsWide as ``get_row``."""
     found = read_column(region.store, region.views[family], row, qualifier, spec, region.now_ms, STEP_CELLS)
-    region.reads += 1
+    region.count_read()
     return found
 
 
@@ -78,7 +78,7 @@ def get_slice(
 
     O(cells that are answered), and those that are deleted but not yet cleaned up.
     """
-    region.reads += 1
+    region.count_read()
     view, now_ms = region.views[family], region.now_ms
     low = cell_key(row, start) if start else row_prefix(row)
     high = cell_key(row, stop) if stop else row_end(row)

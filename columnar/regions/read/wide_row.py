@@ -101,7 +101,7 @@ class WideRow:
         families = [_family(region, row, family, names) for family, names in spec.projection.families]
         made = WideRow(region, row, spec, families, all_versions=all_versions)
         region.wide_reads.add(made)
-        region.reads += 1
+        region.count_read()
         return made
 
     @property

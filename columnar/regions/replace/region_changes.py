@@ -62,8 +62,8 @@ class ChangingRegions:
 
     async def middle(self, info: RegionInfo) -> bytes | None:
         region = await self._server.opened(self._served(info.table), info)
-        with region.kept_up(), _closed_as_not_serving(info):
-            await region.aside(region.store.files.flush)  # the engine's size estimates cover files only
+        with region.work.kept_up(), _closed_as_not_serving(info):
+            await region.work.run_aside(region.store.files.flush)  # the engine's size estimates cover files only
             return await middle_row(region)
 
     async def begin_change(self, change: RegionChange) -> None:

@@ -6,7 +6,7 @@
     finish   the last rows and changes while writes are paused, and ``meta``; then it is on disk
 
 Each step reads and writes without an await in between, so the copy of a row is the row as it was at one
-moment; a row that changes later is in ``Region.touched`` for the next round.
+moment; a row that changes later is in ``SyncGroups.touched`` for the next round.
 
 Invariant I1: after ``finish`` the successors together contain exactly the rows of the sources, each the rows of
 its range, and each contains all log records of its sources that any consumer may still want.
@@ -67,8 +67,8 @@ class RegionCopier:
     async def begin_copy(self) -> None:
         base = self._base
         for source in self._sources:
-            source.touched = set()
-        await base.aside(base.store.files.flush)  # or the checkpoint would block the loop for the flush
+            source.syncs.take_touched()
+        await base.work.run_aside(base.store.files.flush)  # or the checkpoint would block the loop for the flush
         self._check()
         self._log_place[base.info.region_id] = pack_key(base.log.written_to)
         for info in self.fresh:  # both of one moment: no await between them
@@ -86,7 +86,7 @@ class RegionCopier:
 
     def stop(self) -> None:
         for source in self._sources:
-            source.touched = None
+            source.syncs.end_touched()
 
     def abandon(self) -> None:
         """Close the stores that were made; they will not be served."""
@@ -108,7 +108,7 @@ class RegionCopier:
         """Copy the rows and records written since the last round; returns how many."""
         count = 0
         for source in self._sources:
-            rows, source.touched = sorted(source.touched or ()), set()
+            rows = source.syncs.take_touched()
             for first in range(0, len(rows), COPY_ROWS):
                 self._check_bound()
                 await retry_until_ready(partial(self._rows_step, source, rows[first : first + COPY_ROWS]))
@@ -124,7 +124,7 @@ class RegionCopier:
 
     def _check_bound(self) -> None:
         self._check()
-        waiting = sum(len(source.touched or ()) for source in self._sources)
+        waiting = sum(len(source.syncs.touched or ()) for source in self._sources)
         if waiting > TOUCHED_ROWS:
             raise RegionTooBusy(
                 f"region {self._base.info.encoded} is written to faster than it can be copied ({waiting} rows wait); "
@@ -238,8 +238,8 @@ async def copy_region(server: RegionServer, info: RegionInfo, path: str) -> None
 
 async def copy_open_region(region: Region, path: str) -> None:
     """Copy an open region's store.  Waits for pending fsyncs, so no write in the copy can be lost by a crash now."""
-    await region.aside(region.store.files.flush)
-    waiting = region.sync_async_writes() or region.barrier_any()
+    await region.work.run_aside(region.store.files.flush)
+    waiting = region.syncs.sync_async_writes() or region.syncs.barrier_any()
     if waiting is not None:
         await asyncio.wait([waiting])
     await retry_until_ready(partial(region.store.files.checkpoint, path))

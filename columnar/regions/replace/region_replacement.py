@@ -111,7 +111,7 @@ class Replacement(ABC):
 
     async def _wait_for_upkeep(self) -> None:
         deadline = monotonic() + UPKEEP_TIMEOUT_S
-        while any(region.upkeep for region in self.regions):
+        while any(region.work.running for region in self.regions):
             if monotonic() > deadline:
                 raise RegionTooBusy("a compaction of the region is still running; try again when it is done")
             await asyncio.sleep(POLL_S)
@@ -294,4 +294,4 @@ class Splitting(Replacement):
 async def clean_up(region: Region) -> None:
     """Reclaim the space of rows outside the region's range: only files with such rows are rewritten."""
     for span in outside_spans(region.views, region.info):
-        await region.aside(partial(region.store.files.compact_span, *span))
+        await region.work.run_aside(partial(region.store.files.compact_span, *span))

@@ -16,6 +16,7 @@ from columnar.regions.read.family_view import FamilyView, is_alive, kept_version
 from columnar.regions.write.applied import Counted
 from columnar.storage.api import Batch, Store
 from columnar.storage.layout import (
+    HEADER_BYTES,
     MARKER,
     split_version_key,
     timestamp_of,
@@ -41,6 +42,12 @@ class Growth:
         self.value: bytearray | None = None  # after the second append and later ones
         self.entry = entry  # its place among ``entries`` and ``appended``
         self.result = result
+
+    def begun_value(self) -> bytearray:
+        """Return the value, to be extended."""
+        if self.value is None:
+            self.value = bytearray(self.raw[HEADER_BYTES:])
+        return self.value
 
 
 class ColumnDraft:
@@ -72,6 +79,17 @@ class ColumnDraft:
             self.pushed[timestamp] = raw
         elif newest[0] != MARKER and visible_value(newest, self.view, now_ms) is None:
             self.newest = raw  # what outranked it has expired
+
+    def replace_newest(self, raw: bytes | None) -> None:
+        """Put another cell in the place of the newest version, of the same timestamp or older."""
+        self.newest = raw
+
+    def begin_growth(self, growth: Growth) -> None:
+        self.growth = growth
+
+    def end_growth(self) -> Growth | None:
+        growth, self.growth = self.growth, None
+        return growth
 
     def delete(self, timestamp: int, marker: bytes | None) -> None:
         newest = self.newest

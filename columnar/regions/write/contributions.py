@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 def contribute(draft: RowDraft, said: Contribute) -> None:
     """NotAMember, NotALong, NotAllowed, CellTooBig, NoSuchColumnFamily: the draft is not to be used any more."""
     for family in said.families:
-        if draft.view(family).ttl_ms is not None:
+        if draft.columns.view(family).ttl_ms is not None:
             raise expiring(draft.table, family)
     previous = _read_member(draft, said)
     member = follow(previous, said, draft.now_ms)
@@ -47,7 +47,7 @@ def contribute(draft: RowDraft, said: Contribute) -> None:
     data = pack(member)
     if len(said.source) + len(data) > CELL_BYTES:
         raise CellTooBig(f"the member {abbreviate(said.source)}", len(said.source) + len(data), CELL_BYTES)
-    view = draft.view(said.family)
+    view = draft.columns.view(said.family)
     if member.is_gone:
         draft.guarded.append(view.number)
         if view.max_versions > 1:
@@ -68,7 +68,7 @@ def _read_member(draft: RowDraft, said: Contribute) -> Member | None:
 def _add(draft: RowDraft, total: bytes, difference: int) -> None:
     """A total of 0 is no cell; of a family that was dropped no total is left."""
     family, _, qualifier = total.partition(b":")
-    if not draft.has_family(family):
+    if not draft.columns.has_family(family):
         return
     value = draft.value_of(family, qualifier)
     if value is not None and len(value) != 8:
@@ -88,7 +88,7 @@ def _move(draft: RowDraft, source: bytes, previous: Member | None, member: Membe
         and previous.ordered
         and (previous.ordered, previous.order) != (member.ordered, member.order)
     ):
-        if draft.has_family(previous.ordered):
+        if draft.columns.has_family(previous.ordered):
             draft.remove_cell(previous.ordered, order_qualifier(previous.order, source))
         previous = None
     if not member.ordered:

@@ -248,12 +248,12 @@ class Drafting:
         if policy is not None and policy.images:
             read_images(draft, mutation, policy)
         elif len(mutation.operations) > 1:
-            draft.prefetch(mutation.operations)
+            draft.columns.prefetch(mutation.operations)
         for operation in mutation.operations:
             draft.apply(operation)
         draft.emit(batch)
         counted: list[Counted] | None = None
-        for column in draft.columns.values():
+        for column in draft.columns.by_name.values():
             if column.pushed:
                 if counted is None:
                     counted = []

@@ -8,7 +8,7 @@ Invariants:
     I1. A family with a guard has its mark, in the batch of the guard at the latest.  No guard of the family is younger
         than the mark by more than GUARD_MARK_MS.
     I2. A guard is removed at the earliest GUARD_MS after its withdrawal, and not before the sender of contributions
-        says that it will send no older one again (``RegionServer.guards_needed_from``).
+        says that it will send no older one again (``RegionUpkeep.keep_guards``).
 
 Splits and merges pass the marks on; a copy that loses them keeps its guards for ever, which costs only their space.
 """

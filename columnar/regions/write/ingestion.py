@@ -8,7 +8,7 @@ The engine ingests the files of each key space separately.  So the region writes
 Invariants:
     I1. Rows are ingested only into an empty range.
     I2. If ``ingesting`` is found at an opening, the range is emptied: a crash interrupted the ingestion.  While the
-        mark may be there, a write into the range deletes the mark in its own batch (``Region.coming``), also after an
+        mark may be there, a write into the range deletes the mark in its own batch (``IngestionMark``), also after an
         ingestion that failed or whose caller is gone; and no file is ingested after such a write.
     I3. A region has one ingestion at a time, as it has one mark.
     I4. No other code runs on the loop between the first file and the last.
@@ -16,6 +16,7 @@ Invariants:
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -27,7 +28,7 @@ from columnar.regions.life.retry import retry_until_ready
 from columnar.regions.log.log_retention import META_SPACE
 from columnar.regions.read.family_view import FamilyView
 from columnar.regions.spaces import delete_spans, row_after, row_spans
-from columnar.storage.api import Store, StoreBusy
+from columnar.storage.api import Batch, Store, StoreBusy
 
 if TYPE_CHECKING:
     from columnar.regions.region import Region
@@ -53,6 +54,38 @@ class Coming:
     last: bytes
     is_called_off: bool = False  # other writes came into its range, and may have been deleted again
 
+    def call_off(self) -> None:
+        self.is_called_off = True
+
+
+class IngestionMark:
+    """The ingestion of one region that was announced, while its mark may stand in ``meta``."""
+
+    def __init__(self) -> None:
+        self.lock = asyncio.Lock()  # held by the ingestion whose mark is in ``meta`` (I3)
+        self.coming: Coming | None = None
+
+    def announce(self, first: bytes, last: bytes) -> Coming:
+        self.coming = Coming(first, last)
+        return self.coming
+
+    def remove(self) -> None:
+        """Note that the mark is deleted."""
+        self.coming = None
+
+    def call_off(self, batch: Batch, rows: list[bytes]) -> None:
+        """Call off the ingestion if one of ``rows`` is in its range: with the mark left, a crash would empty the range.
+
+        Each such write deletes the mark: the engine may refuse the batch of an earlier write.
+        """
+        coming = self.coming
+        assert coming is not None, "looked at before"
+        for row in rows:
+            if coming.first <= row <= coming.last:
+                batch.delete(META_SPACE, INGESTING)
+                coming.call_off()
+                return
+
 
 def obstacles_of(region: Region) -> list[str]:
     """Why rows cannot come by ingestion; ordinary writes can."""
@@ -61,28 +94,28 @@ def obstacles_of(region: Region) -> list[str]:
         found.append("its changes are logged for triggers or CHANGE_LOG, and sorted files leave no change records")
     if region.table.delete_markers_ms is not None:
         found.append("it keeps delete markers, against which each put must be compared")
-    if region.touched is not None:
+    if region.syncs.touched is not None:
         found.append("the region is being split or merged, and what replaces it is told of single rows")
     return found
 
 
 async def ingest(region: Region, incoming: IncomingRows) -> bool:
     """False: the rows are not all of this region, or something stands among them.  Returns after the fsync."""
-    with region.kept_up():  # a split or merge would take the mark along
-        async with region.ingestion:
+    with region.work.kept_up():  # a split or merge would take the mark along
+        async with region.ingestion.lock:
             region.check_writable()
             return _may_come(region, incoming) and await _ingest(region, incoming)
 
 
 async def _ingest(region: Region, incoming: IncomingRows) -> bool:
     mark = _LENGTH.pack(len(incoming.first)) + incoming.first + incoming.last
-    coming = region.coming = Coming(incoming.first, incoming.last)
+    coming = region.ingestion.announce(incoming.first, incoming.last)
     await region.note(INGESTING, mark, incoming.highest_timestamp)
     came = await retry_until_ready(partial(_take_in, region, incoming, coming))
     if came:
-        region.writes += incoming.rows
+        region.count_ingested(incoming.rows)
     await region.note(INGESTING, None, 0)
-    region.coming = None  # not where one of these waits failed: the mark may stand (I2)
+    region.ingestion.remove()  # not where one of these waits failed: the mark may stand (I2)
     return came
 
 

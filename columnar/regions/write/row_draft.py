@@ -26,27 +26,21 @@ from __future__ import annotations
 from typing import Final
 
 from columnar.errors import CellTooBig, NotALong, RequestTooBig, abbreviate
-from columnar.limits import APPENDED_BYTES, CELL_BYTES, ROW_OPERATIONS
-from columnar.model.mutation import Append, Condition, Contribute, Delete, Increment, Operation, Put
-from columnar.regions.log.change_record import Entry, Images, Kind
-from columnar.regions.read.family_view import FamilyView, Views
+from columnar.limits import APPENDED_BYTES, CELL_BYTES
+from columnar.model.mutation import Append, Condition, Delete, Increment, Operation, Put
+from columnar.regions.log.change_record import Entry, Kind
+from columnar.regions.read.family_view import Views
 from columnar.regions.write import contributions
-from columnar.regions.write.column_draft import VERSIONS_SPACE, ColumnDraft, Growth
+from columnar.regions.write.column_draft import ColumnDraft, Growth
+from columnar.regions.write.row_columns import RowColumns
 from columnar.storage.api import Batch, Store
 from columnar.storage.layout import (
-    HEADER_BYTES,
     TIMESTAMP_MAX,
-    escape,
     pack_cell,
     pack_marker,
-    row_end,
-    row_prefix,
-    row_versions_range,
     timestamp_of,
-    unescape,
 )
 
-WIDE_ROW: Final = 1_000  # columns of a family; where more are deleted as a whole, one range delete does it
 _LONG_MIN: Final = -(1 << 63)
 _U64: Final = 1 << 64
 
@@ -74,7 +68,6 @@ class RowDraft:
         known: frozenset[bytes] = frozenset(),
     ) -> None:
         self._store = store
-        self._views = views
         self.table = views.table
         self._now = now_ms
         self._sequence = sequence
@@ -82,54 +75,17 @@ class RowDraft:
         self._logged = logged
         self._all_older = all_older
         self._known = known
-        self._emptied: set[bytes] = set()  # families whose columns go by one range
         self._growing: list[tuple[bytes, bytes]] = []
         self._appended_bytes = 0
-        self._prefix = row_prefix(row)
         self.row = row
         self.timestamp = now_ms  # what a mutation without a timestamp is stamped with
         self.highest = 0  # of the timestamps put
-        self.columns: dict[tuple[bytes, bytes], ColumnDraft] = {}
+        self.columns = RowColumns(store, views, row)
         self.entries: list[Entry] = []
         # Column, new value, timestamp: of each increment, in their order, and of each cell that was appended to.
         self.counters: list[tuple[bytes, bytes, int]] = []
         self.appended: list[tuple[bytes, bytes, int]] = []
         self.guarded: list[int] = []  # numbers of families in which a member was withdrawn
-
-    def column(self, family: bytes, qualifier: bytes) -> ColumnDraft:
-        draft = self.columns.get((family, qualifier))
-        if draft is None:
-            view = self._views[family]
-            key = self._prefix + escape(qualifier)
-            raw = None if family in self._emptied else self._store.get(view.space, key)
-            draft = self.columns[family, qualifier] = ColumnDraft(view, key, raw)
-        return draft
-
-    def prefetch(self, operations: tuple[Operation, ...], images: Images | None = None) -> None:
-        """Read all columns that are named in one call per family: cheaper than one by one.
-
-        But for appends, which are large where puts are not (I6).
-        """
-        wanted: dict[bytes, dict[bytes, None]] = {}
-        for operation in operations:
-            if isinstance(operation, Contribute):
-                for family, qualifier in ((operation.family, operation.source), *operation.totals):
-                    if (family, qualifier) not in self.columns:
-                        wanted.setdefault(family, {})[qualifier] = None
-                continue
-            if operation.qualifier is None or isinstance(operation, Append):
-                continue
-            if (operation.family, operation.qualifier) not in self.columns:
-                wanted.setdefault(operation.family, {})[operation.qualifier] = None
-        for family, named in (images or {}).items():
-            for qualifier in named or ():
-                if (family, qualifier) not in self.columns and family in self._views:
-                    wanted.setdefault(family, {})[qualifier] = None
-        for family, qualifiers in wanted.items():
-            view = self._views[family]
-            keys = [self._prefix + escape(qualifier) for qualifier in qualifiers]
-            for qualifier, key, raw in zip(qualifiers, keys, self._store.multi_get(view.space, keys), strict=True):
-                self.columns[family, qualifier] = ColumnDraft(view, key, raw)
 
     def check(self, conditions: tuple[Condition, ...]) -> int | None:
         """The index of the first condition that fails, or None.
@@ -137,7 +93,7 @@ class RowDraft:
         A checked cell that lies in the future lends its timestamp to the mutation (observed row 22).
         """
         for index, condition in enumerate(conditions):
-            column = self.column(condition.family, condition.qualifier)
+            column = self.columns.column(condition.family, condition.qualifier)
             seen = self.seen(column)
             if not condition.matches_cell(seen[0] if seen is not None else None):
                 return index
@@ -169,7 +125,7 @@ class RowDraft:
             return  # I4
         self.highest = max(self.highest, timestamp)
         raw = pack_cell(timestamp, self._sequence, operation.value, operation.ttl_ms)
-        column = self.column(operation.family, operation.qualifier)
+        column = self.columns.column(operation.family, operation.qualifier)
         if column.growth is not None:
             self._replaced(column, operation.family, operation.qualifier, timestamp)
         column.put(timestamp, raw, self._now)
@@ -178,7 +134,7 @@ class RowDraft:
 
     def _delete_column(self, family: bytes, qualifier: bytes, timestamp: int | None) -> None:
         at = self.timestamp if timestamp is None else timestamp
-        column = self.column(family, qualifier)
+        column = self.columns.column(family, qualifier)
         if column.growth is not None:
             self._replaced(column, family, qualifier, at)
         column.delete(at, self._marker(at))
@@ -195,55 +151,15 @@ class RowDraft:
         """
         at = self.timestamp if operation.timestamp is None else operation.timestamp
         family = operation.family
-        self._read_family(family, self._all_older and at >= self._now and family not in self._known)
+        self.columns.read_family(family, self._all_older and at >= self._now and family not in self._known)
         marker = self._marker(at)
-        for (name, qualifier), column in self.columns.items():
+        for (name, qualifier), column in self.columns.by_name.items():
             if name == family and column.newest is not None:
                 if column.growth is not None:
                     self._replaced(column, family, qualifier, at)
                 column.delete(at, marker)
         if self._logged:
             self.entries.append(Entry(Kind.DELETE_FAMILY, family, b"", at, b""))
-
-    def _read_family(self, family: bytes, all_go: bool = False) -> None:
-        """All its columns that are in the store are in the draft; where ``all_go`` and they are many, none need be."""
-        if family in self._emptied:
-            return
-        view, prefix = self._views[family], self._prefix
-        left = WIDE_ROW if all_go else ROW_OPERATIONS
-        found: dict[tuple[bytes, bytes], ColumnDraft] = {}
-        for key, raw in self._store.scan(view.space, prefix, row_end(self.row)):
-            left -= 1
-            if left < 0 and all_go:
-                self._emptied.add(family)
-                return
-            if left < 0:
-                raise RequestTooBig(
-                    f"row {abbreviate(self.row)} has over {ROW_OPERATIONS} columns, too many to delete in one step; "
-                    "nothing was deleted, delete its columns by name in several calls"
-                )
-            qualifier = unescape(key[len(prefix) :])
-            if (family, qualifier) not in self.columns:
-                found[family, qualifier] = ColumnDraft(view, key, raw)
-        self.columns.update(found)
-
-    def read_family_within(self, family: bytes, most_columns: int, most_bytes: int) -> bool:
-        """All columns of the family are in the draft; False: there are more, or qualifiers and cells have more bytes.
-
-        Delete markers count as columns.  A family that the table does not have has none.
-        """
-        view = self._views.get(family)
-        if view is None:
-            return True
-        for key, raw in self._store.scan(view.space, self._prefix, row_end(self.row)):
-            qualifier = unescape(key[len(self._prefix) :])
-            most_columns -= 1
-            most_bytes -= len(qualifier) + len(raw)
-            if most_columns < 0 or most_bytes < 0:
-                return False
-            if (family, qualifier) not in self.columns:
-                self.columns[family, qualifier] = ColumnDraft(view, key, raw)
-        return True
 
     def seen(self, column: ColumnDraft) -> tuple[bytes, int] | None:
         """Value and timestamp of what a reader sees of the column after the mutation."""
@@ -256,10 +172,12 @@ class RowDraft:
         """Exactly one version, of a column or of every column of a family.  Logged as the columns it removes."""
         family, at = operation.family, operation.timestamp
         if operation.qualifier is not None:
-            touched = {operation.qualifier: self.column(family, operation.qualifier)}
+            touched = {operation.qualifier: self.columns.column(family, operation.qualifier)}
         else:
-            self._read_family(family)
-            touched = {qualifier: column for (name, qualifier), column in self.columns.items() if name == family}
+            self.columns.read_family(family)
+            touched = {
+                qualifier: column for (name, qualifier), column in self.columns.by_name.items() if name == family
+            }
             at = self.timestamp if at is None else at
         for qualifier, column in touched.items():
             self._settle(column, family, qualifier)
@@ -267,7 +185,7 @@ class RowDraft:
             if gone is None:
                 continue
             if column.newest is None:
-                column.newest = self._marker(gone)
+                column.replace_newest(self._marker(gone))
             if self._logged:
                 self.entries.append(Entry(Kind.DELETE_VERSION, family, qualifier, gone, b""))
 
@@ -281,7 +199,7 @@ class RowDraft:
         return value, min(at + 1, TIMESTAMP_MAX) if at > self.timestamp else self.timestamp
 
     def _increment(self, operation: Increment) -> None:
-        column = self.column(operation.family, operation.qualifier)
+        column = self.columns.column(operation.family, operation.qualifier)
         if column.growth is not None:
             self._settle(column, operation.family, operation.qualifier)
         value, timestamp = self._current(column)
@@ -295,12 +213,10 @@ class RowDraft:
 
     def _append(self, operation: Append) -> None:
         family, qualifier = operation.family, operation.qualifier
-        column = self.column(family, qualifier)
+        column = self.columns.column(family, qualifier)
         growth = column.growth
         if growth is not None:
-            value_bytes = growth.value
-            if value_bytes is None:
-                value_bytes = growth.value = bytearray(growth.raw[HEADER_BYTES:])
+            value_bytes = growth.begun_value()
             self._check_appended(qualifier, len(value_bytes) + len(operation.value), len(operation.value))
             value_bytes += operation.value
             return
@@ -309,7 +225,7 @@ class RowDraft:
         self._check_appended(qualifier, size, size)
         grown = (value or b"") + operation.value
         raw = self._put_newest(column, family, qualifier, grown, timestamp)
-        column.growth = Growth(raw, len(self.entries) - 1, len(self.appended))
+        column.begin_growth(Growth(raw, len(self.entries) - 1, len(self.appended)))
         self._growing.append((family, qualifier))
         self.appended.append((column.view.column_prefix + qualifier, grown, timestamp))
 
@@ -331,12 +247,12 @@ class RowDraft:
 
     def _settle(self, column: ColumnDraft, family: bytes, qualifier: bytes) -> None:
         """Pack what was appended to the column (I5)."""
-        growth, column.growth = column.growth, None
+        growth = column.end_growth()
         if growth is None or growth.value is None:
             return
         assert column.newest is growth.raw, "settled before anything takes its place"
         value, timestamp = bytes(growth.value), timestamp_of(growth.raw)
-        column.newest = pack_cell(timestamp, self._sequence, value)
+        column.replace_newest(pack_cell(timestamp, self._sequence, value))
         name = self.appended[growth.result][0]
         self.appended[growth.result] = (name, value, timestamp)
         if self._logged:
@@ -357,30 +273,23 @@ class RowDraft:
     def now_ms(self) -> int:
         return self._now
 
-    def view(self, family: bytes) -> FamilyView:
-        """NoSuchColumnFamily."""
-        return self._views[family]
-
-    def has_family(self, family: bytes) -> bool:
-        return family in self._views
-
     def value_of(self, family: bytes, qualifier: bytes) -> bytes | None:
         """Return the value that a reader sees after the operations so far."""
-        column = self.column(family, qualifier)
+        column = self.columns.column(family, qualifier)
         if column.growth is not None:
             self._settle(column, family, qualifier)
         return self._current(column)[0]
 
     def write_cell(self, family: bytes, qualifier: bytes, value: bytes) -> None:
         """Write the newest version, even if the present one lies in the future."""
-        column = self.column(family, qualifier)
+        column = self.columns.column(family, qualifier)
         if column.growth is not None:
             self._settle(column, family, qualifier)
         self._put_newest(column, family, qualifier, value, self._current(column)[1])
 
     def remove_cell(self, family: bytes, qualifier: bytes) -> None:
         """Remove the cell with all versions, even if one lies in the future."""
-        column = self.column(family, qualifier)
+        column = self.columns.column(family, qualifier)
         if column.growth is not None:
             self._settle(column, family, qualifier)
         if column.newest is None:
@@ -393,7 +302,7 @@ class RowDraft:
     def before(self, families: frozenset[bytes]) -> tuple[Entry, ...]:
         """Return the previous cells of the touched columns of ``families``."""
         found = []
-        for (family, qualifier), column in self.columns.items():
+        for (family, qualifier), column in self.columns.by_name.items():
             if family not in families or column.original is None:
                 continue
             seen = self.seen_before(column)
@@ -403,13 +312,10 @@ class RowDraft:
 
     def emit(self, batch: Batch) -> None:
         for family, qualifier in self._growing:
-            self._settle(self.columns[family, qualifier], family, qualifier)
-        for family in self._emptied:
-            view = self._views[family]
-            batch.delete_range(view.space, self._prefix, row_end(self.row))
-            if view.max_versions > 1:
-                batch.delete_range(VERSIONS_SPACE, *row_versions_range(view.number, self.row))
-        for column in self.columns.values():
+            self._settle(self.columns.by_name[family, qualifier], family, qualifier)
+        if self.columns.emptied:
+            self.columns.emit_ranges(batch)
+        for column in self.columns.by_name.values():
             column.emit(batch, self._store)
 
     @property

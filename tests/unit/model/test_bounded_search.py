@@ -10,9 +10,9 @@ from time import perf_counter
 import pytest
 
 from columnar.limits import PATTERN_S
-from columnar.model import bounded_search
+from columnar.model.bounded_search import SEARCHES
 from columnar.model.comparators import Comparator, Operator, predicate
-from columnar.model.java_patterns import PatternProblem, PatternTimeout, begin_row, compiled
+from columnar.model.java_patterns import PatternProblem, PatternTimeout, compiled
 from tests.support.seeds import seed
 
 FAR_OVER_S = 20 * PATTERN_S  # the engine looks at the clock now and then, on a busy machine
@@ -30,7 +30,7 @@ ENDLESS = [
 
 @pytest.fixture(autouse=True)
 def _row() -> None:
-    begin_row()
+    SEARCHES.begin_row()
 
 
 @pytest.mark.parametrize(("pattern", "text"), ENDLESS)
@@ -59,7 +59,7 @@ def test_many_patterns_of_one_row_have_one_bound() -> None:
     with pytest.raises(PatternTimeout):
         all_of_them()
     assert perf_counter() - begun < FAR_OVER_S
-    begin_row()
+    SEARCHES.begin_row()
     assert slow(b"a" * 20), "the next row has a time of its own"
 
 
@@ -102,7 +102,7 @@ def test_what_is_accepted_compiles_quickly() -> None:
 
 
 def test_both_engines_give_the_same_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bounded_search, "PLAIN_CHARACTERS", -1)
+    monkeypatch.setattr("columnar.model.bounded_search.PLAIN_CHARACTERS", -1)
     compiled.cache_clear()
     rng = Random(seed(17))
     matched = 0
@@ -114,7 +114,7 @@ def test_both_engines_give_the_same_answers(monkeypatch: pytest.MonkeyPatch) -> 
             continue
         for _ in range(6):
             text = "".join(rng.choice("aabbAB1 \n\x85\u0130\u017f.") for _ in range(rng.randint(0, 7)))
-            begin_row()
+            SEARCHES.begin_row()
             expected = found._plain.search(text) is not None
             assert found.is_in(text) == expected, (pattern, text)
             assert found.matches(text) == (found._plain.fullmatch(text) is not None), (pattern, text)
@@ -150,23 +150,25 @@ LARGE = b"Some Text " * 100_000  # a megabyte
 
 def test_a_large_value_is_converted_once_for_all_parts_of_a_filter() -> None:
     """1,500 of them converted nine megabytes each, in one step of the loop."""
-    first = bounded_search.decoded(LARGE)
-    assert bounded_search.decoded(LARGE) is first
+    first = SEARCHES.decode(LARGE)
+    assert SEARCHES.decode(LARGE) is first
     small = LARGE[:100]
-    assert bounded_search.decoded(small) == small.decode()
-    assert bounded_search.decoded(LARGE) is first
-    begin_row()
-    assert bounded_search.decoded(LARGE) is not first
+    assert SEARCHES.decode(small) == small.decode()
+    assert SEARCHES.decode(LARGE) is first
+    SEARCHES.begin_row()
+    assert SEARCHES.decode(LARGE) is not first
 
 
 def test_substrings_in_large_values_share_the_bound_of_the_row(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter(range(1_000))
-    monkeypatch.setattr(bounded_search, "thread_time", lambda: 0.02 * next(clock))  # each search takes 20 ms
+    monkeypatch.setattr(
+        "columnar.model.bounded_search.thread_time", lambda: 0.02 * next(clock)
+    )  # each search takes 20 ms
     found = predicate(Operator.EQUAL, Comparator(b"substring", b"some text"))
     assert found(LARGE)
     with pytest.raises(PatternTimeout, match=r"the search for 'some text', .* took more than 0\.15 s"):
         list(map(found, [LARGE] * 20))
-    begin_row()
+    SEARCHES.begin_row()
     values = [bytes(bytearray(LARGE)) for _ in range(20)]
     assert all(found(value) for value in values), "each value of a row brings time of its own"
 

@@ -19,8 +19,8 @@ from columnar.model.schema import Family, make_table
 from columnar.operations import row_plan, writes
 from columnar.regions.hooks import LogPolicy
 from columnar.regions.read.region_reads import get_column
-from columnar.regions.write import row_draft
-from columnar.regions.write.row_draft import WIDE_ROW
+from columnar.regions.write import row_columns
+from columnar.regions.write.row_columns import WIDE_ROW
 from columnar.thrift.extension import ExtensionMethods
 from columnar.thrift2.rows import RowMethods2
 from columnar.wire.codec_results import Result
@@ -226,7 +226,7 @@ def test_one_row_has_a_bound_of_operations_and_a_row_named_often_is_several_step
 
 @pytest.mark.parametrize("family", [b"a", b"v"])
 def test_a_wide_row_is_deleted_by_one_range(family: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(row_draft, "ROW_OPERATIONS", WIDE_ROW + 100)
+    monkeypatch.setattr(row_columns, "ROW_OPERATIONS", WIDE_ROW + 100)
 
     async def scene(house: House) -> None:
         names = [b"%05d" % number for number in range(WIDE_ROW + 500)]

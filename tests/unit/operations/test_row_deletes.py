@@ -109,7 +109,7 @@ def test_a_read_waits_for_the_fsync_of_a_range_that_went() -> None:
         deleting = asyncio.ensure_future(delete_rows(house.operations.access, b"t", b"b", b"d"))
         await asyncio.sleep(0)
         assert house.row(b"c") == []
-        barrier = house.region().barrier(b"c")
+        barrier = house.region().syncs.barrier(b"c")
         assert barrier is not None
         assert not barrier.done()
         house.gate.release()

@@ -26,7 +26,7 @@ def test_a_region_whose_disk_fails_keeps_no_other_from_its_fsync() -> None:
 
         first.store.settle = gone  # type: ignore[method-assign]
         house.server.async_writes._sync()
-        assert second.sync_async_writes() is None, "it is being synced"
+        assert second.syncs.sync_async_writes() is None, "it is being synced"
         await house.server.hosting.quiesce(second)
         await house.close()
 

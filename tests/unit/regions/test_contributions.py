@@ -216,10 +216,10 @@ async def test_guards_stay_while_somebody_needs_them(house: House) -> None:
     async def needed_later(_table: str, _now_ms: int) -> int:
         return made_ms + 1
 
-    house.server.guards_needed_from = needed_from
+    house.server.upkeep.keep_guards(needed_from)
     await house.server.upkeep.major_compact(house.region())
     assert (members(house), asked) == ({b"a": False}, ["t"])
-    house.server.guards_needed_from = needed_later
+    house.server.upkeep.keep_guards(needed_later)
     await house.server.upkeep.major_compact(house.region())
     assert members(house) == {}
 

@@ -10,7 +10,7 @@ import pytest
 from columnar.model.mutation import Delete, Put
 from columnar.model.schema import Family, make_table
 from columnar.regions.hooks import LogPolicy
-from columnar.regions.write.row_draft import WIDE_ROW
+from columnar.regions.write.row_columns import WIDE_ROW
 from tests.support.region_house import House
 
 TABLE = make_table("t", [Family("a"), Family("b")])

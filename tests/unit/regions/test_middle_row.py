@@ -51,7 +51,7 @@ async def filled(engine: Any, folder: str, rows: dict[bytes, int]) -> Region:
     rng = random.Random(3)
     for row, size in rows.items():
         region.apply(RowMutation(row, (Put(b"a", b"q", rng.randbytes(size)), Put(b"b", b"q", b"x"))))
-    waiting = region.barrier_any()
+    waiting = region.syncs.barrier_any()
     if waiting is not None:
         await waiting
     region.store.files.flush()
@@ -86,7 +86,7 @@ def test_a_large_region_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         region = await filled(RocksEngine(), str(tmp_path / "r"), rows)
         for row in list(rows)[:300]:
             region.apply(RowMutation(row, (Put(b"b", b"q", b"y"),)))  # older versions
-        waiting = region.barrier_any()
+        waiting = region.syncs.barrier_any()
         assert waiting is not None
         await waiting
         region.store.files.flush()

@@ -62,10 +62,10 @@ def test_it_waits_for_writes_under_way(durability: Durability) -> None:
         region = house.region()
         waiting = asyncio.ensure_future(house.server.hosting.quiesce(region))
         await waits_idly(waiting, selector)
-        assert not region.is_quiet
+        assert not region.syncs.is_quiet
         house.gate.release()
         await waiting
-        assert region.is_quiet
+        assert region.syncs.is_quiet
         assert applied.durable is None or applied.durable.done()
         assert house.gate.syncs == 1
 
@@ -75,7 +75,7 @@ def test_it_waits_for_writes_under_way(durability: Durability) -> None:
 def test_it_waits_for_what_a_thread_does_with_the_region() -> None:
     async def test(house: House, selector: CountingSelector) -> None:
         region = house.region()
-        with region.kept_up():
+        with region.work.kept_up():
             waiting = asyncio.ensure_future(house.server.hosting.quiesce(region))
             await waits_idly(waiting, selector)
         await waiting

@@ -229,7 +229,7 @@ async def test_a_region_that_never_calms_down_is_left_alone(house: House) -> Non
             await house.regions.merge(*house.infos)
     assert [info.start for info in house.infos] == [b"", b"50"]
     assert house.rows_held() == [b"10", b"90"]
-    assert house.region(b"10").touched is None
+    assert house.region(b"10").syncs.touched is None
 
 
 @housed()

@@ -201,7 +201,7 @@ def test_a_copy_that_falls_behind_is_called_off(
     async def run(house: House) -> None:
         await house.put(*(b"%02d" % n for n in range(0, 100, 10)))
         merging = asyncio.ensure_future(in_one(house))
-        while house.region(b"10").touched is None:  # noqa: ASYNC110 - a step before the first copy
+        while house.region(b"10").syncs.touched is None:  # noqa: ASYNC110 - a step before the first copy
             await asyncio.sleep(0)
         for row in (b"11", b"91", b"12", b"92")[:written]:  # at once: nothing is copied in between
             house.region(row).apply(RowMutation(row, (Put(b"f", b"q", b"1"),), (), Durability.ASYNC))
@@ -232,10 +232,10 @@ def test_a_round_that_falls_behind_is_called_off(monkeypatch: pytest.MonkeyPatch
                 region.apply(RowMutation(row, (Put(b"f", b"q", b"1"),), (), Durability.ASYNC))
 
         splitting = asyncio.ensure_future(in_two(house))
-        while region.touched is None:  # noqa: ASYNC110 - a step before the first round
+        while region.syncs.touched is None:  # noqa: ASYNC110 - a step before the first round
             await asyncio.sleep(0)
         write(b"11", b"12")
-        while region.touched:  # noqa: ASYNC110 - until the round has taken them
+        while region.syncs.touched:  # noqa: ASYNC110 - until the round has taken them
             await asyncio.sleep(0)
         write(b"13", b"91", b"14", b"92")
         with pytest.raises(RegionTooBusy, match=r"\(4 rows wait\)"):
@@ -322,7 +322,7 @@ async def test_a_server_that_stops_begins_no_more_cleaning(house: House) -> None
     closing = asyncio.ensure_future(house.regions.close())
     await asyncio.sleep(0)
     house.engine.may_clean.set()
-    await house.until(lambda: not any(region.upkeep for region in house.server.all_open()))
+    await house.until(lambda: not any(region.work.running for region in house.server.all_open()))
     for _ in range(10):
         await asyncio.sleep(0)
     house.engine.gate.release()

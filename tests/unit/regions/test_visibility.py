@@ -31,17 +31,17 @@ def test_a_read_waits_for_the_commit_in_flight_on_its_row_and_no_other() -> None
         region = house.region()
         await asyncio.to_thread(house.gate.entered.wait, 10)
         assert house.row(b"r") == [(b"a:q", b"new", 1000)]
-        barrier = region.barrier(b"r")
+        barrier = region.syncs.barrier(b"r")
         assert barrier is not None
         assert applied.durable is not None
         await turns()
         assert not barrier.done()
         assert not applied.durable.done()
-        assert region.barrier(b"other") is None
+        assert region.syncs.barrier(b"other") is None
         house.gate.release()
         await barrier
         assert applied.durable.done()
-        assert region.barrier(b"r") is None
+        assert region.syncs.barrier(b"r") is None
         await house.close()
 
     asyncio.run(main())
@@ -78,7 +78,7 @@ def test_a_write_during_an_fsync_is_not_covered_by_it() -> None:
         await asyncio.to_thread(house.gate.entered.wait, 10)
         second = house.apply(b"r", Put(b"a", b"q", b"newer")).durable
         assert first is not second
-        assert house.region().barrier(b"r") is second, "a reader sees the newest and waits for that"
+        assert house.region().syncs.barrier(b"r") is second, "a reader sees the newest and waits for that"
         house.gate.release()
         assert second is not None
         await second
@@ -129,13 +129,13 @@ def test_async_writes_wait_for_nothing_and_raise_no_barrier() -> None:
         house.gate.hold()
         applied = house.apply(b"r", PUT, durability=Durability.ASYNC)
         assert applied.durable is None
-        assert house.region().barrier(b"r") is None
+        assert house.region().syncs.barrier(b"r") is None
         assert house.committer.syncs == 0
-        begun = house.region().sync_async_writes()
+        begun = house.region().syncs.sync_async_writes()
         assert begun is not None
         house.gate.release()
         await begun
-        assert house.region().sync_async_writes() is None
+        assert house.region().syncs.sync_async_writes() is None
         await house.close()
 
     asyncio.run(main())
@@ -166,7 +166,7 @@ def test_a_failed_fsync_is_never_acknowledged_and_the_region_opens_again_from_di
         writers = [house.apply(b"r", Put(b"a", b"q", b"lost")), house.apply(b"s", PUT)]
         await asyncio.to_thread(house.gate.entered.wait, 10)
         late = house.apply(b"r", Put(b"a", b"q", b"lost too"))
-        barrier = region.barrier(b"r")
+        barrier = region.syncs.barrier(b"r")
         assert barrier is not None
         house.gate.fail()
         for applied in [*writers, late]:
@@ -200,7 +200,7 @@ def test_a_lost_lease_is_never_acknowledged() -> None:
         house.gate.hold()
         applied = house.apply(b"r", PUT)
         await asyncio.to_thread(house.gate.entered.wait, 10)
-        region.is_ours = lambda: False
+        region.syncs.is_ours = lambda: False
         house.gate.release()
         assert applied.durable is not None
         with pytest.raises(OutcomeUnknown, match="lease"):

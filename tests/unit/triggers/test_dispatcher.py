@@ -137,7 +137,7 @@ class Bench:
         """Returns when all effects and dead letters are written, and what they led to is fed."""
         applying, dispatcher = self.dispatcher.state.retries.applying, self.dispatcher
         regions = self.server.all_open()
-        while applying or dispatcher.letters.pending or not all(one.is_quiet for one in regions):  # noqa: ASYNC110
+        while applying or dispatcher.letters.pending or not all(one.syncs.is_quiet for one in regions):  # noqa: ASYNC110
             await asyncio.sleep(0)  # fsyncs end in iterations of the loop
 
     async def close(self) -> None:

@@ -81,7 +81,7 @@ def test_nothing_is_repaired_in_a_region_that_is_about_to_be_replaced() -> None:
         house.damage(b"first", Put(TOTALS, b"count", (7).to_bytes(8, "big")))
         region, hosting = house.region("v", b"first"), house.server.hosting
         mending = asyncio.ensure_future(house.asked.repair_group(RepairGroup("v", b"first")))
-        while not region.upkeep:  # noqa: ASYNC110 - until its work is planned
+        while not region.work.running:  # noqa: ASYNC110 - until its work is planned
             await asyncio.sleep(0)
         hosting.report_event(region, Event.REPLACEMENT_BEGINS)
         writes = region.writes

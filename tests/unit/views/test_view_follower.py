@@ -309,7 +309,7 @@ def test_guards_stay_while_something_may_be_sent_again(monkeypatch: pytest.Monke
     async def run(house: ViewHouse) -> None:
         await house.make_source()
         await house.add(by_a())
-        needed_from = house.server.guards_needed_from
+        needed_from = house.owner.views.guards_needed_from
         assert await needed_from("t", 5) is None
         assert await needed_from("by_a", 5) == 0, "it is being built"
         await house.settled("by_a")

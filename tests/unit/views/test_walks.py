@@ -51,7 +51,7 @@ def sources(house: CheckedHouse, is_over: bool, *, is_summed: bool = True) -> tu
     found, start, stops = list[SourceWalk](), b"", 0
     while True:
         walk = SourceWalk(start)
-        stops += len(list(walks.walk_source(region, rows, walk, b"", lambda: is_over, is_summed=is_summed)))
+        stops += len(list(walk.walk_rows(region, rows, b"", lambda: is_over, is_summed=is_summed)))
         found.append(walk)
         if walk.next_row is None:
             return found, stops
@@ -102,7 +102,7 @@ def all_groups(house: CheckedHouse, is_over: bool) -> tuple[list[GroupsWalk], li
     start, after = b"", b""
     while True:
         walk = GroupsWalk(start, after)
-        stops.append(len(list(walks.walk_groups(region, walk, lambda: is_over))))
+        stops.append(len(list(walk.walk_groups(region, lambda: is_over))))
         found.append(walk)
         assert not walk.wrong
         if walk.next_row is None:
@@ -140,13 +140,13 @@ def test_a_large_group_is_interrupted_also_where_it_goes_on(monkeypatch: pytest.
         assert most <= stops <= most + 2, "over its members and over its order"
         monkeypatch.setattr(walks, "PART_BUCKETS", 1)
         walk = GroupsWalk(b"")
-        list(walks.walk_groups(house.region("v", b""), walk, lambda: False))
+        list(walk.walk_groups(house.region("v", b""), lambda: False))
         assert walk.next_row == b"g0"
         assert walk.after
         monkeypatch.setattr(walks, "PART_BUCKETS", 1_000_000)
         rest = GroupsWalk(walk.next_row, walk.after)
         most = (ROWS - 1) // STRIDE
-        assert most <= len(list(walks.walk_groups(house.region("v", b""), rest, lambda: False))) <= most + 2
+        assert most <= len(list(rest.walk_groups(house.region("v", b""), lambda: False))) <= most + 2
 
     walked(1, work)
 
@@ -160,7 +160,7 @@ def test_members_are_listed_whole_and_once(cursor_rows: int, is_over: bool, monk
         found, start, after = list[tuple[bytes, bytes]](), b"", b""
         while True:
             walk = MembersWalk(start, after)
-            stops = len(list(walks.walk_members(house.region("v", b""), walk, ALL, lambda: is_over)))
+            stops = len(list(walk.walk_members(house.region("v", b""), ALL, lambda: is_over)))
             assert stops >= len(walk.entries) // STRIDE
             assert not is_over or len(walk.entries) <= cursor_rows
             found += [(group, member) for group, member, _ in walk.entries]

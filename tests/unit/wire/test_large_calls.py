@@ -139,10 +139,10 @@ def test_a_light_one_waits_for_nobodys_rest() -> None:
 def test_a_client_with_large_messages_is_light_once_its_calls_were_short() -> None:
     caller = LargeCaller()
     assert not caller.is_light(LARGE, 0.0)
-    caller.paid(LONG_CALL_S / 2, 0.0)
+    caller.paid(LONG_CALL_S / 2, 0.0, 0.0)
     assert caller.is_light(LARGE, 0.0)
-    caller.paid(1.0, 10.0)
-    caller.paid(LONG_CALL_S / 2, 11.0)
+    caller.paid(1.0, 10.0, 0.0)
+    caller.paid(LONG_CALL_S / 2, 11.0, 0.0)
     assert not caller.is_light(SMALL, 10.0 + REST_BESIDE_OTHERS - 1)
     assert caller.is_light(LARGE, 10.0 + REST_BESIDE_OTHERS)
 
