@@ -352,7 +352,7 @@ class _Document:
         self._passing = self._pages <= self._skip_pages
 
     def _start_page(self) -> PageStart:
-        """Emit PageStart: the page's head is complete when its first revision begins, or the page ends without one."""
+        """Emit PageStart, when the page's first revision begins, or when the page ends without a revision."""
         title = self._fields.get("title", "")
         if not title:
             raise self._damaged("a page has no title")

@@ -67,7 +67,7 @@ class EditBuckets:
                 fcntl.lockf(self._file, fcntl.LOCK_UN)
 
     def place(self, address: str) -> tuple[int, tuple[float, float] | None]:
-        """Return the slot of ``address``, and its tokens with their time (None if new).  Call under ``locked``."""
+        """Return the slot of ``address``; also its tokens and their time, or None if it is new.  Needs ``locked``."""
         key = _key(address)
         first = int.from_bytes(key[:8], "little") % self._sets * SLOTS_PER_SET * _SLOT.size
         idle, idle_since = first, float("inf")

@@ -1,4 +1,4 @@
-"""The format of a wiki's own tables: one number in the folder, so that an older program misreads no newer folder.
+"""The format number of a wiki's own tables, stored in the folder, so that an older program misreads no newer folder.
 
     table ``site``, row "format", cell ``secret:number``: decimal; absent: 0
 

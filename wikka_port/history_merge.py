@@ -13,8 +13,8 @@ revisions above the first new one are staged again, with new numbers and tokens 
 An aborted merge, too, keeps its staged rows until step 4: a concurrent import may have staged the same rows, and its
 chain needs them.  A crash before 3 leaves staged rows that are on no chain; a crash after 3 leaves rows of the old
 chain.  No reader sees either, and ``wikka check --repair`` removes them.  The page's cells get a timestamp above all
-that the row has had (``meta:stamp``), since the time of the newest revision may be older.  The list of hidden revisions
-gets their new numbers.
+that the row has had (``meta:stamp``), since the time of the newest revision may be older.  In the list of hidden
+revisions, old numbers are replaced by new ones.
 
 Memory: some 200 bytes for each revision of the page; texts in batches.
 """

@@ -7,7 +7,7 @@
     settings:language   code of a language, "" for the wiki's
     settings:dblclick   1: a double click on a page opens its editor
 
-The default replaces an absent cell, and a value of an older or newer wiki that this one does not know.
+If a cell is absent, or has a value that this version of the wiki does not know, the default counts.
 """
 
 from __future__ import annotations

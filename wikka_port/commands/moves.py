@@ -227,7 +227,7 @@ def revert(
 
 
 def _leads(page: Page, target: str) -> bool:
-    """Return whether the page is the redirect that a rename left which was stopped before its links were rewritten."""
+    """Return whether the page redirects to ``target``, left by a rename that stopped before it rewrote all links."""
     return redirect_target(page.body, markup=page.markup) == target
 
 

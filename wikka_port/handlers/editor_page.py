@@ -86,7 +86,7 @@ def unavailable_text(error: StoreUnavailable) -> str:
 
 
 def other_person(site: Site, draft: FormDraft) -> str:
-    """Return a sentence if a different user sends the form than the one it was made for, else ""."""
+    """Return a sentence if the form was made for one user and is sent by a different one, else ""."""
     if draft.signed_as == (site.visitor.name or ""):
         return ""
     return _(SIGNED_IN, name=site.visitor.name) if site.visitor.name else _(SIGNED_OUT)

@@ -89,7 +89,7 @@ _IN_LINE: Final = _cleaner(_INLINE)
 
 
 def has_places(html: str) -> bool:
-    """Return whether ``html`` of ``clean`` must go through ``placed``."""
+    """Return whether ``html``, a result of ``clean``, has ids, so that ``placed`` must make them unique."""
     return _PLACE in html
 
 

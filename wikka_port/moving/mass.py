@@ -161,7 +161,7 @@ def planned(wiki: Wiki, author: str, since_ms: int, name: str) -> Reverted:
 
 
 def _renamed_to(wiki: Wiki, name: str) -> str:
-    """Return the present name of the page whose rename left the redirect ``name``, or "".
+    """Return the name of the renamed page if ``name`` is the redirect that its rename left, else "".
 
     A rename gives the redirect the number after the page's newest revision; so that revision must bear this name.
     """

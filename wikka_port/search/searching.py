@@ -212,7 +212,10 @@ class _Search:
         return max(is_partly for is_partly, _ in sizes), sum(size for _, size in sizes)
 
     def _given(self) -> set[bytes] | None:
-        """Return the pages of the query's category, or else of its prefix if it has no words, or else None."""
+        """Return the pages of the query's category.
+
+        Without a category return the pages of the prefix if the query has no words, else None.
+        """
         query = self._query
         if query.category:
             return self._of_category(query.category)

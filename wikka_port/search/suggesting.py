@@ -132,7 +132,7 @@ def _read(connection: Connection, keys: Sequence[bytes]) -> Iterator[list[Cells]
 
 
 def _has_line(body: str, parts: Sequence[str]) -> bool:
-    """Return whether one line of the text has all parts, as a heading with them must; else it need not be parsed."""
+    """Return whether one line of the text has all parts; if none has, no heading can, and parsing is unnecessary."""
     return any(all(part in line for part in parts) for line in folded(body).splitlines() if parts[-1] in line)
 
 
