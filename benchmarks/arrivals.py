@@ -60,7 +60,7 @@ class Arrivals(Generic[C]):
         self._due_of: dict[C, int] = {}  # of the calls under way
         self._counted_ns = counted_ns
         self.latencies_ns: array[int] = array("q")
-        self.late_ns: array[int] = array("q")  # between due and begun, where a connection was free
+        self.late_ns: array[int] = array("q")  # from due to begun, of calls that found a free connection
 
     def begin(self, now_ns: int) -> C | None:
         """Return a free connection for the next due call; None if no call is due or no connection is free."""

@@ -24,7 +24,7 @@ from benchmarks.flows_plan import Phase, Sent
 
 SHARES: Final = (50.0, 90.0, 95.0, 99.0, 99.9)
 REFERENCE: Final = "sync"
-BACKLOG_S: Final = 0.1  # arrivals of so long may be under way when a burst counts as drained
+BACKLOG_S: Final = 0.1  # a burst counts as drained when at most this time's arrivals are under way
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class FlowRun:
     is_drained: bool  # in the time that there was
     executions: int  # of this run; 0: the application itself wrote everything
     executed_before: int
-    cpu_s: dict[str, float] = field(default_factory=dict)  # of each part; empty where processes were replaced
+    cpu_s: dict[str, float] = field(default_factory=dict)  # of each part; empty if processes were replaced
     resident_mb: dict[str, float] = field(default_factory=dict)
     kills_ns: tuple[int, ...] = ()
 
@@ -69,7 +69,7 @@ class Figures:
     resident_mb: dict[str, float]
     app_bytes: float  # for each tweet, sent and received by the application
     executions: float  # for each tweet
-    refusals: dict[str, int]  # by what the store said
+    refusals: dict[str, int]  # by the store's words
     breaks: int
     gap_ms: float  # the longest time without an acknowledgement
     session_reads: int

@@ -32,8 +32,8 @@ ID_BYTES: Final = 10
 FOLLOWERS: Final = b"followers"
 FOLLOWERS_FAMILY: Final = b"f"
 TIMELINE: Final = b"timeline"
-OWN: Final = b"own"  # family of what the user wrote
-IN: Final = b"in"  # family of what those wrote whom the user follows
+OWN: Final = b"own"  # family of the user's own tweets
+IN: Final = b"in"  # family of the tweets of users whom the user follows
 MARK: Final = b"1"  # value of a follower's column
 
 _STRIDE: Final = 2_654_435_761  # prime, so it shares no divisor with any number of users
@@ -110,7 +110,7 @@ class Graph:
         """Compute the graph in O(users)."""
         self.users = profile.users
         self._degrees = degrees(profile)
-        self._starts = array("q")  # where the followers of a user begin on the round
+        self._starts = array("q")  # the place on the round at which a user's followers begin
         at = 0
         for degree in self._degrees:
             self._starts.append(at % self.users)
@@ -189,7 +189,7 @@ class Load:
     first: int  # number of the first tweet
     connections: int
     phases: tuple[Phase, ...]
-    executions: str  # file whose length says how many tweets somebody began to spread
+    executions: str  # file whose length is the number of begun executions
     answer_timeout_s: float  # for answers after the last phase
 
 

@@ -34,8 +34,8 @@ WORKLOADS: Final = ("W1", "W2", "W3", "W4")
 ANSWER_TIMEOUT_S: Final = 60.0  # for answers, and for the drain, after a load
 WARM_UP_SHARE: Final = 0.3  # of a run
 FROZEN_SHARE: Final = 0.2  # of a run: how long SIGSTOP lasts
-CYCLE_S: Final = 4.0  # of the mode with many kills; shorter where runs are short
-MAX_CYCLE_RUNS: Final = 4  # a cycle has so many runs at most
+CYCLE_S: Final = 4.0  # of the mode with many kills; shorter for short runs
+MAX_CYCLE_RUNS: Final = 4  # a cycle is at most as long as this number of runs
 ALIVE_SHARE: Final = 0.3
 ALL: Final = "all"
 FREEZE: Final = "SIGSTOP"
@@ -180,7 +180,7 @@ class Experiment:
     ) -> FlowRun:
         """Run one load; each of ``faults`` is an action and the seconds after the start at which it happens."""
         self._began(f"{site.variant}: {what}")
-        os.sync()  # what other variants wrote is on disk before this one's fsyncs are timed
+        os.sync()  # writes of other variants are on disk before this variant's fsyncs are timed
         acknowledged = self._acknowledged[site.variant]
         load = Load(
             site.variant, site.endpoint, site.queue, site.profile, self._plan.seed, len(acknowledged),

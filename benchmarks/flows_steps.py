@@ -50,7 +50,7 @@ class Tweet:
 StepsOf = Callable[[Tweet], Steps]
 
 _U32: Final = Struct(">I")
-_KEY: Final = b"\x01" * KEY_BYTES  # stand for what is put in later; no such bytes are in a call otherwise
+_KEY: Final = b"\x01" * KEY_BYTES  # placeholder of a key that is put in later; a call has no such bytes otherwise
 _ID: Final = b"\x02" * ID_BYTES
 _TEXT: Final = b"\x03" * TWEET_BYTES
 

@@ -33,7 +33,7 @@ class QueueWorker:
         self._poller = poller
         self._executions = executions
         self._consumer = f"worker-{os.getpid()}"
-        self._taking = QueueLink(poller, queue)  # a blocking read delays what stands after it on its connection
+        self._taking = QueueLink(poller, queue)  # a blocking read delays later commands on its connection
         self._saying = QueueLink(poller, queue)
         self._crew = Crew(poller, endpoint, spread, self._done)
         self._free: list[Line] = []

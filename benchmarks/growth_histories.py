@@ -28,9 +28,9 @@ from columnar.bench.endpoint import Watcher, client_of
 from columnar.wire import idl
 
 KEPT: Final = (1, 3)  # versions, of the tables
-CELLS_MADE: Final = 4_000  # by all overwrites of a step whose history is shorter
+CELLS_MADE: Final = 4_000  # by all overwrites of a step with a shorter history
 IN_FLIGHT: Final = 16  # durable puts share an fsync
-MADE_BEFORE_MS: Final = 3_600_000  # so long ago histories begin
+MADE_BEFORE_MS: Final = 3_600_000  # age of the beginning of histories
 _PROBES: Final = (GET, GET_VERSIONS, SHORT_SCAN, PUT)
 _CYCLED: Final = b"p-00000000"
 _EMPTIED: Final = b"w-00000000"

@@ -22,7 +22,7 @@ from columnar.bench.measuring import zigzag_rounds
 from columnar.wire import idl
 
 ROUNDS: Final = 8
-LONG_SCANS: Final = 8  # begun at so many rows
+LONG_SCANS: Final = 8  # number of rows at which they begin
 LONG_SCAN_ROWS: Final = 10_000
 ROWS_A_CALL: Final = 500
 _VERSIONS: Final = 3
@@ -36,7 +36,7 @@ class Target:
     table: bytes
     keys: tuple[bytes, ...]  # in turn; each of these rows has the small column
     ranges: tuple[tuple[bytes, bytes], ...] = ()  # of short scans, one row in each; none: of each key
-    long_scans: tuple[bytes, ...] = ()  # where long scans begin
+    long_scans: tuple[bytes, ...] = ()  # first rows of long scans
     long_rows: int = 0  # and how many rows they read
 
 

@@ -54,7 +54,7 @@ class GrowthPlan:
 @dataclass(frozen=True, slots=True)
 class Step:
     what: str
-    figures: dict[str, float]  # by the name of the column; microseconds, or so many per second
+    figures: dict[str, float]  # by the name of the column; microseconds, or a rate per second
 
 
 @dataclass(frozen=True, slots=True)

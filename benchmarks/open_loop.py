@@ -27,10 +27,10 @@ from columnar.bench.measuring import Generators, Line, Plan, in_rounds
 from columnar.bench.workloads import MORE_CALLS
 
 SPIN_NS: Final = 80_000  # a wake-up by timer is late by so much: 50 us of the kernel's slack, and the switch
-DRAIN_S: Final = 5.0  # after the last arrival: what is not answered then is counted as it stands
-BACKLOG_S: Final = 0.1  # arrivals of so long may wait at the end; more: the rate was not kept
+DRAIN_S: Final = 5.0  # after the last arrival; then unanswered calls count with the time that they have waited
+BACKLOG_S: Final = 0.1  # the rate was kept if at most this time's arrivals wait at the end
 _SEEDS: Final = 500_000  # seeds of open loop begin here
-_SCHEDULE_SEED: Final = 0x0A11  # its own chance beside that of the calls
+_SCHEDULE_SEED: Final = 0x0A11  # separate from the seeds of the calls
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ class OpenSide:
     rate: float  # requested, operations per second
     calls: int  # counted
     latency_us: dict[str, int]
-    late_us: dict[str, int]  # of the generator, where a connection was free
+    late_us: dict[str, int]  # of the generator, for calls that found a free connection
     backlogs: tuple[int, ...]  # of the rounds: due and not begun when the last one arrived
     unanswered: int
     kept: bool  # the endpoint kept up with the rate

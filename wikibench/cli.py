@@ -76,7 +76,7 @@ def synth(titles: Path | None, target: str | None, out: str, seed: int, populari
       wikibench synth --target http://127.0.0.1:8080 --out day.trace.gz --rate 100 --duration 10m \\
                       --edits 5% --missing 2% --day-shape
 
-    Pages are asked for after the concave popularity of Wikipedia's pages, edits after that of its edits.
+    Views follow the concave popularity of Wikipedia's pages, edits follow that of its edits.
     """
     with report_errors():
         if (titles is None) == (target is None):

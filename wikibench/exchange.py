@@ -45,7 +45,7 @@ class Wire:
         tracing.on_connection_create_end.append(self._on_opened)
         tracing.on_connection_reuseconn.append(self._on_reused)
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0),  # the injector bounds what is open, and counts the wait
+            connector=aiohttp.TCPConnector(limit=0),  # the injector bounds open requests, and counts their wait
             cookie_jar=aiohttp.DummyCookieJar(),  # visitors share nothing; each edit keeps its own cookies
             timeout=aiohttp.ClientTimeout(total=timeout_s),
             headers={"User-Agent": f"wikibench/{__version__}", "Accept-Encoding": "identity", **headers},

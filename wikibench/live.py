@@ -18,7 +18,7 @@ from .limits import OWN_LATENESS_WARNING_MS
 from .summary import Json, milliseconds
 
 RECENT_INTERVALS = 3  # of which the live line shows the p95: the running one is still filling
-QUIET_S = 10.0  # between two lines where the output is no terminal
+QUIET_S = 10.0  # between two lines if the output is no terminal
 
 
 class LiveLine:

@@ -15,7 +15,7 @@ from .errors import PlanError
 
 # What may stand unescaped in a path that a name is made into; "?", "#" and "%" must not.
 _SAFE_IN_NAME: Final = "/:()!*',;@-._~$"
-# Characters that a trace's address may have as they are: it was an address already.
+# Characters that may stay in a trace's address, which is escaped already.
 _SAFE_IN_ADDRESS: Final = "/:()!*',;@-._~$%?&=+[]"
 _SCRIPT: Final = "index.php"
 

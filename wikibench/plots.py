@@ -37,7 +37,7 @@ SIZES_IN: Final = {"wide": (9.0, 3.4), "narrow": (4.1, 3.4)}
 LOG_FROM: Final = 30.0  # a range of latencies wider than this factor is drawn on a logarithmic axis
 MILLISECONDS_A_SECOND: Final = 1000
 LEGEND_CHARS_AN_INCH: Final = 12.0  # of the legend's type size
-LEGEND_MARK_CHARS: Final = 6  # what the line before a label takes
+LEGEND_MARK_CHARS: Final = 6  # width of the line before a label
 SHORTEST_STRETCH: Final = 0.25  # of a stretch: a rate over less is noise
 
 Draw = Callable[[Axes], None]
@@ -186,7 +186,7 @@ def _quantile(inverse: float) -> str:
 def _rate(axes: Axes, summary: Json) -> None:
     width = summary["interval_s"]
     rows = summary["intervals"]
-    # the last stretch ends with the replay: counted as whole it would look like a fall of the rate
+    # the last interval ends with the replay; counted as a whole one it would look like a fall of the rate
     last = rows[-1]["start_s"] if rows else 0.0
     end = last + min(width, max(summary["duration_s"] - last, SHORTEST_STRETCH * width))
     edges = [row["start_s"] for row in rows] + [end] if rows else [0.0, width]

@@ -47,7 +47,7 @@ def require_writable(folder: Path) -> None:
 def write_report(folder: Path, summary: Json, replay: Replay) -> Path:
     """Write both files into ``folder``, which is made if missing; return the path of the HTML."""
     folder.mkdir(parents=True, exist_ok=True)
-    # the JSON first: it is the one that must not be lost should drawing fail
+    # the JSON first, so that it is not lost if drawing fails
     (folder / JSON).write_text(json.dumps(summary, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     path = folder / HTML
     path.write_text(render(summary, replay), encoding="utf-8")

@@ -55,7 +55,7 @@ class Statuses(click.Group):
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains when it flushes
             return _BROKEN_PIPE
-        except Exception as error:  # whatever it is, it is no requirement missed
+        except Exception as error:  # any exception, as none means a missed requirement
             if isinstance(error, OSError) and is_of_file(error):
                 raise
             traceback.print_exc()

@@ -25,7 +25,7 @@ class Target:
 
     origin: str
     prefix: str = ""
-    login: str = ""  # the value of an Authorization header, where the address has a name and a password
+    login: str = ""  # the value of an Authorization header, if the address has a name and a password
 
     def url(self, path: str) -> str:
         return self.origin + self.prefix + path
@@ -44,7 +44,7 @@ def parse_target(url: str) -> Target:
         parts = urlsplit(url if "://" in url else f"http://{url}")
         port = parts.port
     except ValueError as error:
-        why = _PORT if "@" in url else str(error)  # whose text would have a piece of the password
+        why = _PORT if "@" in url else str(error)  # the error's text would contain a part of the password
         raise TargetError(of_no_address(url), why) from error
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise TargetError(of_no_address(url), "not an address of the form http://127.0.0.1:8080")

@@ -22,7 +22,7 @@ from .trace import Request, format_line, in_order, parse
 
 STDIN = "-"
 _GZIP: Final = b"\x1f\x8b"
-_PACKED: Final = {  # by the first bytes: what it is, and what unpacks it
+_PACKED: Final = {  # by the first bytes: the packing, and its unpacker
     _GZIP: ("gzip", "gzip -dc"),
     b"BZh": ("bzip2", "bzip2 -dc"),
     b"\xfd7zXZ\x00": ("xz", "xz -dc"),

@@ -34,7 +34,7 @@ class Load:
     names: Sequence[str] = ()  # of pages that edits link to
     expect_404: bool = False  # the trace does not know which pages exist
     headers: tuple[tuple[str, str], ...] = ()
-    allow_edits: bool = False  # of pages whose text no replay wrote
+    allow_edits: bool = False  # of pages with foreign texts
     planned_s: float = 0.0  # intended starts end here
     warm_up_s: float = 0.0  # requests intended before this are sent but not counted
     timeout_s: float = TIMEOUT_S

@@ -86,7 +86,7 @@ class BulkLoad:
     def _with_known_families(self, cells: Iterable[ExportedCell], known: set[bytes]) -> Iterator[ExportedCell]:
         for cell in cells:
             if cell.family not in known:
-                self._schema.family(cell.family)  # says what is wrong
+                self._schema.family(cell.family)  # raises an error for an unknown family
             yield cell
 
     def _counted(self, cells: Iterable[ExportedCell], progress: Callable[[int], None]) -> Iterator[ExportedCell]:

@@ -115,7 +115,7 @@ def checked(cell: ExportedCell) -> ExportedCell:
 
 
 RUN_BYTES: Final = 64 * 1024 * 1024  # of keys and values; Python's objects take some three times that
-_CELL_BYTES: Final = 100  # what a cell costs beside its bytes
+_CELL_BYTES: Final = 100  # memory of a cell in addition to its bytes
 
 _Order = tuple[bytes, bytes, bytes, int]
 

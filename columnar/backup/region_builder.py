@@ -26,7 +26,7 @@ from columnar.storage.api import Engine, SortedFile
 from columnar.storage.layout import cell_key, pack_cell, version_key
 
 FILE_BYTES: Final = 64 * 1024 * 1024  # of one sorted file, about
-_SEQUENCE: Final = 0  # of what no mutation of a region wrote
+_SEQUENCE: Final = 0  # of cells that no mutation of a region wrote
 
 
 class SortedFiles:

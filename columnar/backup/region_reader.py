@@ -76,7 +76,7 @@ class _Older:
     def of(self, key: bytes) -> Iterator[bytes]:
         prefix = version_prefix(self._number, key)
         while self._next is not None and self._next[0] < prefix:
-            self._next = next(self._items, None)  # its newest version is gone: nobody sees it
+            self._next = next(self._items, None)  # without a newest version no reader sees it
         while self._next is not None and self._next[0].startswith(prefix):
             yield self._next[1]
             self._next = next(self._items, None)

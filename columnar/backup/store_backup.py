@@ -128,7 +128,7 @@ class BackupFolder:
         ]
         for region in sorted(os.listdir(os.path.join(copy, REGIONS))):
             folder = os.path.join(copy, REGIONS, region)
-            begin_opening(folder, reads_only=True)  # nobody may have opened it since it was damaged
+            begin_opening(folder, reads_only=True)  # it may not have been opened since it was damaged
             for name in files_of(folder):
                 place = f"{REGIONS}/{region}/{name}"
                 files.append(self._saved(os.path.join(folder, name), place, known, done, progress))
@@ -197,7 +197,7 @@ class BackupFolder:
                 os.rmdir(data)
             rename_durably(half, data)
         except BaseException:
-            shutil.rmtree(half, ignore_errors=True)  # what a full disk has of it
+            shutil.rmtree(half, ignore_errors=True)  # remains on a full disk
             raise
 
     def _restore_into(self, half: str, backup: Backup, progress: Callable[[int], None]) -> None:

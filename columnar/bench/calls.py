@@ -19,7 +19,7 @@ from thriftpy2.transport.memory import TCyMemoryBuffer
 from columnar.bench.protocols import BINARY, CALL, FRAME_HEAD, BadReply, Kind, Success, Wire, fault_of
 from columnar.wire import idl
 
-__all__ = ("FRAME_HEAD", "BadReply", "fault_of")  # beside what is defined here
+__all__ = ("FRAME_HEAD", "BadReply", "fault_of")  # in addition to the names defined here
 
 LIST_SUCCESS: Final = Success(Kind.LIST)  # structs; how many, says the reply
 VOID_SUCCESS: Final = Success(Kind.VOID)
@@ -36,7 +36,7 @@ class Exchange:
     frame: bytes
     good: bytes
     units: int  # of work that the answer stands for
-    reply_bytes: int  # at least so many, or it is not the whole answer
+    reply_bytes: int  # a shorter reply is not the whole answer
 
 
 @dataclass(frozen=True, slots=True)

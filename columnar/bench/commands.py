@@ -33,7 +33,7 @@ from columnar.client.tls import ClientTls
 from columnar.client.tls_options import tls_options
 
 CANNOT_MEASURE: Final = 1  # exit status
-_WIDTH: Final = 160  # of tables, where no terminal says it
+_WIDTH: Final = 160  # of tables without a terminal
 _IN_CHECKOUT: Final = ("compare", "growth", "forwarding", "scale", "flows")
 
 

@@ -17,7 +17,7 @@ from columnar.bench.address import Endpoint, EndpointFailed, Misaddressed
 from columnar.bench.protocols import WIRES
 
 PROBE_TIMEOUT_S: Final = 3.0  # of the other transport
-_STEP: Final = {  # by the number of OpenSSL's verification, for those that another authority does not cure
+_STEP: Final = {  # by OpenSSL's error number, for errors that a different authority does not cure
     9: "it is not valid yet: look at its dates, and at the clocks",
     10: "have it renewed",
     62: "ask for the host by a name that the certificate has",
@@ -74,7 +74,7 @@ def _was_closed(error: Exception) -> bool:
 
 def speaks_tls(endpoint: Endpoint) -> bool:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname = False  # whatever host it is: nothing is sent to it
+    context.check_hostname = False  # any host will do, as nothing is sent to it
     context.verify_mode = ssl.CERT_NONE
     try:
         with (

@@ -40,7 +40,7 @@ class LoadRun:
     rows: int  # of the data set
     seed: int
     warm_up_s: float = 0.3
-    server_pids: tuple[int, ...] = ()  # whose processor time is read beside the load; none: not requested
+    server_pids: tuple[int, ...] = ()  # their processor time is read during the load; empty if not requested
 
 
 @dataclass(frozen=True, slots=True)

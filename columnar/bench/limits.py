@@ -30,7 +30,7 @@ PUT_BYTES: Final = 150  # of a log, for a put of 100 bytes
 BATCH_BYTES: Final = 820_000  # for 100 rows of 8 KB
 FSYNCS: Final = {PUT_BYTES: 2_000, BATCH_BYTES: 200}
 ROUND_TRIPS: Final = 20_000
-CORES: Final = 64  # at most so many are watched
+CORES: Final = 64  # more are not watched
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ def _waited(stops_ns: Sequence[int], rest_ns: float) -> float:
     total = 0
     for count, stop in enumerate(longest, 1):
         total += stop
-        level = (total - rest_ns) / count  # where these alone are longer than that
+        level = (total - rest_ns) / count  # if only these stops are longer than the level
         if level >= (longest[count] if count < len(longest) else 0):
             return level
     return 0.0

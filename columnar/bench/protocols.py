@@ -59,7 +59,7 @@ class Kind(Enum):
 @dataclass(frozen=True, slots=True)
 class Success:
     kind: Kind
-    count: int | None = None  # of a list; None: its length is not known beforehand
+    count: int | None = None  # of a list; None if its length is not known beforehand
 
 
 class Wire(ABC):

@@ -20,7 +20,7 @@ from columnar.bench.measuring import Line
 from columnar.bench.protocols import BINARY
 from columnar.bench.workloads import Workload
 
-BUSY_GENERATOR: Final = 0.9  # of a core: over it the generator may be what is measured
+BUSY_GENERATOR: Final = 0.9  # of a core; above it the generator itself may be the limit
 
 
 @dataclass(frozen=True, slots=True)

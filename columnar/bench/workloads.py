@@ -21,13 +21,13 @@ from columnar.bench.protocols import BINARY, FRAME_HEAD, BadReply, Wire
 from columnar.wire import idl
 
 PACKED: Final = 4_096  # different small calls of a workload, at most
-CALLS_PER_ROW: Final = 8  # of a small data set: so many at most
+CALLS_PER_ROW: Final = 8  # at most, for a small data set
 PACKED_LARGE: Final = 512  # ... of calls with 8 KB
 SCAN_ROWS: Final = 500  # a call
 LOAD_ROWS: Final = 100
 LOAD_FRAMES: Final = 4
-MORE_CALLS: Final = -1  # units of an answer after which the operation has another call
-_WRITES_OF_MIXED: Final = 20  # one call in so many writes
+MORE_CALLS: Final = -1  # units of an answer after which the operation has a further call
+_WRITES_OF_MIXED: Final = 20  # one call in this number is a write
 
 
 class Chance(Protocol):
@@ -58,8 +58,8 @@ Sessions = Callable[[int, Chance, int, Wire], list[Session]]
 class Workload:
     name: str  # on the command line
     title: str  # in tables
-    unit: str  # what is counted per second
-    sessions: Sessions  # for so many connections
+    unit: str  # the work that is counted per second
+    sessions: Sessions  # for a number of connections
     tables: tuple[TableData, ...] = TABLES  # that have to be there
     open_loop: bool = True  # operations that can arrive one by one; not those that occupy a connection for long
 
@@ -131,7 +131,7 @@ class Scanning:
         return self._open, 0
 
 
-Template = tuple[bytearray, list[int]]  # the frame of a batch, and where in it the row keys stand
+Template = tuple[bytearray, list[int]]  # the frame of a batch, and the offsets of its row keys
 
 
 def _load_templates(wire: Wire) -> list[Template]:

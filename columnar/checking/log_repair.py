@@ -47,7 +47,7 @@ class ServerLogs:
         self._folders = RegionFolders(os.path.join(data, REGIONS), engine)
         self._pasts: dict[Incarnation, DeadServerLog] = {}
         self._salvaged: dict[Incarnation, SalvagedLog] = {}
-        self._lacked: set[Incarnation] = set()  # a region did not get what their logs have
+        self._lacked: set[Incarnation] = set()  # servers whose logs have batches that a region could not get
 
     def read(self) -> None:
         """Read the dead servers' logs.  Raises HostError."""
@@ -71,7 +71,7 @@ class ServerLogs:
         return lambda period: (info.encoded, period.epoch) in self._pasts[period.server].named
 
     def bring_in_salvaged(self, info: RegionInfo, path: str, left: Say) -> None:
-        """Replay the logs into the salvaged store of the region at ``path``, which is a new store and lost data."""
+        """Replay the logs into the region's salvaged store at ``path``, a new store which lacks the lost data."""
         gaps = set[str]()
         for name in {part.log for part in self.unreplayed_parts(info)}:
             log = salvaged(server_folders.log_of(self._data, name), ())

@@ -119,7 +119,8 @@ class RegionCheck:
     def _versions(self) -> None:
         """Check the older versions.
 
-        Both kinds have one order, but a look-up for each older version is simpler, and they are few.
+        Newest and older versions have the same order, but a look-up for each older version is simpler, and these are
+        few.
         """
         by_number = {view.number: view for view in self._views.values()}
         totals = self._report.totals

@@ -44,7 +44,7 @@ from columnar.storage.region_folders import RegionFolders
 @dataclass(slots=True)
 class Repaired:
     done: list[str] = field(default_factory=list)
-    left: list[str] = field(default_factory=list)  # what is for a person
+    left: list[str] = field(default_factory=list)  # faults that a person must handle
 
 
 def repair(

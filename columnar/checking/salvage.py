@@ -50,7 +50,7 @@ class Lost(NamedTuple):
 class Salvaged(NamedTuple):
     pairs: int
     lost: list[Lost]
-    engine_repair: str  # what the engine had to do before anything could be read
+    engine_repair: str  # the engine's repairs before anything could be read
 
 
 def salvage(engine: Engine, path: str, target: str, table: Table, *, can_be_opened: bool) -> Salvaged:
@@ -145,7 +145,7 @@ def _drop_headless_versions(store: Store, table: Table, lost: list[Lost]) -> Non
         if view is not None:
             number = view.number.to_bytes(2, "big")
             stop = number + gap.to if gap.to is not None else (view.number + 1).to_bytes(2, "big")
-            # A version key continues with 00 00 after its cell key, so what belongs to ``after`` ends before 00 01.
+            # A version key continues with 00 00 after its cell key, so the versions of ``after`` end before 00 01.
             start = number + gap.after + b"\x00\x01" if gap.after else number
             batch.delete_range(VERSIONS_SPACE, start, stop)
     store.write_batch(batch)

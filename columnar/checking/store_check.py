@@ -41,7 +41,7 @@ class Damaged(NamedTuple):
     table: str
     info: RegionInfo
     can_be_opened: bool
-    lost: str = ""  # what is the matter where nothing is left to be saved: "its folder is missing"
+    lost: str = ""  # the fault, if nothing is left to be saved: "its folder is missing"
 
 
 class StoreCheck:

@@ -182,7 +182,7 @@ def _checked_online(store: str, tls: ClientTls | None) -> Report:
         try:
             with connection.snapshots.staged("empty") as look:
                 data = _data_of(look.path)
-                names = os.listdir(os.path.join(data, REGIONS))  # before the copies: what is made later is in none
+                names = os.listdir(os.path.join(data, REGIONS))  # before the copies, which lack regions made later
             closed = _closed_regions(ClusterAdmin(connection), data)
             return closed if closed.errors else _checked_copies(connection, data, names)
         except ColumnarError as error:

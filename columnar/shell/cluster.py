@@ -18,7 +18,7 @@ from columnar.shell.servers import dry_run_option, server_json, show_change
 from columnar.shell.shell_output import plain_fields
 from columnar.shell.text import age_text, bytes_text, readable, typed
 
-LONGEST_S: Final = 600.0  # a region with much in its log, or whose trigger is at work
+LONGEST_S: Final = 600.0  # for a region with a long log or a busy trigger
 MAX_LISTED_DECISIONS: Final = 5  # of a row's region
 
 _region_argument = click.argument("region", shell_complete=completing("region"))
@@ -118,7 +118,7 @@ def move(server: Server, region: str, to: str, dry_run: bool) -> None:
     """Move a region to another server; without one the master chooses. Returns when the region serves there.
 
     A region is named by its full or encoded name ('columnar regions TABLE' shows them). Requests for it wait for
-    some hundredths of a second. The balancer leaves a region that was moved by hand alone for an hour.
+    some hundredths of a second. The balancer does not move a region for an hour after it was moved by hand.
 
     \b
       columnar move 8f14e45fceea167a5a36dedd4bea2543 s2
@@ -199,9 +199,9 @@ def unassign(server: Server, region: str, dry_run: bool) -> None:
 @click.command()
 @with_cluster
 def transitions(server: Server) -> None:
-    """Show what is under way: openings, moves, closings, splits, merges; the longest first.
+    """Show openings, moves, closings, splits and merges under way, the longest first.
 
-    Regions that wait for a server, and those that could not be opened, are among them.
+    Regions that wait for a server, or could not be opened, are listed too.
 
     \b
       columnar transitions

@@ -197,7 +197,7 @@ def _silence(store: str, error: Exception, step: str) -> str:
             "at --store"
         )
     why = getattr(error, "message", None) or getattr(error, "strerror", None) or str(error)
-    if isinstance(error.__cause__, OSError | ValueError):  # of a handshake: somebody is there
+    if isinstance(error.__cause__, OSError | ValueError):  # of a handshake, so something listens there
         return f"cannot talk to {store}: {why}; look at --store and --tls-ca"
     return f"cannot talk to {store}: {why}; {step}"
 

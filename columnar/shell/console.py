@@ -140,7 +140,7 @@ class Script:
                         return self._status
         except KeyboardInterrupt:  # between two statements
             return INTERRUPTED
-        except IllegalArgument as error:  # a statement without an end: what follows is part of it
+        except IllegalArgument as error:  # a statement without an end includes all later lines
             self._say(reader.line, error.text)
             return FAILED
         if reader.is_open:
@@ -164,7 +164,7 @@ class Script:
         return outcome == "done"
 
     def _say(self, line: int, text: str) -> None:
-        sys.stdout.flush()  # in the order in which it happened, where both are one file
+        sys.stdout.flush()  # keeps the order of events if both are one file
         click.echo(f"{self._name}:{line}: {text}", err=True)
 
 

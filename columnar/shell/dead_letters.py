@@ -114,7 +114,7 @@ def _show_change(change: Any) -> None:
 def retry(server: Server, name: str, row: str, as_it_was: bool) -> None:
     """Try dead rows again.
 
-    The one ROW, or all of them, as the rows are now.
+    Retries the letters of ROW, or all letters of the trigger, with the rows as they are now.
     """
     retried(server, name, row, as_it_was)
 
@@ -131,7 +131,7 @@ def retried(server: Server, name: str, row: str, as_it_was: bool) -> None:
 def skip(server: Server, name: str, row: str) -> None:
     """Remove the letters of a row.
 
-    Their changes are not delivered; later changes of the row are not concerned.
+    Their changes are not delivered; later changes of the row are delivered as usual.
     """
     gone = server.connection.triggers.skip_dead(name, typed(row))
     server.output.done(f"{gone} dead letters of {row} are gone", {"removed": gone})

@@ -18,7 +18,7 @@ from columnar.shell.lines import quoted
 from columnar.shell.text import readable
 
 _WITHOUT_EFFECT: Final = frozenset({"CACHE", "CACHE_BLOCKS", "MAX_RESULT_SIZE", "INTERVAL", "BATCH", "ALL_METRICS"})
-_NESTED: Final = ("METADATA", "CONFIGURATION")  # hashes whose pairs are attributes too
+_NESTED: Final = ("METADATA", "CONFIGURATION")  # hashes with further attributes
 _FAMILY_KEYS: Final = (*FAMILY_ATTRIBUTES, *FAMILY_INERT)
 _TABLE_KEYS: Final = (*ATTRIBUTES, *TABLE_INERT)
 _COMMA: Final = "\\x2C"

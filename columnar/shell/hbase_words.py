@@ -262,7 +262,7 @@ VERBS: Final[Mapping[str, Verb]] = {
     "move": Verb("move REGION SERVER", calls.words_with("move", most=2)),
     "assign": Verb("assign REGION", calls.words_with("assign")),
     "unassign": Verb("unassign REGION", calls.words_with("unassign")),
-    "balancer": Verb("balance", calls.balancer),  # bare it is our switch, whose answer names balance
+    "balancer": Verb("balance", calls.balancer),  # without a word it is Columnar's switch, whose answer names balance
     "balance_switch": Verb("balancer on|off", calls.balance_switch),
     "rit": Verb("transitions", calls.words_with("transitions", least=0, most=0)),
     # servers
@@ -279,7 +279,7 @@ VERBS: Final[Mapping[str, Verb]] = {
 }
 
 _ONE_SERVER: Final = "one server has all regions: 'regions TABLE' shows them"
-_WITHOUT: Final = dict.fromkeys(  # where the command of VERBS is not there
+_WITHOUT: Final = dict.fromkeys(  # for verbs whose command of VERBS is missing
     ("locate_region", "move", "assign", "unassign", "balancer", "balance_switch"), _ONE_SERVER
 )
 ANSWERS: Final[Mapping[str, str]] = HINTS

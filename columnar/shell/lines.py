@@ -35,7 +35,7 @@ _BLANKS: Final = " \t\n"  # and no others: a no-break space is part of its word
 _QUOTES: Final = "'\""
 _ESCAPABLE: Final = " \t\n'\";#\\"  # outside quotes
 _OPENING, _CLOSING = "{[(", "}])"
-# A verb and one quoted argument; where a comma follows, the statement is in HBase's words.
+# A verb and one quoted argument; if a comma follows, the statement is in HBase's words.
 _HBASE_BEGIN: Final = re.compile(r"""\s*[a-z_]+\s+(?:'[^']*'|"(?:[^"\\]|\\.)*")\s*""")
 _HBASE_BEGIN_CHARACTERS: Final = 400  # a verb and a table's name: nothing longer is searched for the comma
 _SAFE: Final = re.compile(r"(?!,)[\w@%+=:,./-]+")  # a comma at the beginning may be HBase's

@@ -85,7 +85,7 @@ def _connected(found: run_file.RunFile, data: str, answer_timeout_s: float) -> C
             pinged.admin.namespaces()
         return Connection(unix_socket=found.socket, timeout=round(answer_timeout_s * 1_000))
     except (TTransportException, OSError) as error:
-        # A queue of connections that nobody takes is full at some time: a connection is refused for that, too.
+        # A hanging supervisor accepts no connections, so its queue fills, and then a connection is refused, too.
         if any(isinstance(one, TimeoutError | BlockingIOError) for one in _causes(error)):
             raise Unreachable(
                 f"the supervisor (process {found.pid}) does not answer within {PING_S:g} s; end it with 'kill -9 "

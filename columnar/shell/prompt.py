@@ -235,7 +235,7 @@ def opened(folder: str) -> PrivateHistory:
     os.makedirs(folder, mode=0o700, exist_ok=True)
     path = os.path.join(folder, "shell_history")
     with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, _PRIVATE), "r+b") as file:
-        os.chmod(path, _PRIVATE)  # it may hold values, and an earlier hand may have opened it to others
+        os.chmod(path, _PRIVATE)  # it may contain values, and may have been made readable for other users
         size = file.seek(0, os.SEEK_END)
         if size > SHELL_HISTORY_BYTES:
             file.seek(size - SHELL_HISTORY_BYTES // 2)

@@ -28,7 +28,7 @@ LONGEST_S: Final = 600.0  # a merge copies the smaller region
 def regions(server: Server, table: str) -> None:
     """Show a table's regions: which rows, which server, how big, how much was read and written since it was opened.
 
-    With --data only what the supervisor knows of them.
+    With --data it shows only the facts that the supervisor has.
 
     \b
       columnar regions pages

@@ -77,7 +77,7 @@ class ServerChanges:
             if found is not None:
                 heard_s = now_s
                 if BEING_CHANGED not in found.notes:
-                    self.close()  # answers to what comes next may take longer than polls
+                    self.close()  # later answers may take longer than polls
                     return found
                 text = f"{name} is {found.state}, with {found.regions} regions and {found.connections} clients"
                 if text != last:

@@ -19,7 +19,7 @@ from columnar.shell.session import session_of
 from columnar.shell.shell_output import plain_fields
 from columnar.shell.text import age_text
 
-WAIT_S: Final = 600.0  # of ``drain --wait``, where no time is named
+WAIT_S: Final = 600.0  # of ``drain --wait`` without a time
 _STEP_S: Final = 5.0  # of one answer, so that a person sees what is left
 
 server_argument = click.argument("name", metavar="SERVER", shell_complete=completing("server"))
@@ -129,7 +129,7 @@ def _on(on: bool) -> str:
 def drain(server: Server, name: str, wait: bool, timeout: float, dry_run: bool) -> None:
     """Move all regions away from a server, and keep it empty until 'columnar undrain'.
 
-    Four regions move at a time, each with a pause of some hundredths of a second. The wish outlives restarts.
+    Four regions move at a time, each with a pause of some hundredths of a second. The drain outlives restarts.
 
     \b
       columnar drain s2 --dry-run
@@ -188,7 +188,7 @@ _on_or_off = click.argument("switch", metavar="[on|off]", required=False, type=c
 def balancer(server: Server, switch: str | None, dry_run: bool) -> None:
     """Switch balancing by load on or off; without a word, say how it is.
 
-    Off, regions still move when a server dies, comes back or is drained. The switch outlives restarts.
+    While it is off, regions still move when a server dies, comes back or is drained. The setting outlives restarts.
 
     \b
       columnar balancer
@@ -204,7 +204,7 @@ def balancer(server: Server, switch: str | None, dry_run: bool) -> None:
 def auto_split(server: Server, switch: str | None, dry_run: bool) -> None:
     """Switch splits of large or busy regions on or off; without a word, say how it is.
 
-    Off, 'columnar split' still works. The switch outlives restarts.
+    While it is off, 'columnar split' still works. The setting outlives restarts.
 
     \b
       columnar auto-split
@@ -223,7 +223,7 @@ def _switch(server: Server, what: str, wanted: str | None, dry_run: bool) -> Non
     if server.output.as_json:
         server.output.json({what.replace("-", "_"): is_on})
     elif what == "balancer" and session_of(click.get_current_context()) is not None:
-        # In HBase's shell the bare word balances: whoever means that must not take "on" for it.
+        # In HBase's shell the bare word balances: its users must not take the answer "on" for that.
         server.output.line(f"this is the balancer's switch, and it is {_on(is_on)}; 'balance' balances now")
     else:
         server.output.line(_on(is_on))
@@ -241,10 +241,10 @@ def restart(server: Server, name: str | None, rolling: bool, dry_run: bool) -> N
     """Restart a server: its regions leave it, it stops, starts, and they come back.
 
     Other servers answer for its regions meanwhile, and its clients go on at them, in the same connections; those that
-    speak TLS end between two requests. Scanners that are open are waited for, up to 60 s. With --rolling every server
-    in turn. A server that was stopped is started. It needs the private socket of the store, which its own user
-    reaches on its machine, or a port that asks for client certificates. If the server that answers there is the one to
-    restart, the command polls it over new connections until it is up again.
+    speak TLS end between two requests. The server waits for open scanners, up to 60 s. With --rolling every server is
+    restarted in turn. A stopped server is started. The command needs the private socket of the store, which the store's
+    own user reaches on its machine, or a port that asks for client certificates. If the server that answers there is
+    the one to restart, the command polls it over new connections until it is up again.
 
     \b
       columnar restart s2

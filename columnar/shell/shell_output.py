@@ -64,7 +64,7 @@ class Pages:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
-        if self._buffered:  # a short answer, or what there was before an error
+        if self._buffered:  # a short answer, or the text before an error
             click.echo(self._taken(), nl=False)
         # click's pager takes the BrokenPipeError of a pager that was left
         return bool(self._stack.__exit__(kind, error, trace))

@@ -183,7 +183,7 @@ def drop(server: Server, table: str, yes: bool) -> None:
       columnar drop pages --yes
     """
     name = typed(table)
-    server.connection.is_table_enabled(name)  # refuses where there is no such table
+    server.connection.is_table_enabled(name)  # raises an error if the table is missing
     require_confirmation(f"Remove {table} and all its rows for good?", yes)
     server.connection.delete_table(name, disable=True)
     server.output.done(f"table {table} is gone", {"dropped": table})

@@ -267,7 +267,7 @@ def replay(server: Server, name: str, from_when: str) -> None:
 def retry(server: Server, name: str, row: str, as_it_was: bool) -> None:
     """Try dead rows again.
 
-    The one ROW, or all of them, as the rows are now.
+    Retries the letters of ROW, or all letters of the trigger, with the rows as they are now.
     """
     retried(server, name, row, as_it_was)
 
