@@ -25,7 +25,7 @@ from tests.support.deep import seeds
 from tests.support.planned_cluster import PlannedCluster
 from tests.support.seeds import seed
 
-SEEDS = seeds("seeds of the cluster's state", deep=30, short=8)
+SEEDS = seeds("seeds of the cluster's state", deep=30, short=6)
 MINUTES = 2
 REGIONS = 12
 FAULTS = {"lost": 0.03, "unwritten": 0.02, "unopened": 0.02, "damaged": 0.002, "behind": 0.1, "unchanged": 0.2}

@@ -42,7 +42,7 @@ from tests.support.region_house import House
 from tests.support.seeds import seed
 
 SEED = seed(20261124)
-SEEDS = seeds("seeds of contributions", deep=2_000, short=200)
+SEEDS = seeds("seeds of contributions", deep=2_000, short=140)
 CHANGING_SEEDS = seeds("seeds of contributions beside splits", deep=25, short=8)
 STEPS = 24
 TOGETHER = 50

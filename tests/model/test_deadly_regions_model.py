@@ -19,7 +19,7 @@ from tests.support.deep import seeds
 from tests.support.planned_cluster import PlannedCluster, SimulatedServer
 from tests.support.seeds import seed
 
-SEEDS = seeds("seeds of deadly regions", deep=10, short=3)
+SEEDS = seeds("seeds of deadly regions", deep=10, short=2)
 REGIONS = 24
 LATELY_MS = 500  # of the notes of openings
 

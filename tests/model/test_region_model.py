@@ -77,7 +77,7 @@ MARKED = make_table("t", [Family("a"), Family("b")], {"DELETE_MARKERS": "100000"
 ROWS = [b"r", b"r\x00", b"r\x00\x01", b"s\xff"]
 QUALIFIERS = [b"", b"q", b"q\x00", b"\xff"]
 PHASES = (Phase.explicit, Phase.generate)  # shrinking plays hundreds of crashes: switch it on to hunt
-EXAMPLES = int(os.environ.get("COLUMNAR_MODEL_EXAMPLES") or seeds("examples of a region", deep=100, short=40))
+EXAMPLES = int(os.environ.get("COLUMNAR_MODEL_EXAMPLES") or seeds("examples of a region", deep=100, short=30))
 START = 10_000
 INFO = RegionInfo("t", 7)
 

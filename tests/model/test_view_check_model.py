@@ -26,7 +26,7 @@ from tests.support.deep import seeds
 from tests.support.seeds import seed
 
 SEED: Final = seed(20261125)
-SEEDS: Final = seeds("seeds of checks of views", deep=40, short=10)
+SEEDS: Final = seeds("seeds of checks of views", deep=40, short=7)
 TABLES = (make_table("s", [Family("f")]), make_table("t", [Family("f")]))
 NAMES = (b"a", b"a\0", b"b", b"c\0\1")
 

@@ -24,10 +24,11 @@ from tests.proofs.killed_store import KilledStore, StoreBroken
 from tests.proofs.row_semantics import Change, Read
 from tests.proofs.verdict import Plan
 from tests.support.cluster_process import gone, until
+from tests.support.deep import seeds
 from tests.support.standalone_store import WAIT_S
 
 SEED = int(os.environ.get("COLUMNAR_SEED", "20261121"))
-SECONDS = float(os.environ.get("COLUMNAR_PROOF_SECONDS", "2"))
+SECONDS = float(os.environ.get("COLUMNAR_PROOF_SECONDS") or seeds("seconds of a proof", deep=2.0, short=1.2))
 KILLS = 3  # not more: on a busy machine a start takes seconds, and a trigger would not come to its work
 
 
@@ -35,7 +36,7 @@ KILLS = 3  # not more: on a busy machine a start takes seconds, and a trigger wo
 @pytest.mark.parametrize("name", PROOFS)
 def test_it_holds(name: str, tmp_path: Path) -> None:
     print(f"COLUMNAR_SEED={SEED}")
-    plan = Plan(SECONDS, 3, SEED, kill_every_s=1, upheaval_pause_s=0.1, most_kills=KILLS)
+    plan = Plan(SECONDS, 3, SEED, kill_every_s=SECONDS / 2, upheaval_pause_s=0.1, most_kills=KILLS)
     verdict = fight(name, plan, tmp_path, lambda _: None)
     print(verdict.counts, verdict.against)
     assert verdict.problems == []
@@ -50,7 +51,7 @@ def test_it_holds_over_three_servers(
     """Each proof runs with one kind of table, as a start takes longer and writes take the paths of one process."""
     print(f"COLUMNAR_SEED={SEED}")
     monkeypatch.setitem(PROOFS, name, replace(PROOFS[name], grounds=(ground,)))
-    plan = Plan(SECONDS, 3, SEED, kill_every_s=0.7, upheaval_pause_s=0.1, most_kills=KILLS, servers=3)
+    plan = Plan(SECONDS, 3, SEED, kill_every_s=SECONDS / 3, upheaval_pause_s=0.1, most_kills=KILLS, servers=3)
     verdict = fight(name, plan, tmp_path, lambda _: None)
     print(verdict.counts, verdict.against)
     assert verdict.problems == []

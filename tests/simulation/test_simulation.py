@@ -15,7 +15,7 @@ from tests.simulation.world import World, run
 from tests.support.deep import seeds
 from tests.support.seeds import seed
 
-SEEDS = seeds("seeds of the simulation", deep=300, short=40)
+SEEDS = seeds("seeds of the simulation", deep=300, short=30)
 SECONDS = 10.0
 TOGETHER = 10
 
