@@ -28,6 +28,10 @@ class AllAtHand:
         self.bound_bytes = bound_bytes
         self.size_bytes = 0
 
+    def add(self, size_bytes: int) -> None:
+        """Count bytes that a follower keeps; negative: that it keeps no longer."""
+        self.size_bytes += size_bytes
+
 
 class AtHand:
     """The records of one follower."""
@@ -52,7 +56,8 @@ class AtHand:
         region_bytes, whole = self._size_bytes + size, self._all.size_bytes + size
         if region_bytes <= AT_HAND_BYTES and whole <= self._all.bound_bytes:
             self._records[sequence] = record
-            self._size_bytes, self._all.size_bytes = region_bytes, whole
+            self._size_bytes = region_bytes
+            self._all.add(size)
 
     def take_record(self, sequence: Sequence) -> ChangeRecord | None:
         """The record, which is kept no longer; None: it is not kept."""
@@ -67,7 +72,7 @@ class AtHand:
 
     def _release_bytes(self, size: int) -> None:
         self._size_bytes -= size
-        self._all.size_bytes -= size
+        self._all.add(-size)
 
 
 def value_bytes(record: ChangeRecord) -> int:

@@ -130,14 +130,38 @@ class Delivery(NamedTuple):
 class _Open:
     __slots__ = ("attempts", "due_ms", "gave", "most", "part", "progress", "row")
 
-    def __init__(self, row: bytes, attempts: int, progress: bytes, part: int) -> None:
+    def __init__(self, row: bytes, attempts: int, progress: bytes, part: int, due_ms: int) -> None:
         self.row = row
         self.attempts = attempts
         self.progress = progress
         self.part = part
-        self.due_ms = 0  # since 1970: it requested another delivery then; 0: it did not
+        self.due_ms = due_ms  # since 1970: it requested another delivery then; 0: it did not
         self.gave = False  # one of its runs contributed to totals and did not succeed
         self.most = 0  # changes of a batch that it may be in, after one with it failed; 0: any number
+
+    def deliver(self, sequence: Sequence) -> Delivery:
+        """Return the delivery that begins."""
+        self.due_ms = 0
+        return Delivery(sequence, self.row, self.attempts + 1, self.progress, self.part)
+
+    def fail(self) -> None:
+        """Count an attempt."""
+        self.attempts += 1
+
+    def put_off(self, due_ms: int) -> None:
+        self.due_ms = due_ms
+
+    def come_to(self, progress: bytes, part: int) -> None:
+        """Everything up to this checkpoint is on disk."""
+        self.progress, self.part = progress, part
+
+    def note_given(self) -> None:
+        """A run contributed to totals and did not succeed."""
+        self.gave = True
+
+    def bound_batch(self, most: int) -> None:
+        """Deliver it in batches of at most ``most`` changes from now on."""
+        self.most = most
 
 
 class DeliveryState:
@@ -165,9 +189,7 @@ class DeliveryState:
         due: tuple[float, int] | None = None,
     ) -> None:
         """Open a change that was read from the log.  ``due``: it requested a delivery then (s, ms since 1970)."""
-        change = self._open[sequence] = _Open(row, attempts, progress, part)
-        if due is not None:
-            change.due_ms = due[1]
+        self._open[sequence] = _Open(row, attempts, progress, part, 0 if due is None else due[1])
         waiting = self._rows.get(row)
         if waiting is None:
             self._rows[row] = [sequence]
@@ -196,7 +218,7 @@ class DeliveryState:
     def failed(self, sequence: Sequence, error: str, now_s: float, attempts_allowed: int) -> bool:
         """Count a failure; True: the last attempt is used up: write it to the dead letters, then call ``given_up``."""
         change = self._open[sequence]
-        change.attempts += 1
+        change.fail()
         self.last_error = error
         if change.attempts >= attempts_allowed:
             return True  # it stays in flight until it is in the dead letters
@@ -224,7 +246,7 @@ class DeliveryState:
     def put_off(self, sequences: list[Sequence], until_s: float, due_ms: int = 0) -> None:
         """Park a delivery until later; no attempt is counted.  ``due_ms``: it requested that; a restart keeps it."""
         for sequence in sequences:
-            self._open[sequence].due_ms = due_ms
+            self._open[sequence].put_off(due_ms)
         self._in_flight.difference_update(sequences)
         for row in self._rows_not_in_flight(sequences):
             heapq.heappush(self._parked, (until_s, row))
@@ -232,7 +254,7 @@ class DeliveryState:
     def halved(self, sequences: list[Sequence]) -> None:
         """Requeue a failed batch in which the failing change is unknown: all come again at once, in smaller batches."""
         for sequence in sequences:
-            self._open[sequence].most = max(1, len(sequences) // 2)
+            self._open[sequence].bound_batch(max(1, len(sequences) // 2))
         self.requeue_changes(sequences, at_once=True)
 
     def named(self, sequences: list[Sequence], names: dict[Sequence, str]) -> list[tuple[Sequence, str]]:
@@ -243,18 +265,17 @@ class DeliveryState:
         """
         guilty = [sequence for sequence in names if self._rows[self._open[sequence].row][0] == sequence]
         for sequence in names:
-            self._open[sequence].most = 1
+            self._open[sequence].bound_batch(1)
         self.requeue_changes([sequence for sequence in sequences if sequence not in guilty], at_once=True)
         return [(sequence, names[sequence]) for sequence in guilty]
 
     def came_to(self, sequence: Sequence, progress: bytes, part: int = 0) -> None:
         """Everything that it did up to this checkpoint is on disk."""
-        change = self._open[sequence]
-        change.progress, change.part = progress, part
+        self._open[sequence].come_to(progress, part)
 
     def gave(self, sequence: Sequence) -> None:
         """A run that did not end well has given to totals, or may have."""
-        self._open[sequence].gave = True
+        self._open[sequence].note_given()
 
     def requeue_changes(self, sequences: list[Sequence], *, at_once: bool = False) -> None:
         """Changes of one delivery did not run, through no fault of theirs: deliver them again; ``at_once``: first."""
@@ -292,9 +313,7 @@ class DeliveryState:
         row = self._ready.popleft()
         sequence = self._rows[row][0]
         self._in_flight.add(sequence)
-        change = self._open[sequence]
-        change.due_ms = 0
-        return Delivery(sequence, row, change.attempts + 1, change.progress, change.part)
+        return self._open[sequence].deliver(sequence)
 
     def _wake(self, now_s: float) -> None:
         while self._parked and self._parked[0][0] <= now_s:
@@ -312,8 +331,7 @@ class DeliveryState:
                 if len(found) >= bound:
                     break
                 most = bound
-                change.due_ms = 0
-                found.append(Delivery(sequence, row, change.attempts + 1, change.progress, change.part))
+                found.append(change.deliver(sequence))
             if len(found) == before:
                 break
             self._ready.popleft()
@@ -372,9 +390,6 @@ class DeliveryState:
         """A run that did not end well gave to totals, as far as is known since the process began."""
         change = self._open[sequence]
         return change.gave or change.part > 0
-
-    def row_of(self, sequence: Sequence) -> bytes:
-        return self._open[sequence].row
 
     def oldest_open(self) -> Sequence | None:
         return next(iter(self._open), None)

@@ -53,8 +53,8 @@ class ChangeContributions:
         self._row = row
         self._sequence = sequence
 
-    def add_contribution(self, effect: Any, writes: list[Write]) -> None:
-        """Append the contribution.  IllegalArgument: it is refused."""
+    def add_contribution(self, effect: Any, writes: list[Write], hops: int = 0) -> None:
+        """Append the contribution.  IllegalArgument: it is refused.  ``hops``: of its mutation."""
         key, said = self._contribution(effect)
         now, before = (said.sequence, said.part, said.relative), self._giver.given.get(key)
         if before is not None:
@@ -62,7 +62,7 @@ class ChangeContributions:
         self._giver.given[key] = now if before is None else max(now, before)
         if len(self._giver.given) > GIVEN_ROWS:
             raise IllegalArgument(f"a function gives to at most {GIVEN_ROWS} rows in one run")
-        writes.append((key[0], RowMutation(key[1], (said,))))
+        writes.append((key[0], RowMutation(key[1], (said,), hops=hops)))
 
     def _contribution(self, effect: Any) -> tuple[Key, Contribute]:
         match effect:

@@ -41,12 +41,11 @@ def writes_of(
     for effect in effects:
         if make_contributions is not None and isinstance(effect, list) and effect and effect[0] in GIVING:
             contributions = contributions or make_contributions()
-            contributions.add_contribution(effect, writes)
+            contributions.add_contribution(effect, writes, hops + 1)
         else:
-            writes.append(_write_of(effect, stamp))
+            writes.append(_write_of(effect, stamp, hops + 1))
     for _, mutation in writes:
         checked_row(mutation.row)
-        mutation.hops = hops + 1
     return writes
 
 
@@ -63,7 +62,7 @@ def size_of(writes: list[Write]) -> int:
     return size
 
 
-def _write_of(effect: Any, stamp: int) -> Write:
+def _write_of(effect: Any, stamp: int, hops: int) -> Write:
     """Decode one effect.  No ``match``: its patterns take twice as long, and each effect of each change comes here."""
     if isinstance(effect, _SEQUENCES) and len(effect) == 4:
         kind, table, row, what = effect
@@ -74,11 +73,13 @@ def _write_of(effect: Any, stamp: int) -> Write:
                     "written as one step: yield several"
                 )
             if kind == PUT and isinstance(what, dict) and what:
-                return table, RowMutation(row, tuple([_put(column, value, stamp) for column, value in what.items()]))
+                puts = tuple([_put(column, value, stamp) for column, value in what.items()])
+                return table, RowMutation(row, puts, hops=hops)
             if kind == DELETE and isinstance(what, list) and what:
-                return table, RowMutation(row, tuple([_delete(column, stamp) for column in what]))
+                return table, RowMutation(row, tuple([_delete(column, stamp) for column in what]), hops=hops)
             if kind == DELETE and what is None:
-                return table, RowMutation(row, (Delete(_ALL_FAMILIES, None, stamp),))  # ``for_table`` spells it out
+                whole = Delete(_ALL_FAMILIES, None, stamp)  # ``for_table`` spells it out
+                return table, RowMutation(row, (whole,), hops=hops)
     raise IllegalArgument(f"an effect that is none: {str(effect)[:100]}")
 
 

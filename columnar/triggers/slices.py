@@ -127,6 +127,14 @@ class Call:
         self.is_admitted = False  # it counts already among those that are under way
         self.is_dropped = False  # the store wants no more of it: its next slice only ends it
 
+    def note_begin_reported(self) -> None:
+        """The store knows that this slice began."""
+        self.is_begin_reported = True
+
+    def drop(self) -> None:
+        """The store wants no more of it."""
+        self.is_dropped = True
+
     def admit(self) -> None:
         """Count it among those that are under way."""
         self.is_admitted = True

@@ -391,7 +391,7 @@ class Threads:
                 if one.begun_s and not one.is_begin_reported and now_s - one.begun_s >= TICK_S
             ]
             for one in late:
-                one.is_begin_reported = True
+                one.note_begin_reported()
             if self._current is None and not self._aside:
                 self._is_busy = False
                 self._busy.clear()

@@ -125,7 +125,8 @@ class Worker:
                 threading.Thread(target=self._reload, args=rest, name="trigger-reload", daemon=True).start()
             else:
                 call = self._resting.pop(rest[0])
-                call.is_dropped = kind == "drop"
+                if kind == "drop":
+                    call.drop()
                 calls.append(call)
         return calls
 
@@ -191,7 +192,7 @@ class Worker:
             raise NotLoaded(f"its function {name} cannot be imported: {why}") from error
         if found.module not in self._announced:
             self._announced.add(found.module)
-            call.is_begin_reported = True
+            call.note_begin_reported()
             self.send_frame("began", [call.id])
         return found
 
