@@ -100,6 +100,10 @@ class ForwardedRequest(ForwardedReply):
     def _route(self) -> Route | None:
         return self._forwarding.routes.find(self.table, self.row)
 
+    def note_wake_planned(self, at_ms: int) -> None:
+        """Note the time of the call's entry among the sleepers; 0: it has none."""
+        self.planned_ms = at_ms
+
     def begin_call(self, now_ms: int) -> None:
         self._carry_out(self.state.begin_call(self._route, now_ms))
 
@@ -349,7 +353,7 @@ class Forwarding:
             while sleepers and sleepers[0][0] <= now_ms:
                 at_ms, _, call = heappop(sleepers)
                 if call.planned_ms == at_ms:  # else it has woken before
-                    call.planned_ms = 0
+                    call.note_wake_planned(0)
                     call.woke(now_ms)
             for call in list(self._queued):
                 if call.state.deadline_ms <= now_ms:
@@ -368,7 +372,7 @@ class Forwarding:
         wake_ms = call.state.wake_at_ms
         if wake_ms is None or wake_ms == call.planned_ms:
             return
-        call.planned_ms = wake_ms
+        call.note_wake_planned(wake_ms)
         self._sleeper_count += 1
         heappush(self._sleepers, (wake_ms, self._sleeper_count, call))
         self._plan(wake_ms)

@@ -93,6 +93,16 @@ class _Queued:
         self.size_bytes = len(head) + len(body)
         self.waits = True  # for the transport
 
+    def recall(self) -> None:
+        """Send nothing of the frame: its caller has gone."""
+        self.call = None
+        self.empty()
+
+    def note_written(self) -> None:
+        self.waits = False
+        if self.call is not None:
+            self.empty()
+
     def empty(self) -> None:
         """Drop the bytes: nothing of the frame is to be sent, or it was."""
         self.head = self.body = b""
@@ -201,8 +211,7 @@ class PeerLink:
         queued = self._calls.pop(number, None)
         if queued is not None and queued.waits:
             self.queued_bytes -= queued.size_bytes
-            queued.call = None
-            queued.empty()
+            queued.recall()
 
     # --- answers -------------------------------------------------------------------------------------
 
@@ -251,9 +260,8 @@ class PeerLink:
             size += queued.size_bytes
             parts.append(queued.head)
             parts.append(queued.body)
-            queued.waits = False
+            queued.note_written()
             if queued.call is not None:
-                queued.empty()
                 written.append(queued)
         self.queued_bytes -= size
         assert self._transport is not None, "it is open"

@@ -32,6 +32,7 @@ from columnar.errors import CallQueueTooBig, ColumnarError, OutcomeUnknown, Regi
 from columnar.limits import PEER_FRAME_BYTES, PEER_SERVING_BYTES
 from columnar.model.owner import Incarnation
 from columnar.model.region_messages import Message
+from columnar.runtime.background import Background
 from columnar.runtime.faults import surviving
 from columnar.wire.codec import Request
 from columnar.wire.detect import Protocol
@@ -81,6 +82,12 @@ class _Call:
         self.size_bytes = frame.end - frame.message_start
         self.number = frame.number
 
+    def take_frame(self) -> Frame:
+        frame = self.frame
+        assert frame is not None, "a call is begun once"
+        self.frame = None
+        return frame
+
     def replied(self, reply: bytes) -> None:
         self.server.ended(self)
         try:
@@ -128,7 +135,7 @@ class PeerServer:
         self._spent_s = 0.0  # of this iteration's slice
         self.handlers: dict[type[Any], Callable[[Any], Awaitable[Any]]] = {}
         self._of_senders: dict[type[Any], Callable[[Incarnation, Any], Awaitable[Any]]] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._requests = Background("requests of servers")
         self.serving_bytes = 0  # of calls under way
         self.misdirected = 0  # calls that were refused because another server owns the region
 
@@ -157,9 +164,7 @@ class PeerServer:
 
     def _begin(self, call: _Call) -> None:
         begun = perf_counter()
-        frame = call.frame
-        assert frame is not None, "a call is begun once"
-        call.frame = None
+        frame = call.take_frame()
         try:
             RawCall(call.wire, call.ctx, call).begin_call(frame.buffer, frame.message_start, frame.end)
         except Exception as fault:  # noqa: BLE001 - the server's loop: the caller gets the error
@@ -227,9 +232,7 @@ class PeerServer:
         if answer is None:
             link.refuse(number, PeerFault(f"{type(message).__name__} is not answered here"))
             return
-        task = asyncio.ensure_future(self._answer(link, number, message, answer))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._requests.spawn(self._answer(link, number, message, answer))
 
     async def _answer(
         self, link: PeerLink, number: int, message: Message[Any], answer: Callable[[Any], Awaitable[Any]]
@@ -256,8 +259,5 @@ class PeerServer:
 
     async def close(self) -> None:
         """End the requests under way; the calls end with the ports (``WireServer.close``)."""
-        tasks = list(self._tasks)
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            await asyncio.wait(tasks)
+        self._requests.close()
+        await self._requests.ended()

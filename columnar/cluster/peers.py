@@ -20,6 +20,7 @@ from columnar.cluster.hello import Hello, obstacle
 from columnar.cluster.peer_link import Answerer, PeerLink, State
 from columnar.model.owner import Incarnation
 from columnar.model.region_messages import Message
+from columnar.runtime.background import Background
 
 _log = logging.getLogger(__name__)
 
@@ -43,7 +44,7 @@ class Peers:
         self._small: dict[Incarnation, PeerLink] = {}
         self._large: dict[Incarnation, PeerLink] = {}
         self._accepted: set[PeerLink] = set()
-        self._connecting: set[asyncio.Task[None]] = set()
+        self._connecting = Background("links of servers")
         self._server: asyncio.Server | None = None
         self._is_closed = False
 
@@ -95,9 +96,7 @@ class Peers:
         if path is None or self._is_closed:
             link.end("its address is not known" if path is None else "this server stops")
             return link
-        task = asyncio.ensure_future(self._connect(link, path))
-        self._connecting.add(task)
-        task.add_done_callback(self._connecting.discard)
+        self._connecting.spawn(self._connect(link, path))
         return link
 
     async def _connect(self, link: PeerLink, path: str) -> None:
@@ -146,8 +145,7 @@ class Peers:
         self._is_closed = True
         if self._server is not None:
             self._server.close()
-        for task in list(self._connecting):
-            task.cancel()
+        self._connecting.close()
         links: list[PeerLink] = [*self._small.values(), *self._large.values(), *self._accepted]
         for link in links:
             link.end("this server stops")

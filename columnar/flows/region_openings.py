@@ -17,6 +17,7 @@ from columnar.model.region_info import RegionInfo
 from columnar.regions.server import RegionServer
 from columnar.runtime.background import Background
 from columnar.runtime.faults import FAULTS
+from columnar.runtime.retry_work import retry_work
 
 _log = logging.getLogger(__name__)
 
@@ -73,16 +74,17 @@ class RegionOpenings:
             self._background.spawn_as(self._again, info.region_id, self._try_to_open(info))
 
     async def _try_to_open(self, info: RegionInfo) -> None:
-        tries = 0
-        while True:
-            tries += 1
-            await asyncio.sleep(pause_s(tries))
-            try:
-                return await self._open(info)
-            except ColumnarError as error:
-                _log.info("region %s still cannot be opened: %s", info.encoded, error.text)
-            except Exception as fault:  # noqa: BLE001 - no other task would open it
+        async def open_once() -> bool:
+            await self._open(info)
+            return True
+
+        def report(fault: Exception) -> None:
+            if isinstance(fault, ColumnarError):
+                _log.info("region %s still cannot be opened: %s", info.encoded, fault.text)
+            else:
                 FAULTS.met(LOOP, fault)
+
+        await retry_work(open_once, report, pause_s, pauses_first=True)
 
     async def settled(self, timeout_s: float, region_id: int | None = None) -> bool:
         """The regions that are being opened, or this one and those of whole tables, are open; False: not in time."""

@@ -10,8 +10,9 @@ Owned by the loop.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Final, Literal
 
 from columnar.errors import CallerError, NotAllowed
 from columnar.master import cluster_status_builder as builder
@@ -24,10 +25,8 @@ from columnar.master.instructions import (
     Plan,
     Prefer,
     Request,
-    SwitchBalancer,
-    SwitchSplits,
+    SwitchSetting,
     UnassignRegion,
-    UndrainServer,
 )
 from columnar.master.placement_records import Phase, Place
 from columnar.master.plan_draft import Draft
@@ -44,6 +43,11 @@ from columnar.model.cluster_status_records import (
     TransitionStatus,
 )
 from columnar.model.region_info import RegionInfo, counted
+
+_SWITCHES: Final[Mapping[str, Literal["balancer", "auto_split"]]] = {
+    "balancer": "balancer",
+    "auto-split": "auto_split",
+}
 
 
 class _Evenly:
@@ -169,7 +173,7 @@ class ClusterControl:
 
     async def drain(self, server: str, on: bool, wait_s: float, dry_run: bool) -> Change:
         """Keep a server empty, or no longer.  Return after ``wait_s`` at the latest, with what it still has."""
-        request = DrainServer(server) if on else UndrainServer(server)
+        request = DrainServer(server, on)
         check_request(self._servers, request)
         found = self._state.current.servers[server]
         if on:
@@ -226,10 +230,10 @@ class ClusterControl:
 
     async def switch(self, what: str, on: bool, dry_run: bool) -> Change:
         """``what``: balancer or auto-split."""
-        switches: dict[str, Request] = {"balancer": SwitchBalancer(on), "auto-split": SwitchSplits(on)}
-        request = switches.get(what)
-        if request is None:
-            raise CallerError(f"there is no switch '{what}'; there are {' and '.join(switches)}")
+        setting = _SWITCHES.get(what)
+        if setting is None:
+            raise CallerError(f"there is no switch '{what}'; there are {' and '.join(_SWITCHES)}")
+        request = SwitchSetting(setting, on)
         check_request(self._servers, request)
         settings = self._state.desired.operator_settings
         was = settings.balancer if what == "balancer" else settings.auto_split

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from columnar.master.catalogue_rows import OperatorSettings
 from columnar.model.owner import Incarnation, Owner
@@ -222,21 +222,15 @@ class MergeRegions:
 
 @dataclass(frozen=True, slots=True)
 class DrainServer:
+    """Keep the server empty, or no longer."""
+
     server: str
+    on: bool = True
 
 
 @dataclass(frozen=True, slots=True)
-class UndrainServer:
-    server: str
-
-
-@dataclass(frozen=True, slots=True)
-class SwitchBalancer:
-    on: bool
-
-
-@dataclass(frozen=True, slots=True)
-class SwitchSplits:
+class SwitchSetting:
+    setting: Literal["balancer", "auto_split"]  # a field of ``OperatorSettings``
     on: bool
 
 
@@ -254,7 +248,7 @@ class EvacuateServer:
 
 
 RegionRequest: TypeAlias = MoveRegion | AssignRegion | UnassignRegion | SplitRegion | MergeRegions
-OperatorSettingRequest: TypeAlias = DrainServer | UndrainServer | SwitchBalancer | SwitchSplits
+OperatorSettingRequest: TypeAlias = DrainServer | SwitchSetting
 Request: TypeAlias = RegionRequest | OperatorSettingRequest | BalanceNow | EvacuateServer
 
 

@@ -76,6 +76,15 @@ class _Child:
         """Count from now on."""
         self.heard_ms = self.iterated_ms = self.worked_ms = now_ms
 
+    def note_work(self, now_ms: int) -> None:
+        self.worked_ms = now_ms
+
+    def name_to_kill(self) -> None:
+        self.is_named = True
+
+    def note_busy(self, is_busy: bool) -> None:
+        self.is_busy = is_busy
+
 
 def idles(_server: Incarnation) -> bool:
     """``Works`` of a machine that does not report processor time."""
@@ -125,7 +134,7 @@ class Liveness:
             return Verdict((), tuple(remarks), now_ms + CHECK_INTERVAL_MS)
         for server, child in self._children.items():
             if _is_quiet(child, now_ms) and self._works(server):
-                child.worked_ms = now_ms
+                child.note_work(now_ms)
         found = [(server, why) for server, child in self._children.items() if (why := _wrong(child, now_ms))]
         if self._is_suspicious(len(found)):
             if self._patient_until_ms is None:
@@ -137,7 +146,7 @@ class Liveness:
         else:
             self._patient_until_ms = None
         for server, _ in found:
-            self._children[server].is_named = True
+            self._children[server].name_to_kill()
         busy = [(server, child) for server, child in self._children.items() if _is_busy(child, now_ms)]
         remarks += self._said_busy(now_ms)
         ends_ms = [child.heard_ms + SILENT_MS for child in self._children.values()]
@@ -155,7 +164,7 @@ class Liveness:
                 remarks.append(f"{text}; it is killed if the step takes {end_s:g} s")
             elif child.is_busy and not is_busy and not child.is_named:
                 remarks.append(f"server {server} goes on after a step that kept it busy")
-            child.is_busy = is_busy
+            child.note_busy(is_busy)
         return remarks
 
     def _is_suspicious(self, silent: int) -> bool:

@@ -22,7 +22,7 @@ from columnar.errors import CallerError, NotAllowed
 from columnar.master import cluster_status_builder as builder
 from columnar.master.cluster_state import ClusterState
 from columnar.master.cluster_status_builder import ServerFacts
-from columnar.master.instructions import DrainServer, EvacuateServer, Request, UndrainServer
+from columnar.master.instructions import DrainServer, EvacuateServer, Request
 from columnar.master.placement_records import Server, ServerState
 from columnar.master.requests import refusal
 from columnar.model.cluster_status_records import BEING_CHANGED, Change
@@ -116,7 +116,8 @@ class ProcessControl:
         restarted, the method returns when the work has begun.
         """
         server = self._server(name)
-        check_request(self._servers, UndrainServer(name))  # its next start has a number, which the catalogue keeps
+        # The number of its next start is kept in the catalogue, which must be sound as for any setting.
+        check_request(self._servers, DrainServer(name, on=False))
         is_up = server.state is ServerState.UP
         if is_up:
             check_others(self._state, name)

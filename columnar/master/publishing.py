@@ -22,7 +22,7 @@ Knows nothing of links, of servers' copies, and of the notifications of owners.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from columnar.model.owner import Owner
@@ -38,6 +38,16 @@ class _Standing:
     lacking: set[int] = field(default_factory=set)  # of them: without an owner as yet
     out: dict[int, RegionInfo] = field(default_factory=dict)  # in the routes
     is_new: bool = False  # ``wanted`` was changed and is not out
+
+    def replace_wanted(self, wanted: dict[int, RegionInfo], owned: Container[int]) -> None:
+        """``owned``: regions whose rows are on disk."""
+        self.wanted = wanted
+        self.lacking = {region for region in wanted if region not in owned}
+        self.is_new = wanted.keys() != self.out.keys()
+
+    def went_out(self) -> None:
+        """Note that the routes have what is wanted."""
+        self.out, self.is_new = dict(self.wanted), False
 
 
 class Publishing:
@@ -59,9 +69,7 @@ class Publishing:
         wanted = {info.region_id: info for info in regions}
         for region in standing.wanted.keys() - wanted.keys():
             self._rows.pop(region, None)
-        standing.wanted = wanted
-        standing.lacking = {region for region in wanted if region not in self._rows}
-        standing.is_new = wanted.keys() != standing.out.keys()
+        standing.replace_wanted(wanted, self._rows)
         self._update_due(table, standing)
         if not wanted and not standing.out:
             del self._tables[table]
@@ -120,7 +128,7 @@ class Publishing:
             for region in left:
                 del self._sent[region]
             changed |= dict.fromkeys(standing.wanted.keys() - standing.out.keys())
-            standing.out, standing.is_new = dict(standing.wanted), False
+            standing.went_out()
             if not standing.out:
                 del self._tables[table]
         self._due.clear()

@@ -38,6 +38,7 @@ from columnar.model import region_messages as messages
 from columnar.model.owner import Owner
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import Message, Peer, RegionChange
+from columnar.runtime.background import Background
 from columnar.runtime.faults import FAULTS, surviving
 from columnar.storage.region_folders import RegionFolders
 
@@ -92,7 +93,7 @@ class RegionChanges:
         self._unsure: list[RegionChange] = []  # until the catalogue is repaired
         self._stopping = False
         self._split_check_task: asyncio.Task[None] | None = None
-        self._cleaning: set[asyncio.Task[None]] = set()
+        self._cleaning = Background(LOOP)
         self._clean_one = asyncio.Lock()
         self._split_check_due = asyncio.Event()
         self.at: Callable[[str], None] = lambda _step: None  # called when a step is over: tests die there
@@ -226,12 +227,9 @@ class RegionChanges:
 
     def _clean_soon(self, fresh: Sequence[RegionInfo]) -> None:
         for info in fresh:
-            task = asyncio.ensure_future(self._clean(info))
-            self._cleaning.add(task)
-            task.add_done_callback(self._cleaned)
+            self._cleaning.spawn(self._clean(info)).add_done_callback(self._cleaned)
 
-    def _cleaned(self, task: asyncio.Task[None]) -> None:
-        self._cleaning.discard(task)
+    def _cleaned(self, _task: asyncio.Task[None]) -> None:
         if not self._cleaning:
             self._split_check_due.set()  # half of what was far too large may be too large still
 
@@ -290,8 +288,9 @@ class RegionChanges:
         """Begin no more changes; wait until those under way are finished or called off."""
         self._stopping = True
         async with self._one_at_a_time:  # never cancelled between commit and end
-            ended = [*self._cleaning, *([self._split_check_task] if self._split_check_task is not None else [])]
-            for task in ended:
-                task.cancel()
-        if ended:
-            await asyncio.wait(ended)
+            self._cleaning.close()
+            if self._split_check_task is not None:
+                self._split_check_task.cancel()
+        await self._cleaning.ended()
+        if self._split_check_task is not None:
+            await asyncio.wait([self._split_check_task])

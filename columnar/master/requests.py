@@ -12,6 +12,7 @@ Knows nothing of how a request is carried out: the planner makes instructions of
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from columnar.errors import IllegalArgument
@@ -30,10 +31,8 @@ from columnar.master.instructions import (
     Request,
     Split,
     SplitRegion,
-    SwitchBalancer,
-    SwitchSplits,
+    SwitchSetting,
     UnassignRegion,
-    UndrainServer,
 )
 from columnar.master.placement import Current, Desired
 from columnar.master.placement_records import Phase, Place, Server, ServerState
@@ -61,7 +60,7 @@ def refusal(request: Request, desired: Desired, current: Current, now_ms: int) -
         return None
     if not current.catalogue.is_sound:
         return f"nothing was done: {current.catalogue.remark(now_ms)}"
-    if isinstance(request, DrainServer | UndrainServer | EvacuateServer):
+    if isinstance(request, DrainServer | EvacuateServer):
         return None if request.server in current.servers else f"there is no server {request.server}"
     if any(region not in current.places for region in regions_of(request)):
         return GONE
@@ -139,21 +138,18 @@ def _obstacle(server: Server, desired: Desired, now_ms: int) -> str:
 
 
 def update_operator_settings(request: Request, settings: OperatorSettings) -> OperatorSettings:
-    drained, unassigned = settings.drained, settings.unassigned
-    balancer, auto_split = settings.balancer, settings.auto_split
     if isinstance(request, DrainServer):
-        drained |= {request.server}
-    elif isinstance(request, UndrainServer):
-        drained -= {request.server}
-    elif isinstance(request, UnassignRegion):
-        unassigned |= {request.region}
-    elif isinstance(request, AssignRegion):
-        unassigned -= {request.region}
-    elif isinstance(request, SwitchBalancer):
-        balancer = request.on
-    elif isinstance(request, SwitchSplits):
-        auto_split = request.on
-    return OperatorSettings(drained, unassigned, balancer, auto_split)
+        server = {request.server}
+        return replace(settings, drained=settings.drained | server if request.on else settings.drained - server)
+    if isinstance(request, UnassignRegion):
+        return replace(settings, unassigned=settings.unassigned | {request.region})
+    if isinstance(request, AssignRegion):
+        return replace(settings, unassigned=settings.unassigned - {request.region})
+    if isinstance(request, SwitchSetting):
+        if request.setting == "balancer":
+            return replace(settings, balancer=request.on)
+        return replace(settings, auto_split=request.on)
+    return settings
 
 
 def _is_in(settings: OperatorSettings, request: Request) -> bool:

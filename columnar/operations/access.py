@@ -69,12 +69,22 @@ class RemoteCalls(Protocol):
 
 
 class TableAccess:
-    def __init__(self, server: RegionServer, now_s: Callable[[], float] = monotonic) -> None:
+    def __init__(
+        self,
+        server: RegionServer,
+        now_s: Callable[[], float] = monotonic,
+        reply_memory: ReplyMemoryBudget | None = None,
+    ) -> None:
+        """``reply_memory``: of the calls; None: the server's."""
         self._server = server
         self._now_s = now_s
         self._tables: Tables = server.tables
-        self.reply_memory: ReplyMemoryBudget = server.reply_memory
+        self.reply_memory: ReplyMemoryBudget = server.reply_memory if reply_memory is None else reply_memory
         self.others: RemoteCalls | None = None  # calls to other servers; None: a standalone
+
+    def connect_others(self, others: RemoteCalls) -> None:
+        """Send calls for rows of other servers by ``others`` from now on."""
+        self.others = others
 
     def remote(self, error: RegionNotLocal) -> RemoteCalls:
         """Return the calls to other servers, after ``error``; raise ``error`` if there are no other servers."""
@@ -112,7 +122,8 @@ class TableAccess:
         throttle: Throttle | None = served.throttle
         if throttle is None:
             schema = served.schema
-            throttle = served.throttle = Throttle(schema.name, limits_of(schema.throttle), now_s)
+            throttle = Throttle(schema.name, limits_of(schema.throttle), now_s)
+            served.keep_throttle(throttle)
         return throttle
 
     def charge_writes(self, served: ServedTable, writes: Sequence[RowWrite]) -> None:

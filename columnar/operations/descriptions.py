@@ -35,6 +35,9 @@ class Descriptions:
         self._server = server
         self._tables = server.tables
 
+    def connect_others(self, others: Others) -> None:
+        self.others = others
+
     # --- tables ------------------------------------------------------------------------------------
 
     def find(self, name: bytes | None) -> ServedTable | None:
@@ -165,6 +168,9 @@ class Upkeep:
         self._server = server
         self._descriptions = descriptions
         self.others: Others | None = None
+
+    def connect_others(self, others: Others) -> None:
+        self.others = others
 
     async def flush(self, name: bytes | None) -> None:
         """Flush the open regions; closed ones have no memtable.  Errors as of ``Descriptions.regions_named``."""

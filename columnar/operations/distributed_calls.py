@@ -115,5 +115,7 @@ class DistributedUpkeep:
 
 def connect(operations: TableOperations, owners: Owners) -> None:
     """Have ``operations`` send requests to the owners of rows."""
-    operations.access.others = DistributedCalls(operations.access, owners)
-    operations.upkeep.others = operations.descriptions.others = DistributedUpkeep(owners)
+    operations.access.connect_others(DistributedCalls(operations.access, owners))
+    upkeep = DistributedUpkeep(owners)
+    operations.upkeep.connect_others(upkeep)
+    operations.descriptions.connect_others(upkeep)

@@ -45,6 +45,12 @@ class _Asking:
         self.search: Search | None = None
         self.sought: Place | None = None  # for which ``search`` continues
 
+    def search_for(self, owners: Owners, table: str, place: Place | None) -> Search:
+        """Return the search for the region at this place: the one under way, or a new one."""
+        if self.search is None or self.sought is not place:
+            self.search, self.sought = Search(owners, table), place
+        return self.search
+
 
 async def scan_remotely(
     owners: Owners, scanner: Scanner, found: FoundRows, count: int, reserve_step: ReserveStep
@@ -57,9 +63,7 @@ async def scan_remotely(
         scanner.asking = _Asking(scanner)
     request_parts: _Asking = scanner.asking
     table, info, place = scanner.table.decode(), scanner.region_ahead(), scanner.place
-    if request_parts.search is None or request_parts.sought is not place:
-        request_parts.search, request_parts.sought = Search(owners, table), place
-    search = request_parts.search
+    search = request_parts.search_for(owners, table, place)
     came: list[Scanned] = []
 
     async def request(server: Incarnation, _numbers: list[int], _servers: int) -> Scanned:

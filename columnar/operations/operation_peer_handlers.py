@@ -42,9 +42,8 @@ class OperationPeerHandlers:
 
     def __init__(self, server: RegionServer, now_s: Callable[[], float] = monotonic) -> None:
         """``now_s``: the clock of the quotas."""
-        self._access = TableAccess(server, now_s)
-        self._access.reply_memory = ReplyMemoryBudget(PEER_REPLY_BYTES, STEP_BYTES)
-        self._access.reply_memory.loop_budget = server.reply_memory.loop_budget
+        reply_memory = ReplyMemoryBudget(PEER_REPLY_BYTES, STEP_BYTES, server.reply_memory.loop_budget)
+        self._access = TableAccess(server, now_s, reply_memory)
         self._reads = RowReads(self._access)
         self._writes = RowWrites(self._access)
         self._scans = Scans(self._access, ScannerTable(now_s))

@@ -98,6 +98,9 @@ class _Reading:
     def is_done(self) -> bool:
         return self.at == len(self.query.rows) or self.size_bytes > self.max_bytes
 
+    def note_wide(self, is_wide: bool) -> None:
+        self.is_wide = is_wide
+
     def pass_over(self) -> None:
         """Skip the next row: its region is another server's."""
         self.is_wide = False
@@ -323,7 +326,7 @@ class RowReads:
             try:
                 cells = get_row(region, row, spec)
             except RowIsWide:
-                reading.is_wide = True
+                reading.note_wide(True)
                 return False
             barrier = region.syncs.barrier(row)
             if barrier is not None:
@@ -400,7 +403,7 @@ class RowReads:
         barrier = await read_wide(
             self._access, table, row, spec, sink, ticket, is_disconnected, before_bytes=reading.size_bytes
         )
-        reading.is_wide = False
+        reading.note_wide(False)
         if barrier is not None:
             reading.barriers.append(barrier)
         if isinstance(sink, First):

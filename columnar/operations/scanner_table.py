@@ -67,6 +67,12 @@ class _Lease:
     idle_s: float
     used_at: float
 
+    def renew(self, now_s: float) -> None:
+        self.used_at = now_s
+
+    def shorten(self, idle_s: float) -> None:
+        self.idle_s = min(self.idle_s, idle_s)
+
 
 class ScannerTable:
     """The open scanners by id, from any connection (observed row 11), each under an idle lease."""
@@ -130,13 +136,13 @@ class ScannerTable:
         if lease is None or (not lease.scanner.busy and lease.used_at + lease.idle_s < self._now()):
             self._forget(scanner_id)
             raise ScannerNotFound(scanner_id)
-        lease.used_at = self._now()
+        lease.renew(self._now())
         self._leases.move_to_end(scanner_id)
         return lease.scanner
 
     def _renew(self, lease: _Lease) -> None:
         """A call has ended that may have taken longer than the lease."""
-        lease.used_at = self._now()
+        lease.renew(self._now())
 
     def close(self, scanner_id: int) -> None:
         if not self._forget(scanner_id):
@@ -174,7 +180,7 @@ class ScannerTable:
         """Shorten the leases of the connection's scanners; other connections may still use them."""
         for scanner_id in self._of_connection.pop(connection, ()):
             lease = self._leases[scanner_id]
-            lease.idle_s = min(lease.idle_s, ORPHAN_SCANNER_LEASE_S)
+            lease.shorten(ORPHAN_SCANNER_LEASE_S)
 
     def expire(self) -> int:
         """Drop the scanners whose lease has ended; returns how many."""

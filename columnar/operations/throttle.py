@@ -47,6 +47,9 @@ class Bucket:
         self.level = float(limit.amount)  # below 0: owed
         self.seen_s = now_s
 
+    def charge_tokens(self, tokens: int) -> None:
+        self.level -= tokens
+
     def wait_ms(self, now_s: float) -> int:
         """Until there is a token; 0: there is one."""
         limit = self.limit
@@ -80,7 +83,7 @@ class Throttle:
         other = "read" if writes else "write"
         for bucket in self._buckets:
             if bucket.limit.scope != other:
-                bucket.level -= size_bytes if bucket.limit.of_bytes else requests
+                bucket.charge_tokens(size_bytes if bucket.limit.of_bytes else requests)
 
     def check_invariants(self) -> None:
         for bucket in self._buckets:

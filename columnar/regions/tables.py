@@ -35,6 +35,10 @@ class ServedTable:
         self.starts = [info.start for info in self.regions]
         assert self.starts[0] == b"", "the first region begins at the first row"
 
+    def keep_throttle(self, throttle: Any) -> None:
+        """``throttle``: state of ``operations.throttle``."""
+        self.throttle = throttle
+
     def holding(self, row: bytes) -> RegionInfo:
         """O(log regions)."""
         return self.regions[bisect_right(self.starts, row) - 1]
@@ -67,7 +71,7 @@ class Tables:
     def install(self, served: ServedTable) -> None:
         known = self._by_name.get(served.schema.name)
         if known is not None and known.schema.throttle == served.schema.throttle:
-            served.throttle = known.throttle  # an alter of something else leaves the quotas as they are
+            served.keep_throttle(known.throttle)  # an alter of something else leaves the quotas as they are
         self._by_name[served.schema.name] = served
         self._by_wire_name[served.schema.name.encode()] = served
         self._name_again()

@@ -43,6 +43,7 @@ from columnar.roles.cluster_requests import ClusterRequests
 from columnar.runtime.background import Background
 from columnar.runtime.faults import FAULTS, surviving
 from columnar.runtime.planned_step import PlannedStep, pause_after
+from columnar.runtime.retry_work import retry_work
 
 _log = logging.getLogger(__name__)
 
@@ -260,15 +261,14 @@ class ClusterHost:
 
     async def _to_its_end(self, work: Callable[[], Awaitable[None]]) -> None:
         """Retry the work after a growing pause if it raises: otherwise regions of the server would have no owner."""
-        tries = 0
-        while not self.is_over:
-            try:
-                await work()
-                return
-            except Exception as fault:  # noqa: BLE001 - whatever it is
-                FAULTS.met(LOOP, fault)
-                tries += 1
-                await asyncio.sleep(pause_after(tries))
+
+        async def work_once() -> bool:
+            await work()
+            return True
+
+        await retry_work(
+            work_once, lambda fault: FAULTS.met(LOOP, fault), pause_after, is_wanted=lambda: not self.is_over
+        )
 
     async def _expire_server(self, server: Incarnation, why: str, asked: bool) -> None:
         """Send the server nothing from now on; after its log is measured its regions get other owners."""

@@ -44,6 +44,25 @@ class Fault:
         self.logged_s = float("-inf")
         self.untold = 0
 
+    def add_exception(self, error: BaseException, now_s: float) -> None:
+        self.count += 1
+        if not self.in_a_row:
+            self.since_s = now_s
+        self.in_a_row += 1
+        self.last_s, self.text = now_s, f"{type(error).__name__}: {error}"[:TEXT_CHARS]
+
+    def take_unlogged(self, now_s: float) -> int | None:
+        """Return how many exceptions before this one the next log line stands for; None: no line is due."""
+        if now_s - self.logged_s < LOG_INTERVAL_S:
+            self.untold += 1
+            return None
+        self.logged_s, untold, self.untold = now_s, self.untold, 0
+        return untold
+
+    def end_row(self) -> None:
+        """An iteration of the loop succeeded."""
+        self.in_a_row = 0
+
 
 class Faults:
     def __init__(self) -> None:
@@ -56,16 +75,11 @@ class Faults:
         fault = self._by_loop.get(loop)
         if fault is None:
             fault = self._by_loop[loop] = Fault(loop)
-        fault.count += 1
-        if not fault.in_a_row:
-            fault.since_s = now_s
-        fault.in_a_row += 1
-        fault.last_s, fault.text = now_s, f"{type(error).__name__}: {error}"[:TEXT_CHARS]
+        fault.add_exception(error, now_s)
         self._failing.add(loop)
-        if now_s - fault.logged_s < LOG_INTERVAL_S:
-            fault.untold += 1
+        untold = fault.take_unlogged(now_s)
+        if untold is None:
             return
-        fault.logged_s, untold, fault.untold = now_s, fault.untold, 0
         more = f" ({untold} more since the last line)" if untold else ""
         _log.error("%s met an unexpected exception and goes on%s", loop, more, exc_info=error)
 
@@ -73,7 +87,7 @@ class Faults:
         """Note an iteration of the loop without a fault.  Costs a look-up in an empty set if nothing fails."""
         if self._failing and loop in self._failing:
             self._failing.discard(loop)
-            self._by_loop[loop].in_a_row = 0
+            self._by_loop[loop].end_row()
 
     def forget(self) -> None:
         """Forget all faults, for tests."""

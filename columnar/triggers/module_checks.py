@@ -25,6 +25,7 @@ from typing import Any, Final
 
 from columnar.flows.delivery_state import pause_s
 from columnar.runtime.faults import FAULTS
+from columnar.runtime.retry_work import retry_work
 from columnar.triggers.worker_process import Link, MakeLink, Worker
 
 _log = logging.getLogger(__name__)
@@ -190,19 +191,21 @@ class ModuleTrials:
             self._tasks[module] = asyncio.ensure_future(self._try(module, self._make_link))
 
     async def _try(self, module: str, make_link: MakeLink) -> None:
-        tries = 0
-        while True:
-            tries += 1
-            await asyncio.sleep(min(LONGEST_TRIAL_PAUSE_S, pause_s(tries)))
-            try:
-                functions = self._functions_of(module)
-                problem = await SourceTrial(make_link).problem_with(functions) if functions else None
-                if problem is None:
-                    self._trust(module)
-                    return
-                self._problems[module] = problem
-            except Exception as fault:  # noqa: BLE001 - its triggers would stay paused for ever
-                FAULTS.met(LOOP, fault)
+        async def try_once() -> bool:
+            functions = self._functions_of(module)
+            problem = await SourceTrial(make_link).problem_with(functions) if functions else None
+            if problem is None:
+                self._trust(module)
+                return True
+            self._problems[module] = problem
+            return False
+
+        await retry_work(
+            try_once,
+            lambda fault: FAULTS.met(LOOP, fault),
+            lambda tries: min(LONGEST_TRIAL_PAUSE_S, pause_s(tries)),
+            pauses_first=True,
+        )
 
     def proven(self) -> None:
         """Source was taken up that a process could import: every module is trusted."""

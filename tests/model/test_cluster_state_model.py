@@ -16,7 +16,6 @@ from columnar.master.instructions import (
     MoveRegion,
     SplitRegion,
     UnassignRegion,
-    UndrainServer,
 )
 from columnar.master.placement_records import Phase, ServerState
 from columnar.model.owner_messages import RegionRates
@@ -63,7 +62,7 @@ def happen(cluster: PlannedCluster, rng: Random) -> None:
     elif what < 0.20:
         cluster.ask(MoveRegion(rng.choice(regions), rng.choice([None, *names])))
     elif what < 0.24:
-        cluster.ask(rng.choice((DrainServer, UndrainServer))(rng.choice(names)))
+        cluster.ask(DrainServer(rng.choice(names), rng.choice((True, False))))
     elif what < 0.28:
         cluster.ask(rng.choice((UnassignRegion, AssignRegion, AssignRegion))(rng.choice(regions)))
     elif what < 0.30:
@@ -97,7 +96,7 @@ def calm_down(cluster: PlannedCluster) -> None:
     cluster.run(cluster.now_ms + 40_000)
     for name in sorted(cluster.numbers):
         come_back(cluster, name)
-        cluster.ask(UndrainServer(name))
+        cluster.ask(DrainServer(name, on=False))
     cluster.run(cluster.now_ms + 60_000)
     asked = cluster.state.desired.requests.values()
     assert not any(isinstance(one, AssignRegion | UnassignRegion) for one in asked), "it is never answered"

@@ -42,7 +42,6 @@ from columnar.master.instructions import (
     Prefer,
     Reason,
     Renumber,
-    UndrainServer,
 )
 from columnar.master.placement_records import Phase, ServerState
 from columnar.model.owner_messages import RegionRates
@@ -267,7 +266,7 @@ class Trial:
         name = self._rng.choice(self._names[1:])
         self._undrained.add(name)  # its moves under way when the drain ends were allowed
         self.cluster.ask(DrainServer(name))
-        self.cluster.later(15_000, lambda: self.cluster.ask(UndrainServer(name)))
+        self.cluster.later(15_000, lambda: self.cluster.ask(DrainServer(name, on=False)))
 
     def _jump(self) -> None:
         """Let some regions get many more, or many fewer, requests from now on."""

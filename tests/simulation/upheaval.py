@@ -14,9 +14,8 @@ from columnar.master.instructions import (
     OwnerRequest,
     Request,
     SplitRegion,
-    SwitchBalancer,
+    SwitchSetting,
     UnassignRegion,
-    UndrainServer,
 )
 from columnar.model.owner import Owner
 from columnar.storage.server_log import Record
@@ -103,9 +102,11 @@ class Upheaval:
             self._agenda.later(None, self._agenda.drawn(50 * MS, 500 * MS), lambda: self._request(AssignRegion(region)))
         elif what < 0.98:
             self._request(DrainServer(name))
-            self._agenda.later(None, self._agenda.drawn(200 * MS, SECOND), lambda: self._request(UndrainServer(name)))
+            self._agenda.later(
+                None, self._agenda.drawn(200 * MS, SECOND), lambda: self._request(DrainServer(name, on=False))
+            )
         else:
-            self._request(SwitchBalancer(rng.random() < 0.5))
+            self._request(SwitchSetting("balancer", rng.random() < 0.5))
 
     def change(self) -> None:
         """Split or merge some of the regions that exist when the request reaches the master."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from random import Random
 
-from columnar.master.instructions import AssignRegion, MoveRegion, OwnerRequest, SwitchBalancer, UndrainServer
+from columnar.master.instructions import AssignRegion, DrainServer, MoveRegion, OwnerRequest, SwitchSetting
 from columnar.master.placement_records import Phase, ServerState
 from columnar.model.owner import Incarnation
 from columnar.model.owner_messages import Segments
@@ -284,12 +284,12 @@ class World:
     def _ask_for_all(self, master: Master) -> None:
         def ask() -> None:
             for name in self.server_names:
-                master.ask(UndrainServer(name))
+                master.ask(DrainServer(name, on=False))
             for region in self.regions:
                 place = master.state.current.places[region]
                 if place.phase in (Phase.OFFLINE, Phase.FAILED_OPEN):
                     master.ask(AssignRegion(region))
-            master.ask(SwitchBalancer(on=False))
+            master.ask(SwitchSetting("balancer", False))
 
         self.agenda.later(master.process, 0, ask)
 

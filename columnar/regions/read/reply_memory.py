@@ -23,14 +23,16 @@ from columnar.runtime.loop_budget import IsDisconnected, LoopBudget, never_disco
 
 
 class ReplyMemoryBudget:
-    def __init__(self, bound_bytes: int, step_bytes: int) -> None:
+    def __init__(self, bound_bytes: int, step_bytes: int, loop_budget: LoopBudget | None = None) -> None:
+        """``loop_budget``: another budget's, with which the steps share the loop."""
         self._bound = bound_bytes
         self._step = step_bytes
         self._reserved: OrderedDict[int, int] = OrderedDict()  # bytes, reserved ones too, by ticket; the oldest first
         self._waiting: OrderedDict[int, asyncio.Future[None]] = OrderedDict()  # by ticket, in the order of coming
         self._gone: dict[int, IsDisconnected] = {}  # by ticket
         self._last_ticket = 0
-        self.loop_budget = LoopBudget()  # the steps of all calls have one share of the loop
+        # The steps of all calls have one share of the loop.
+        self.loop_budget = LoopBudget() if loop_budget is None else loop_budget
         self.total_bytes = 0
 
     @property

@@ -11,7 +11,7 @@ from columnar.master.instructions import (
     MergeRegions,
     MoveRegion,
     SplitRegion,
-    SwitchBalancer,
+    SwitchSetting,
     UnassignRegion,
 )
 from columnar.master.placement_records import OPENING_TRIES, Phase
@@ -189,7 +189,7 @@ def test_a_busy_server_says_what_makes_it_so() -> None:
     other = next(one for one in cluster.control.reports.server_regions(found.server) if one.info != found.info)
     (said, *_) = row_of(cluster, other.info.start or b"a").remarks
     assert said == f"{found.server} has 3.0 times the mean load; the balancer looks at it every 10 s"
-    cluster.cluster.ask(SwitchBalancer(False))
+    cluster.cluster.ask(SwitchSetting("balancer", False))
     (said, *_) = row_of(cluster, other.info.start or b"a").remarks
     assert said.endswith("and the balancer is off; 'columnar balancer on' or 'columnar move' helps")
 
