@@ -1,4 +1,4 @@
-"""The loops of a master: writes of owners into the catalogue, and the watch of servers.
+"""The loops of a master: writes of owners into the catalogue, the watch of servers, and polls of their loads.
 
 Writes go one after the other, and the outcome of each is reported.
 
@@ -11,14 +11,19 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from typing import Final
 
+from columnar.cluster.link_errors import LinkBroke, NotSent
 from columnar.errors import ColumnarError
 from columnar.master import instructions as do
 from columnar.master.catalogue import Catalogue
 from columnar.master.liveness import Liveness, Works
+from columnar.model import owner_messages as messages
 from columnar.model.owner import Incarnation
+from columnar.roles.cluster_servers import DeadServerLogs, Servers
+from columnar.roles.state_events import LOOP as MASTER
+from columnar.roles.state_events import StateEvents
 from columnar.runtime.faults import FAULTS, surviving
 from columnar.runtime.planned_step import PlannedStep
 
@@ -150,3 +155,45 @@ class ServerWatch:
 
     def stop(self) -> None:
         self._check_step.cancel()
+
+
+LOADS_S: Final = 1.0
+
+
+class LoadPolls:
+    """Polls of the loads of all servers, each LOADS_S; an answer is an event."""
+
+    def __init__(
+        self, events: StateEvents, servers: Servers, dead_logs: DeadServerLogs, greeted: Collection[Incarnation]
+    ) -> None:
+        """``greeted``: the linked servers, kept current."""
+        self._events = events
+        self._servers = servers
+        self._dead_logs = dead_logs
+        self._greeted = greeted
+        self._step = PlannedStep(MASTER, self.poll_loads)
+        self._rated: set[Incarnation] = set()  # servers whose rates were requested and have not arrived yet
+
+    def poll_loads(self) -> None:
+        if self._events.is_over:
+            return
+        self._step.after(LOADS_S)
+        free_bytes = self._dead_logs.free_bytes()
+        if free_bytes is not None:  # else splits continue with the last known free space
+            self._events.state.current.note_free_bytes(free_bytes)
+        for server in self._greeted:
+            if server not in self._rated:
+                self._rated.add(server)
+                self._events.spawn(self._rates(server))
+
+    async def _rates(self, server: Incarnation) -> None:
+        try:
+            rates = await self._servers.request_server(server, messages.Rates())
+        except (NotSent, LinkBroke):
+            return  # the end of the server is reported by itself
+        finally:
+            self._rated.discard(server)
+        self._events.event(self._events.state.loads(server, rates, self._events.now_ms()))
+
+    def stop(self) -> None:
+        self._step.cancel()

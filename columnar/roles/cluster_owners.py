@@ -30,7 +30,8 @@ from columnar.model import region_messages as messages
 from columnar.model.owner import Incarnation
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import Message, RegionChange
-from columnar.roles.cluster_host import ClusterHost, Servers
+from columnar.roles.cluster_host import ClusterHost
+from columnar.roles.cluster_servers import Servers
 
 R = TypeVar("R")
 
@@ -89,19 +90,19 @@ class ClusterOwners:
         table = message.table.name
         self._published[table] = message
         await self._of_all(message)  # before any server is asked to open a region of the table
-        fresh = self._host.table_stands(table, message.regions)
-        await self._host.served(table, fresh)
+        fresh = self._host.tables.table_stands(table, message.regions)
+        await self._host.tables.served(table, fresh)
 
     async def _withdraw(self, message: messages.Withdraw) -> None:
         self._published.pop(message.table, None)
-        self._host.table_stands(message.table, ())
+        self._host.tables.table_stands(message.table, ())
         await self._of_all(message)
 
     # --- all servers ---------------------------------------------------------------------------------
 
     async def _of_all(self, message: Message[R], servers: Sequence[Incarnation] | None = None) -> list[R]:
         """The answers of those that live.  A refusal is raised when all have answered."""
-        found = await self._answered(message, list(self._host.greeted) if servers is None else list(servers))
+        found = await self._answered(message, list(self._host.routes.greeted) if servers is None else list(servers))
         return _good(found.values())
 
     async def _answered(
@@ -129,7 +130,7 @@ class ClusterOwners:
 
     async def _check_function(self, message: messages.CheckFunction | messages.CheckSource) -> str | None:
         """Check with the first living server that answers."""
-        for server in list(self._host.greeted):
+        for server in list(self._host.routes.greeted):
             answers = await self._of_all(message, [server])
             if answers:
                 return answers[0]
@@ -148,7 +149,7 @@ class ClusterOwners:
     async def _pause_deliveries(self, message: messages.PauseDeliveries) -> None:
         holding = self._holding = []  # from now on with those that begin (``_first_of``)
         try:
-            found = await self._answered(message, list(self._host.greeted))
+            found = await self._answered(message, list(self._host.routes.greeted))
             holding += [server for server, answer in found.items() if answer is None]
             _good(found.values())
         except BaseException:
@@ -168,7 +169,7 @@ class ClusterOwners:
 
     async def _of_any(self, message: Message[None]) -> None:
         """Send ``message`` to one server: work that only saves time later, and is skipped if that server dies."""
-        server = next(iter(self._host.greeted), None)
+        server = next(iter(self._host.routes.greeted), None)
         if server is not None:
             await self._of_all(message, [server])
 
@@ -182,14 +183,14 @@ class ClusterOwners:
         """
 
         def is_settled() -> bool:
-            return self._host.owner_of(region) is not None or self._host.is_changing(region)
+            return self._host.tables.owner_of(region) is not None or self._host.tables.is_changing(region)
 
         if not is_settled():
             try:
-                await asyncio.wait_for(self._host.until(is_settled), OWNER_S)
+                await asyncio.wait_for(self._host.events.until(is_settled), OWNER_S)
             except TimeoutError:
                 raise RetryLater(f"region {region.encoded} of {region.table} is not served now; try again") from None
-        found = self._host.owner_of(region)
+        found = self._host.tables.owner_of(region)
         if found is None:
             # The region gets another owner when the change is over, so the change must not wait for one.
             raise NotServingRegion(f"the server of region {region.encoded} died: nothing was changed; try again")
@@ -203,11 +204,11 @@ class ClusterOwners:
             raise RetryLater(f"server {server} died before it was done; try again") from None
 
     async def _copy(self, message: messages.CopyRegion) -> None:
-        self._host.pause_table_transitions(message.region.table)
+        self._host.tables.pause_table_transitions(message.region.table)
         try:
             await self._of_region(message)
         finally:
-            self._host.release(message.region.table)
+            self._host.tables.release(message.region.table)
 
     async def _begin(self, message: messages.BeginChange) -> None:
         owners = {await self._owner(region) for region in message.change.gone}

@@ -15,7 +15,7 @@ import asyncio
 import itertools
 import logging
 from collections.abc import Coroutine
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from columnar.errors import CallerError, ColumnarError, NotServingRegion
 from columnar.master import instructions as do
@@ -24,9 +24,8 @@ from columnar.master.requests import GONE, regions_of
 from columnar.model.owner import Incarnation, Owner
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import RegionChange
-
-if TYPE_CHECKING:
-    from columnar.roles.cluster_host import ClusterHost
+from columnar.roles.hosted_tables import HostedTables
+from columnar.roles.state_events import StateEvents
 
 _log = logging.getLogger(__name__)
 
@@ -34,9 +33,10 @@ _log = logging.getLogger(__name__)
 class ClusterRequests:
     """The ``Owners`` of ``master.region_changes`` too."""
 
-    def __init__(self, host: ClusterHost) -> None:
-        self._host = host
-        self._state = host.state
+    def __init__(self, events: StateEvents, tables: HostedTables) -> None:
+        self._events = events
+        self._tables = tables
+        self._state = events.state
         self._region_changes: RegionChanges | None = None
         self._numbers = itertools.count(1)
         self._waiting: dict[int, tuple[tuple[int, ...], asyncio.Future[None]]] = {}  # regions that it is about
@@ -54,13 +54,13 @@ class ClusterRequests:
 
     async def request(self, request: do.Request) -> None:
         """Return when it is done.  CallerError, NotServingRegion; of a split or merge whatever it met."""
-        if self._host.is_over:
+        if self._events.is_over:
             raise NotServingRegion("the store is stopping; try again")
         number = next(self._numbers)
         done = asyncio.get_running_loop().create_future()
         self._waiting[number] = (regions_of(request), done)
         try:
-            self._host.event(self._state.add_request(number, request, self._host.now_ms()))
+            self._events.event(self._state.add_request(number, request, self._events.now_ms()))
             await done
         except BaseException:
             for region in self._waiting[number][0]:  # the results of another request are left alone
@@ -110,7 +110,7 @@ class ClusterRequests:
         self._start_next_change()
 
     def _start_next_change(self) -> None:
-        if self._is_change_running or not self._queued_changes or self._host.is_over:
+        if self._is_change_running or not self._queued_changes or self._events.is_over:
             return
         assert self._region_changes is not None, "changes are led"
         regions = next(iter(self._queued_changes))
@@ -120,7 +120,7 @@ class ClusterRequests:
         else:
             work = self._region_changes.merge(infos[0], infos[1])
         self._is_change_running = True
-        self._host.spawn(self._carry_out(regions, work))
+        self._events.spawn(self._carry_out(regions, work))
 
     def owner_ended(self, server: Incarnation) -> None:
         """Fail the queued changes of the server's regions: the regions get another owner now."""
@@ -146,7 +146,7 @@ class ClusterRequests:
         if regions[0] not in self._state.current.places:
             return  # it is committed all the same
         self._failures |= dict.fromkeys(regions, error)
-        self._host.event(self._state.tables.change_failed(regions, text, self._host.now_ms()))
+        self._events.event(self._state.tables.change_failed(regions, text, self._events.now_ms()))
         for region in regions:
             self._failures.pop(region, None)
 
@@ -169,5 +169,5 @@ class ClusterRequests:
         gone = [info.region_id for info in change.gone]
         if any(set(gone) & set(regions) for regions, _ in self._waiting.values()):
             self._made |= dict.fromkeys(gone, change.fresh)
-        self._host.replaced(change.gone[0].table, change.fresh, row)
-        self._host.event(self._state.tables.changed(gone, change.fresh, self._host.now_ms()))
+        self._tables.replaced(change.gone[0].table, change.fresh, row)
+        self._events.event(self._state.tables.changed(gone, change.fresh, self._events.now_ms()))

@@ -21,7 +21,8 @@ from columnar.model.measures import Family, SlowRequest
 from columnar.model.owner import Incarnation
 from columnar.model.owner_messages import Measures, SlowRequests
 from columnar.model.region_messages import Message
-from columnar.roles.cluster_host import ClusterHost, Servers
+from columnar.roles.cluster_host import ClusterHost
+from columnar.roles.cluster_servers import Servers
 from columnar.storage.watched_folder import Room, WatchedFolder
 from columnar.webui.server import LoopRunner
 from columnar.webui.status import NotAnswering
@@ -77,7 +78,7 @@ class ClusterStatusGatherer:
 
     def _gather(self, message: Message[R]) -> tuple[dict[Incarnation, R], list[Unanswered]]:
         async def gathered() -> tuple[dict[Incarnation, R], list[Unanswered]]:
-            return await gather_status(list(self._host.greeted), self._servers, message)
+            return await gather_status(list(self._host.routes.greeted), self._servers, message)
 
         answer = asyncio.run_coroutine_threadsafe(gathered(), self._run_on_loop(asyncio.get_running_loop))
         try:

@@ -51,7 +51,7 @@ RETRY_S: Final = READ_AGAIN_S  # after the disk refused to read a log
 
 
 class FolderDeadServerLogs:
-    """``cluster_host.DeadServerLogs``.  Owned by the loop."""
+    """``cluster_servers.DeadServerLogs``.  Owned by the loop."""
 
     def __init__(
         self, catalogue: Catalogue, stores: ProcessStores, unread: dict[Incarnation, str], folder: WatchedFolder

@@ -56,13 +56,13 @@ class SupervisedServers:
         return self._host.state
 
     def now_ms(self) -> int:
-        return self._host.now_ms()
+        return self._host.events.now_ms()
 
     async def request(self, request: Request) -> None:
         await self._host.requests.request(request)
 
     async def until(self, is_so: Callable[[], bool]) -> None:
-        await self._host.until(is_so)
+        await self._host.events.until(is_so)
 
     def remarks(self) -> tuple[str, ...]:
         return tuple(filter(None, [self._folder_remark()]))
@@ -88,7 +88,7 @@ class SupervisedServers:
         )
 
     async def fence(self, server: Incarnation, why: str) -> None:
-        self._host.event(self.state.silent(server, why, self.now_ms()))
+        self._host.events.event(self.state.silent(server, why, self.now_ms()))
         await self._wait_until_fenced(server)
 
     async def stop_server(self, server: Incarnation) -> None:
@@ -96,7 +96,7 @@ class SupervisedServers:
         await self._wait_until_fenced(server)
 
     async def _wait_until_fenced(self, server: Incarnation) -> None:
-        await self._host.until(lambda: self.state.ledger.is_fenced(server))
+        await self._host.events.until(lambda: self.state.ledger.is_fenced(server))
 
     async def start_server(self, name: str) -> None:
         await self._processes.start_one(name)

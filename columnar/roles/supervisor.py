@@ -140,7 +140,7 @@ class Supervisor:
             await self._greeted()
             self.host.begin()
             await self.leading.start(SYSTEM_TABLES)
-            await self.host.until(lambda: self.host.publishing.is_complete)
+            await self.host.events.until(lambda: self.host.routes.publishing.is_complete)
             await self.leading.begin_background_work()
             self._control_socket = ControlSocket(self.service.private_wire(), self.folder, self._run_folder)
             await self._control_socket.open()
@@ -185,22 +185,24 @@ class Supervisor:
             self.connection_dispatcher.open, self._taking, self.processes.request_server
         )
         self.leading.follow_catalogue(
-            lambda failure: host.event(state.unsound(failure, host.now_ms())),
-            lambda: host.event(state.sound(host.now_ms())),
+            lambda failure: host.events.event(state.unsound(failure, host.events.now_ms())),
+            lambda: host.events.event(state.sound(host.events.now_ms())),
         )
         servers = SupervisedServers(
             host, self.processes, self._addresses, self.connection_dispatcher.open.of, self.watched_folder.remark
         )
         self.leading.cluster = self.control = ClusterControl(servers, lambda: round(time.time() * 1_000))
         self.service = MasterService(self.config, self.folder, self.leading, host)
-        host.on_table = self.service.refresh
-        host.load()
-        self._answers = make_master_answers(self.leading, self.service.wires(), self._listening, host.cannot_open)
+        host.tables.on_table = self.service.refresh
+        host.tables.load()
+        self._answers = make_master_answers(
+            self.leading, self.service.wires(), self._listening, host.transitions.cannot_open
+        )
         hello = Hello(self.folder.cluster_id, Incarnation(MASTER, self._epoch), leader_epoch=self._epoch)
         self.processes.follow(self, hello, catalogue.ownership.raise_epoch, self._answers)
         self.processes.regions_of = lambda name: len(state.current.server(name).regions)
         for server in {row.server for row in invented.values()}:
-            host.event(state.fenced(server, (), (), host.now_ms(), asked=True))
+            host.events.event(state.fenced(server, (), (), host.events.now_ms(), asked=True))
         for server in sorted(named_in(catalogue, data)):
             await host.measured(server)
 
@@ -223,7 +225,9 @@ class Supervisor:
         """Wait until every server is up.  HostError: one of them has ended instead."""
         servers = self.host.state.current.servers
         names = [f"s{n + 1}" for n in range(self._count)]
-        up = asyncio.ensure_future(self.host.until(lambda: all(servers[one].state is ServerState.UP for one in names)))
+        up = asyncio.ensure_future(
+            self.host.events.until(lambda: all(servers[one].state is ServerState.UP for one in names))
+        )
         try:
             await asyncio.wait([up, self.fault], timeout=START_S, return_when=asyncio.FIRST_COMPLETED)
             if self.fault.done():
@@ -255,7 +259,7 @@ class Supervisor:
 
     async def linked(self, server: Incarnation) -> None:
         await self.host.linked(server)
-        self.host.send(server, self.addresses())
+        self.host.routes.send_message(server, self.addresses())
 
     def unlinked(self, server: Incarnation, why: str) -> None:
         self.host.unlinked(server, why)
@@ -303,8 +307,8 @@ class Supervisor:
 
     def _send_addresses(self) -> None:
         message = self.addresses()
-        for one in self.host.greeted:
-            self.host.send(one, message)
+        for one in self.host.routes.greeted:
+            self.host.routes.send_message(one, message)
 
     def addresses(self) -> Addresses:
         return Addresses(tuple(self._addresses.values()))

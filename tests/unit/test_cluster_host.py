@@ -26,7 +26,7 @@ from columnar.model.owner import Incarnation, Owner, OwnershipPeriod, first_owne
 from columnar.model.region_info import RegionInfo
 from columnar.model.route import ChangeRoutes, ReplaceRoutes
 from columnar.model.schema import Family, make_table
-from columnar.roles import cluster_host
+from columnar.roles import cluster_loops
 from columnar.roles.cluster_host import ClusterHost
 from columnar.roles.cluster_owners import ClusterOwners
 
@@ -175,7 +175,7 @@ class House:
 
     async def close(self) -> None:
         self.host.state.check_invariants()
-        self.host.publishing.check_invariants()
+        self.host.routes.publishing.check_invariants()
         self.host.stop()
         await self.host.close()
 
@@ -214,7 +214,7 @@ async def test_a_dead_servers_regions_go_to_another_with_what_its_log_names() ->
     assert [m.owner.unreplayed_logs for m in opened] == [(OwnershipPeriod(one.here, 1),)]
     assert opened[0].sealed == ((one.here, (("00000001.segment", 99),)),)
     for _ in range(2):  # the settled row, then the log that no row names
-        house.host.event(house.host.state.tick(house.host.now_ms()))
+        house.host.events.event(house.host.state.tick(house.host.events.now_ms()))
         await house.rest()
     assert house.removed == [one.here], "its row says no more that something is behind"
     assert house.catalogue.ownership.sealed == {}
@@ -244,7 +244,7 @@ async def test_a_region_that_cannot_be_opened_is_tried_elsewhere() -> None:
     house, one, other = await two_servers()
     one.refusal = other.refusal = HostError("the disk is full")
     (info,) = await house.create([])
-    await asyncio.wait_for(house.host.until(lambda: house.place(info).phase is Phase.OPEN), 5)
+    await asyncio.wait_for(house.host.events.until(lambda: house.place(info).phase is Phase.OPEN), 5)
     assert house.place(info).owner.epoch > 2
     await house.close()
 
@@ -309,14 +309,14 @@ def test_a_region_that_was_unassigned_stays_so_over_a_restart_which_does_not_wai
         if has_detour:
             await before.catalogue.ownership.forget_servers(before.catalogue.regions())
         house = House(before, owner=first_owner(last, 8))
-        house.host.load()
+        house.host.tables.load()
         for server in (*before.servers, last):
-            house.host.event(house.host.state.fenced(server, (), (), 0, asked=True))
+            house.host.events.event(house.host.state.fenced(server, (), (), 0, asked=True))
         one, other = await house.start("s1", 8), await house.start("s2", 9)
         house.host.begin()
         async with asyncio.timeout(5):
             await house.owners.request_peer(messages.Publish(TABLE, True, (shut, served)))
-            await house.host.until(lambda: house.host.publishing.is_complete)
+            await house.host.events.until(lambda: house.host.routes.publishing.is_complete)
         await house.rest()
         why = f"region {shut.encoded} of t is not served: a person has unassigned it; 'columnar assign {shut.encoded}'"
         for server in (one, other):
@@ -339,7 +339,7 @@ def test_a_stop_does_not_wait_for_a_disk_that_refuses(is_known: bool) -> None:
     async def scenario() -> None:
         house, _, _ = await two_servers()
         house.is_failing = True
-        house.host.event(house.host.state.add_request(1, do.DrainServer("s2"), house.host.now_ms()))
+        house.host.events.event(house.host.state.add_request(1, do.DrainServer("s2"), house.host.events.now_ms()))
         if is_known:
             await house.rest()
         assert house.is_sound.is_set() != is_known
@@ -361,7 +361,7 @@ def test_a_disk_that_does_not_say_what_is_free_ends_no_look_at_the_loads(monkeyp
         assert house.host.state.current.free_bytes == 7
         await house.close()
 
-    monkeypatch.setattr(cluster_host, "LOADS_S", 0.0)
+    monkeypatch.setattr(cluster_loops, "LOADS_S", 0.0)
     asyncio.run(scenario())
 
 

@@ -86,14 +86,14 @@ async def looks_until_served(regions: int, *, backwards: bool) -> int:
     infos = [RegionInfo("t", number) for number in range(regions)]
     places = Places({info.region_id: Place(info, None, Phase.OPENING) for info in infos})
     house.host.state.current.places = places
-    serving = asyncio.ensure_future(house.host.served("t", infos))
+    serving = asyncio.ensure_future(house.host.tables.served("t", infos))
     order = list(places.values())
     for place in reversed(order) if backwards else order:
         for _ in range(3):  # a report, and the waiter has looked
             await asyncio.sleep(0)
         assert not serving.done()
         place.phase = Phase.OPEN
-        house.host.event([])
+        house.host.events.event([])
     await asyncio.wait_for(serving, 5)
     return places.looks
 

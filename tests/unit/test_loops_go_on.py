@@ -22,7 +22,16 @@ from columnar.regions import region_upkeep
 from columnar.regions import server as region_server
 from columnar.regions.region_upkeep import RegionUpkeep
 from columnar.regions.server import AsyncWrites
-from columnar.roles import cluster_host, cluster_loops, meta_region, serving
+from columnar.roles import (
+    cluster_host,
+    cluster_loops,
+    hosted_tables,
+    meta_region,
+    route_broadcast,
+    serving,
+    state_events,
+    transition_requests,
+)
 from columnar.roles.cluster_host import ClusterHost
 from columnar.roles.meta_region import MetaRegion
 from columnar.roles.serving import Serving
@@ -249,7 +258,9 @@ def test_the_catalogue_is_repaired(monkeypatch: pytest.MonkeyPatch, expected_fau
 
 async def _all_open(house: House, infos: list[Any], server: Incarnation) -> None:
     def are_open() -> bool:
-        return all(house.place(info).phase is Phase.OPEN and house.host.owner_of(info) == server for info in infos)
+        return all(
+            house.place(info).phase is Phase.OPEN and house.host.tables.owner_of(info) == server for info in infos
+        )
 
     await until(are_open)
 
@@ -266,7 +277,7 @@ async def a_death_of_a_server(calls: Calls) -> None:
             house.host._ticking.soon()
         await _all_open(house, infos, other.here)
     await house.rest()
-    assert {house.host.owner_of(info) for info in infos} == {other.here}
+    assert {house.host.tables.owner_of(info) for info in infos} == {other.here}
     house.host.stop()
     await house.host.close()
 
@@ -274,9 +285,14 @@ async def a_death_of_a_server(calls: Calls) -> None:
 def test_the_regions_of_a_dead_server_are_served_again(
     monkeypatch: pytest.MonkeyPatch, expected_faults: Expected
 ) -> None:
-    monkeypatch.setattr(cluster_host, "AGAIN_S", 0.001)
-    guards = ("-> ClusterHost.event", "-> ClusterHost._carry_out")  # no output is lost behind their beginning
-    assert survived(a_death_of_a_server, cluster_host, but=guards) > 10
+    monkeypatch.setattr(state_events, "AGAIN_S", 0.001)
+    guards = (
+        "-> StateEvents.event",
+        "-> StateEvents._carry_out",
+        "-> retry_work",
+    )  # no output is lost behind their beginning
+    modules = (cluster_host, hosted_tables, route_broadcast, state_events, transition_requests)
+    assert survived(a_death_of_a_server, *modules, but=guards) > 10
     assert expected_faults()
 
 

@@ -32,7 +32,9 @@ CALLS: Final = re.compile(rf"\b({'|'.join(sorted(KINDS))})\(")
 # another.  A module that is missing here says whom it asks, by a line of its own.
 TO_SERVER: Final = (
     "roles/cluster_host",
+    "roles/cluster_loops",
     "roles/cluster_owners",
+    "roles/transition_requests",
     "connections/connection_dispatcher",
     "master",
     "roles/server_processes",

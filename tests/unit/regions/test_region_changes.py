@@ -428,7 +428,7 @@ async def test_what_cannot_be_says_so(house: House) -> None:
 async def test_a_large_region_splits_by_itself(house: House) -> None:
     await house.put(*(b"%02d" % n for n in range(0, 100, 5)))
     while await house.regions.split_the_largest():
-        await asyncio.gather(*house.regions._cleaning)
+        await house.regions._cleaning.ended()
     assert len(house.infos) > 4
     loads = await house.owner.request_peer(Loads())
     assert len(loads) == len(house.infos)

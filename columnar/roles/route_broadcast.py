@@ -1,0 +1,63 @@
+"""Broadcast of routes: every linked server gets each change, or all of them if it lags.
+
+Invariant: a server gets routes after the rows of owners are on disk, and before it is asked to open or close regions by
+them: the caller reports a written row here first.
+
+Owned by the loop.
+"""
+
+from __future__ import annotations
+
+from columnar.cluster.link_errors import LinkBroke, NotSent
+from columnar.master.cluster_status_builder import list_blocked_regions
+from columnar.master.publishing import Publishing
+from columnar.model.owner import Incarnation
+from columnar.model.region_messages import Message
+from columnar.model.route import ChangeRoutes, RoutesVersion
+from columnar.roles.cluster_servers import Servers
+from columnar.roles.state_events import StateEvents
+
+
+class RouteBroadcast:
+    def __init__(self, events: StateEvents, servers: Servers) -> None:
+        self.publishing = Publishing()
+        self.greeted: dict[Incarnation, None] = {}  # linked, and not reaped: these servers get each change
+        self._events = events
+        self._servers = servers
+        self._blocked_regions: dict[int, str] = {}  # regions that stay closed, as was published
+
+    def publish_routes(self) -> None:
+        """Send every server the change since the last one, if there is any."""
+        change = self.publishing.take()
+        if change is not None:
+            for server in self.greeted:
+                self._events.spawn(self._send_routes(server, change))
+
+    async def _send_routes(self, server: Incarnation, change: ChangeRoutes) -> None:
+        try:
+            version: RoutesVersion = await self._servers.request_server(server, change)
+            if version.needs_all or version.number < change.number:
+                await self.replace_routes(server)
+        except (NotSent, LinkBroke):
+            return  # the end of the server is reported by itself
+
+    async def replace_routes(self, server: Incarnation) -> None:
+        await self._servers.request_server(server, self.publishing.everything())
+
+    def publish_blocked_regions(self) -> None:
+        """Publish why regions stay closed, so that calls for them are refused with the reason at every server."""
+        blocked = list_blocked_regions(self._events.state)
+        if blocked != self._blocked_regions:
+            self._blocked_regions = blocked
+            self.publishing.set_blocked_regions(blocked)
+            self.publish_routes()
+
+    def send_message(self, server: Incarnation, message: Message[None]) -> None:
+        """Send a request without waiting for the answer."""
+        self._events.spawn(self._sent(server, message))
+
+    async def _sent(self, server: Incarnation, message: Message[None]) -> None:
+        try:
+            await self._servers.request_server(server, message)
+        except (NotSent, LinkBroke):
+            return  # the end of the server is reported by itself
