@@ -20,12 +20,10 @@ import asyncio
 import logging
 import os
 import socket
-import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
-from itertools import islice
-from typing import Final, TypeVar, cast
+from typing import TypeVar, cast
 
 from columnar.cluster.forwarding import Forwarding
 from columnar.cluster.hello import Hello, obstacle
@@ -37,15 +35,11 @@ from columnar.cluster.peers import Peers
 from columnar.cluster.refusals import Moved, Unknown, refuse_not_local
 from columnar.cluster.request_forwarder import RequestForwarder
 from columnar.cluster.routes import Routes
-from columnar.cluster.row_forms import THRIFT2, Figures
-from columnar.cluster.scatter_gather import RoutedOwners, gather_status
+from columnar.cluster.scatter_gather import RoutedOwners
 from columnar.config import RegionServerConfig, StandaloneConfig
 from columnar.coordination.processes import Beat
 from columnar.coordination.socket_folder import ListeningPath, make_private
 from columnar.errors import HostError
-from columnar.flows.follower_name import TRIGGER
-from columnar.model.flow_status import TriggerStatus, ViewStatus
-from columnar.model.measures import COUNTER, GAUGE, Family, SlowRequest, by_label, single
 from columnar.model.owner import Incarnation
 from columnar.model.owner_messages import (
     CannotOpen,
@@ -65,6 +59,7 @@ from columnar.regions.life.region_assigner import RegionAssigner
 from columnar.regions.region_rates import RateMeter
 from columnar.roles.ports import RemoteMaster, ServerPorts, read_tls
 from columnar.roles.server_connection_channel import ServerConnectionChannel
+from columnar.roles.server_measures import ServerMeasures, StatusExchange
 from columnar.roles.server_rpc_handlers import ServerRpcHandlers
 from columnar.roles.serving import Serving
 from columnar.runtime.background import Background
@@ -73,13 +68,9 @@ from columnar.storage.process_stores import ServerStores
 from columnar.storage.rocks import RocksEngine
 from columnar.triggers.cluster_triggers import ClusterTriggers
 from columnar.triggers.trigger_peer_handlers import TriggerPeerHandlers
-from columnar.webui import families
-from columnar.webui.host import memory_bytes
-from columnar.webui.status import gather
 
 _log = logging.getLogger(__name__)
 
-REMARKS: Final = 20  # about regions that stay closed, in one status
 R = TypeVar("R")
 
 
@@ -92,13 +83,30 @@ class SharedFolder:
 
 
 class MasterLink:
-    """The master as a ``Peer``."""
+    """The master as a ``Peer``, and the reports to it."""
 
     def __init__(self, link: PeerLink) -> None:
         self._link = link
+        self._reports = Background("reports to the master")
 
     async def request_peer(self, message: Message[R]) -> R:
         return await self._link.send_request(message)
+
+    def report_unopened(self, report: CannotOpen) -> None:
+        _log.error("region %s of %s cannot be opened: %s", report.region.encoded, report.region.table, report.why)
+        self.report_soon(report)
+
+    def report_soon(self, message: Message[None]) -> None:
+        """Send ``message``; its answer is not waited for."""
+        self._reports.spawn(self._report(message))
+
+    async def _report(self, message: Message[None]) -> None:
+        try:
+            await self._link.send_request(message)
+        except (NotSent, LinkBroke):
+            pass  # the process ends
+        except Exception as error:  # noqa: BLE001 - a master that cannot use a report has said why in its log
+            _log.error("the master did not take a %s: %s", type(message).__name__, error)
 
 
 def own_ports(config: StandaloneConfig) -> StandaloneConfig:
@@ -115,7 +123,6 @@ class ClusterServer:
         self._hello = Hello(config.cluster_id, self.local_server)
         self._on_orphaned = on_orphaned
         self._connection_channel: ServerConnectionChannel | None = None
-        self._reports = Background("reports to the master")
         self.is_stopping = False
 
     async def start(self, control: socket.socket, channel: socket.socket) -> None:
@@ -148,11 +155,11 @@ class ClusterServer:
             self._answer_the_master(config)
             self.serving.deliver(self.ports.port, private, self.ports.answered, self.ports.has_waiting)
             self.link = await self._linked(control)
-            self._obey()
+            master = self._obey()
             self._connection_channel.begin()
             self.serving.begin_background_work()
             undo.pop_all()
-        self._report(Listening(config.host, self.ports.port, self.ports.thrift2_port or -1))
+        master.report_soon(Listening(config.host, self.ports.port, self.ports.thrift2_port or -1))
 
     # --- other servers -------------------------------------------------------------------------------
 
@@ -178,14 +185,18 @@ class ClusterServer:
 
     def _connect_peer_operations(self) -> None:
         """Connect remote operations: send requests for remote rows to their owners, and handle such requests here."""
+        self.statuses = StatusExchange(
+            self.local_server, self.ports, self.serving, self.routes, self.peers, lambda: self.rpc_handlers.servers()
+        )
         self.owners = RoutedOwners(self.local_server, self.routes, self.peers, self.peer_server.handlers)
         handlers, operations = OperationPeerHandlers(self.serving.server), self.serving.operations
         self.peer_server.register(handlers.answers)
         connect(operations, self.owners)
         self.serving.trigger_manager.system.access.others = operations.access.others
         self._connect_peer_triggers()
-        self.peer_server.register({OwnFigures: self._own_figures})
-        self.ports.extension.others, self.ports.extension.remarks = self._figures_of_others, self._remarks
+        self.peer_server.register({OwnFigures: self.statuses.own_figures})
+        extension = self.ports.extension
+        extension.others, extension.remarks = self.statuses.figures_of_others, self.statuses.remarks
 
     def _connect_peer_triggers(self) -> None:
         manager = self.serving.trigger_manager
@@ -198,42 +209,10 @@ class ClusterServer:
         self.serving.owner.views.wait_saved_in_cluster = lambda tables, key, timeout_s: cluster_triggers.wait_delivered(
             tables, key, "", timeout_s, saved=True
         )
-        self.peer_server.register({ViewStatuses: self._list_view_statuses})
-        self.peer_server.register(dict.fromkeys(VIEW_CHECKS, self._checked))
-        self.ports.other_views, self.ports.owners = self._views_of_others, self.owners
+        self.peer_server.register({ViewStatuses: self.statuses.list_view_statuses})
+        self.peer_server.register(dict.fromkeys(VIEW_CHECKS, self.statuses.check_views))
+        self.ports.other_views, self.ports.owners = self.statuses.views_of_others, self.owners
         manager.dead_letter_store.log_again_remotely = cluster_triggers.log_again
-
-    async def _own_figures(self, _message: OwnFigures) -> Figures:
-        return self.ports.extension.figures()
-
-    async def _checked(self, message: Message[R]) -> R:
-        answer: R = await self.serving.checks().answers[type(message)](message)
-        return answer
-
-    async def _slow_requests(self, _message: SlowRequests) -> tuple[SlowRequest, ...]:
-        return tuple(replace(one, server=self.local_server.name) for one in self.ports.slow_log.recent)
-
-    async def _list_view_statuses(self, _message: ViewStatuses) -> tuple[ViewStatus, ...]:
-        return self.serving.owner.views.view_statuses()
-
-    async def _views_of_others(self) -> tuple[list[ViewStatus], list[str]]:
-        remote = [server for server in self.rpc_handlers.servers() if server != self.local_server]
-        found, silent = await gather_status(remote, self.peers, ViewStatuses())
-        return [status for statuses in found.values() for status in statuses], [str(server) for server in silent]
-
-    def _remarks(self) -> list[str]:
-        found = (
-            route.blocked_reason
-            for table in self.routes.tables
-            for route in self.routes.of_table(table)
-            if route.blocked_reason
-        )
-        return list(islice(found, REMARKS))
-
-    async def _figures_of_others(self) -> tuple[list[Figures], list[str]]:
-        remote = [server for server in self.rpc_handlers.servers() if server != self.local_server]
-        found, silent = await gather_status(remote, self.peers, OwnFigures())
-        return list(found.values()), [str(server) for server in silent]
 
     def _server_of_scanner(self, scanner_id: int) -> Incarnation | None:
         slot = slot_of(scanner_id)
@@ -269,7 +248,7 @@ class ClusterServer:
         self.answering.register(
             {
                 Measures: measures.measures,
-                SlowRequests: self._slow_requests,
+                SlowRequests: self.statuses.slow_requests,
                 TriggerStatuses: trigger_statuses,
                 FlowStatuses: self.trigger_peer_handlers.flow_statuses,
                 HandOver: self._hand_over,
@@ -300,28 +279,14 @@ class ClusterServer:
     def _link_ended(self, link: PeerLink) -> None:
         self._on_orphaned(link.why)
 
-    def _obey(self) -> None:
+    def _obey(self) -> MasterLink:
         self.forwarding.master = self.link
-        owner = self.serving.owner
-        owner.follow_master(MasterLink(self.link))
+        owner, master = self.serving.owner, MasterLink(self.link)
+        owner.follow_master(master)
         owner.changing.on_committed = self.region_assigner.made
         self.region_assigner.on_blocked = owner.changing.settle_for
-        self.region_assigner.on_cannot_open = self._cannot_open
-
-    def _cannot_open(self, report: CannotOpen) -> None:
-        _log.error("region %s of %s cannot be opened: %s", report.region.encoded, report.region.table, report.why)
-        self._report(report)
-
-    def _report(self, message: Message[None]) -> None:
-        self._reports.spawn(self._reported(message))
-
-    async def _reported(self, message: Message[None]) -> None:
-        try:
-            await self.link.send_request(message)
-        except (NotSent, LinkBroke):
-            pass  # the process ends
-        except Exception as error:  # noqa: BLE001 - a master that cannot use a report has said why in its log
-            _log.error("the master did not take a %s: %s", type(message).__name__, error)
+        self.region_assigner.on_cannot_open = master.report_unopened
+        return master
 
     def _address_of(self, region: RegionInfo) -> tuple[str, int]:
         """The address of the region's owner; this server's, which is as good for a client, where none is known."""
@@ -365,66 +330,3 @@ class ClusterServer:
         await self.serving.close()
         self.stores.close()
         await asyncio.get_running_loop().shutdown_default_executor()  # work of a thread belongs to this process
-
-
-class ServerMeasures:
-    """The measures of a region server, which its master requests at each scrape: those of a standalone process, and the
-    outcomes of the calls that it forwarded to other servers.
-
-    Owned by the loop.
-    """
-
-    def __init__(
-        self,
-        ports: ServerPorts,
-        serving: Serving,
-        commits: Callable[[], int],
-        peer_server: PeerServer,
-        request_forwarders: Mapping[int, RequestForwarder],
-        triggers: Callable[[TriggerStatuses], Awaitable[Iterable[TriggerStatus]]],
-    ) -> None:
-        """``request_forwarders``: by service."""
-        self._peer_server = peer_server
-        self._request_forwarders = request_forwarders
-        self._triggers = triggers
-        self._flows = serving.trigger_manager.hub.flow_statuses
-        self._sources = ports.sources(serving, commits)  # without triggers: their letters are counted on disk
-
-    async def measures(self, _message: Measures) -> tuple[Family, ...]:
-        """Measure this server; some 20 us for each region that is open."""
-        statuses = tuple(await self._triggers(TriggerStatuses()))
-        letters = {trigger.name: trigger.dead_letters for trigger in statuses}
-        flows = tuple(
-            replace(one, dead=letters.get(one.name, 0)) if one.kind == TRIGGER else one for one in self._flows()
-        )
-        status = replace(gather(self._sources), triggers=statuses, flows=flows)
-        return (
-            *families.of_process(status),
-            families.open_regions(status),
-            *families.of_triggers(status),
-            *families.of_flows(status),
-            *families.of_views(status),
-            *self._of_peers(),
-            *_of_host(),
-        )
-
-    def _of_peers(self) -> Iterator[Family]:
-        forwarded = [
-            ("thrift2." * (service == THRIFT2) + method, calls)
-            for service, request_forwarder in self._request_forwarders.items()
-            for method, calls in request_forwarder.forwarded_calls.items()
-        ]
-        about = "Calls of its clients that other servers answered, or the master."
-        yield by_label("columnar_forwarded", COUNTER, about, "method", forwarded)
-        about = "Calls of other servers about regions that it does not own."
-        yield single("columnar_misdirected", COUNTER, about, self._peer_server.misdirected)
-
-
-def _of_host() -> Iterator[Family]:
-    yield single("process_resident_memory_bytes", GAUGE, "Resident memory size in bytes.", memory_bytes())
-    about = "Total user and system CPU time spent in seconds."
-    yield single("process_cpu_seconds", COUNTER, about, time.process_time())
-    try:
-        yield single("process_open_fds", GAUGE, "Number of open file descriptors.", len(os.listdir("/proc/self/fd")))
-    except OSError:  # no Linux
-        return

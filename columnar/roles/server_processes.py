@@ -24,7 +24,7 @@ import logging
 import signal
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, TypeVar, cast
+from typing import Any, Final, Protocol, TypeAlias, TypeVar, cast
 
 from columnar.cluster.hello import Hello, obstacle
 from columnar.cluster.link_errors import LinkBroke, NotSent
@@ -136,6 +136,87 @@ class Server:
     is_stopping: bool = False
 
 
+Begun: TypeAlias = tuple[Child, list[Server]]  # a process, and the server that it is, once it has a name
+
+
+class ChildProcesses:
+    """Processes of servers: they are started, and one is kept as a spare for the next death."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        lock: int,
+        heard: Callable[[Incarnation, Beat], None],
+    ) -> None:
+        self._command = command
+        self._environment = environment
+        self._lock = lock
+        self._heard = heard
+        self.running: set[Child] = set()  # started, and not reaped
+        self._is_stopping = False
+        self._spare: Begun | None = None  # started, and no server yet
+        self._spare_timer: asyncio.TimerHandle | None = None
+
+    def start_process(self, *flags: str) -> Begun:
+        """A process without a name as yet.  OSError."""
+        known: list[Server] = []
+
+        def heard(beat: Beat) -> None:
+            for server in known:
+                self._heard(server.incarnation, beat)
+
+        child = started([*self._command, *flags], self._lock, heard, self._environment)
+        self.running.add(child)
+        child.ended.add_done_callback(lambda _: self.running.discard(child))
+        return child, known
+
+    def keep_spare(self) -> None:
+        """Keep a spare process for the next death from now on; it is started SPARE_AFTER_S after this call."""
+        if self._spare_timer is None and self._spare is None and not self._is_stopping:
+            self._spare_timer = asyncio.get_running_loop().call_later(SPARE_AFTER_S, self._start_spare)
+
+    def _start_spare(self) -> None:
+        self._spare_timer = None
+        try:
+            spare = self._spare = self.start_process(AHEAD)
+        except OSError as error:
+            _log.warning("no process can be started ahead of the next death: %s", error)
+            self.keep_spare()
+            return
+        except Exception as fault:  # noqa: BLE001 - as above
+            FAULTS.met("the care of servers", fault)
+            self.keep_spare()
+            return
+        spare[0].ended.add_done_callback(lambda _: self._spare_ended(spare))
+
+    def _spare_ended(self, spare: Begun) -> None:
+        if self._spare is spare:  # it was killed while it was a spare
+            self._spare = None
+            spare[0].control.close()
+            self.keep_spare()
+
+    def take_spare(self) -> Begun:
+        """Return the spare process, or start a new one if there is none.  OSError."""
+        spare, self._spare = self._spare, None
+        if self._spare_timer is not None:  # count from now
+            self._spare_timer.cancel()
+            self._spare_timer = None
+        self.keep_spare()
+        return spare if spare is not None and not spare[0].is_over else self.start_process()
+
+    def begin_stop(self) -> None:
+        """Keep no spare any more."""
+        self._is_stopping = True
+
+    def cancel_spare(self) -> None:
+        """Start no spare; one that runs is among ``running``."""
+        self.begin_stop()
+        if self._spare_timer is not None:
+            self._spare_timer.cancel()
+            self._spare_timer = None
+
+
 class ServerProcesses:
     def __init__(
         self,
@@ -145,10 +226,10 @@ class ServerProcesses:
         settings: Callable[[Incarnation], dict[str, Any]],
     ) -> None:
         """``settings``: of a server, but for its name and number."""
-        self._command = command
-        self._environment = environment
-        self._lock = lock
         self._settings = settings
+        self.children = ChildProcesses(
+            command, environment, lock, lambda server, beat: self._events.heard(server, beat)
+        )
         self.regions_of: Callable[[str], int] = lambda _name: 0  # how many regions a server owns, by its name
         self.living: dict[Incarnation, Server] = {}  # joined, and not reaped
         self.is_stopping = False
@@ -159,9 +240,6 @@ class ServerProcesses:
         self.deaths = ServerDeaths()
         self._background = Background("the care of servers")
         self._ends: dict[Incarnation, asyncio.Future[None]] = {}
-        self._children: set[Child] = set()  # started, and not reaped
-        self._spare: tuple[Child, list[Server]] | None = None  # started, and no server yet
-        self._spare_timer: asyncio.TimerHandle | None = None
 
     def follow(
         self, events: Events, hello: Hello, next_number: Callable[[], Awaitable[int]], answerer: LinkEnds
@@ -174,58 +252,11 @@ class ServerProcesses:
 
     # --- starting ------------------------------------------------------------------------------------
 
-    def start(self, *flags: str) -> tuple[Child, list[Server]]:
-        """A process without a name as yet.  OSError."""
-        known: list[Server] = []
-
-        def heard(beat: Beat) -> None:
-            for server in known:
-                self._events.heard(server.incarnation, beat)
-
-        child = started([*self._command, *flags], self._lock, heard, self._environment)
-        self._children.add(child)
-        child.ended.add_done_callback(lambda _: self._children.discard(child))
-        return child, known
-
-    def keep_spare(self) -> None:
-        """Keep a spare process for the next death from now on; it is started SPARE_AFTER_S after this call."""
-        if self._spare_timer is None and self._spare is None and not self.is_stopping:
-            self._spare_timer = asyncio.get_running_loop().call_later(SPARE_AFTER_S, self._start_spare)
-
-    def _start_spare(self) -> None:
-        self._spare_timer = None
-        try:
-            spare = self._spare = self.start(AHEAD)
-        except OSError as error:
-            _log.warning("no process can be started ahead of the next death: %s", error)
-            self.keep_spare()
-            return
-        except Exception as fault:  # noqa: BLE001 - as above
-            FAULTS.met("the care of servers", fault)
-            self.keep_spare()
-            return
-        spare[0].ended.add_done_callback(lambda _: self._spare_ended(spare))
-
-    def _spare_ended(self, spare: tuple[Child, list[Server]]) -> None:
-        if self._spare is spare:  # it was killed while it was a spare
-            self._spare = None
-            spare[0].control.close()
-            self.keep_spare()
-
-    def _taken_spare(self) -> tuple[Child, list[Server]]:
-        """Return the spare process, or start a new one if there is none.  OSError."""
-        spare, self._spare = self._spare, None
-        if self._spare_timer is not None:  # count from now
-            self._spare_timer.cancel()
-            self._spare_timer = None
-        self.keep_spare()
-        return spare if spare is not None and not spare[0].is_over else self.start()
-
-    async def join(self, name: str, begun: tuple[Child, list[Server]]) -> None:
+    async def join(self, name: str, begun: Begun) -> None:
         """Number the process, send it its settings, and link with it.  A process that is dead is reported as ended."""
         self._joined(Incarnation(name, await self._next_number()), begun)
 
-    def _joined(self, incarnation: Incarnation, begun: tuple[Child, list[Server]]) -> None:
+    def _joined(self, incarnation: Incarnation, begun: Begun) -> None:
         child, known = begun
         server = Server(incarnation, child)
         known.append(server)
@@ -306,7 +337,8 @@ class ServerProcesses:
             try:
                 async with self._lock_name(name):
                     if name not in self._stopped:  # by a call that had the lock of the name before
-                        await self._start(name, self._taken_spare if not server.is_stopping else self.start)
+                        children = self.children
+                        await self._start(name, children.start_process if server.is_stopping else children.take_spare)
                 return
             except (OSError, ColumnarError) as error:
                 _log.error("server %s cannot be started: %s; trying again", name, error)
@@ -318,7 +350,7 @@ class ServerProcesses:
     def _living_of(self, name: str) -> list[Server]:
         return [server for server in self.living.values() if server.incarnation.name == name]
 
-    async def _start(self, name: str, begin: Callable[[], tuple[Child, list[Server]]]) -> None:
+    async def _start(self, name: str, begin: Callable[[], Begun]) -> None:
         """Start a server, under the lock of its name; do nothing if one of the name lives.
 
         Errors as of ``join``, OSError.
@@ -410,13 +442,14 @@ class ServerProcesses:
         """Start a server that was stopped, or waits for its next start; do nothing if it lives.  OSError."""
         self._stopped.discard(name)
         async with self._lock_name(name):
-            await self._start(name, self.start)
+            await self._start(name, self.children.start_process)
 
     # --- the end -------------------------------------------------------------------------------------
 
     def begin_stop(self) -> None:
         """Count every end of a server as requested, and start no replacement."""
         self.is_stopping = True
+        self.children.begin_stop()
         for server in self.living.values():
             server.is_stopping = True
 
@@ -433,10 +466,8 @@ class ServerProcesses:
     async def kill(self) -> None:
         """Kill all processes; none is left when this returns."""
         self.is_stopping = True
-        if self._spare_timer is not None:
-            self._spare_timer.cancel()
-            self._spare_timer = None
-        for child in list(self._children):
+        self.children.cancel_spare()
+        for child in list(self.children.running):
             if child in {server.child for server in self.living.values()}:
                 _log.warning("process %d of a server does not stop; it is killed", child.pid)
             await child.fence()

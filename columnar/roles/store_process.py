@@ -141,10 +141,11 @@ def stop_on_signals() -> asyncio.Event:
 def _ready_line(config: StandaloneConfig, store: Standalone | Supervisor, web: WebServer | None, servers: int) -> str:
     host = f"[{config.host}]" if ":" in config.host else config.host
     page = f"http{'s' if store.tls is not None else ''}://{host}:{web.port}/" if web is not None else "-"
-    thrift2 = f" thrift2={host}:{store.thrift2_port}" if store.thrift2_port is not None else ""
+    ports = store.ports
+    thrift2 = f" thrift2={host}:{ports.thrift2_port}" if ports.thrift2_port is not None else ""
     count = f" servers={servers}" if servers else ""
     data = os.path.abspath(config.data)
-    return f"columnar ready store={host}:{store.port} web={page}{thrift2} pid={os.getpid()}{count} data={data}"
+    return f"columnar ready store={host}:{ports.port} web={page}{thrift2} pid={os.getpid()}{count} data={data}"
 
 
 if __name__ == "__main__":

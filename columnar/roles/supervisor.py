@@ -74,6 +74,42 @@ MASTER: Final = "master"
 JOURNAL_S: Final = 1.0
 
 
+class ClientPorts:
+    """The ports of the whole, by which clients come; a server takes each connection."""
+
+    def __init__(self, config: StandaloneConfig, dispatcher: ConnectionDispatcher) -> None:
+        self._config = config
+        self._dispatcher = dispatcher
+        self._ports: list[Port] = []
+        self.are_open = False
+
+    def bind(self) -> None:
+        """Bind the ports before a server takes a free port of its own."""
+        host, port2 = self._config.host, self._config.thrift2_port
+        self._ports.append(Port.bound(THRIFT1_SERVICE, host, self._config.port, "--port", self._dispatcher))
+        if port2 >= 0:
+            self._ports.append(Port.bound(THRIFT2_SERVICE, host, port2, "--thrift2-port", self._dispatcher))
+
+    def open_ports(self) -> None:
+        for port, option in zip(self._ports, ("--port", "--thrift2-port"), strict=False):
+            port.listen(self._config.host, option)
+        for port in self._ports:
+            port.open()
+        self.are_open = True
+
+    def close_ports(self) -> None:
+        for port in self._ports:
+            port.close()
+
+    @property
+    def port(self) -> int:
+        return self._ports[0].port
+
+    @property
+    def thrift2_port(self) -> int | None:
+        return self._ports[1].port if len(self._ports) > 1 else None
+
+
 class Supervisor:
     """Owned by one event loop: ``locked``, ``start``, then serve until ``stop``."""
 
@@ -86,8 +122,7 @@ class Supervisor:
         self._count = count
         self._log_level = log_level
         self.connection_dispatcher = ConnectionDispatcher(self._taking)
-        self._ports: list[Port] = []
-        self._is_open = False  # the ports are: the start is over
+        self.ports = ClientPorts(config, self.connection_dispatcher)
         self._returns: dict[Incarnation, ReturnedConnections] = {}
         self._addresses: dict[Incarnation, Address] = {}
         self._started_s = time.time()
@@ -116,13 +151,13 @@ class Supervisor:
         async with AsyncExitStack() as undo:
             self._run_folder = SocketFolder.made()
             undo.callback(self._run_folder.remove)
-            undo.callback(self._close_ports)
-            self._bind_ports()
+            undo.callback(self.ports.close_ports)
+            self.ports.bind()
             command = [sys.executable, *_safe_path(), "-m", "columnar.roles.regionserver_process"]
             lock, environment = self.folder.lock_descriptor, dict(os.environ)
             self.processes = ServerProcesses(command, environment, lock, self._settings)
             undo.push_async_callback(self.processes.kill)
-            begun = [(f"s{n + 1}", self.processes.start()) for n in range(self._count)]
+            begun = [(f"s{n + 1}", self.processes.children.start_process()) for n in range(self._count)]
             self.stores = ProcessStores(self.folder, RocksEngine())
             self.stores.open()
             undo.callback(self.stores.close)
@@ -145,9 +180,9 @@ class Supervisor:
             self._control_socket = ControlSocket(self.service.private_wire(), self.folder, self._run_folder)
             await self._control_socket.open()
             undo.push_async_callback(self._control_socket.close)
-            self._open_ports()
+            self.ports.open_ports()
             undo.pop_all()
-        self.processes.keep_spare()
+        self.processes.children.keep_spare()
         self._journal_task = asyncio.create_task(self._keep_decisions())
 
     async def _keep_decisions(self) -> None:
@@ -281,7 +316,7 @@ class Supervisor:
         self.connection_dispatcher.open.ended(server)
         if self._addresses.pop(server, None) is not None:
             self._send_addresses()
-        if not self._is_open and not self.fault.done() and self.processes.deaths.is_start_hopeless(server.name):
+        if not self.ports.are_open and not self.fault.done() and self.processes.deaths.is_start_hopeless(server.name):
             text = f"server {server} did not start, it ended {why}; its last lines above say why"
             self.fault.set_exception(HostError(text))
             self.fault.exception()  # retrieved when the start waits for it
@@ -313,38 +348,10 @@ class Supervisor:
     def addresses(self) -> Addresses:
         return Addresses(tuple(self._addresses.values()))
 
-    # --- ports -----------------------------------------------------------------------------------------
-
-    def _bind_ports(self) -> None:
-        """Bind the ports before a server takes a free port of its own."""
-        host, port2 = self.config.host, self.config.thrift2_port
-        self._ports.append(Port.bound(THRIFT1_SERVICE, host, self.config.port, "--port", self.connection_dispatcher))
-        if port2 >= 0:
-            self._ports.append(Port.bound(THRIFT2_SERVICE, host, port2, "--thrift2-port", self.connection_dispatcher))
-
-    def _close_ports(self) -> None:
-        for port in self._ports:
-            port.close()
-
-    def _open_ports(self) -> None:
-        for port, option in zip(self._ports, ("--port", "--thrift2-port"), strict=False):
-            port.listen(self.config.host, option)
-        for port in self._ports:
-            port.open()
-        self._is_open = True
-
     def _taking(self) -> dict[Incarnation, Child]:
         """Servers that take connections of clients."""
         living, current = self.processes.living, self.host.state.current
         return {one: server.child for one, server in living.items() if current.is_alive(one) and not server.is_stopping}
-
-    @property
-    def port(self) -> int:
-        return self._ports[0].port
-
-    @property
-    def thrift2_port(self) -> int | None:
-        return self._ports[1].port if len(self._ports) > 1 else None
 
     # --- pages -----------------------------------------------------------------------------------------
 
@@ -358,7 +365,7 @@ class Supervisor:
         tallies, tables = self.host.state.tallies, self.leading.catalogue.tables
         return PageStatus(
             version=VERSION,
-            address=f"{self.config.host}:{self.port}",
+            address=f"{self.config.host}:{self.ports.port}",
             data_folder=os.path.abspath(self.folder.path),
             uptime_s=time.time() - self._started_s,
             cluster=self.control.reports.cluster_status(),
@@ -384,8 +391,9 @@ class Supervisor:
         await self._control_socket.close()
         self._journal_task.cancel()
         await asyncio.to_thread(self._journal.append, self.control.reports.take_decisions())
-        for source in [*self._ports, *self._returns.values()]:
-            source.close()
+        self.ports.close_ports()
+        for returned in self._returns.values():
+            returned.close()
         self.connection_rebalancer.close()
         self.connection_dispatcher.close()
         self.leading.stop_copies()
@@ -443,7 +451,7 @@ class _Site:
         from columnar.webui.cluster_pages import cluster_pages  # imported at the first visit
 
         supervisor = self._supervisor
-        address = f"{supervisor.config.host}:{supervisor.port}"
+        address = f"{supervisor.config.host}:{supervisor.ports.port}"
         status = partial(supervisor.status, self._hot_modules)
         servers = ClusterStatusGatherer(run_on_loop, supervisor.host, supervisor.processes, supervisor.watched_folder)
         return cluster_pages(run_on_loop, supervisor.control.reports, status, servers, address, visitors)

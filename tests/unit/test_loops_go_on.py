@@ -54,11 +54,11 @@ def failing_once(then: Callable[..., Any]) -> Callable[..., Any]:
     """Raises at its first call."""
     calls: list[object] = []
 
-    def called(*arguments: Any) -> Any:
+    def called(*arguments: Any, **named: Any) -> Any:
         calls.append(None)
         if len(calls) == 1:
             raise KeyError("mine")
-        return then(*arguments)
+        return then(*arguments, **named)
 
     return called
 
@@ -304,7 +304,9 @@ def test_servers_are_looked_at_after_an_exception(monkeypatch: pytest.MonkeyPatc
         liveness = watch._liveness
         assert liveness is not None
         look = liveness.check_liveness
-        monkeypatch.setattr(liveness, "check_liveness", failing_once(lambda now_ms: (looks.append(1), look(now_ms))[1]))
+        monkeypatch.setattr(
+            liveness, "check_liveness", failing_once(lambda *args, **named: (looks.append(1), look(*args, **named))[1])
+        )
         watch._check_step.cancel()
         watch._check_step.soon()
         await until(lambda: looks)

@@ -123,7 +123,7 @@ class World:
 def in_world(monkeypatch: pytest.MonkeyPatch, scenario: Callable[[World], Coroutine[Any, Any, None]]) -> None:
     async def run() -> None:
         world = World(monkeypatch)
-        await world.processes.join("s1", world.processes.start())
+        await world.processes.join("s1", world.processes.children.start_process())
         await scenario(world)
         await world.processes.kill()
         assert world.doubled == [], "there were two of one name"
@@ -181,7 +181,7 @@ def test_a_start_of_one_that_lives_or_is_to_start_by_itself_starts_no_second(mon
 
 def test_a_process_that_dies_before_it_joins_is_reported_and_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario(world: World) -> None:
-        begun = world.processes.start()
+        begun = world.processes.children.start_process()
         world.may_number.clear()
         joining = asyncio.ensure_future(world.processes.join("s2", begun))
         await world.settle()
@@ -212,7 +212,7 @@ def test_a_process_that_cannot_join_is_killed_and_tried_again(monkeypatch: pytes
 def test_a_process_that_waits_takes_the_place_of_the_dead(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario(world: World) -> None:
         monkeypatch.setattr(server_processes, "SPARE_AFTER_S", 0.0)
-        world.processes.keep_spare()
+        world.processes.children.keep_spare()
         await world.until(lambda: len(world.started) == 2)
         waiting = world.started[1]
         world.process().die()
@@ -227,7 +227,7 @@ def test_a_process_that_waits_takes_the_place_of_the_dead(monkeypatch: pytest.Mo
 def test_a_process_that_waits_and_is_killed_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario(world: World) -> None:
         monkeypatch.setattr(server_processes, "SPARE_AFTER_S", 0.0)
-        world.processes.keep_spare()
+        world.processes.children.keep_spare()
         await world.until(lambda: len(world.started) == 2)
         world.started[1].die()
         await world.until(lambda: len(world.started) == 3)
@@ -241,7 +241,7 @@ def test_a_server_that_a_person_starts_again_is_a_new_process(monkeypatch: pytes
 
     async def scenario(world: World) -> None:
         monkeypatch.setattr(server_processes, "SPARE_AFTER_S", 0.0)
-        world.processes.keep_spare()
+        world.processes.children.keep_spare()
         await world.until(lambda: len(world.started) == 2)
         (old,) = world.living
         await world.processes.stop_one(old, 0.01)
@@ -267,7 +267,8 @@ def test_whatever_comes_between_there_is_one_or_none(monkeypatch: pytest.MonkeyP
                 step = rng.choice(("die", "stop", "start", "wait", "hold", "release", *EARLY))
                 if step == "another" and len(world.started) < 20:
                     name = f"s{len(world.started) + 1}"
-                    tasks.append(asyncio.ensure_future(world.processes.join(name, world.processes.start())))
+                    begun = world.processes.children.start_process()
+                    tasks.append(asyncio.ensure_future(world.processes.join(name, begun)))
                 elif step == "die early":
                     world.started[-1].die()
                 elif step == "descriptors":

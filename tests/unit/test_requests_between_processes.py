@@ -51,7 +51,7 @@ TO_OWNER: Final[Mapping[str, frozenset[str]]] = {
     "operations/distributed_scans": frozenset({"Scan"}),
     "operations/distributed_calls": frozenset({"DeleteRows", "RegionStates", "Tend"}),
     "operations/distributed_writes": frozenset({"Apply", "Ingest"}),
-    "roles/regionserver": frozenset({"OwnFigures", "ViewStatuses"}),
+    "roles/server_measures": frozenset({"OwnFigures", "ViewStatuses"}),
     "triggers/cluster_triggers": frozenset({"FlowStatuses", "LogAgain", "TriggerStatuses", "WaitForDelivery"}),
     "views/checking": frozenset(
         {"GroupsPart", "ReadGroupMembers", "ReadSourceRows", "RepairGroup", "SayAgain", "SourcePart"}
@@ -59,7 +59,7 @@ TO_OWNER: Final[Mapping[str, frozenset[str]]] = {
 }
 WITHIN: Final[Mapping[str, frozenset[str]]] = {  # asked of an object of the same process
     "roles/region_owner": frozenset({"ReleaseDeliveries"}),
-    "roles/regionserver": frozenset({"TriggerStatuses"}),
+    "roles/server_measures": frozenset({"TriggerStatuses"}),
 }
 
 
