@@ -169,7 +169,7 @@ def salvage_server_log(engine: Engine, data: str, logs: DeadLogs, why: str, done
     log = salvaged(folder, ())
     logs.add_log(SERVER_LOG, log)
     named = sorted({region for region, _ in log.named()})
-    recover(engine, logs, os.path.join(data, REGIONS))
+    recover(engine, logs, RegionFolders(os.path.join(data, REGIONS), engine))
     for region, count in logs.left.items():
         left(f"{region}: {count} of its last batches stand in the server's log, and maybe only there")
     logs.drop(SERVER_LOG)
@@ -185,7 +185,7 @@ def bring_in_with_gaps(engine: Engine, data: str, logs: DeadLogs, left: Say) -> 
     """Replay the intact log of one process into regions that refuse it because an earlier batch was lost."""
     log = salvaged(os.path.join(data, SERVER_LOG), ())
     logs.add_log(SERVER_LOG, log)
-    recover(engine, logs, os.path.join(data, REGIONS))
+    recover(engine, logs, RegionFolders(os.path.join(data, REGIONS), engine))
     for region in sorted(log.gaps - logs.left.keys()):
         left(f"{region}: at least one batch that was acknowledged is lost; compare with a backup")
 

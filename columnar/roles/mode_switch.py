@@ -208,7 +208,7 @@ def to_servers(catalogue: Catalogue, stores: ProcessStores) -> dict[int, Owner]:
     The owner is that process; its log is empty when this returns.  HostError: a region cannot get the records that
     it lacks.
     """
-    recover(stores.engine, stores.dead_logs, stores.region_folders.root)
+    recover(stores.engine, stores.dead_logs, stores.region_folders)
     left = list(stores.dead_logs.left)
     if left:
         raise HostError(

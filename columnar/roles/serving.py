@@ -104,7 +104,7 @@ class Serving:
         unreplayed, epoch = len(logs.left), self.server.hosting.state.epoch
         if epoch is None:
             return  # a master says what is unreplayed
-        for _ in recovering(stores.engine, logs, stores.region_folders.root, epoch):
+        for _ in recovering(stores.engine, logs, stores.region_folders, epoch):
             await asyncio.sleep(RECOVERY_PAUSE_S)
         if unreplayed:
             _log.info("%d regions are up to date with the server's log", unreplayed - len(logs.left))

@@ -29,6 +29,7 @@ from columnar.storage.data_folder import ALL_FOLDERS_SINCE, FORMAT, META, REGION
 from columnar.storage.dead_logs import DeadLogs
 from columnar.storage.ownership import Ownership
 from columnar.storage.recovery import recover
+from columnar.storage.region_folders import RegionFolders
 from columnar.storage.rocks import RocksEngine
 from columnar.storage.server_log_files import open_server_log
 
@@ -115,7 +116,7 @@ def _server_log_brought_in(folder: DataFolder, engine: RocksEngine, result: Repa
         salvage_server_log(engine, folder.path, logs, damage.text, result.done.append, result.left.append)
         return logs
     engine.use_logs(logs)
-    recover(engine, logs, os.path.join(folder.path, REGIONS))
+    recover(engine, logs, RegionFolders(os.path.join(folder.path, REGIONS), engine))
     if logs.left:
         bring_in_with_gaps(engine, folder.path, logs, result.left.append)
     return logs

@@ -31,6 +31,7 @@ from columnar.storage.ownership import (
     logs_to_replay,
     pack_complete,
 )
+from columnar.storage.region_folders import RegionFolders
 from columnar.storage.rocks_errors import repair_advice
 from columnar.storage.server_log import (
     MARK_SPACE,
@@ -206,28 +207,29 @@ def _logs_in(path: str) -> list[str]:
 # --- regions without requests ---------------------------------------------------------------------------
 
 
-def recovering(engine: Opens, logs: DeadLogs, regions_folder: str, epoch: int) -> Iterator[None]:
+def recovering(engine: Opens, logs: DeadLogs, folders: RegionFolders, epoch: int) -> Iterator[None]:
     """Open each region that has unreplayed logs and was not opened meanwhile, as a sole owner: a step of some 15 ms.
 
-    A region that its disk refuses is logged, and keeps its unreplayed logs.
+    A region that its disk refuses is logged, and keeps its unreplayed logs, also if nobody can tell whether it was
+    dropped.
     """
     for region in list(logs.left):
         unreplayed_logs: tuple[LogPart, ...] = logs.unreplayed_parts(region)
         if not unreplayed_logs:
             continue
-        path = os.path.join(regions_folder, region)
-        if not os.path.isdir(path):
-            logs.brought_in(region)  # it was dropped
-            continue
+        owner = Ownership(region, epoch, unreplayed_logs, is_sole=True)
         try:
-            engine.open_store(path, frozenset(), None, Ownership(region, epoch, unreplayed_logs, is_sole=True)).close()
+            if folders.was_dropped(region):
+                logs.brought_in(region)
+                continue
+            engine.open_store(folders.path(region), frozenset(), None, owner).close()
         except ColumnarError as error:
             _log.error("region %s is not brought up to date with the server's log: %s", region, error.text)
         yield
     logs.settle()
 
 
-def recover(engine: Opens, logs: DeadLogs, regions_folder: str) -> None:
+def recover(engine: Opens, logs: DeadLogs, folders: RegionFolders) -> None:
     """``recovering``, in one step, by a process that owns no region itself; blocks."""
-    for _ in recovering(engine, logs, regions_folder, 0):
+    for _ in recovering(engine, logs, folders, 0):
         pass

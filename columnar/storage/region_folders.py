@@ -34,6 +34,16 @@ class RegionFolders:
     def has(self, encoded: str) -> bool:
         return self._engine.has_folder(self.path(encoded))
 
+    def was_dropped(self, encoded: str) -> bool:
+        """Tell whether the region's folder is gone from among the others.
+
+        HostError: all are gone.  A folder that cannot be looked at is there: its opening meets the error.
+        """
+        if self.has(encoded):
+            return False
+        self._check_root()
+        return True
+
     def is_untouched(self, encoded: str) -> bool:
         """The folder is there, and empty: no store was ever opened in it."""
         return self._engine.is_untouched(self.path(encoded))
@@ -44,9 +54,12 @@ class RegionFolders:
 
     def make_beside_others(self, encoded: Sequence[str]) -> None:
         """``make``, only if the root is there: a data folder that was moved away is not created again."""
+        self._check_root()
+        self.make(encoded)
+
+    def _check_root(self) -> None:
         if not self._engine.has_folder(self.root):
             raise HostError(f"{self.root} is missing, with all that was written; put it back")
-        self.make(encoded)
 
     def destroy(self, encoded: str) -> None:
         """The store and its folder, if there are any; removing large files takes its time.  HostError."""

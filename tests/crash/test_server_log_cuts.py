@@ -18,6 +18,7 @@ from columnar.storage import commit, server_log_files
 from columnar.storage.commit import Committer
 from columnar.storage.ownership import Ownership
 from columnar.storage.recovery import recovering
+from columnar.storage.region_folders import RegionFolders
 from columnar.storage.rocks_opening import SyncedBound
 from columnar.storage.rocks_store import RocksStore
 from columnar.storage.server_log_files import begin_run
@@ -53,7 +54,7 @@ class Server:
         self.epoch = 1 + max(
             (part.epoch for name in self.logs.left for part in self.logs.unreplayed_parts(name)), default=0
         )
-        for _ in recovering(self.engine, self.logs, str(self.regions), self.epoch):
+        for _ in recovering(self.engine, self.logs, RegionFolders(str(self.regions), self.engine), self.epoch):
             pass
         self.log.prepare()
         self.committer = Committer(asyncio.get_running_loop(), threads=2, log=self.log)

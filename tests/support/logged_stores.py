@@ -12,6 +12,7 @@ from columnar.storage.api import SpaceOptions
 from columnar.storage.commit import Committer
 from columnar.storage.ownership import Ownership
 from columnar.storage.recovery import recover, recovering
+from columnar.storage.region_folders import RegionFolders
 from columnar.storage.rocks import RocksEngine
 from columnar.storage.rocks_store import RocksStore
 from columnar.storage.server_log_files import begin_run
@@ -58,7 +59,7 @@ class LoggedStores:
         self.epoch = 1 + max(
             (part.epoch for region in self.logs.left for part in self.logs.unreplayed_parts(region)), default=0
         )
-        for _ in recovering(self.engine, self.logs, str(self.regions), self.epoch):
+        for _ in recovering(self.engine, self.logs, RegionFolders(str(self.regions), self.engine), self.epoch):
             pass
         self.log.prepare()
         self.committer = Committer(asyncio.get_running_loop(), threads=2, log=self.log)
@@ -144,7 +145,7 @@ class Started:
         return self.engine.open_store(str(self.regions / name), SPACES, None, self.ownership(name))
 
     def recover(self) -> None:
-        recover(self.engine, self.logs, str(self.regions))
+        recover(self.engine, self.logs, RegionFolders(str(self.regions), self.engine))
 
     @property
     def left(self) -> dict[str, int]:

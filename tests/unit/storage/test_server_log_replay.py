@@ -450,3 +450,49 @@ def test_a_store_that_closed_without_its_fsync_gets_what_this_run_wrote(
         folder.close()
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("how", ["all folders are gone", "it cannot be looked at"])
+def test_a_region_that_cannot_be_looked_at_is_none_that_was_dropped(
+    tmp_path: Path, always_shared: None, how: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its acknowledged batches were forgotten, and then removed with the log."""
+
+    async def write() -> Path:
+        server = LoggedStores(tmp_path)
+        await server.put_all(b"first")
+        for store in server.stores:
+            store.files.flush()
+        await server.put_all(b"k", b"only in the log")
+        return server.cut()
+
+    root = asyncio.run(write())
+    place = root / "regions" if how == "all folders are gone" else root / "regions" / "r0"
+    place.rename(tmp_path / "aside")
+    if how == "it cannot be looked at":
+        place.symlink_to(place)
+    started = opened(root)
+    started.recover()
+    assert "r0" in started.left
+    assert any("region r0 is not brought up to date" in line for line in caplog.messages)
+    if place.is_symlink():
+        place.unlink()
+    (tmp_path / "aside").rename(place)
+    started.recover()
+    assert started.left == {}
+    store = started.open("r0")
+    assert store.get("a", b"k") == b"only in the log"
+    store.close()
+
+
+def test_a_region_whose_folder_is_gone_alone_was_dropped(tmp_path: Path, always_shared: None) -> None:
+    async def write() -> Path:
+        server = LoggedStores(tmp_path)
+        await server.put_all(b"k")
+        return server.cut()
+
+    root = asyncio.run(write())
+    shutil.rmtree(root / "regions" / "r0")
+    started = opened(root)
+    started.recover()
+    assert started.left == {}
