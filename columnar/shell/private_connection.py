@@ -6,15 +6,19 @@
                          folder and the file belongs to that store; otherwise it uses the port, which answers such
                          commands only if it asks for certificates
 
-A supervisor that hangs accepts connections and answers nothing, so a short call is made first.
+A supervisor that hangs accepts connections and answers nothing, so a short call is made first.  A data folder that
+stalls gives neither its run file nor an error, so a thread reads it, with a time limit.
 """
 
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import closing
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, TypeVar
 
 import click
 from thriftpy2.transport import TTransportException
@@ -24,9 +28,44 @@ from columnar.errors import HostError
 from columnar.shell.connecting import ANSWER_TIMEOUT_S, Server, Unreachable, output_of, report_errors, with_server
 from columnar.storage import run_file
 
+T = TypeVar("T")
 _OF_A_PORT: Final = ("store", "wanted", "tls_ca", "tls_client_cert", "tls_client_key")  # options that --data replaces
 LONGEST_S: Final = 900.0  # a server is emptied, stopped, started, and its regions come home
 PING_S: Final = 10.0  # a loop that does not answer within it hangs: servers are killed for that after 3 to 10 s
+
+
+FOLDER_S: Final = 2.0  # a folder that does not answer within it stalls
+FOLDER: Final = "the data folder's answer"  # a thread's name
+
+
+class _FolderOption(click.Path):
+    """The path of a folder that may stall."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return _answer_of(value, partial(super().convert, value, param, ctx))
+
+
+def _answer_of(data: Any, call: Callable[[], T]) -> T:
+    """Return the result of a call on the data folder, or raise its error.  Unreachable: there is none in FOLDER_S.
+
+    The thread of a call that is never answered ends with the process.
+    """
+    answer: Future[T] = Future()
+
+    def answered() -> None:
+        try:
+            answer.set_result(call())
+        except BaseException as error:  # noqa: BLE001 - the caller raises it
+            answer.set_exception(error)
+
+    threading.Thread(target=answered, name=FOLDER, daemon=True).start()
+    try:
+        return answer.result(FOLDER_S)
+    except TimeoutError:
+        if answer.done():  # it is the folder's own error
+            raise
+    text = f"the data folder {data} does not answer within {FOLDER_S:g} s"
+    raise Unreachable(f"{text}; the pages of its store, and this command by --store, say since when")
 
 
 def with_cluster(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -52,7 +91,7 @@ def _with_data(
     @click.option(
         "--data",
         metavar="DIR",
-        type=click.Path(file_okay=False),
+        type=_FolderOption(file_okay=False),
         help="Folder of a store of this machine and user: its supervisor answers, also while no server is up and the "
         "port does not answer.",
     )
@@ -71,7 +110,7 @@ def _with_data(
 
 
 def _serving(data: str) -> run_file.RunFile:
-    found = run_file.read(data)
+    found = _answer_of(data, partial(run_file.read, data))
     if found is None:
         raise Unreachable(
             f"nobody serves {data} with several servers; start it with 'columnar standalone --servers N --data {data}'"
@@ -116,7 +155,7 @@ def _own_run_file(server: Server) -> tuple[run_file.RunFile, str] | None:
     data = server.connection.status().dataFolder
     data = data.decode() if isinstance(data, bytes) else data
     try:
-        found = run_file.read(data)
+        found = _answer_of(data, partial(run_file.read, data))
     except HostError:
         return None  # another user's: the port refuses, and says what to do
     cluster_id = server.connection.call("getClusterId")

@@ -1,0 +1,74 @@
+"""``--data`` of a folder that stalls: the command says which folder, and ends."""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from columnar.cli import main
+from columnar.shell import private_connection
+from columnar.storage import run_file
+
+
+def servers_of(data: Path) -> Result:
+    return CliRunner().invoke(main, ["servers", "--data", str(data)])
+
+
+@pytest.fixture
+def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
+    """What its call waits for."""
+    monkeypatch.setattr(private_connection, "FOLDER_S", 0.05)
+    answers = threading.Event()
+    yield answers
+    answers.set()
+    for thread in threading.enumerate():
+        if thread.name == private_connection.FOLDER:
+            thread.join(20)
+
+
+def test_a_run_file_that_cannot_be_read_now_keeps_no_command(
+    tmp_path: Path, held: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_file, "read", lambda _data: held.wait(20))
+    result = servers_of(tmp_path)
+    assert result.exit_code == 2
+    assert f"the data folder {tmp_path} does not answer within 0.05 s" in result.output
+
+
+def test_nor_does_a_folder_that_cannot_be_looked_at(
+    tmp_path: Path, held: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    really = os.stat
+
+    def stat(path: object, *more: object, **named: object) -> object:
+        if path == str(tmp_path):
+            held.wait(20)
+        return really(path, *more, **named)  # type: ignore[arg-type, call-overload]
+
+    monkeypatch.setattr(os, "stat", stat)
+    result = servers_of(tmp_path)
+    assert result.exit_code == 2
+    assert f"the data folder {tmp_path} does not answer" in result.output
+
+
+def test_errors_of_the_folder_are_told_as_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    assert f"Directory '{file}' is a file" in servers_of(file).output
+    assert f"nobody serves {tmp_path} with several servers" in servers_of(tmp_path).output
+    (tmp_path / run_file.NAME).write_text("nonsense")
+    assert "is damaged; a restart of the store writes it anew" in servers_of(tmp_path).output
+
+    def refuses(_data: str) -> None:
+        raise OSError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT))
+
+    monkeypatch.setattr(run_file, "read", refuses)
+    result = servers_of(tmp_path)
+    assert result.exit_code == 2
+    assert "does not answer within" not in result.output
