@@ -40,8 +40,8 @@ class HeldProbe:
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watched_folder, "PROBE_S", 0.001)
-    monkeypatch.setattr(watched_folder, "LIMIT_S", 0.01)
-    monkeypatch.setattr(watched_folder, "LATE_S", WAIT_S)  # the machine may be busy
+    monkeypatch.setattr(watched_folder, "LIMIT_S", WAIT_S)  # the machine may be busy
+    monkeypatch.setattr(watched_folder, "LATE_S", WAIT_S)
 
 
 async def until(is_so: Callable[[], bool]) -> None:
@@ -80,7 +80,11 @@ def test_a_folder_that_answers_is_probed_by_a_thread_of_its_own() -> None:
     assert threading.get_ident() not in probe.threads
 
 
-def test_a_folder_that_stalls_is_named_and_asked_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_folder_that_stalls_is_named_and_asked_once(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watched_folder, "LIMIT_S", 0.01)
+
     async def scenario(probe: HeldProbe, folder: WatchedFolder) -> None:
         await until(lambda: folder.room is not None)
         probe.answers.clear()
@@ -92,6 +96,7 @@ def test_a_folder_that_stalls_is_named_and_asked_once(caplog: pytest.LogCaptureF
         assert probe.count == count, "a probe holds a thread"
         assert not any(one.done() for one in waiting)
         waiting[0].cancel()
+        monkeypatch.setattr(watched_folder, "LIMIT_S", WAIT_S)
         probe.answers.set()
         await asyncio.wait_for(asyncio.gather(*waiting[1:]), WAIT_S)
         assert not folder.is_stalled
@@ -99,10 +104,10 @@ def test_a_folder_that_stalls_is_named_and_asked_once(caplog: pytest.LogCaptureF
 
     with caplog.at_level(logging.INFO):
         on_a_loop(scenario)
-    said = [line for line in caplog.messages if "/srv/data" in line]
-    assert len(said) == 2
+    said = [line for line in caplog.messages if "/srv/data" in line]  # several pairs if the machine is busy
     assert "has not answered for" in said[0]
-    assert "answers again after" in said[1]
+    assert "answers again after" in said[-1]
+    assert len(said) == 2 * sum("answers again after" in line for line in said)
 
 
 def test_a_folder_that_refuses_answers_and_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
@@ -120,7 +125,8 @@ def test_a_folder_that_refuses_answers_and_is_logged_once(caplog: pytest.LogCapt
     assert sum("Input/output error" in line for line in caplog.messages) == 1
 
 
-def test_a_watch_that_ends_while_its_folder_stalls_leaves_nobody_waiting() -> None:
+def test_a_watch_that_ends_while_its_folder_stalls_leaves_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watched_folder, "LIMIT_S", 0.01)
     raised: list[object] = []
     before, threading.excepthook = threading.excepthook, raised.append
 
