@@ -218,7 +218,7 @@ class SimulatedCandidate:
         was_leading = self.candidate.state is CandidateState.LEADING
         self.candidate.on_answer(answer, self.machine.now_ms)
         is_leading = self.candidate.state is CandidateState.LEADING
-        if is_leading and not was_leading:
+        if is_leading and not was_leading and self.leads():  # not if it was stopped until its lease was over
             self._world.elected(self.candidate.epoch)
         self._world.seen["deposed"] += was_leading and not is_leading
         for key in self.candidate.ended.keys() - self._noted:
