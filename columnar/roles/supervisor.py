@@ -392,7 +392,7 @@ class Supervisor:
         self._journal_task.cancel()
         await asyncio.to_thread(self._journal.append, self.control.reports.take_decisions())
         self.ports.close_ports()
-        for returned in self._returns.values():
+        for returned in list(self._returns.values()):  # each forgets itself
             returned.close()
         self.connection_rebalancer.close()
         self.connection_dispatcher.close()
