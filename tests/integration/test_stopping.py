@@ -13,7 +13,7 @@ from thriftpy2.thrift import TException
 from thriftpy2.transport import TTransportException
 
 from columnar.client.errors import IOError
-from columnar.master import snapshots
+from columnar.master import table_copies
 from columnar.roles import ports
 from columnar.storage.data_folder import DataFolder
 from tests.support.serving import Serving
@@ -27,7 +27,7 @@ class SlowDisk:
         self.at_work = 0
         self.begun = 0
         self.when_unlocked: list[int] = []  # files that were being read
-        checksum, close = snapshots.checksum, DataFolder.close
+        checksum, close = table_copies.checksum, DataFolder.close
 
         def slow(path: str) -> str:
             self.begun += 1
@@ -43,7 +43,7 @@ class SlowDisk:
             self.when_unlocked.append(self.at_work)
             close(folder)
 
-        monkeypatch.setattr(snapshots, "checksum", slow)
+        monkeypatch.setattr(table_copies, "checksum", slow)
         monkeypatch.setattr(DataFolder, "close", unlocked)
 
 
