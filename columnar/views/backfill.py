@@ -245,7 +245,7 @@ class Backfill:
             self.progress = self.progress.counted(more)
             return True
         if self._piece is not None and self._piece.counts(row, sequence):
-            self._piece.rejected += more
+            self._piece.add_rejected(more)
         return False
 
     def end_piece(self, is_delivered_up_to: Callable[[Sequence], bool]) -> bool:

@@ -131,6 +131,10 @@ class Piece:
         self.end, self.last = end, at
         self.rows, self.rejected = self.rows + rows, self.rejected + rejected
 
+    def add_rejected(self, more: int) -> None:
+        """Count ``more`` rows that cannot be read (negative: fewer), by a change that is done."""
+        self.rejected += more
+
     def counts(self, row: bytes, sequence: Sequence) -> bool:
         """Return whether a change of the row came after it was read; the row is not below the piece."""
         if self.end is not None and row >= self.end:

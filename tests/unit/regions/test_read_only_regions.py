@@ -245,3 +245,18 @@ def test_a_closed_region_is_tried_again_after_an_exception_at_any_call(
         assert sum(expected_faults().values()) == 1
 
     run(check)
+
+
+def test_a_region_that_readers_do_not_have_either_is_opened_again_without_a_request(
+    run: Callable[[Check], None],
+) -> None:
+    async def check(house: House, engine: FullEngine) -> None:
+        engine.lags = True
+        with pytest.raises(HostError):
+            house.region()
+        engine.refusal, engine.lags = None, False
+        async with asyncio.timeout(10):
+            while not house.server.is_open(house.served.regions[0]):  # noqa: ASYNC110 - by a timer
+                await asyncio.sleep(0.001)
+
+    run(check)
