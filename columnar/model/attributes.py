@@ -1,8 +1,8 @@
-"""(pure) Attributes of a column family by HBase's names, as text: as a person writes and reads them.
+"""(pure) Attributes of a column family under HBase's names, as the text that people write and read.
 
 Each attribute is one line of ``FAMILY_ATTRIBUTES``: the conversion between its text and the field of
-``Family``.  An empty text means the default.  Attributes of HBase without an effect are kept as text, as
-``inert_attributes`` says.
+``Family``.  An empty text means the default.  ``inert_attributes`` lists HBase's attributes that have no effect here;
+their values are kept as text.
 
 Knows nothing of the effect of an attribute: docs/administration.md describes it.
 """
@@ -29,7 +29,7 @@ from columnar.model.schema import (
 )
 from columnar.model.written_amounts import bytes_written, seconds_written
 
-_OTHER_COMPRESSIONS: Final = ("LZO", "BZIP2", "LZMA", "BROTLI")  # which HBase has where their libraries are
+_OTHER_COMPRESSIONS: Final = ("LZO", "BZIP2", "LZMA", "BROTLI")  # HBase offers them if their libraries are installed
 OWN_COMPRESSION: Final = "LZ4"  # the default of our own administration; HBase's Thrift says NONE
 
 
@@ -106,7 +106,10 @@ OWN_DEFAULT: Final = Family("", compression=OWN_COMPRESSION)
 
 
 def with_attributes(family: Family, given: Mapping[str, str]) -> Family:
-    """``family`` with these attributes; what is not named stays.  IllegalArgument names what is wrong."""
+    """Return ``family`` with the attributes ``given``; the other attributes keep their values.
+
+    Raises IllegalArgument, with the reason, for an unknown attribute or an invalid text.
+    """
     changes: dict[str, Any] = {}
     inert = dict(family.inert)
     for said, text in given.items():
@@ -133,13 +136,16 @@ def with_attributes(family: Family, given: Mapping[str, str]) -> Family:
 
 
 def whole(family: Family, before: Family) -> dict[str, str]:
-    """The change that makes ``before`` into ``family``: every attribute, also those that have their default."""
+    """Return the change that turns ``before`` into ``family``: all attributes, including those at their default."""
     settings = (name for name, _ in before.inert)
     return {**dict.fromkeys((*FAMILY_ATTRIBUTES, *FAMILY_INERT, *settings), ""), **attributes_of(family)}
 
 
 def attributes_of(family: Family) -> dict[str, str]:
-    """Every attribute as text, as it acts; without those that the engine chooses, and inert ones at their default."""
+    """Return the attributes of the family as text, with the values in effect.
+
+    Attributes whose value RocksDB chooses are left out, and inert attributes at their default.
+    """
     acting = replace(
         family,
         block_cache=family.uses_block_cache,
@@ -150,7 +156,10 @@ def attributes_of(family: Family) -> dict[str, str]:
 
 
 def merged_attributes(held: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
-    """Return the table attributes after a change; an empty text, or the default of an inert one, removes one."""
+    """Return the table attributes after the change ``given``.
+
+    An empty text removes an attribute, and so does an inert attribute's default.
+    """
     for name in given:
         check_attribute_name(attribute_name(name))
     changed = checked_attributes({name: text for name, text in given.items() if text})
@@ -163,16 +172,16 @@ def merged_attributes(held: Mapping[str, str], given: Mapping[str, str]) -> dict
 
 @dataclass(frozen=True, slots=True)
 class TableChange:
-    """An atomic change: families that are added, changed and dropped, and attributes of the table."""
+    """An atomic change of a table: families to add, change and drop, and the table's attributes to set."""
 
     add: tuple[Family, ...] = ()
     change: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # family -> attribute -> text, "": default
     drop: frozenset[str] = frozenset()
-    attributes: Mapping[str, str] = field(default_factory=dict)  # "": no longer set
+    attributes: Mapping[str, str] = field(default_factory=dict)  # an empty text removes the attribute
 
 
 def altered(table: Table, change: TableChange) -> Table:
-    """The table after the change.  IllegalArgument, NoSuchColumnFamily: what cannot be."""
+    """Return the table after the change.  Raises IllegalArgument or NoSuchColumnFamily if the change is impossible."""
     held = {family.name: family for family in table.families}
     for name in (*change.drop, *change.change):
         if name not in held:
@@ -205,7 +214,10 @@ def altered(table: Table, change: TableChange) -> Table:
 
 
 def expiry_changes(before: Table, after: Table) -> list[str]:
-    """Return the families of both in which cells may expire or reappear by the change, without a trigger's notice."""
+    """Return the families in which the change may make cells expire or reappear; triggers are not notified of that.
+
+    Only families of both tables are compared, by TTL and MIN_VERSIONS.
+    """
     held = {family.name: family for family in before.families}
     return [
         family.name

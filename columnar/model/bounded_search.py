@@ -1,12 +1,13 @@
-"""Searches by regular expressions that end: each in a bounded time, and so all of one row together.
+"""Searches by regular expressions in bounded time: a bound for each search, and one for all searches of a row.
 
-Python's ``re`` cannot be stopped, and a pattern with two repetitions can take it time exponential in the length of a
-text.  So ``re`` searches only if its time is bounded by the form of the pattern and the length of the text;
-everything else is searched by the ``regex`` module: ``re``'s language and rules, in an engine that checks the clock.
-It checks processor time, now and then: a search over its bound ends some tenths of a second later at most.
+Python's ``re`` cannot be interrupted, and a pattern with two repetitions may take time exponential in the length of
+the text.  So ``re`` searches only if its time is bounded by the form of the pattern and the length of the text;
+all other searches use the ``regex`` module, which has the language and rules of ``re`` and checks a clock meanwhile.
+``regex`` checks processor time at intervals: a search over its bound ends at most some tenths of a second later.
 
-All searches for one row share ``limits.PATTERN_S`` (``RowSearches``), as a filter may have many patterns; so do the
-searches for substrings in large values.  Each large value has more time by its length, and the row by all of them.
+All searches of one row share ``limits.PATTERN_S`` (``RowSearches``), because a filter may have many patterns; searches
+for substrings in large values share it too.  A large value adds time in proportion to its length, to its own bound
+and to the row's.
 
 Owned by the loop.
 """
@@ -19,16 +20,16 @@ from typing import Any, Final
 
 from columnar.limits import MIB, PATTERN_S, PATTERN_S_PER_MIB
 
-LARGE_BYTES: Final = 64 * 1_024  # of a value whose conversion to text costs more than a search in it
-PLAIN_CHARACTERS: Final = 1_024  # of a text that ``re`` searches: the square of it is some milliseconds
+LARGE_BYTES: Final = 64 * 1_024  # from this size, converting a value to text costs more than searching it
+PLAIN_CHARACTERS: Final = 1_024  # the longest text that ``re`` searches: quadratic time is some milliseconds
 
 
 class PatternProblem(ValueError):
-    """Reads on after "the pattern '...'"."""
+    """A pattern that cannot be used.  The message continues a sentence that begins with "the pattern '...'"."""
 
 
 class PatternTimeout(Exception):
-    """A search took more than its row had left; the message has the pattern and the bound."""
+    """A search took longer than the time left for its row.  The message has the pattern and the bound."""
 
 
 def _bound_s(characters: int) -> float:
@@ -42,7 +43,7 @@ class RowSearches:
         self.begin_row()
 
     def begin_row(self) -> None:
-        """Count the searches from now on as those of another row."""
+        """Start the time of a new row: later searches count for that row."""
         self._spent_s = 0.0
         self._characters = 0  # of all large values of the row
         self._begin_value(b"", "")
@@ -50,11 +51,11 @@ class RowSearches:
     def _begin_value(self, value: bytes, text: str) -> None:
         self._value = value
         self._text = text
-        self._lower = ""  # empty: it was not wanted yet
+        self._lower = ""  # empty until a search needs it
         self._value_s = 0.0  # of the searches in ``text``
 
     def decode(self, value: bytes) -> str:
-        """Return the value as text; a large one is converted once for all patterns that search it in succession."""
+        """Return the value as text.  A large value is converted once for all patterns that search it in succession."""
         if len(value) <= LARGE_BYTES:
             return value.decode("utf-8", "replace")
         if value is not self._value:
@@ -63,7 +64,7 @@ class RowSearches:
         return self._text
 
     def contains(self, value: bytes, wanted: str) -> bool:
-        """Whether the value, in lower case, has ``wanted`` in it.  PatternTimeout: the row's searches take too long."""
+        """Tell whether the value in lower case contains ``wanted``.  Raises PatternTimeout after the row's time."""
         if len(value) <= LARGE_BYTES:
             return wanted in value.decode("utf-8", "replace").lower()
         begun = thread_time()
@@ -81,7 +82,7 @@ class RowSearches:
         self._value_s += seconds
 
     def left_s(self, text: str) -> float:
-        """Return the seconds that the bound of the row leaves, and that of a large value."""
+        """Return the seconds left for a search in ``text``: by the row's bound, and by the bound of a large value."""
         left = _bound_s(max(len(text), self._characters)) - self._spent_s
         return min(left, _bound_s(len(text)) - self._value_s) if text is self._text else left
 
@@ -90,36 +91,39 @@ SEARCHES: Final = RowSearches()  # of this process: one loop reads rows
 
 
 class BoundedPattern:
-    """A pattern and its bounded searches.  PatternTimeout of both."""
+    """A pattern and its bounded searches, ``is_in`` and ``matches``; both may raise PatternTimeout."""
 
     __slots__ = ("_ignores_case", "_java", "_plain", "_plain_characters", "_python", "_watched")
 
     def __init__(self, java: str, python: str, *, ignore_case: bool, is_plain: bool) -> None:
-        """``java``: as it was written; ``python``: with DOTALL and ASCII.  PatternProblem where Python refuses it."""
+        """Compile the pattern.  Raises PatternProblem if Python refuses it.
+
+        ``java`` is the pattern as the client wrote it, ``python`` its translation for DOTALL and ASCII.
+        """
         self._java = java
         self._python = python
         self._ignores_case = ignore_case
         self._plain = _checked(python, re.DOTALL | re.ASCII | (re.IGNORECASE if ignore_case else 0))
-        self._plain_characters = PLAIN_CHARACTERS if is_plain else -1  # of a text that ``re`` may search
-        self._watched: Any = None  # the pattern of ``regex``, once it is needed
+        self._plain_characters = PLAIN_CHARACTERS if is_plain else -1  # the longest text that ``re`` may search
+        self._watched: Any = None  # the pattern compiled by ``regex``, from the first need on
         if not is_plain:
             self._watch()
 
     def is_in(self, text: str) -> bool:
-        """Whether it matches a part of the text."""
+        """Tell whether the pattern matches a part of the text."""
         if len(text) <= self._plain_characters:
             return self._plain.search(text) is not None
         return self._bounded(self._watch().search, text)
 
     def matches(self, text: str) -> bool:
-        """Whether it matches the whole text."""
+        """Tell whether the pattern matches the whole text."""
         if len(text) <= self._plain_characters:
             return self._plain.fullmatch(text) is not None
         return self._bounded(self._watch().fullmatch, text)
 
     def _watch(self) -> Any:
         if self._watched is None:
-            import regex  # 1 MB, by the first pattern that needs it
+            import regex  # 1 MB of memory, so only when a pattern needs it
 
             try:
                 flags = regex.DOTALL | regex.ASCII | (regex.IGNORECASE if self._ignores_case else 0)

@@ -15,7 +15,7 @@ from columnar.limits import ROW_KEY_BYTES
 
 
 class Cell(NamedTuple):
-    """A version of a column of a row; the row is known from the cell's place."""
+    """A version of a column of a row.  The cell does not name its row: the caller knows it."""
 
     family: bytes
     qualifier: bytes
@@ -28,16 +28,16 @@ class Cell(NamedTuple):
 
 
 def split_column(name: bytes) -> tuple[bytes, bytes | None]:
-    """Family and qualifier of ``cf`` (no qualifier: the whole family), ``cf:`` or ``cf:q``.
+    """Return family and qualifier of ``cf``, ``cf:`` or ``cf:q``; for ``cf``, the whole family, the qualifier is None.
 
-    An empty family is one that no table has.
+    The family may be empty; no table has such a family.
     """
     family, colon, qualifier = name.partition(b":")
     return family, qualifier if colon else None
 
 
 def parse_column(name: bytes) -> tuple[bytes, bytes | None]:
-    """As ``split_column``; IllegalArgument when the family is empty, as HBase answers a put."""
+    """Split a column as ``split_column`` does.  As HBase does for a put, raises IllegalArgument for an empty family."""
     family, qualifier = split_column(name)
     if not family:
         raise IllegalArgument(f"column '{abbreviate(name)}' has no family; write it as family:qualifier")
@@ -45,7 +45,7 @@ def parse_column(name: bytes) -> tuple[bytes, bytes | None]:
 
 
 def checked_row(row: bytes | None) -> bytes:
-    """A row key as it was sent; NotSent, or IllegalArgument for what can be no row's."""
+    """Return the row key.  Raises NotSent if it is None, IllegalArgument if it is empty or too long."""
     if not row:
         problem = IllegalArgument if row is not None else NotSent
         raise problem("row key is empty; a row needs at least one byte")

@@ -84,10 +84,10 @@ class ColumnPrefixFilter(Filter):
 
 @dataclass(eq=False)
 class MultipleColumnPrefixFilter(Filter):
-    """Columns with any of the prefixes; with none given, all.
+    """Passes columns that begin with one of the prefixes; without prefixes it passes all columns.
 
-    As in HBase a qualifier is compared with the greatest prefix at or below it alone: of
-    's' and 'sa', 'sab' passes by 'sa', and 'sb' passes neither.
+    As in HBase a qualifier is compared only with the greatest prefix that is not above it in byte order.  With the
+    prefixes 's' and 'sa', the qualifier 'sab' passes by 'sa'; 'sb' does not pass, because it is compared with 'sa'.
     """
 
     hinting = True
@@ -113,7 +113,7 @@ class MultipleColumnPrefixFilter(Filter):
 
 @dataclass(eq=False)
 class ColumnRangeFilter(Filter):
-    """Columns between two qualifiers; an empty one means no bound on that side."""
+    """Passes columns between two qualifiers; an empty qualifier means no bound on that side."""
 
     hinting = True
 
@@ -190,9 +190,9 @@ class ColumnValueFilter(_OneColumn):
 
 @dataclass(eq=False)
 class SingleColumnValueFilter(_OneColumn):
-    """Whole rows in which one column passes.
+    """Passes whole rows in which the value of one column passes.
 
-    The column must be among those that the scan fetches: one that is not fetched counts as missing.
+    The scan must fetch the column: a column that is not fetched counts as missing.
     """
 
     has_filter_row = True
@@ -229,7 +229,7 @@ class SingleColumnValueFilter(_OneColumn):
 
 @dataclass(eq=False)
 class SingleColumnValueExcludeFilter(SingleColumnValueFilter):
-    """The same rows without the tested column."""
+    """Passes the same rows as ``SingleColumnValueFilter``, without the tested column."""
 
     def filter_row_cells(self, cells: list[Cell]) -> list[Cell]:
         return [cell for cell in cells if not self.is_column(cell)]
@@ -237,7 +237,7 @@ class SingleColumnValueExcludeFilter(SingleColumnValueFilter):
 
 @dataclass(eq=False)
 class DependentColumnFilter(_OneColumn):
-    """Cells of the row that share a timestamp with a cell of the one column whose value passes."""
+    """Passes the cells whose timestamp is that of a passing cell in the named column, within the same row."""
 
     has_filter_row = True
 

@@ -1,4 +1,4 @@
-"""(pure) Sets of characters as ``java.util.regex`` writes them, as ranges of code points.
+"""(pure) Sets of characters: parses the syntax of ``java.util.regex`` into ranges of code points.
 
     [abc] [^abc] [a-z] [a[bc]] (union) [a-z&&[^b]] (intersection)   and the escapes for one or many characters
 
@@ -21,7 +21,7 @@ CLASSES_DEEP: Final = 20
 
 
 class ClassProblem(ValueError):
-    """A fault of a set, and the position of its character."""
+    """A set has a fault; the message has the position of the character."""
 
 
 def merged(ranges: Iterable[tuple[int, int]]) -> Ranges:
@@ -99,7 +99,7 @@ _PROPERTY: Final = re.compile(r"\\([pP])\{(\w{1,20})\}")
 
 
 def written_class(ranges: Ranges) -> str:
-    """As Python writes it."""
+    """Return the set in the syntax of Python's ``re``."""
     if not ranges:
         return "(?!)"
     if len(ranges) == 1 and ranges[0][1] - ranges[0][0] == 1:
@@ -112,7 +112,7 @@ def _written_range(low: int, last: int) -> str:
 
 
 def escape_set(java: str, at: int) -> tuple[Ranges, int]:
-    """The characters that the escape at ``at`` stands for, and where it ends."""
+    """Return the characters that the escape at ``at`` stands for, and the position after the escape."""
     if found := _CODED.match(java, at):
         hexadecimal = found[1] or found[2] or found[3]
         if hexadecimal:
@@ -136,7 +136,7 @@ def escape_set(java: str, at: int) -> tuple[Ranges, int]:
 
 
 def read_class(java: str, at: int, depth: int = 0) -> tuple[Ranges, int]:
-    """The set whose '[' stands at ``at``, and where it ends."""
+    """Return the set whose '[' is at ``at``, and the position after its ']'."""
     if depth >= CLASSES_DEEP:
         raise ClassProblem(f"sets nested deeper than {CLASSES_DEEP} at character {at}")
     start = at

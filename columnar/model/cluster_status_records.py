@@ -1,17 +1,17 @@
-"""(pure) The status of a cluster: values that commands and pages print as they are.
+"""(pure) The status of a cluster: values that commands and pages print without computing anything.
 
-    ClusterStatus     all servers, and what concerns them together
+    ClusterStatus     all servers, and the state of the cluster as a whole
     TableStatus       a table, in sums
     RegionStatus      a region: its server, its state in HBase's words, the reason, the load
     RowStatus         the region of a row, and the obstacles to its requests
     TransitionStatus  a region's transition in progress
     DecisionStatus    an instruction of the master, with its reason
-    Change            the effect of a person's instruction, or of a dry run
+    Change            the effect of an operator's instruction, or of a dry run
 
-Times are ages, so reading them needs no master's clock.  An empty name of a server means none.
+Times are ages, so a reader need not know the master's clock.  An empty server name means that there is no server.
 
-Knows nothing of the making of a status: ``master.cluster_control`` makes that of a cluster, ``thrift.cluster_methods``
-that of a standalone process.
+Knows nothing of how a status is made: ``master.cluster_control`` makes the status of a cluster,
+``thrift.cluster_methods`` the status of a standalone process.
 """
 
 from __future__ import annotations
@@ -38,33 +38,33 @@ BEING_CHANGED: Final = "it is being stopped or restarted"  # a note of a server
 class ServerStatus:
     name: str
     state: str  # starting, up, fencing, down
-    incarnation: int = 0  # of its start; 0: never started
+    incarnation: int = 0  # the number of its start; 0: never started
     is_drained: bool = False
-    state_ms: int = UNKNOWN_MS  # it has been in that state
+    state_ms: int = UNKNOWN_MS  # how long it has been in that state
     regions: int = 0
     load: float = 0.0
     requests_per_s: float = 0.0
-    moves: int = 0  # that leave or reach it now
+    moves: int = 0  # regions moving from or to it now
     version: str = ""
     address: str = ""  # of its own port
     pid: int = 0
     connections: int = 0
-    notes: tuple[str, ...] = ()  # what is out of the ordinary
+    notes: tuple[str, ...] = ()  # anything out of the ordinary
     busy_ms: int = 0  # how long it has been in one step, without answers; 0: it is not busy
-    last_lines: tuple[str, ...] = ()  # of the log of its start that died last, the newest last
+    last_lines: tuple[str, ...] = ()  # of the log of the start that died last, newest line last
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterStatus:
     servers: tuple[ServerStatus, ...]  # by name
     regions: int
-    unassigned: int  # without an owner, though somebody wants them served
+    unassigned: int  # regions that should be served and have no owner
     transitions: int
     is_balancing: bool = False  # the operator setting
     is_splitting: bool = True  # the operator setting
-    is_writable: bool = True  # the catalogue
-    remarks: tuple[str, ...] = ()  # what cannot be done
-    faults: tuple[str, ...] = ()  # remarks among them about regions whose requests fail: the store is not healthy
+    is_writable: bool = True  # whether the catalogue can be written
+    remarks: tuple[str, ...] = ()  # operations that are impossible now
+    faults: tuple[str, ...] = ()  # the remarks about regions whose requests fail; with one the store is unhealthy
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +77,8 @@ class RegionStatus:
     address: str = ""  # of the server's own port
     epoch: int = 0
     source: str = ""  # the server that has not closed it yet
-    home: str = ""  # the server that it belongs on
-    why: str = ""  # it is where it is
+    home: str = ""  # the server on which it should be
+    why: str = ""  # why it is on that server
     load: float = 0.0
     reads_per_s: float = 0.0
     writes_per_s: float = 0.0
@@ -90,7 +90,7 @@ class RegionStatus:
 class TableStatus:
     name: str
     regions: int
-    servers: int  # that have some of them
+    servers: int  # those that own at least one of its regions
     load: float
     size_bytes: int
 
@@ -110,10 +110,10 @@ class TransitionStatus:
 class DecisionStatus:
     ago_ms: int
     kind: str  # give, prefer, close, split, merge, fence
-    regions: tuple[str, ...]  # encoded names; the numbers of those that are gone
+    regions: tuple[str, ...]  # encoded names; for a region that no longer exists, its number
     server: str
     why: str
-    text: str  # all of it, as a sentence
+    text: str  # the whole decision as a sentence
     at_ms: int = 0  # of the Unix epoch; 0: unknown
 
 
@@ -136,20 +136,20 @@ class PlannedMove:
 @dataclass(frozen=True, slots=True)
 class Change:
     text: str  # a sentence
-    is_done: bool = True  # False: it would be done, or has begun
+    is_done: bool = True  # False for a dry run, or if the change has only begun
     moves: tuple[PlannedMove, ...] = ()
     remarks: tuple[str, ...] = ()
     left: int = 0  # regions that a drained server still has
 
 
 def split_address(address: str) -> tuple[str, int]:
-    """Host and port of ``HOST:PORT``; of an empty one none, and 0."""
+    """Return host and port of ``HOST:PORT``; an empty address gives an empty host and port 0."""
     host, _, port = address.rpartition(":")
     return host.strip("[]"), int(port or 0)
 
 
 def busy_words(busy_ms: int) -> str:
-    """The words about a server that is in one step."""
+    """Return the sentence part about a server that has been busy in one step for ``busy_ms``."""
     return f"busy in one step for {busy_ms // 1_000} s: its requests wait, and it is killed if the step does not end"
 
 

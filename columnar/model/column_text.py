@@ -1,8 +1,8 @@
 r"""(pure) Columns and values as people write them in definitions of views and triggers.
 
     column  := family:qualifier      the qualifier may be empty; blanks, quotes, commas, brackets and = ! < > as \xNN
-    quoted  := '...'  or "..."       of any characters but its own quote
-    \xNN    stands for a byte anywhere; any other character for its bytes in UTF-8, as a terminal sends them
+    quoted  := '...'  or "..."       any characters except the quote that encloses them
+    \xNN    stands for a byte anywhere; any other character stands for its bytes in UTF-8, as a terminal sends them
 
 Knows nothing of what a column is used for.
 """
@@ -29,7 +29,7 @@ def unquoted(text: str) -> bytes:
 
 
 def column_of(text: str) -> bytes:
-    """The column that is written so.  IllegalArgument: no column is."""
+    """Return the column that ``text`` denotes.  Raises IllegalArgument if the text denotes no column."""
     if not _COLUMN.fullmatch(text):
         raise IllegalArgument(
             rf"column '{text}': write it as family:qualifier, with blanks, quotes, commas, brackets and = ! < > as \xNN"
@@ -42,7 +42,7 @@ def family_of(column: bytes) -> bytes:
 
 
 def column_text(column: bytes) -> str:
-    """How a column is written: ``column_of`` reads it again."""
+    """Return the text that ``column_of`` reads as this column."""
     plain = printable(column.partition(b":")[2])
     escaped = "".join(f"\\x{ord(c):02X}" if c in " =!<>()[]'\"," else c for c in plain)
     return f"{printable(family_of(column))}:{escaped}"

@@ -1,15 +1,15 @@
-"""(pure) The right-hand sides of comparisons in filters: ``'binary:abc'`` and its four sisters.
+"""(pure) The right-hand sides of comparisons in filters: ``'binary:abc'`` and four other kinds.
 
     binary            unsigned byte order
-    binaryprefix      the same, over as many bytes as the operand has
+    binaryprefix      the same, with only the first bytes of the value, as many as the operand has
     regexstring       a Java regular expression found anywhere in the value read as UTF-8; ``.`` matches newlines
-    regexstringnocase the same, ASCII letters alike
-    substring         found anywhere in the value, both in lower case
+    regexstringnocase the same, ignoring the case of ASCII letters
+    substring         a text found anywhere in the value; both are converted to lower case
 
-The last three know only "matches" and "does not"; HBase lets a value that does not match count as the
-smaller one, which only ``DependentColumnFilter`` allows anybody to see.
+The last three kinds only tell whether a value matches.  As in HBase a value that does not match counts as smaller
+than the operand; only ``DependentColumnFilter`` makes that visible, because it alone accepts ``<`` before a pattern.
 
-A pattern has a bounded time for its searches (``java_patterns``); over it they raise PatternTimeout.
+The searches of a pattern have a bounded time (``java_patterns``); beyond it they raise PatternTimeout.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _ORDERED: Final = {
 
 
 class ComparatorProblem(ValueError):
-    """The text is no comparator; the parser adds where it stands."""
+    """The text is no comparator; the parser of the filter string adds its position."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +60,12 @@ class Comparator:
 
     @property
     def ordered(self) -> bool:
-        """Whether the comparator knows smaller and greater."""
+        """Whether the comparator orders values, so that < and > are meaningful."""
         return self.kind in (b"binary", b"binaryprefix")
 
 
 def comparator(text: bytes) -> Comparator:
-    """``kind:operand``; ComparatorProblem where the kind is unknown or the pattern cannot be used."""
+    """Parse ``kind:operand``.  Raises ComparatorProblem if the kind is unknown or the pattern cannot be used."""
     kind, colon, operand = text.partition(b":")
     if not colon or kind not in KINDS:
         raise ComparatorProblem(
@@ -86,7 +86,7 @@ def _pattern(made: Comparator) -> BoundedPattern:
 
 
 def predicate(op: Operator, right: Comparator) -> Callable[[bytes], bool]:
-    """The test ``value op right``, prepared once for a whole scan."""
+    """Return the test ``value op right``, prepared once for a whole scan."""
     operand = right.operand
     compare = _ORDERED[op]
     if right.kind == b"binary":

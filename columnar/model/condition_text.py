@@ -39,7 +39,7 @@ _QUOTED: Final = re.compile(QUOTED)
 
 @dataclass(frozen=True, slots=True)
 class NumberCondition:
-    """As ``Condition``, by number."""
+    """A condition that compares the number in a cell; ``Condition`` compares its bytes."""
 
     number: Number
     op: CompareOp
@@ -76,7 +76,7 @@ def column_tested(condition: RowCondition) -> bytes:
 
 
 def condition_of(text: str) -> RowCondition:
-    """IllegalArgument: what would be right."""
+    """Parse a condition.  Raises IllegalArgument, with the correct form, for any other text."""
     bare = text.strip()
     presence = _IS_THERE.fullmatch(bare)
     if presence is not None:

@@ -1,20 +1,21 @@
-r"""(pure) Contributions: the bytes of a member and of an ordered cell, and the effect of a contribution on a member.
+r"""(pure) Contributions: bytes of the cells ("members") that record them, and the effect of one on its member.
 
     member  := version:u8(1) kind:u8 origin:u64 epoch:u32 n:u64 applied_ms:u64
                count:u8 (total:u16-bytes amount:i64)* ordered:u8-bytes order:u16-bytes carried           big-endian
              | version:u8(2) kind:u8 origin:u64 epoch:u32 n:u64 part:u32 applied_ms:u64 count:u8 ...     part above 0
-    kind    := 1 gives | 2 gone: a guard, which gives no amount and refuses late contributions
+    kind    := 1 gives | 2 gone: a guard, which gives no amount and makes late contributions ineffective
     carried := count:u16 (column:u16-bytes value:u32-bytes)*
 
-A member is the cell ``family:source``.  ``total`` is the column of a total, ascending; ``ordered`` is the family of the
-ordered cell, empty if the source has none.  That cell's qualifier is ``order 00 01 source``, the order escaped
-(``key_parts``), and its value ``carried``.
+A member is the cell ``family:source``: it records what one source contributes to the totals of a row.  ``total`` is
+the column of a total; the totals ascend.  ``ordered`` is the family of the source's ordered cell, or empty if the
+source has no such cell.  The qualifier of an ordered cell is ``order 00 01 source`` with the order escaped
+(``key_parts``), its value is ``carried``.
 
-A member names its totals: a source whose set of totals changes is subtracted from the old totals exactly, and a
-withdrawal need not name the totals.
+A member names its totals.  So if the set of totals of a source changes, its old amounts are subtracted from exactly
+the old totals, and a withdrawal need not name any total.
 
 Invariants:
-    I1. A contribution whose sequence and part are at or below the member's own has no effect.
+    I1. A contribution whose (sequence, part) is not above the member's has no effect.
     I2. A total changes by the difference between the member's present and previous amounts: over any history, a total
         is the sum over the members that exist, modulo 2^64 as HBase's counters wrap.
 
@@ -35,7 +36,7 @@ from columnar.model.mutation import Contribute
 TOTALS: Final = 255  # of one contribution
 CARRIED: Final = 1_000  # columns
 ORDER_BYTES: Final = 32_767
-GUARD_KINDS: Final = (b"\x01\x02", b"\x02\x02")  # what the bytes of a guard begin with
+GUARD_KINDS: Final = (b"\x01\x02", b"\x02\x02")  # the first bytes of a guard
 
 _HEAD: Final = Struct(">BBQIQQB")  # to the count of totals
 _PART_HEAD: Final = Struct(">BBQIQIQB")
@@ -52,9 +53,9 @@ _WRAP: Final = 1 << 64
 _LOWEST: Final = -(1 << 63)
 _MOST: Final = ((1 << 64) - 1, (1 << 32) - 1, (1 << 64) - 1)
 PARTS: Final = 1 << 32  # of one change
-NAMES: Final = 256  # sets of totals whose names are remembered as they are packed
-NAMES_BYTES: Final = 4_096  # of such a set
-_NOTHING_MORE: Final = bytes(5)  # of a member: neither an order nor carried cells
+NAMES: Final = 256  # sets of totals whose packed names are cached
+NAMES_BYTES: Final = 4_096  # the largest such set
+_NOTHING_MORE: Final = bytes(5)  # the end of a member without an order and carried cells
 _NO_AMOUNTS: Final = b"\0" + _NOTHING_MORE
 _GUARD_BYTES: Final = _HEAD.size + len(_NOTHING_MORE)
 
@@ -63,7 +64,7 @@ Carried = tuple[tuple[bytes, bytes], ...]  # column, value
 
 
 class Member:
-    """Constant.  A plain class: each contribution makes one or two (``model.mutation``)."""
+    """What one source contributes.  Constant; a plain class for speed: each contribution makes one or two of them."""
 
     __slots__ = ("amounts", "applied_ms", "carried", "is_gone", "order", "ordered", "part", "sequence")
 
@@ -82,7 +83,7 @@ class Member:
         self.applied_ms = applied_ms  # by the clock of the region that applied it
         self.is_gone = is_gone
         self.amounts = amounts  # column of the total, ascending; amount
-        self.ordered = ordered  # the family of its ordered cell; empty: it has none
+        self.ordered = ordered  # the family of its ordered cell; empty if it has none
         self.order = order
         self.carried = carried
         self.part = part  # of the source's change at ``sequence``
@@ -117,7 +118,7 @@ def pack(member: Member) -> bytes:
 
 
 def packed_given(amounts: tuple[tuple[bytes, int], ...], ordered: bytes, order: bytes, carried: Carried) -> bytes:
-    """As ``given_bytes`` has it."""
+    """Encode what a member gives, the part of its bytes that ``given_bytes`` returns."""
     parts = [bytes((len(amounts),))]
     for total, amount in amounts:
         parts += [_SHORT.pack(len(total)), total, _AMOUNT.pack(amount)]
@@ -126,7 +127,7 @@ def packed_given(amounts: tuple[tuple[bytes, int], ...], ordered: bytes, order: 
 
 
 def unpack(data: bytes) -> Member:
-    """DamagedData: the bytes are no member's, or a newer version's."""
+    """Decode a member.  Raises DamagedData if the bytes are no member, or one of a newer version."""
     try:
         if data[:1] == bytes((_WITH_PART,)):
             version, kind, origin, epoch, n, part, applied_ms, count = _PART_HEAD.unpack_from(data)
@@ -157,7 +158,7 @@ def pack_carried(carried: Carried) -> bytes:
 
 
 def unpack_carried(data: bytes) -> Carried:
-    """Unpack the value of an ordered cell.  DamagedData: the bytes are no such value."""
+    """Decode the value of an ordered cell.  Raises DamagedData if the bytes are no such value."""
     try:
         (count,), at, found = _SHORT.unpack_from(data), 2, []
         for _ in range(count):
@@ -178,7 +179,7 @@ def _short(data: bytes, at: int) -> tuple[bytes, int]:
 
 
 def guard_made_ms(data: bytes) -> int | None:
-    """When the guard was made whose bytes these are; None: they are no guard's."""
+    """Return the time at which the guard ``data`` was made, or None if the bytes are no guard."""
     try:
         member = unpack(data)
     except DamagedData:
@@ -191,7 +192,7 @@ def order_qualifier(order: bytes, source: bytes) -> bytes:
 
 
 def split_order_qualifier(qualifier: bytes) -> tuple[bytes, bytes]:
-    """Order and source.  DamagedData: it is the qualifier of no ordered cell."""
+    """Return order and source.  Raises DamagedData if the qualifier is not that of an ordered cell."""
     order, separator, source = qualifier.partition(SEPARATOR)
     if not separator or order.count(b"\0") != order.count(b"\0\xff"):
         raise DamagedData(f"{abbreviate(qualifier)} is the qualifier of no ordered cell")
@@ -202,19 +203,19 @@ def split_order_qualifier(qualifier: bytes) -> tuple[bytes, bytes]:
 
 
 class Names:
-    """The names of a set of totals as members have them.  Constant."""
+    """The columns of a set of totals, prepared for packing and reading members.  Constant."""
 
     __slots__ = ("_amounts", "_end", "_heads", "_is_sorted", "columns")
 
     def __init__(self, totals: tuple[tuple[bytes, bytes], ...]) -> None:
-        """``totals``: at least one, each once."""
+        """Prepare the columns of ``totals``, at least one and each once."""
         columns = [family + b":" + qualifier for family, qualifier in totals]
         self.columns = tuple(sorted(columns))
         self._is_sorted = list(self.columns) == columns
         heads = [_SHORT.pack(len(column)) + column for column in self.columns]
         heads[0] = bytes((len(heads),)) + heads[0]
         at = _HEAD.size - 1
-        self._heads: list[tuple[bytes, int, int]] = []  # before an amount, where they stand, the place in ``totals``
+        self._heads: list[tuple[bytes, int, int]] = []  # bytes before an amount, their offset, the index in ``totals``
         for column, head in zip(self.columns, heads, strict=True):
             self._heads.append((head, at, columns.index(column)))
             at += len(head) + _AMOUNT.size
@@ -222,7 +223,7 @@ class Names:
         self._amounts = Struct(">" + "".join([f"{len(head)}xq" for head in heads]))
 
     def ordered(self, amounts: tuple[int, ...]) -> tuple[int, ...]:
-        """``amounts`` in the order of ``columns``, each as a long."""
+        """Return ``amounts`` in the order of ``columns``, each wrapped to a signed 64-bit number."""
         assert len(amounts) == len(self._heads), "an amount for each total"
         for amount in amounts:
             if not _LOWEST <= amount < -_LOWEST:
@@ -231,7 +232,7 @@ class Names:
         return amounts if self._is_sorted else tuple([amounts[place] for _, _, place in self._heads])
 
     def pack(self, sequence: Sequence, applied_ms: int, amounts: tuple[int, ...]) -> bytes:
-        """The member that gives these amounts, which are as ``ordered`` has them."""
+        """Encode the member that gives these amounts, which are in the order that ``ordered`` returns."""
         parts = [_HEAD.pack(_VERSION, _GIVES, *sequence, applied_ms, 0)[:-1]]
         for (head, _, _), amount in zip(self._heads, amounts, strict=True):
             parts.append(head)
@@ -240,7 +241,7 @@ class Names:
         return b"".join(parts)
 
     def amounts_in(self, data: bytes) -> tuple[int, ...] | None:
-        """Read what the member gives to the columns, one by one; None: it is of another form."""
+        """Return the amounts that the member gives to ``columns``, or None if the member has a different form."""
         end = self._end
         if len(data) != end + len(_NOTHING_MORE) or data[end:] != _NOTHING_MORE or data[:2] != _PLAIN:
             return None
@@ -255,7 +256,10 @@ _names: Final[dict[tuple[tuple[bytes, bytes], ...], Names]] = {}  # at most NAME
 
 
 def names_of(totals: tuple[tuple[bytes, bytes], ...]) -> Names | None:
-    """None: there are none, or they are longer than it pays to remember."""
+    """Return the prepared columns of these totals.
+
+    Returns None if there are no totals, if one occurs twice, or if they are too many or too long to cache.
+    """
     held = _names.get(totals)
     if held is not None:
         return held
@@ -277,7 +281,7 @@ def pack_plain_guard(sequence: Sequence, applied_ms: int) -> bytes:
 
 
 def plain_sequence(data: bytes) -> Sequence:
-    """Read the sequence of a member or guard of this form."""
+    """Return the sequence of a member or guard of the plain form."""
     origin, epoch, n = _SEQUENCE.unpack_from(data, 2)
     return origin, epoch, n
 
@@ -286,7 +290,7 @@ def plain_sequence(data: bytes) -> Sequence:
 
 
 def follow(held: Member | None, said: Contribute, now_ms: int) -> Member | None:
-    """Return the member after the contribution; None: it has no effect (I1)."""
+    """Return the member after the contribution, or None if the contribution has no effect (I1)."""
     if held is not None and (said.sequence, said.part) <= (held.sequence, held.part):
         return None
     if said.amounts is None:
@@ -312,7 +316,7 @@ def amount_of(member: Member, total: bytes) -> int:
 
 
 def differences(held: Member | None, member: Member) -> list[tuple[bytes, int]]:
-    """The totals that change, and what is added to each (I2)."""
+    """Return the totals that change and the amount to add to each (I2)."""
     if held is None:
         return [one for one in member.amounts if one[1]]
     if held.amounts == member.amounts:
@@ -324,7 +328,7 @@ def differences(held: Member | None, member: Member) -> list[tuple[bytes, int]]:
 
 
 def wrapped(amount: int) -> int:
-    """As a Java long."""
+    """Return the amount wrapped to a signed 64-bit number, as Java's ``long`` wraps."""
     return (amount - _LOWEST) % _WRAP + _LOWEST
 
 
@@ -332,7 +336,7 @@ def wrapped(amount: int) -> int:
 
 
 def checked(said: Contribute) -> Contribute:
-    """IllegalArgument: what of it could not be kept exactly, and what would be right."""
+    """Return ``said`` unchanged.  Raises IllegalArgument if a field is invalid or could not be stored exactly."""
     totals, amounts = said.totals, said.amounts
     if not said.source:
         raise IllegalArgument("a contribution names its source; an empty name is none")
@@ -362,6 +366,6 @@ def checked(said: Contribute) -> Contribute:
 
 
 def given_bytes(data: bytes) -> bytes:
-    """The part of a member's bytes that says what it gives: members that give the same differ in their heads alone."""
+    """Return the bytes of a member after its head: members that give the same amounts differ only in their heads."""
     head = _PART_HEAD if data[:1] == bytes((_WITH_PART,)) else _HEAD
     return data[head.size - 1 :]

@@ -1,32 +1,32 @@
-"""(pure) Derivations of a store, triggers and views: what the catalogue has of them, and what an owner works by.
+"""(pure) Derivations of a store, which are triggers and views: the catalogue's records, from which owners work.
 
     trigger   none --adding--> adding --started--> running <--with_state--> paused
     view      none --adding--> adding --started--> building --built--> live
 
-    adding      owners log for it and mark in their regions where it begins; it is delivered nothing
+    adding      owners log changes for it and mark its beginning in their regions; nothing is delivered yet
     running     every owner has marked: each change from now on is delivered
     paused      changes wait in the logs
     building    every owner has marked: changes are followed, and the view is backfilled with the present rows
     live        every row of every source is backfilled: with no lag the view equals its recomputation
 
-Each kind is a set of its own, a ``DerivationSet``; a further kind is a further subclass, its rows in
-``master.derivation_rows``.  A view stands under the name of its table.  A name that ends with a dot and a number is a
-later generation's.
+Each kind has its own set, a subclass of ``DerivationSet``; a new kind needs a new subclass, and rows in
+``master.derivation_rows``.  A view has the name of its table.  A name that ends with a dot and a number denotes a later
+generation of the view.
 
-    numbers := JSON {"given": highest, "removed": [[first, last], ...]}      of a kind, in the catalogue
+    numbers := JSON {"given": highest, "removed": [[first, last], ...]}      one record per kind, in the catalogue
 
 Invariants:
-    I1. A derivation is there from the moment its number is given, and goes together with the record that its number is
-        removed: the values before and after are one write of the catalogue apart, and so are those with and without
-        the table of a view.
-    I2. A derivation that cannot be used rests: its name and number stay taken until it is removed, and its row stays as
-        it is on disk.
-    I3. A state of a view follows only upon the one before it.
-    I4. A number is written as given before a region bears it, so no number is given twice.
-    I5. A cursor goes only when its number is recorded as removed.  The absence of a registration proves nothing: it
-        may be unreadable.
+    I1. One write to the catalogue creates a derivation and gives its number; one write removes the derivation and
+        records the number as removed.  A view's table is created and removed by the same writes.
+    I2. An unusable derivation rests: its name and number stay taken until it is removed, and its row stays unchanged
+        on disk.
+    I3. A view passes through its states in the order above and skips none.
+    I4. A number is written as given before it is used in any region, so no number is given twice.
+    I5. A cursor is removed only if its number is recorded as removed.  A missing registration proves nothing, because
+        the registration may be unreadable.
 
-Knows nothing of who keeps a derivation, of cursors and disks, and of what a registration or a definition says.
+Knows nothing of who keeps a derivation up to date, of cursors and disks, and of the contents of registrations and
+definitions.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ RowCells = tuple[tuple[bytes, bytes], ...]  # column, value
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """Numbers of followers: each derivation gets one, no number is given twice, removed ones are recorded."""
+    """Numbers of followers: each derivation gets one, no number is given twice, removed numbers are recorded."""
 
     given: int = 0  # the highest
     removed: tuple[tuple[int, int], ...] = ()  # spans, first and last inclusive, ascending, never adjacent
 
     def with_next(self) -> Numbers:
-        """Give the next number, which is ``given`` then."""
+        """Return the record after giving the next number, which is the result's ``given``."""
         return Numbers(self.given + 1, self.removed)
 
     def with_removed(self, number: int) -> Numbers:
@@ -87,7 +87,7 @@ def numbers_to_json(numbers: Numbers) -> bytes:
 
 
 def numbers_from_json(data: bytes) -> Numbers:
-    """DamagedData when the bytes are none of ours."""
+    """Decode a record of numbers.  Raises DamagedData if the bytes are no such record."""
     try:
         held: dict[str, Any] = json.loads(data)
         spans = tuple((int(first), int(last)) for first, last in held["removed"])
@@ -121,16 +121,16 @@ D = TypeVar("D", bound=Derivation)
 
 @dataclass(frozen=True, slots=True)
 class Steps(Generic[D]):
-    """The steps by which an owner of regions takes up another set."""
+    """The changes for an owner of regions when one set of derivations replaces another."""
 
     gone: list[D]
-    followed: list[tuple[D, D | None]]  # in use, and what stood there before
+    followed: list[tuple[D, D | None]]  # a derivation in use, and its previous value
     begun: list[D]  # being added
 
 
 @dataclass(frozen=True, slots=True)
 class DerivationSet(Generic[D]):
-    """All derivations of a kind.  Constant; a change makes another."""
+    """All derivations of a kind.  Constant: a change returns a new set."""
 
     noun: ClassVar[str]
     removal: ClassVar[str]  # the command's verb
@@ -138,14 +138,14 @@ class DerivationSet(Generic[D]):
 
     all: tuple[D, ...] = ()  # by name, ascending
     numbers: Numbers | None = field(default_factory=Numbers)  # None: the record cannot be read
-    numbers_data: bytes = b""  # of a record that cannot be read, as it is on disk
+    numbers_data: bytes = b""  # an unreadable record's bytes, as they are on disk
 
     def find(self, name: str) -> D | None:
-        """O(derivations), as all that follows."""
+        """Return the derivation with this name, or None.  O(derivations), as all other methods."""
         return next((one for one in self.all if one.name == name), None)
 
     def known(self, name: str) -> D:
-        """A derivation that is in use.  TriggerError, ViewError: there is none, or it rests."""
+        """Return the derivation, which is in use.  Raises TriggerError or ViewError if it is missing or rests (I2)."""
         held, noun = self.find(name), self.noun
         if held is not None and held.unusable_reason:
             raise self.error(f"{noun} {name} rests: {held.unusable_reason}; columnar {noun} {self.removal} {name}")
@@ -163,11 +163,14 @@ class DerivationSet(Generic[D]):
         return [one.name for one in self.all if one.state == "adding"]
 
     def is_removed(self, _name: str, number: int) -> bool:
-        """Whether the removal of the derivation that began a cursor is recorded (``flows.follower.Kind``)."""
+        """Tell whether the derivation that began a cursor is recorded as removed (``flows.follower.Kind``)."""
         return self.numbers is not None and self.numbers.is_removed(number)
 
     def steps_from(self, before: Self) -> Steps[D]:
-        """The number tells a derivation from a removed one of its name."""
+        """Return the steps from the set ``before`` to this one.
+
+        Derivations are compared by name and number: a new derivation may have the name of a removed one.
+        """
         then, now = ({(one.name, one.number): one for one in some.usable()} for some in (before, self))
         return Steps(
             [one for key, one in then.items() if key not in now],
@@ -178,11 +181,14 @@ class DerivationSet(Generic[D]):
     # --- changes -----------------------------------------------------------------------------------
 
     def next_numbers(self) -> Numbers:
-        """The record that gives the next number.  TriggerError, ViewError: no number can be given."""
+        """Return the record after giving the next number.
+
+        Raises TriggerError or ViewError if the present record is unreadable, so no number can be given.
+        """
         return self._readable().with_next()
 
     def put(self, one: D) -> Self:
-        """With another value of a derivation, or with one more."""
+        """Return the set with ``one``, which replaces the derivation of the same name if there is one."""
         others = (other for other in self.all if other.name != one.name)
         return replace(self, all=tuple(sorted((*others, one), key=_name)))
 
@@ -195,7 +201,10 @@ class DerivationSet(Generic[D]):
         return held
 
     def without(self, names: Collection[str]) -> Self:
-        """TriggerError, ViewError: their removal cannot be recorded."""
+        """Return the set without these derivations, their numbers recorded as removed.
+
+        Raises TriggerError or ViewError if the removal cannot be recorded.
+        """
         numbers = self.numbers
         for one in self.all:
             if one.name in names and one.number:
@@ -225,7 +234,7 @@ def _name(one: Derivation) -> str:
 
 # --- triggers ----------------------------------------------------------------------------------------
 
-BEGINNING: Final = 0  # of a replay: every row, as one that starts from the beginning is shown them
+BEGINNING: Final = 0  # a replay from here shows every row, as a trigger that starts from the beginning sees them
 START: Final = 1
 _TriggerState = Literal["adding", "running", "paused"]
 TRIGGER_STATES: Final[dict[str, _TriggerState]] = {"adding": "adding", "running": "running", "paused": "paused"}
@@ -233,19 +242,19 @@ TRIGGER_STATES: Final[dict[str, _TriggerState]] = {"adding": "adding", "running"
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """The operator's request that a trigger sees changes again: each region replays once (``triggers.replaying``)."""
+    """The operator's request to show a trigger past changes; each region replays them once (``triggers.replaying``)."""
 
-    number: int  # rises with each wish for the trigger; START: it is where a trigger that starts at a time begins
+    number: int  # rises with each request for the trigger; START for the replay of a trigger that starts at a time
     from_ms: int  # since the epoch, or BEGINNING
 
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
-    registration: Registration  # but for its name empty where it cannot be read
+    registration: Registration  # if it cannot be read, all fields except the name are empty
     state: _TriggerState = "running"
-    number: int = 0  # 0: of an earlier version
+    number: int = 0  # 0 if an earlier version of the program registered it
     unusable_reason: str = ""  # why it cannot be used (I2)
-    row_cells: RowCells = ()  # of an unusable one: its row as it is on disk
+    row_cells: RowCells = ()  # of an unusable trigger: its row as it is on disk
     replay: Replay | None = None  # the last one
 
     @property
@@ -254,7 +263,7 @@ class Trigger:
 
     @property
     def starts(self) -> bool:
-        """Its replay is where it begins: what it is shown was never delivered."""
+        """Whether its replay is its beginning: the changes that the replay shows were never delivered before."""
         return self.replay is not None and self.replay.number == START and self.registration.start_ms is not None
 
     @property
@@ -271,16 +280,19 @@ class Triggers(DerivationSet[Trigger]):
     all: tuple[Trigger, ...] = ()
 
     def of_table(self, table: str) -> list[Trigger]:
-        """Triggers for the table's changes, those that are being added among them."""
+        """Return the usable triggers for the table's changes, including triggers that are being added."""
         return [one for one in self.usable() if one.registration.table == table]
 
     def is_removed(self, name: str, number: int) -> bool:
         if number:
             return DerivationSet.is_removed(self, name, number)
-        return self.find(name) is None  # earlier versions recorded nothing else
+        return self.find(name) is None  # earlier versions gave no number, so only the name can tell
 
     def adding(self, registration: Registration) -> Triggers:
-        """With a trigger that is to be; one of its name that rests goes.  TriggerError: no number can be given."""
+        """Return the set with a new trigger in state "adding"; it replaces a resting trigger of its name.
+
+        Raises TriggerError if no number can be given.
+        """
         freed = self.without([registration.name])
         numbers = freed.next_numbers()
         start_ms = registration.start_ms
@@ -299,8 +311,8 @@ class Triggers(DerivationSet[Trigger]):
 # --- views -------------------------------------------------------------------------------------------
 
 VIEW: Final = "view"  # the kind of its followers and flows
-UNBOUNDED: Final = (b"m", b"o")  # which have a cell for each member of a group
-FAMILIES: Final = ("v", "m", "o")  # of a view's table (``view_definition``, which a store without views need not load)
+UNBOUNDED: Final = (b"m", b"o")  # families with a cell for each member of a group
+FAMILIES: Final = ("v", "m", "o")  # of a view's table; here, as a store without views need not load ``view_definition``
 _ViewState = Literal["adding", "building", "live"]
 VIEW_STATES: Final[dict[str, _ViewState]] = {"adding": "adding", "building": "building", "live": "live"}
 _NEXT: Final[dict[_ViewState, _ViewState]] = {"adding": "building", "building": "live"}
@@ -308,7 +320,7 @@ _NEXT: Final[dict[_ViewState, _ViewState]] = {"adding": "building", "building": 
 
 @dataclass(frozen=True, slots=True)
 class Reads:
-    """A source, and the families of it of which a view reads something."""
+    """A source of a view: its table, and the families from which the view reads anything."""
 
     table: str
     families: tuple[str, ...]  # latin-1 of the bytes, ascending
@@ -316,13 +328,13 @@ class Reads:
 
 @dataclass(frozen=True, slots=True)
 class KeptView:
-    name: str  # of its table, too
+    name: str  # its table has the same name
     definition: bytes = b""  # JSON (``model.view_definition``), its sources bound
     reads: tuple[Reads, ...] = ()  # by table, ascending, each once
     state: _ViewState = "live"
     number: int = 0
     unusable_reason: str = ""  # why it cannot be used (I2)
-    row_cells: RowCells = ()  # of an unusable one: its row as it is on disk
+    row_cells: RowCells = ()  # of an unusable view: its row as it is on disk
 
     @property
     def is_in_use(self) -> bool:
@@ -334,7 +346,7 @@ class KeptView:
 
     @property
     def flow(self) -> Flow:
-        """Its part of the graph of flows."""
+        """The view's part of the graph of flows."""
         reads = tuple(Place(read.table, family) for read in self.reads for family in read.families)
         writes = tuple(Place(self.name, family) for family in FAMILIES)
         return Flow(VIEW, self.name, reads, writes)
@@ -350,32 +362,32 @@ class ViewSet(DerivationSet[KeptView]):
     error: ClassVar[type[ColumnarError]] = ViewError
 
     all: tuple[KeptView, ...] = ()
-    swaps: tuple[Swap, ...] = ()  # of views of which another generation than the first is live, or one is kept
+    swaps: tuple[Swap, ...] = ()  # of views whose live generation is not the first, or that keep an old one
 
     def generations(self, name: str) -> list[KeptView]:
-        """The generations of a view, ascending."""
+        """Return the generations of a view, ascending."""
         return sorted((one for one in self.all if base_of(one.name) == name), key=lambda one: one.generation)
 
     def live_table(self, name: str) -> str:
-        """The table that readers of the name see."""
+        """Return the table that reads of the view ``name`` go to."""
         return live_of(name, self.swaps)
 
     def swap_of(self, name: str) -> Swap | None:
         return next((one for one in self.swaps if one.name == name), None)
 
     def aliases(self) -> dict[str, str]:
-        """The tables that clients mean by names that are not their own."""
+        """Return the aliases: for a name that clients use, the table that it means, if the two names differ."""
         return aliases_of([one.name for one in self.all], self.swaps)
 
     def readers(self, table: str) -> list[KeptView]:
-        """The views of which the table is a source, those that are being added and those that rest among them."""
+        """Return the views that have the table as a source, including views that are being added or that rest."""
         return [one for one in self.all if any(read.table == table for read in one.reads)]
 
     def building(self) -> list[KeptView]:
         return [one for one in self.usable() if one.state == "building"]
 
     def adding(self, view: KeptView) -> ViewSet:
-        """With a view that is to be.  ViewError: no number can be given."""
+        """Return the set with a new view in state "adding".  Raises ViewError if no number can be given."""
         assert self.find(view.name) is None, "its name is free"
         numbers = self.next_numbers()
         return replace(self, numbers=numbers).put(replace(view, state="adding", number=numbers.given))
@@ -394,10 +406,10 @@ class ViewSet(DerivationSet[KeptView]):
 
 
 def check_bounded(table: Table, whole: Iterable[bytes], who: str) -> None:
-    """IllegalArgument: ``who`` reads one of these families as a whole with each change, and it has no bound.
+    """Raise IllegalArgument if a family in ``whole`` has no bound: ``who`` reads each of them in full per change.
 
-    A row that has more there than an image holds takes no more writes (``regions.log.change_logging``): a view would
-    stop at a large group, and then writers of its sources.
+    If such a family of a row holds more than an image may, the row accepts no more writes
+    (``regions.log.change_logging``): a large group would stop the view, and then the writers of its sources.
     """
     unbounded = sorted(family for family in whole if table.kept_by and family in UNBOUNDED)
     if unbounded:

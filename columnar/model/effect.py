@@ -1,19 +1,19 @@
-"""(pure) Effects: the writes that a function of a trigger yields to the store.
+"""(pure) Effects: the writes that a trigger's function yields to the store.
 
 Authors import them from ``columnar.triggers.api``.  An effect is a tuple whose first element is its kind, because
 ``triggers.frames`` sends it in that form without unpacking.
 
     [PUT, table, row, {column: value}]
     [DELETE, table, row, [column, ...] | nil]
-    [CHECKPOINT, state, part]       handled by the worker, as the next
-    [BARRIER]                       ends the slice
+    [CHECKPOINT, state, part]       handled by the worker
+    [BARRIER]                       handled by the worker; ends the slice
     [CONTRIBUTE, table, row, {total: amount} | nil, members, source | nil, {column: value}, order | nil, ordered, part]
     [TALLY, table, row, {total: amount}, members, source | nil, {}, nil, "", part]
 
 A column is ``family:qualifier``; a delete may also name a bare family, and without columns it removes the whole row.
-Authors make effects of part 0; the worker numbers the parts of a change's contributions
-(``triggers.contribution_buffer``).
-Constant; the types are checked when an effect is made, so that the traceback points to the author's line.
+The part of an effect is 0 when an author makes the effect; the worker then numbers the parts of a change's
+contributions (``triggers.contribution_buffer``).
+Effects are constant.  Their types are checked when they are made, so that the traceback points to the author's line.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ BARRIER: Final = 0
 CONTRIBUTE: Final = 4
 TALLY: Final = 5
 CHECKPOINT_BYTES: Final = 4 * 1024
-GIVEN_ROWS: Final = 100_000  # that one run of a function gives to by Contribute and Tally
+GIVEN_ROWS: Final = 100_000  # to which one run of a function may give by Contribute and Tally
 
 
 class Effect(tuple[Any, ...]):
@@ -36,7 +36,7 @@ class Effect(tuple[Any, ...]):
 
     @property
     def size_bytes(self) -> int:
-        """The bytes of the row, the columns and the values."""
+        """The size of the row key, the columns and the values together."""
         raise NotImplementedError
 
 
@@ -97,7 +97,7 @@ class Put(_OfRow):
 
 
 class Delete(_OfRow):
-    """Remove the cells at or below the change's own timestamp; the whole row where no columns are named."""
+    """Remove the cells at or below the change's own timestamp: of the named columns, or of the whole row if None."""
 
     __slots__ = ()
 
@@ -115,7 +115,7 @@ class Delete(_OfRow):
 
     @property
     def columns(self) -> list[bytes] | None:
-        """None: the whole row."""
+        """The columns to remove; None means the whole row."""
         columns: list[bytes] | None = self[3]
         return columns
 
@@ -125,11 +125,12 @@ class Delete(_OfRow):
 
 
 class Contribute(Parted):
-    """The changed row contributes these amounts to totals of ``row`` from now on; None: it contributes no longer.
+    """Set the amounts that the changed row contributes to totals of ``row``; None withdraws the contribution.
 
-    Exact however often and late it runs: the table keeps each source's amounts in the family ``members``, and a later
-    change replaces them.  With ``order`` the source has a cell in the family ``ordered``, sorted by the order's bytes,
-    with the value ``carry``.  The source is the changed row, after the trigger's name; ``source`` names another.
+    The totals are exact however often and late the function runs: the table keeps each source's amounts in the family
+    ``members``, and a later change replaces them.  With ``order`` the source also has a cell in the family ``ordered``,
+    sorted by the order's bytes, with the value ``carry``.  By default the source is the trigger's name followed by the
+    changed row; ``source`` replaces that.
     """
 
     __slots__ = ()
@@ -170,10 +171,11 @@ class Contribute(Parted):
 
 
 class Tally(Parted):
-    """This change adds these amounts to totals of ``row``, once, however often it runs.
+    """Add these amounts to totals of ``row``, once for this change however often the function runs.
 
     Several tallies of one change into one row add up, before a Checkpoint and after it.  Contributions are written when
-    the function ends well or yields a Checkpoint or a Barrier.  ``members`` and ``source`` as in ``Contribute``.
+    the function ends well or yields a Checkpoint or a Barrier.  ``members`` and ``source`` mean what they mean in
+    ``Contribute``.
     """
 
     __slots__ = ()
@@ -209,9 +211,9 @@ class Tally(Parted):
 
 
 class Checkpoint(Parted):
-    """Everything yielded before is done: a function that runs again begins with this state (``Change.progress``).
+    """Record progress: if the function runs again, it receives this state as ``Change.progress``.
 
-    An empty state is none: a function that runs again begins at its beginning.
+    The effects yielded before are not repeated.  An empty state counts as none: the function starts from its beginning.
     """
 
     __slots__ = ()
@@ -235,13 +237,12 @@ class Checkpoint(Parted):
 
 
 class Barrier(Effect):
-    """Continue when every effect yielded before is on disk: later effects may rely on it, whatever crashes.
+    """Continue once every effect yielded before is on disk: later effects may rely on that, whatever crashes.
 
-    Effects between two barriers may become durable in any order, for they go to regions with logs of their own.
-    A barrier costs a slice, which is a message each way and an fsync.
-
-    A batch yields a barrier without a change: it is for all changes.  Their contributions to totals are still sent at
-    the end, for a later run may have other changes in its batch, and barriers at other places.
+    Effects between two barriers may become durable in any order, because each region has its own log.
+    A barrier costs a slice: a message in each direction and an fsync.
+    In a batch, a barrier names no change and counts for all of them.  Contributions to totals are still sent at the
+    batch's end, because a later run may have different changes in its batch, and barriers at different places.
     """
 
     __slots__ = ()

@@ -1,19 +1,18 @@
-"""(pure) Keys that are made of a row: the parts of a group's key, each by an extractor.
+"""(pure) Keys of groups, made from a row: an extractor makes each part of the key.
 
     extractor := f:q                     the cell's value
                | row                     the row key
-               | row[0:8]                a slice of it, as Python's; row[8:] and row[-4:] as well
-               | row.split(':', 1)       the piece 1, counted from 0, between separators; -1 is the last one
+               | row[0:8]                a slice of the row key, as in Python; row[8:] and row[-4:] as well
+               | row.split(':', 1)       piece 1 of the row key, split at the separator; 0 is the first, -1 the last
                | each f:                 a group for each column of the family: its qualifier
                | each f:q split ','      a group for each piece of the value
                | hour(f:q) | day(f:q)    of a time in milliseconds (``number_cells``): 2026-11-24T02, 2026-11-24, in UTC
-               | key[0]                  of a view that is the source: that part of its group's key
+               | key[0]                  if the source is a view: the first part of its group's key
                | 'all'                   a constant: one group for all rows of the source
 
-A row without the cell has no key, and so no group.  A row whose key cannot be read (a part that is not there, that is
-empty or no time) is ``Unreadable``: it contributes nothing, and is counted as rejected.
-
-Several parts make one key as ``key_parts`` says.  An image of a row is a mapping of its columns to their values.
+A row without the cell has no key, and so no group.  A row whose key cannot be read (a part is missing, empty or not a
+time) raises ``Unreadable``: the row contributes nothing, and is counted as rejected.
+``key_parts`` joins several parts to one key.  An image of a row maps its columns to their values.
 
 Knows nothing of views and of how images are kept.
 """
@@ -36,23 +35,23 @@ from columnar.model.number_cells import Number, Unreadable
 
 GROUPS_OF_A_ROW: Final = 10_000  # each is a write into another row
 CONSTANT_BYTES: Final = 1_000
-PIECES_OF_A_CELL: Final = 100_000  # of which many may be the same
-KEYS_BYTES: Final = 16 * MIB  # of all keys of a row
+PIECES_OF_A_CELL: Final = 100_000  # equal pieces count too
+KEYS_BYTES: Final = 16 * MIB  # all keys of a row together
 Image = Mapping[bytes, bytes]
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Extractor(Protocol):
     def parts(self, row: bytes, image: Image) -> tuple[bytes, ...]:
-        """None, one, or several: a group for each.  Unreadable."""
+        """Return any number of parts; the row is in a group for each.  Raises Unreadable."""
 
     @property
     def columns(self) -> tuple[bytes, ...]:
-        """Columns that it reads; ``f:`` with an empty qualifier only where that is the column."""
+        """The columns that the extractor reads; here ``f:`` means the column with an empty qualifier."""
 
     @property
     def families(self) -> tuple[bytes, ...]:
-        """Families of which it reads every column."""
+        """The families of which the extractor reads every column."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +156,7 @@ class Time(_OfCell):
 @dataclass(frozen=True, slots=True)
 class KeyPart(_OfRow):
     index: int
-    count: int  # of parts that keys of the view have
+    count: int  # how many parts the keys of the view have
 
     def parts(self, row: bytes, image: Image) -> tuple[bytes, ...]:
         try:
@@ -181,14 +180,17 @@ def _there(part: bytes, what: str) -> bytes:
 
 
 def keys_of(extractors: tuple[Extractor, ...], row: bytes, image: Image, last: tuple[bytes, ...] = ()) -> list[bytes]:
-    """The keys that the extractors make of a row, each once; ``last``: parts that end every key.  Unreadable."""
+    """Return the keys that the extractors make from a row, each once; every key ends with the parts ``last``.
+
+    Raises Unreadable.
+    """
     parts = [extractor.parts(row, image) for extractor in extractors]
     is_plain = len(parts) == 1 and not last
     if (len(parts[0]) if is_plain else prod(map(len, parts))) > GROUPS_OF_A_ROW:
         raise Unreadable(f"row {abbreviate(row)} would be in more than {GROUPS_OF_A_ROW} groups")
     keys: list[bytes] = []
     left = KEYS_BYTES
-    for one in parts[0] if is_plain else product(*parts):  # checked as it is made: all may be a thousand rows large
+    for one in parts[0] if is_plain else product(*parts):  # each key is checked when made: all together may be huge
         key = one if isinstance(one, bytes) else joined((*one, *last))
         left -= len(key)
         if len(key) > ROW_KEY_BYTES:
@@ -260,9 +262,9 @@ _READERS: Final[tuple[tuple[re.Pattern[str], _Reader], ...]] = (
 
 
 def extractor_of(text: str, key_parts: int = 0) -> Extractor:
-    """The extractor that is written so; ``key_parts``: how many the keys of the source have, if it is a view.
+    """Parse an extractor.  ``key_parts`` is the number of parts in the source's keys if it is a view, otherwise 0.
 
-    IllegalArgument: what would be right.
+    Raises IllegalArgument, with the correct forms, for any other text.
     """
     for pattern, read in _READERS:
         match = pattern.fullmatch(text.strip())

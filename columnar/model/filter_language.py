@@ -3,15 +3,15 @@
     filter   := and ("OR" and)*
     and      := unary ("AND" unary)*
     unary    := ("SKIP" | "WHILE") unary | "(" filter ")" | call
-    call     := NAME "(" argument* ")"              arguments apart by blanks or commas
+    call     := NAME "(" argument* ")"              arguments separated by blanks or commas
     argument := "'" (byte except ' | "''")* "'"     bytes, and comparators: 'binary:abc'
               | "true" | "false" (any case) | an integer | "<" | "<=" | "=" | "!=" | ">=" | ">"
 
 Words are case-sensitive; any white space is a blank.  ANDs and ORs of one level make one list.  The parser
-goes over the bytes once and keeps open groups on a stack of its own: time is linear, and depth
-(parentheses and SKIP/WHILE together) is bounded by ``limits.FILTER_DEPTH`` and not by the interpreter.
+reads the bytes once and keeps open groups on its own stack.  So its time is linear, and ``limits.FILTER_DEPTH``
+bounds the depth (parentheses and SKIP/WHILE together), not the interpreter's stack.
 
-Everything that is no filter is a FilterSyntaxError with the position of its first byte.
+A text that is no filter raises FilterSyntaxError with the position of the first wrong byte.
 
 Knows nothing of the effect of filters.
 """
@@ -52,8 +52,8 @@ _WORDING: Final[dict[Kind, str]] = {
 
 class Signature(NamedTuple):
     make: Callable[..., Filter]
-    forms: tuple[tuple[Kind, ...], ...]  # the argument lists it takes
-    any_number: bool = False  # of the one kind that ``forms`` names; passed as a tuple
+    forms: tuple[tuple[Kind, ...], ...]  # the argument lists that the filter accepts
+    any_number: bool = False  # of arguments of the kind in ``forms``; passed as one tuple
 
 
 _COLUMN: Final[tuple[Kind, ...]] = ("bytes", "bytes")
@@ -88,7 +88,7 @@ _BINARY: Final = (b"AND", b"OR")
 
 
 def parse(text: bytes) -> Filter:
-    """The filter that ``text`` describes; FilterSyntaxError otherwise.  Linear in its length."""
+    """Return the filter that ``text`` describes.  Raises FilterSyntaxError.  Takes time linear in the length."""
     steps = parse_in_steps(text)
     while True:
         try:
@@ -162,7 +162,7 @@ class _Parser:
             self.fail("this '(' is never closed", self.groups[-1].position)
         return self.groups[0].close()
 
-    # Each of the two steps answers whether an operand must follow.
+    # ``operand`` and ``after_operand`` return whether an operand must follow.
 
     def operand(self) -> bool:
         group = self.groups[-1]
@@ -227,7 +227,7 @@ class _Parser:
         return signature.make(tuple(values)) if signature.any_number else signature.make(*values)
 
     def arguments(self) -> list[_Argument]:
-        """Up to and with the closing parenthesis; commas and blanks both separate, as in HBase."""
+        """Read the arguments and the closing parenthesis.  As in HBase both commas and blanks separate arguments."""
         given: list[_Argument] = []
         while True:
             gap = _GAP.match(self.text, self.at)
@@ -283,7 +283,7 @@ class _Parser:
         if name == b"MultipleColumnPrefixFilter" and len(set(values)) < len(values):
             self.fail("the prefixes must be distinct", given[0].position)
         if name == b"DependentColumnFilter":
-            return  # the one place where HBase lets '<' stand before a pattern
+            return  # HBase accepts '<' before a pattern only in this filter
         for operator, right, argument in zip(values, values[1:], given, strict=False):
             unordered = isinstance(right, Comparator) and not right.ordered
             if unordered and operator not in (Operator.EQUAL, Operator.NOT_EQUAL):
@@ -297,9 +297,9 @@ def _form(signature: Signature, count: int) -> tuple[Kind, ...] | None:
 
 
 def _near(name: bytes) -> str:
-    """A suggestion for a misspelt name, from the nearest ones."""
+    """Return a suggestion for a misspelt name from the nearest filter names, or an empty text."""
     known = {one.decode().lower(): one.decode() for one in FILTERS}
-    from difflib import get_close_matches  # for a mistake only: 0.5 MB
+    from difflib import get_close_matches  # 0.5 MB of memory, so only after a mistake
 
     near = get_close_matches(name.decode("latin-1").lower()[:64], known, n=3, cutoff=0.5)
     return f"; did you mean {' or '.join(known[one] for one in near)}?" if near else ""
@@ -327,11 +327,14 @@ _BY_ROW: Final = frozenset(
         cells.DependentColumnFilter,
     }
 )
-_ENDING: Final = frozenset({rows.PrefixFilter, rows.InclusiveStopFilter})  # what they remember is that the scan ends
+_ENDING: Final = frozenset({rows.PrefixFilter, rows.InclusiveStopFilter})  # they remember only that the scan ends
 
 
 def remembers(flt: Filter) -> bool:
-    """Whether the answer for a row depends on earlier rows, after which the scan went on."""
+    """Tell whether the filter's answer for a row depends on earlier rows of the same scan.
+
+    A filter that remembers only that the scan ends does not count.
+    """
     if isinstance(flt, AndList):  # ends as soon as one of its filters does
         return any(remembers(one) for one in flt.filters)
     return type(flt) not in _ENDING and not _is_by_row(flt)

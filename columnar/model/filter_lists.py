@@ -1,10 +1,11 @@
 """(pure) Filters over filters: AND, OR, SKIP, WHILE.
 
-A code says whether a cell is included and how far to go.  AND includes the cells that all filters include and goes as
-far as the furthest; OR includes the cells that one includes and goes only as far as all agree.  Both follow HBase 2.6
-(``FilterListWithAND``, ``FilterListWithOR``): AND stops calling filters at the first one that drops the cell,
-so the order of its filters matters to those that count; OR remembers for each filter the cells that the filter has
-finished with, because the list may move in smaller steps than the filter requested.
+A return code says whether a cell is included and how far to move on.  AND includes the cells that all its filters
+include and takes the longest step that any filter requests.  OR includes the cells that at least one filter includes
+and takes the shortest requested step.  Both follow HBase 2.6 (``FilterListWithAND``, ``FilterListWithOR``).  AND stops
+calling filters at the first one that drops the cell, so the order of its filters matters to filters that count.  OR
+remembers for each filter the cells that the filter has finished with, because the list may take shorter steps than
+the filter requested.
 
 Knows nothing of the single filters.
 """
@@ -32,7 +33,7 @@ def _both(a: ReturnCode, b: ReturnCode) -> ReturnCode:
 def _either(a: ReturnCode, b: ReturnCode) -> ReturnCode:
     if a is b:
         return a
-    # The distance of a hint is not known at this point, so beside another filter it counts as one cell.
+    # The distance of a hint is not known at this point, so in combination with another code it counts as one cell.
     steps = (0 if code is _HINT else code.step for code in (a, b))
     return _CODES[a.included or b.included, min(steps)]
 
@@ -84,7 +85,7 @@ class FilterList(Filter):
 
     @property
     def _most_ranges(self) -> int:
-        """O(levels x ranges) of a tree is bounded by it."""
+        """The bound on ranges per list.  It bounds the cost for a tree of lists, O(levels x ranges)."""
         return FILTER_RANGES if self.list_levels <= FILTER_LEVELS else FILTER_RANGES_DEEP
 
     def _ranges(self) -> list[RowRanges]:
@@ -134,7 +135,7 @@ class AndList(FilterList):
 
     def filter_row_key(self, row: bytes) -> bool:
         dropped = False
-        for f in self.filters:  # every one: prefix and stop filters learn the row by this call
+        for f in self.filters:  # call every filter: prefix and stop filters learn the row by this call
             if f.filter_all_remaining() or f.filter_row_key(row):
                 dropped = True
         return dropped
@@ -153,7 +154,7 @@ class AndList(FilterList):
             code = _BOTH[code.number][local.number]
             if not code.included:
                 break
-        for f in asking:  # dropped already; later filters may still know how far to go
+        for f in asking:  # the cell is dropped, but later filters may give a hint
             if f.hinting and f.filter_cell(cell) is _HINT:
                 self._hinting.append(f)
         return _HINT if self._hinting else code
@@ -211,7 +212,7 @@ class OrList(FilterList):
         return dropped
 
     def _settled(self, index: int, cell: Cell) -> ReturnCode | None:
-        """Return the code for ``cell`` of the filter's own last step, if that step covers the cell."""
+        """Return the filter's code for ``cell`` if the filter's last step passes over the cell, otherwise None."""
         code, previous = self._codes[index], self._previous[index]
         if code is None or previous is None or cell.family != previous.family:
             return None
@@ -301,7 +302,7 @@ class _Wrapper(Filter):
 
 
 class SkipFilter(_Wrapper):
-    """``SKIP f``: a row is dropped if ``f`` does anything but plainly include one of its cells."""
+    """``SKIP f``: drops a row if ``f`` returns a code other than INCLUDE for any of its cells."""
 
     keyword = b"SKIP "
 
@@ -327,7 +328,7 @@ class SkipFilter(_Wrapper):
 
 
 class WhileMatchFilter(_Wrapper):
-    """``WHILE f``: the scan ends at the first row or cell that ``f`` does anything but plainly include."""
+    """``WHILE f``: ends the scan at the first row that ``f`` drops, or the first cell without the code INCLUDE."""
 
     ends_at_cells = True
     keyword = b"WHILE "

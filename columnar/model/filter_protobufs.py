@@ -1,14 +1,14 @@
-"""(pure) Filters as HBase's Java client serialises them, written as strings of the filter language.
+"""(pure) Filters that HBase's Java client has serialised, converted to strings of the filter language.
 
-    Filter     := name:string(1) serialized:bytes(2)            name: a Java class, serialized: a message of its own
+    Filter     := name:string(1) serialized:bytes(2)            a Java class, and a message of that class
     Comparator := name:string(1) serialized:bytes(2)
     FilterList := operator(1: 1 all, 2 one) Filter(2)*           lists have filters, SKIP and WHILE have one
 
-Numbers are fields of Filter.proto and Comparator.proto of HBase 2.6; a message is protobuf's wire format, and fields
-that are not known are passed over, as by protobuf.  The language has no form for some classes and for some of their
-fields: those are refused by name.
+Numbers in brackets are the field numbers in Filter.proto and Comparator.proto of HBase 2.6.  A message has protobuf's
+wire format; unknown fields are ignored, as protobuf does.  The filter language cannot express some classes and some of
+their fields: these are refused by name.
 
-Invariant: ``filter_language`` parses a string made by this module into the filter that was serialised, or refuses it
+Invariant: ``filter_language`` parses a string made by this module into the serialised filter, or refuses the string
 with the reason.
 
 Knows nothing of the effect of filters.
@@ -37,7 +37,7 @@ _FLAGS: Final = _CASE_INSENSITIVE | _MULTILINE | _LITERAL | _DOTALL
 
 
 def filter_string_of(data: bytes) -> bytes:
-    """The filter string; IllegalArgument says what cannot be read, or has no form."""
+    """Return the filter string.  Raises IllegalArgument if a part is unreadable, or the language cannot express it."""
     if len(data) > FILTER_BYTES:
         _refuse(f"it has {len(data)} bytes, over the limit of {FILTER_BYTES}")
     return _filter(data, 0)
@@ -48,7 +48,7 @@ def _refuse(why: str) -> NoReturn:
 
 
 def _no_form(what: str, remedy: str = "scan with bounds, or filter in the program") -> NoReturn:
-    """Refuse what can be written as a string neither."""
+    """Refuse a filter that the filter language cannot express either."""
     raise IllegalArgument(f"filterBytes: {what} has no form in the filter language; {remedy}")
 
 
@@ -79,7 +79,7 @@ def _fields(data: bytes) -> dict[int, list[Value]]:
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """(number, where the next field begins); 64 bits, two's complement."""
+    """Return (number, position after the number); the number has 64 bits in two's complement."""
     number = 0
     for n in range(_VARINT_BYTES):
         if at + n >= len(data):
@@ -142,7 +142,7 @@ def _operator(number: int | None) -> bytes:
 
 
 def _comparison(fields: Fields, number: int = 1) -> list[bytes]:
-    """Operator and comparator of a CompareFilter."""
+    """Return operator and comparator of a CompareFilter."""
     compared = _fields(_needed(fields, number, "comparing filter"))
     return [_operator(_number(compared, 1)), _comparator(_needed(compared, 2, "CompareFilter"))]
 
@@ -162,7 +162,7 @@ def _comparator(data: bytes) -> bytes:
 
 
 def _pattern(fields: Fields) -> bytes:
-    """As the language writes it, which has DOTALL on."""
+    """Return the pattern as the filter language writes it, where DOTALL is on."""
     pattern, flags = _needed(fields, 1, "RegexStringComparator"), _number(fields, 2) or 0
     charset, engine = _bytes(fields, 3) or b"UTF-8", _bytes(fields, 4) or b"JAVA"
     if charset.upper() != b"UTF-8":
@@ -187,7 +187,7 @@ def _class_name(data: bytes) -> str:
 
 
 def _filter(data: bytes, depth: int) -> bytes:
-    """Two frames a level."""
+    """Convert a filter; a level of nesting takes two stack frames."""
     if depth > FILTER_DEPTH:
         _refuse(f"it is nested deeper than {FILTER_DEPTH} levels")
     fields = _fields(data)
@@ -226,7 +226,7 @@ def _pagination(fields: Fields) -> list[bytes]:
 
 def _range(fields: Fields) -> list[bytes]:
     low, high = _quoted(_bytes(fields, 1)), _quoted(_bytes(fields, 3))
-    if _bytes(fields, 3) == b"":  # in HBase it lets no column but the empty one through; in a string it is no bound
+    if _bytes(fields, 3) == b"":  # HBase passes the empty column only; a string would mean no bound
         _no_form("a ColumnRangeFilter whose last column is empty", "leave the last column out (null) for no bound")
     return [low, _truth(_number(fields, 2)), high, _truth(_number(fields, 4))]
 
@@ -236,7 +236,7 @@ def _prefixes(fields: Fields) -> list[bytes]:
 
 
 def _timestamps(fields: Fields) -> list[bytes]:
-    """Packed, or one field each."""
+    """Return the timestamps, which are packed into one field or have a field each."""
     written = []
     for one in fields.get(1, ()):
         at = 0
@@ -274,7 +274,7 @@ def _dependent(fields: Fields) -> list[bytes]:
 _ARGUMENTS: Final[Mapping[str, Callable[[Fields], list[bytes]]]] = {
     "KeyOnlyFilter": lambda fields: [_truth(_needed_number(fields, 1))],
     "FirstKeyOnlyFilter": lambda fields: [],
-    "PrefixFilter": lambda fields: [_quoted(_needed(fields, 1, "PrefixFilter"))],  # HBase: null passes no row
+    "PrefixFilter": lambda fields: [_quoted(_needed(fields, 1, "PrefixFilter"))],  # HBase without one: no row
     "ColumnPrefixFilter": lambda fields: [_quoted(_needed(fields, 1, "ColumnPrefixFilter"))],
     "MultipleColumnPrefixFilter": _prefixes,
     "ColumnCountGetFilter": lambda fields: [_whole(_needed_number(fields, 1))],

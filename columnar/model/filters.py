@@ -1,27 +1,27 @@
 """(pure) The protocol of filters, and their application to the cells of a row.
 
 The protocol is that of HBase 2.6 (``Filter``, ``UserScanQueryMatcher``, ``RegionScannerImpl``), so that
-lists, SKIP, WHILE and paging end in the same answers.  For each row of a scan, in this order:
+lists, SKIP, WHILE and paging give the same answers.  These are called for each row of a scan, in this order:
 
-    filter_all_remaining    true: the scan is at its end
+    filter_all_remaining    true: the scan ends
     filter_row_key          true: the row is dropped, its cells are normally not even read
     filter_cell             for each cell until the row, its family or its column needs no more
-    transform               for each cell that is to be returned
-    filter_row_cells        over the list of those, if ``has_filter_row``
-    filter_row              true: the row is dropped; called only while cells are left
+    transform               for each accepted cell
+    filter_row_cells        with the list of the accepted cells, if ``has_filter_row``
+    filter_row              true: the row is dropped; called only if cells are left
     reset                   before the next row
 
-A filter is stateful (a page counts rows): it belongs to one scan.  ``clone()`` gives a fresh one.
+A filter is stateful (a page counts rows): it belongs to one scan.  ``clone()`` returns one in the initial state.
 
 Invariants:
-    I1. Cells come sorted by family, qualifier, newest first, with the older versions that the
-        family keeps: filters see them (``ValueFilter`` may return an old version).
+    I1. Cells come sorted by family and qualifier, the newest version first, with the older versions that the
+        family keeps.  Filters see the older versions too, so ``ValueFilter`` may return an old one.
     I2. A code is about one family: NEXT_ROW ends the cells of that family, and the filter is called again for the next
-        family, as HBase reads each family by a scanner of its own.
-    I3. Each column has at most ``max_versions`` of its accepted cells returned, the newest first.
-    I4. A row that is dropped by its key changes the filter's state only in this: a prefix or a stop is past, which
-        drops all later rows anyway.  So the row need not be read.  Only a filter that ``ends_at_cells`` learns from
-        such a row; it needs all rows up to the last that may pass.
+        family, because HBase reads each family by its own scanner.
+    I3. At most ``max_versions`` of a column's accepted cells are returned, the newest first.
+    I4. A row that is dropped by its key changes the filter's state in one way only: the scan has passed a prefix or a
+        stop row, so all later rows are dropped too.  So such a row need not be read.  The exception is a filter that
+        ``ends_at_cells``: it must see all rows up to the last row that may pass.
 
 Knows nothing of strings (``columnar.model.filter_language``), of storage, and of the rows that a scan visits.
 """
@@ -41,9 +41,10 @@ from columnar.model.row_ranges import EVERY_ROW, RowRanges
 
 
 class ReturnCode(enum.Enum):
-    """The decision on a cell, and the distance to the next cell to check.
+    """The decision on a cell, and the step to the next cell to check.
 
-    The value is (is the cell included, how far to go: 0 next cell, 1 next column, 2 next family).
+    The value is (whether the cell is included, step); the steps are 0 next cell, 1 next column, 2 next family, 3 to the
+    filter's hint.
     """
 
     INCLUDE = (True, 0)
@@ -52,32 +53,32 @@ class ReturnCode(enum.Enum):
     SKIP = (False, 0)
     NEXT_COL = (False, 1)
     NEXT_ROW = (False, 2)
-    SEEK_NEXT_USING_HINT = (False, 3)  # ``next_qualifier`` says where to
+    SEEK_NEXT_USING_HINT = (False, 3)  # to the qualifier that ``next_qualifier`` returns
 
     def __init__(self, included: bool, step: int) -> None:
         self.included = included
         self.step = step
-        self.number = 4 * included + step  # for tables: hashing a member is a call in Python
+        self.number = 4 * included + step  # index of tables, since hashing a member is a slow call
 
 
 class RowAnswer(NamedTuple):
-    cells: list[Cell]  # of this row, to be returned by the scan; may be empty
-    done: bool  # the scan is at its end
+    cells: list[Cell]  # the cells of this row that the scan returns; may be empty
+    done: bool  # the scan ends
 
 
 class Filter:
-    """Base of all filters: passes everything.  Subclasses are dataclasses whose init fields are the arguments."""
+    """Base of all filters; passes everything.  Subclasses are dataclasses: their init fields are the arguments."""
 
     reversed: bool = False  # the scan goes from high rows to low ones
-    has_filter_row: bool = False  # filters whole rows: cannot be used with a scan that cuts rows (batchSize)
-    hinting: bool = False  # may answer SEEK_NEXT_USING_HINT (HBase: HintingFilter)
-    ends_at_cells: bool = False  # a cell may end the scan, even one of a row that another filter dropped by its key
+    has_filter_row: bool = False  # filters whole rows, so not for a scan that cuts rows (batchSize)
+    hinting: bool = False  # may return SEEK_NEXT_USING_HINT (HBase: HintingFilter)
+    ends_at_cells: bool = False  # a cell may end the scan, even if another filter dropped its row by the key
     completes_rows: bool = False  # ``row_complete`` may become true
-    list_levels: int = 0  # how deep lists are nested in it, itself included
+    list_levels: int = 0  # how deep lists are nested in the filter, counting the filter itself
 
     # --- the protocol -------------------------------------------------------------------------
     def reset_row(self) -> None:
-        """Forget the row."""
+        """Forget the current row."""
 
     def filter_all_remaining(self) -> bool:
         return False
@@ -104,17 +105,17 @@ class Filter:
     # --- hints: what a region may leave unread ---------------------------------------------------
     @property
     def row_ranges(self) -> RowRanges:
-        """``filter_row_key`` drops every row outside these ranges, whatever the filter has seen."""
+        """The ranges outside of which ``filter_row_key`` drops every row, in any state of the filter."""
         return EVERY_ROW
 
     @property
     def is_row_range(self) -> bool:
-        """Whether each row passes whole that lies in ``row_ranges``, if these are exact."""
+        """Whether every row in ``row_ranges`` passes with all its cells, provided that the ranges are exact."""
         return False
 
     @property
     def scan_ranges(self) -> RowRanges:
-        """A scan that reads no row outside these ranges has the same answer (I4); call after ``set_reversed``."""
+        """The ranges that a scan must read for a correct answer (I4).  Read it after ``set_reversed``."""
         found = self.row_ranges
         if self.ends_at_cells:
             return found.from_first() if self.reversed else found.before_last()
@@ -132,32 +133,32 @@ class Filter:
 
     @property
     def needs_values(self) -> bool:
-        """False: a region may hand in cells with empty values and the answer is the same."""
+        """Whether the filter or its caller needs values; if not, cells with empty values give the same answer."""
         return self.tests_values or not self.hides_values
 
     @property
     def row_complete(self) -> bool:
-        """No further cell of this row can be accepted, nor change what the filter does later."""
+        """Whether the row's further cells can neither be accepted nor change the filter's later decisions."""
         return False
 
     # --- the tree -----------------------------------------------------------------------------
     def take_direction(self, other: Filter) -> None:
-        """Take the direction of ``other``, of which this is a clone; its parts have theirs already."""
+        """Take the direction of ``other``, the original of this clone.  The filters inside have theirs already."""
         self.reversed = other.reversed
 
     def set_reversed(self, backwards: bool) -> None:
-        """Called once by the scan that goes from high rows to low ones."""
+        """Set the direction.  A scan from high rows to low rows calls it once with True."""
         self.reversed = backwards
 
     def clone(self) -> Self:
-        """The same filter as it was before its first row, direction included."""
+        """Return the filter in its state before the first row, with the same direction."""
         fresh = dataclasses.replace(self)  # type: ignore[type-var]  # every concrete filter is a dataclass
         fresh.set_reversed(self.reversed)
         return fresh
 
     @property
     def text(self) -> bytes:
-        """The filter as a string of the language; parsing it gives the same filter."""
+        """The filter as a string of the filter language; parsing the string gives an equal filter."""
         arguments: list[bytes] = []
         for field in dataclasses.fields(self):  # type: ignore[arg-type]
             if field.init:
@@ -167,7 +168,7 @@ class Filter:
 
 
 def written(value: object) -> bytes:
-    """Return an argument as the language writes it; an absent optional one is empty."""
+    """Return an argument as the filter language writes it; for a missing optional argument an empty text."""
     match value:
         case None:
             return b""
@@ -186,11 +187,11 @@ def written(value: object) -> bytes:
 
 @dataclass(slots=True)
 class _Position:
-    """Up to where the cells of the row are passed over."""
+    """The cells of the current row that are skipped."""
 
-    family: bytes | None = None  # all of this family
-    column: tuple[bytes, bytes] | None = None  # all of this column
-    before: tuple[bytes, bytes] | None = None  # this family's columns below the qualifier
+    family: bytes | None = None  # skip all cells of this family
+    column: tuple[bytes, bytes] | None = None  # skip all cells of this column
+    before: tuple[bytes, bytes] | None = None  # skip this family's columns below the qualifier
 
     def passes_over(self, cell: Cell) -> bool:
         if cell[0] == self.family or cell[:2] == self.column:
@@ -208,10 +209,10 @@ class _Position:
 
 
 def apply(flt: Filter, row: bytes, cells: Iterable[Cell], max_versions: int = 1) -> RowAnswer:
-    """Run ``flt`` over one row and leave it ready for the next.  PatternTimeout: the row takes too long.
+    """Run ``flt`` over one row and leave the filter ready for the next row.
 
     ``cells`` may be lazy: no cell is taken from it if the row's key decides, and otherwise no more cells than
-    needed.  Rows without cells must not be passed.
+    needed.  Callers must not pass rows without cells.  Raises PatternTimeout if the row takes too long.
     """
     filtered = FilteredRow(flt, row, max_versions)
     if filtered.wants_cells:
@@ -220,9 +221,10 @@ def apply(flt: Filter, row: bytes, cells: Iterable[Cell], max_versions: int = 1)
 
 
 class FilteredRow:
-    """A filter's run over one row whose cells come in pieces: ``take_cells`` while it ``wants_cells``, then ``answer``.
+    """A filter's run over one row whose cells come in pieces.
 
-    PatternTimeout of each, which has a bound of its own.
+    Call ``take_cells`` while ``wants_cells`` is true, then ``answer``.  Each row has its own time bound, beyond which
+    these calls raise PatternTimeout.
     """
 
     __slots__ = (
@@ -244,19 +246,19 @@ class FilteredRow:
         self._most = max_versions
         self._kept: list[Cell] = []
         self._position: _Position | None = None
-        self._family: bytes | None = None  # of the last cell that was included, as are the next two
+        self._family: bytes | None = None  # of the last included cell; so are the next two fields
         self._qualifier: bytes | None = None
         self._count = 0
         self._has_ended = flt.filter_all_remaining()
         self._is_dropped = not self._has_ended and flt.filter_row_key(row)
         self.wants_cells = not self._has_ended
-        if self._is_dropped:  # HBase walks through the dropped row; only WHILE and the like see that
+        if self._is_dropped:  # HBase reads the dropped row's cells; only filters as WHILE notice
             self.wants_cells = flt.ends_at_cells and not flt.filter_all_remaining()
 
     def take_cells(self, cells: Iterable[Cell]) -> int:
         """Apply the filter to further cells; returns the number of cells kept of the row so far.
 
-        Some hundred nanoseconds a cell and filter: every row of a scan calls it.
+        Takes some hundred nanoseconds per cell and filter; every row of a scan calls it.
         """
         flt, kept, most, position = self._filter, self._kept, self._most, self._position
         family, qualifier, count = self._family, self._qualifier, self._count
@@ -275,7 +277,7 @@ class FilteredRow:
                 count += 1
                 if count <= most:
                     kept.append(flt.transform(cell))
-                else:  # by now HBase, too, has called the filter once more than it returns
+                else:  # HBase too calls the filter for one cell more than it returns
                     step = max(step, 1)
             if step:
                 position = position or _Position()
@@ -287,7 +289,7 @@ class FilteredRow:
         return len(kept)
 
     def answer(self) -> RowAnswer:
-        """Leave the filter ready for the next row."""
+        """Return the answer for the row, and leave the filter ready for the next row."""
         flt, kept = self._filter, self._kept
         if self._has_ended:
             return RowAnswer([], True)

@@ -2,15 +2,15 @@
 
     place     a family of a table, "pages/body"; a whole table, "pages"; a queue or a topic, "queue:thumbs"
     flow      a trigger, a view, a feed, the consumer of a queue: it reads places and writes places
-    edge      from one flow to another, where a place that one writes overlaps a place that the other reads
+    edge      from one flow to a second one, if a place that the first writes overlaps a place that the second reads
 
-Edges are between families, so a flow from ``own`` to ``in`` of one table feeds nobody that reads ``own``.  A flow that
-names a table without a family is taken to write all of its families.
+Edges connect families: a flow that reads family ``own`` and writes family ``in`` of the same table does not feed
+readers of ``own``.  A flow that names a table without a family counts as writing all its families.
 
-Writes are declared or were seen; both are edges.  Writes through a trigger's client are in neither, so a cycle
-through them is not found.
+Writes are declared by the flow or were observed; both make edges.  Writes through a trigger's client are neither
+declared nor observed, so a cycle through them is not found.
 
-Knows nothing of where definitions are kept and of how writes are seen.
+Knows nothing of where definitions are kept and of how writes are observed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _INDENT: Final = 4
 
 class Place(NamedTuple):
     table: str  # or queue:NAME, topic:NAME
-    family: str = ""  # empty: all of it
+    family: str = ""  # empty: the whole table
 
     def overlaps(self, other: Place) -> bool:
         return self.table == other.table and (not self.family or not other.family or self.family == other.family)
@@ -38,7 +38,7 @@ class Place(NamedTuple):
 
 
 def place_of(text: str) -> Place:
-    """IllegalArgument: how a place is written."""
+    """Parse a place.  Raises IllegalArgument, with the correct form, for any other text."""
     table, slash, family = text.partition("/")
     if not table or (slash and not family) or "/" in family:
         raise IllegalArgument(f"place '{text}': write table, table/family, queue:NAME or topic:NAME")
@@ -51,14 +51,14 @@ class Flow:
     name: str
     reads: tuple[Place, ...]
     writes: tuple[Place, ...] = ()
-    seen: tuple[Place, ...] = ()  # writes that nobody declared
+    seen: tuple[Place, ...] = ()  # observed writes that the flow does not declare
 
     @property
     def all_writes(self) -> tuple[Place, ...]:
         return (*self.writes, *(place for place in self.seen if place not in self.writes))
 
     def feeds(self, other: Flow) -> tuple[Place, Place] | None:
-        """A write of its that the other reads, and how the other names it."""
+        """Return a place that this flow writes and an overlapping place that ``other`` reads, or None."""
         for written in self.all_writes:
             for read in other.reads:
                 if written.overlaps(read):
@@ -92,7 +92,7 @@ class Cycle:
         return " -> ".join(parts)
 
     def _into(self, at: int) -> Place:
-        """The place by which a flow is fed; of two that overlap the narrower."""
+        """Return the place through which the flow at ``at`` is fed: the narrower of the overlapping two."""
         fed = self.flows[at - 1].feeds(self.flows[at % len(self.flows)])
         assert fed is not None, "the flows of a cycle feed each other"
         written, read = fed
@@ -100,7 +100,7 @@ class Cycle:
 
 
 class Graph:
-    """Constant; O(flows squared) to make, which is done where definitions change."""
+    """Flows and their edges.  Constant; built in O(flows squared) when definitions change."""
 
     def __init__(self, flows: Iterable[Flow]) -> None:
         self.flows = tuple(sorted(flows, key=_name))
@@ -116,15 +116,15 @@ class Graph:
         return tuple(near[name] for name in sorted(near) if flow.feeds(near[name]) is not None)
 
     def fed_by(self, flow: Flow) -> tuple[Flow, ...]:
-        """Flows that read what this one writes, by name."""
+        """Return the flows that read what ``flow`` writes, by name."""
         return self._fed[flow.kind, flow.name]
 
     def with_flow(self, flow: Flow) -> Graph:
-        """With a flow more, or another definition of one."""
+        """Return the graph with ``flow``, which replaces the flow of the same kind and name if there is one."""
         return Graph([*(one for one in self.flows if _name(one) != _name(flow)), flow])
 
     def cycle_through(self, flow: Flow) -> Cycle | None:
-        """The shortest cycle that the flow is part of, or would close if it were added."""
+        """Return the shortest cycle through the flow, counted as part of the graph, or None if there is none."""
         graph = self.with_flow(flow)
         came_from: dict[tuple[str, str], Flow] = {}
         waiting = deque([flow])
@@ -139,10 +139,10 @@ class Graph:
         return None
 
     def in_order(self) -> tuple[Flow, ...]:
-        """Each flow before those that it feeds, but for the edges that close a cycle."""
+        """Return the flows, each before the flows that it feeds; edges that close a cycle are ignored."""
         done: dict[tuple[str, str], None] = {}
         begun: set[tuple[str, str]] = set()
-        for first in reversed(self.flows):  # so that flows that do not feed each other stay by name
+        for first in reversed(self.flows):  # keeps flows that do not feed each other in the order of names
             if _name(first) in begun:
                 continue
             begun.add(_name(first))
@@ -163,16 +163,16 @@ class Graph:
     # --- drawing -----------------------------------------------------------------------------------
 
     def drawing(self, measures: Mapping[tuple[str, str], Measure] | None = None) -> str:
-        """The graph for a terminal, in lines; ``measures`` by kind and name.
+        """Draw the graph for a terminal, in lines; ``measures`` are by kind and name.
 
-        A flow that is reached a second time is named, and drawn above.
+        A flow that is reached a second time is only named there, with the note that it is drawn above.
         """
         lines: list[str] = []
         drawn: set[tuple[str, str]] = set()
         held = measures or {}
         fed = {_name(other) for flow in self.flows for other in self.fed_by(flow)}
         firsts = [flow for flow in self.in_order() if _name(flow) not in fed]
-        for flow in (*firsts, *self.in_order()):  # then those that are fed by a cycle alone
+        for flow in (*firsts, *self.in_order()):  # then flows that only a cycle feeds
             if _name(flow) not in drawn:
                 lines += [] if not lines else [""]
                 lines.append(", ".join(map(str, flow.reads)))
@@ -224,11 +224,11 @@ def _measured(measure: Measure | None) -> str:
 
 
 _TRIGGER: Final = "trigger"
-HOPS: Final = 16  # flows that a change of a client may lead through: effects of the change after it are not written
+HOPS: Final = 16  # flows in a chain from a client's change; effects beyond are not written
 
 
 def flow_of(registration: Registration, seen: Iterable[Place] = ()) -> Flow:
-    """``seen``: places that its effects went to, declared or not."""
+    """Return a trigger as a flow.  ``seen`` are the places that its effects were written to, declared or not."""
     reads = tuple(Place(registration.table, family) for family in registration.families)
     writes = tuple(map(place_of, registration.writes))
     return Flow(
@@ -241,9 +241,10 @@ def _covers(writes: Iterable[Place], place: Place) -> bool:
 
 
 def with_places(registration: Registration, tables: Collection[str]) -> Registration:
-    """With its writes as they are kept, ``table/family``, as the name of a table may hold a colon (its namespace).
+    """Return the registration with its writes in the stored form ``table/family``.
 
-    The name may be given as ``table:family`` too.  IllegalArgument: a table that there is not.
+    A write may also be given as ``table:family``; the stored form has a slash because a table's name may hold a colon
+    after its namespace.  Raises IllegalArgument if a table does not exist.
     """
     places = sorted({str(_place(text, tables)) for text in registration.writes})
     return replace(registration, writes=tuple(places))
@@ -260,7 +261,7 @@ def _place(text: str, tables: Collection[str]) -> Place:
 
 
 def check_no_cycle(registration: Registration, graph: Graph) -> None:
-    """Raise IllegalArgument with the path if the trigger would run for its own changes, through other flows."""
+    """Raise IllegalArgument with the path if the trigger would run for its own changes, perhaps through other flows."""
     cycle = None if registration.allow_cycle else graph.cycle_through(flow_of(registration))
     if cycle is not None:
         raise IllegalArgument(
@@ -270,9 +271,9 @@ def check_no_cycle(registration: Registration, graph: Graph) -> None:
 
 
 def check_seen(registration: Registration, place: Place, flows: Iterable[Flow]) -> None:
-    """Raise TriggerError with the path if an effect into the undeclared place leads back to the trigger.
+    """Raise TriggerError with the path if an effect into the undeclared place makes the trigger run again.
 
-    ``flows``: called only if that is possible.
+    ``flows`` is iterated only if that is possible.
     """
     declared = flow_of(registration, (place,))
     if not declared.seen or registration.allow_cycle:

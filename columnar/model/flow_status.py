@@ -1,8 +1,8 @@
 """(pure) The status of flows, triggers and views: of a server's own regions, and merged over all servers.
 
-Servers send each other FlowStatus, TriggerStatus and the first fields of ViewStatus, up to ``last_error``.  A gateway
-adds what it knows itself for its client: ListedTrigger, and the other fields of ViewStatus; to clients these records
-travel whole (``record_codec``), and flows as JSON.
+Servers send each other FlowStatus, TriggerStatus and the first fields of ViewStatus, up to ``last_error``.  For its
+client a gateway adds what the catalogue says: it makes a ListedTrigger, and fills in the other fields of ViewStatus.
+Clients receive these records whole (``record_codec``), and flows as JSON.
 
 Knows nothing of requests, followers and pages.
 """
@@ -32,12 +32,12 @@ class FlowStatus:
     name: str
     reads: tuple[str, ...]  # places, as ``flow_graph`` writes them
     writes: tuple[str, ...]
-    seen: tuple[str, ...] = ()  # places that it wrote undeclared
+    seen: tuple[str, ...] = ()  # places that it wrote without declaring them
     state: str = RUNNING
     lag_changes: int = 0
     lag_seconds: float = 0.0  # of the oldest change
     rate_per_s: float = 0.0  # deliveries, in the last minute
-    delivered: int = 0  # changes, since its servers began
+    delivered: int = 0  # changes, since its servers started
     failed: int = 0  # attempts
     parked: int = 0  # rows
     dead: int = 0  # letters
@@ -58,7 +58,7 @@ class FlowStatus:
         return Measure(self.rate_per_s, self.lag_changes, self.lag_seconds, ", ".join(notes))
 
     def run_s(self, share: float) -> float:
-        """The time within which that share of the runs ended, as a bound of the histogram; 0: there was none."""
+        """Return the bound of the histogram within which the given share of the runs ended; 0 if there was no run."""
         counts = self.runs[: len(BOUNDS_S) + 1]
         wanted, seen = share * sum(counts), 0.0
         if not wanted:
@@ -79,9 +79,9 @@ _SUMMED: Final = (
 
 
 def merged(statuses: Iterable[S]) -> list[S]:
-    """Merge the status of several servers into one for each derivation, in the order in which these come first.
+    """Merge the status of several servers into one for each derivation, in the order of first occurrence.
 
-    Numbers are summed, but for ages.  A state other than running is the derivation's state.
+    Counts and rates are summed; of lag and idle time the extreme counts.  A state other than running takes precedence.
     """
     found: dict[tuple[str, str], S] = {}
     for status in statuses:
@@ -117,7 +117,7 @@ def graph_of(looks: Iterable[FlowStatus]) -> Graph:
 
 
 def drawing_of(looks: Sequence[FlowStatus]) -> str:
-    """Draw them for a terminal."""
+    """Draw the graph of these flows for a terminal."""
     return graph_of(looks).drawing({(look.kind, look.name): look.measure for look in looks})
 
 
@@ -130,12 +130,12 @@ def _plain(status: FlowStatus) -> dict[str, Any]:
 
 
 def _finite(seconds: float) -> float | None:
-    """JSON has no infinity: None is over the last bound."""
+    """Return None for infinity, which JSON lacks: None means over the last bound."""
     return None if seconds == float("inf") else seconds
 
 
 def from_json(text: str) -> tuple[list[FlowStatus], list[str]]:
-    """Return the status and the silent servers.  A newer server may send more."""
+    """Return the status of the flows and the silent servers.  Fields that only a newer server sends are ignored."""
     import msgspec  # 2 MB, needed by clients alone
 
     held = json.loads(text)
@@ -160,18 +160,18 @@ class TriggerStatus:
     dead_letters: int = 0
     last_error: str = ""
     rate_per_s: float = 0.0  # deliveries, in the last minute
-    share: int = 0  # of the workers' time, beside the shares of others; 0: it cannot be read
-    process: str = ""  # label of its worker process; empty: the common one
+    share: int = 0  # of the workers' time, relative to other triggers; 0: unreadable
+    process: str = ""  # label of its worker process; empty: the common process
     settings: str = ""  # of pace (``trigger_registration.settings_of``)
     allows_cycle: bool = False  # it may follow its own changes
 
 
 @dataclass(frozen=True, slots=True)
 class ListedTrigger(TriggerStatus):
-    """The status as a gateway gives it to its client."""
+    """The status of a trigger that a gateway sends to its client."""
 
     registration: Registration | None = None  # None: it cannot be read
-    silent_servers: tuple[str, ...] = ()  # of several servers: those whose part is not in the numbers, with the cause
+    silent_servers: tuple[str, ...] = ()  # servers whose part is missing in the numbers, with the cause
 
     @property
     def table(self) -> bytes:
@@ -211,7 +211,7 @@ def status_of(registration: Registration) -> TriggerStatus:
 # --- views -------------------------------------------------------------------------------------------
 
 
-if TYPE_CHECKING:  # a store without views needs none of it
+if TYPE_CHECKING:  # a store without views need not load it
     from columnar.model.view_definition import View
 
 
@@ -220,23 +220,23 @@ class ViewStatus:
     table: str  # of its generation
     lag_changes: int = 0
     lag_seconds: float = 0.0  # of the oldest change
-    rejected_rows: int = 0  # of the sources, which cannot be read as the definition says: they are in no group
-    built_rows: int = 0  # that were there before the view and have been backfilled
+    rejected_rows: int = 0  # rows of the sources that the definition cannot read; they are in no group
+    built_rows: int = 0  # rows that are older than the view and have been backfilled
     last_error: str = ""
     definition_json: bytes = b""
     state: str = ""  # adding, building, live (built) or unreadable
     generation: int = 1  # 1 at first; the next one with each rebuild
     role: str = "live"  # which generation it is: live, next (not swapped in) or kept (for a rollback)
-    silent_servers: tuple[str, ...] = ()  # of several servers: those whose part is not in the numbers
+    silent_servers: tuple[str, ...] = ()  # servers whose part is missing in the numbers
 
     @property
     def name(self) -> str:
-        """The view's, of all generations."""
+        """The name of the view, which all its generations share."""
         return base_of(self.table)
 
     @property
     def definition(self) -> View | None:
-        """None: of a newer version, or none."""
+        """The definition; None if it is missing, or of a newer version."""
         from columnar.model.view_definition import from_json
 
         try:
@@ -263,12 +263,12 @@ class Finding:
 class CheckReport:
     view: str
     source_rows: int
-    rejected: int  # of them, which cannot be read as the view says: they are in no group
+    rejected: int  # source rows that the view's definition cannot read; they are in no group
     groups: int
     members: int
-    findings: tuple[Finding, ...]  # the first SHOWN
-    wrong: int  # all of them
-    unsure: int  # rows that changed whenever they were looked at: nothing is said of them
+    findings: tuple[Finding, ...]  # the first MOST_FINDINGS
+    wrong: int  # all findings
+    unsure: int  # rows that changed during every look, so they could not be judged
     repaired: int
 
 
@@ -276,12 +276,12 @@ class CheckReport:
 
 
 def silent_entry(server: str, why: str) -> str:
-    """Return ``s2.7``, or ``s2.7 (its link has ended)`` with the cause; ``why``: empty if nothing came in time."""
+    """Return ``s2.7``, or with a cause ``s2.7 (its link has ended)``; ``why`` is empty if no answer came in time."""
     return f"{server} ({' '.join(why.split())})" if why else server
 
 
 def silent_remark(found: str) -> str:
-    """A sentence about an entry, for people."""
+    """Return a sentence for people about an entry of ``silent_entry``."""
     server, _, why = found.partition(" (")
     said = f"did not answer ({why.removesuffix(')')})" if why else "did not answer in time"
     return f"{server} {said}: its part is not in the numbers"

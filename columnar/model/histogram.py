@@ -1,4 +1,4 @@
-"""(pure) A histogram of durations, with the bounds that every page and metric has.  Knows nothing of clocks."""
+"""(pure) A histogram of durations, with the bounds that all pages and metrics use.  Knows nothing of clocks."""
 
 from __future__ import annotations
 
@@ -26,5 +26,5 @@ class Histogram:
 
     @property
     def numbers(self) -> tuple[float, ...]:
-        """The numbers of a sample (``model.measures``)."""
+        """The counts of the buckets and the sum of the durations, as a sample has them (``model.measures``)."""
         return (*map(float, self.buckets), self.seconds)

@@ -1,11 +1,12 @@
-"""(pure) Attributes of HBase's descriptors that change nothing here: which values are taken, and kept.
+"""(pure) Attributes of HBase's descriptors that change nothing here: the values that are accepted and stored.
 
-HBase's clients write back every attribute that they have read, and schema scripts name what HBase needs for its files.
-A value that no application can see the effect of is taken, kept and described again; so are settings of HBase's
-servers, whose names have a dot.  A value that promises an effect is refused by name: it would be a promise broken in
-silence.  A key of an application's own, which has a small letter, is kept as ``METADATA.key``.
+HBase's clients write back every attribute that they have read, and schema scripts set what HBase needs for its files.
+If no application can notice the effect of a value, the value is accepted, stored and described again; so are settings
+of HBase's servers, whose names have a dot.  A value that promises a noticeable effect is refused by name, because
+accepting it would break the promise silently.  An application's own key, which has a lower-case letter, is stored as
+``METADATA.key``.
 
-Knows nothing of attributes that act: those of families are in ``attributes``, those of tables in ``schema``.
+Knows nothing of attributes that have an effect: those of families are in ``attributes``, those of tables in ``schema``.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from columnar.errors import IllegalArgument
 from columnar.limits import INERT_ATTRIBUTES, INERT_TEXT_BYTES
 from columnar.model.written_amounts import bytes_written
 
-AS_THE_SERVER_SAYS: Final = "-1"  # of a number: HBase's clients write it for one that was not set
+AS_THE_SERVER_SAYS: Final = "-1"  # HBase's clients write it for a number that was not set
 _NAMES_LISTED: Final = 100
 _METADATA: Final = "METADATA."
 
@@ -26,13 +27,13 @@ _METADATA: Final = "METADATA."
 @dataclass(frozen=True, slots=True)
 class Inert:
     default: str  # HBase's: what a descriptor without the attribute means
-    canonical: Callable[[str], str | None]  # the text as it is kept; None: it is not taken
-    form: str  # of what is taken
+    canonical: Callable[[str], str | None]  # the text as it is stored, or None if it is refused
+    form: str  # of the accepted texts
     unset: str = ""  # another text for the default
 
 
 def _one_of(*names: str) -> Inert:
-    """The first is the default."""
+    """Return an attribute with these values, of which the first is the default."""
     upper = {name.upper(): name for name in names}
     shown = ", ".join(names[:-1]) + " or " + names[-1] if len(names) > 1 else names[0]
     return Inert(names[0], lambda text: upper.get(text.upper()), shown)
@@ -56,7 +57,7 @@ def _size(default: str) -> Inert:
 
 
 def _split_policy(text: str) -> str | None:
-    """A policy that splits a region by its size, as happens here; the others promise where borders are."""
+    """Accept policies that split a region by its size, as we do; other policies promise where the borders are."""
     by_size = ("SteppingSplitPolicy", "IncreasingToUpperBoundRegionSplitPolicy", "ConstantSizeRegionSplitPolicy")
     return text if text.removeprefix("org.apache.hadoop.hbase.regionserver.") in by_size else None
 
@@ -66,7 +67,7 @@ _ON: Final = _one_of("true", "false")
 _COMPACTED: Final = _one_of("", "NONE", "SNAPPY", "LZ4", "GZ", "ZSTD")
 _TEXT: Final = Inert("", lambda text: text, "a text")
 
-# A single value is HBase's default, whose meaning is what happens here.
+# An attribute with a single value accepts only HBase's default, which describes what this store does.
 FAMILY_INERT: Final[Mapping[str, Inert]] = {
     "DATA_BLOCK_ENCODING": _one_of("NONE", "PREFIX", "DIFF", "FAST_DIFF", "ROW_INDEX_V1"),
     "INDEX_BLOCK_ENCODING": _one_of("NONE", "PREFIX_TREE"),
@@ -113,24 +114,27 @@ TABLE_INERT: Final[Mapping[str, Inert]] = {
 
 
 def attribute_name(said: str) -> str:
-    """As an attribute is called whose name may have been written in small letters."""
+    """Return the attribute's name in upper case, as it is stored; names of settings stay as they are."""
     return said if is_setting(said) else said.upper()
 
 
 def name_in_hbase(name: str) -> str:
-    """As HBase's clients call an attribute that is kept under ``name``."""
+    """Return the name under which HBase's clients know the attribute stored as ``name``."""
     return name.removeprefix(_METADATA)
 
 
 def name_from_hbase(key: str, known: Collection[str]) -> str:
-    """As the attribute ``key`` of a descriptor is called here; ``known``: those that are here by their names."""
+    """Return the name under which the descriptor's attribute ``key`` is stored here; names in ``known`` are kept."""
     if key in known or is_setting(key) or key.upper() == key or key.lower().startswith("coprocessor"):
         return key
     return _METADATA + key
 
 
 def is_setting(name: str) -> bool:
-    """A setting of HBase's servers (``hbase.hstore.blockingStoreFiles``) or an application's own: nothing reads it."""
+    """Tell whether the name is a setting of HBase's servers or of an application: a name with a dot.
+
+    An example is ``hbase.hstore.blockingStoreFiles``; nothing here reads settings.
+    """
     return "." in name
 
 
@@ -139,9 +143,9 @@ def is_inert(known: Mapping[str, Inert], name: str) -> bool:
 
 
 def kept(known: Mapping[str, Inert], name: str, text: str, said: str = "") -> str:
-    """The text as it is kept; empty where it says no more than the attribute's absence.
+    """Return the text as it is stored; an empty text if it means the attribute's default.
 
-    ``said``: what the caller calls the attribute.  IllegalArgument: the value is not taken.
+    Error messages call the attribute ``said``, by default ``name``.  Raises IllegalArgument if the value is refused.
     """
     if len(name.encode()) > INERT_TEXT_BYTES or len(text.encode()) > INERT_TEXT_BYTES:
         raise IllegalArgument(
@@ -171,7 +175,7 @@ MOST_REGIONS: Final = "hbase.namespace.quota.maxregions"
 
 
 def checked_configuration(given: Mapping[str, str]) -> dict[str, str]:
-    """IllegalArgument names the key that is wrong."""
+    """Return the configuration, sorted.  Raises IllegalArgument with the name of a wrong key."""
     check_count(len(given), "the configuration of a namespace")
     for key, text in given.items():
         if not key or not text:
@@ -185,6 +189,6 @@ def checked_configuration(given: Mapping[str, str]) -> dict[str, str]:
 
 
 def bound(configuration: Mapping[str, str], key: str) -> int | None:
-    """MOST_TABLES or MOST_REGIONS; None: any number."""
+    """Return the bound that the configuration sets for ``key``, MOST_TABLES or MOST_REGIONS, or None for no bound."""
     text = configuration.get(key)
     return int(text) if text is not None else None

@@ -1,6 +1,6 @@
-"""(pure) Regular expressions written for ``java.util.regex``, as patterns of Python's ``re``.
+"""(pure) Regular expressions of ``java.util.regex``, translated to patterns of Python's ``re``.
 
-HBase's clients write Java patterns.  Most of the two languages is the same; what differs is translated:
+HBase's clients write Java patterns.  The two languages are mostly the same; the differences are translated:
 
     (?<n>..) \\k<n>         named groups            \\Q..\\E            quoted text
     (?i) in the middle     to the group's end      \\z \\Z $           the end, before a last line end
@@ -11,7 +11,7 @@ Constructs without an equivalent in Python are refused by name: \\p of Unicode p
 d u x U, a lookbehind without a fixed width.  As in Java, letters without regard to case, \\w, \\d, \\s and
 \\b are ASCII.  With (?m), ``$`` takes only the newline as a line end.
 
-Knows nothing of filters; ``bounded_search`` has the searches, which take a bounded time, as Java's do not.
+Knows nothing of filters; ``bounded_search`` has the searches, whose time is bounded, unlike that of Java's searches.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from typing import Final, NoReturn
 from columnar.model.bounded_search import BoundedPattern, PatternProblem, PatternTimeout
 from columnar.model.character_sets import ClassProblem, escape_set, read_class, written_class
 
-PATTERN_CHARACTERS: Final = 8_192  # longer ones take the compiler more than some milliseconds
+PATTERN_CHARACTERS: Final = 8_192  # a longer pattern takes more than some milliseconds to compile
 PATTERN_GROUPS_DEEP: Final = 40  # the compiler of Python is recursive
-PATTERN_ITEMS: Final = 100_000  # with repeated groups written out, as the engine does: some 0.1 s of compiling
+PATTERN_ITEMS: Final = 100_000  # counting repeated groups expanded, as the engine does: some 0.1 s to compile
 REPEATS: Final = 65_535
 
 _LINE_END: Final = "(?:\\r\\n|[\\n\\r\\x85\\u2028\\u2029])"
@@ -39,9 +39,9 @@ _SIMPLE_ESCAPES: Final = "bBA"  # the same in both languages
 __all__ = ["BoundedPattern", "PatternProblem", "PatternTimeout", "compiled"]
 
 
-@lru_cache(maxsize=128)  # the parser compiles to check, the filter to search
+@lru_cache(maxsize=128)  # the parser compiles to check a pattern, the filter to search
 def compiled(java: str, *, ignore_case: bool = False) -> BoundedPattern:
-    """The pattern with DOTALL; PatternProblem where Java or Python refuses it."""
+    """Return the compiled pattern, with DOTALL.  Raises PatternProblem if Java or Python refuses it."""
     if len(java) > PATTERN_CHARACTERS:
         raise PatternProblem(f"is longer than {PATTERN_CHARACTERS} characters")
     translation = _Translation(java)
@@ -50,10 +50,10 @@ def compiled(java: str, *, ignore_case: bool = False) -> BoundedPattern:
 
 
 class _Translation:
-    """A pass over the pattern.
+    """The translation of a pattern in one pass.
 
-    ``levels`` has, per open group, the flag groups opened within it; ``items`` how much the group has so far, written
-    out: an engine may write a repeated group as often as it must match, and once more.
+    For each open group, ``levels`` has the flag groups opened within it, and ``items`` has the number of its items so
+    far with repetitions expanded: an engine may expand a repeated group to its least number of matches and one more.
     """
 
     def __init__(self, java: str) -> None:
@@ -63,8 +63,8 @@ class _Translation:
         self.levels: list[list[str]] = [[]]
         self.multiline = False
         self.items: list[int] = [0]
-        self.last_items = 1  # of what a repetition that comes now repeats
-        self.closes_group = False  # a repetition that comes now repeats a group
+        self.last_items = 1  # of the item that a repetition at this point repeats
+        self.closes_group = False  # that item is a group
         self.repetitions = 0
         self.repeats_groups = False
         self.has_branches = False  # anywhere
@@ -72,13 +72,13 @@ class _Translation:
 
     @property
     def is_plain(self) -> bool:
-        """Whether a search takes at most the text's length squared, or times that of the pattern."""
+        """Whether a search takes time at most quadratic in the text's length, or text length times pattern length."""
         if self.repetitions:
             return self.repetitions == 1 and not self.repeats_groups and not self.has_branches
         return not self.has_inner_branches
 
     def _repeat(self, least: int) -> None:
-        """Repeat the last item, ``least`` times or more."""
+        """Count a repetition of the last item, ``least`` times or more."""
         self.repetitions += 1
         if not self.closes_group:
             return

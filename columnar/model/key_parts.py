@@ -1,12 +1,13 @@
-r"""(pure) Row keys of several parts, in the order of the parts: how they are joined and taken apart again.
+r"""(pure) Row keys of several parts, sorted as their parts are: joins parts to a key and splits a key into parts.
 
-    key       := part                            of one part: as it is
-               | escaped (00 01 escaped)*        of several
+    key       := part                            a single part is not escaped
+               | escaped (00 01 escaped)*        several parts
     escaped   := the part with 00 FF for each 00
 
     (b"a",) -> 61    (b"a", b"bc") -> 61 00 01 62 63    (b"a\0", b"") -> 61 00 FF 00 01
 
-A part that begins another one comes before it, whatever follows: 00 01 is below 00 FF and below every byte from 01 on.
+A part that is a prefix of a longer part sorts before it, whatever follows: 00 01 is below 00 FF and below every byte
+from 01 on.
 
 Golden bytes: tests/golden/test_view_bytes.py; the page: docs/formats/views.md.
 """
@@ -31,13 +32,13 @@ def unescaped(part: bytes) -> bytes:
 
 
 def joined(parts: Sequence[bytes]) -> bytes:
-    """The key of all parts; a single part is the key itself."""
+    """Return the key of the parts; a single part is the key itself."""
     assert parts, "a key has a part"
     return parts[0] if len(parts) == 1 else SEPARATOR.join(map(escaped, parts))
 
 
 def parted(key: bytes, count: int) -> tuple[bytes, ...]:
-    """The ``count`` parts that ``joined`` made the key of.  DamagedData: it did not."""
+    """Return the ``count`` parts of a key that ``joined`` made.  Raises DamagedData if the key has no such form."""
     if count == 1:
         return (key,)
     found = key.split(SEPARATOR)
@@ -47,6 +48,6 @@ def parted(key: bytes, count: int) -> tuple[bytes, ...]:
 
 
 def after_prefix(prefix: bytes) -> bytes | None:
-    """The first key behind all that begin with ``prefix``; None: there is none."""
+    """Return the first key after all keys that begin with ``prefix``, or None if there is no such key."""
     bare = prefix.rstrip(b"\xff")
     return bare[:-1] + bytes((bare[-1] + 1,)) if bare else None

@@ -1,10 +1,10 @@
-"""(pure) Measures of a process: what ``/metrics`` shows, as values that can be sent to another process.
+"""(pure) Measures of a process: the contents of ``/metrics``, as values that one process can send to another.
 
     counter, gauge   a sample has one number
-    histogram        a sample has how many values lie at or below each bound of ``histogram.BOUNDS_S`` and above the one
-                     before it, those above the last bound, and last the sum of all values
+    histogram        a sample has one count for each bound of ``histogram.BOUNDS_S`` (values up to the bound and above
+                     the previous one), the count of values above the last bound, and the sum of all values
 
-Knows nothing of who counts, nor of Prometheus' form (``webui.metrics``).
+Knows nothing of who counts, nor of the format of Prometheus (``webui.metrics``).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Sample: TypeAlias = tuple[tuple[str, ...], tuple[float, ...]]  # values of the l
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    name: str  # of a counter without ``_total``
+    name: str  # a counter's name lacks ``_total``
     kind: str  # COUNTER, GAUGE or HISTOGRAM
     about: str
     labels: tuple[str, ...]
@@ -30,19 +30,19 @@ class Family:
 
 
 def single(name: str, kind: str, about: str, value: float) -> Family:
-    """A counter or a gauge without labels."""
+    """Return a counter or a gauge without labels."""
     return Family(name, kind, about, (), (((), (float(value),)),))
 
 
 def by_label(name: str, kind: str, about: str, label: str, values: Iterable[tuple[str, float]]) -> Family:
-    """A counter or a gauge with one label."""
+    """Return a counter or a gauge with one label."""
     return Family(name, kind, about, (label,), tuple(((key,), (float(value),)) for key, value in values))
 
 
 @dataclass(frozen=True, slots=True)
 class SlowRequest:
-    at_ms: int  # when it was answered, of the Unix epoch
+    at_ms: int  # when it was answered, since the Unix epoch
     took_ms: int
     method: str
     about: str  # table, region, row, sizes, peer: as in the log
-    server: str = ""  # that answered it; empty in a process that is alone
+    server: str = ""  # the server that answered it; empty in a standalone process

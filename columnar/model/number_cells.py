@@ -1,4 +1,4 @@
-"""(pure) Numbers in cells, and the bytes by which rows are put in order.
+"""(pure) Numbers in cells, and the order bytes by which the rows of a group are sorted.
 
     number := f:q | number(f:q)      decimal text of a whole number, or else an 8-byte counter
             | counter(f:q)           an 8-byte counter, as HBase's increments write it
@@ -6,12 +6,13 @@
             | decimal(f:q, SCALE)    decimal text; 12.5 with scale 2 is 1250
     order  := number [asc|desc] | text(f:q) [asc|desc]
 
-    order bytes   of a number: eight bytes, big-endian, the sign bit turned; all bits turned for desc
-                  of a text: its bytes; for desc escaped and ended by 00 01 (``key_parts``), then all bits turned
+    order bytes   of a number: eight bytes, big-endian, the sign bit inverted; all bits inverted for desc
+                  of a text: its bytes; for desc escaped and ended by 00 01 (``key_parts``), then all bits inverted
 
-A counter whose eight bytes are all digits would read as text: it is above 3.4 * 10^18, and ``counter(f:q)`` reads it.
+``number(f:q)`` would read a counter as text if its eight bytes are all digits.  Such a counter is above 3.4 * 10^18;
+``counter(f:q)`` reads it correctly.
 
-Knows nothing of what the numbers are summed into.
+Knows nothing of the totals to which the numbers are added.
 """
 
 from __future__ import annotations
@@ -32,15 +33,18 @@ _NUMBER: Final = re.compile(rf"(?:(number|counter|decimal)\(\s*)?({COLUMN})(?:\s
 _TEXT: Final = re.compile(rf"text\(\s*({COLUMN})\s*\)")
 _TURNED: Final = bytes(range(255, -1, -1))
 _LOWEST: Final = -(1 << 63)
-_SHORT_DIGITS: Final = 18  # so many fit into 64 bits, whichever they are
+_SHORT_DIGITS: Final = 18  # any number of 18 digits fits into 64 bits
 
 
 class Unreadable(Exception):
-    """A row whose cells do not hold what a definition reads in them: it contributes nothing, and is counted."""
+    """A row's cells do not have the form that a definition needs: the row contributes nothing and is counted."""
 
 
 def decimal_of(value: bytes, scale: int = 0) -> int:
-    """``value`` times ten to the ``scale``.  Unreadable: it is no decimal, or has more places than that."""
+    """Return ``value`` times ten to the ``scale``.
+
+    Raises Unreadable if the value is no decimal number, has more decimal places or does not fit into 64 bits.
+    """
     match = _DECIMAL.fullmatch(value)
     if match is None:
         raise Unreadable(f"'{abbreviate(value)}' is no decimal number")
@@ -64,9 +68,9 @@ class Number:
     scale: int = 0
 
     def read(self, value: bytes) -> int:
-        """Unreadable: it is no number of this form."""
+        """Read a cell's value.  Raises Unreadable if it is no number of this form."""
         if value.isdigit() and len(value) <= _SHORT_DIGITS and not self.scale and self.form != "counter":
-            return int(value)  # most numbers, without the pattern
+            return int(value)  # the usual case, without the pattern
         is_text = self.form == "decimal" or (self.form == "number" and _DECIMAL.fullmatch(value))
         if is_text:
             return decimal_of(value, self.scale)
@@ -75,14 +79,14 @@ class Number:
         return int.from_bytes(value, "big", signed=True)
 
     def value(self, image: Mapping[bytes, bytes]) -> int | None:
-        """None: the row has no such cell."""
+        """Return the number in the row's cell, or None if the row lacks the cell.  Raises Unreadable."""
         held = image.get(self.column)
         return None if held is None else self.read(held)
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """By what the rows of a group are put in order."""
+    """The value by which the rows of a group are sorted."""
 
     by: Number | bytes  # a number, or a column whose text counts
     is_descending: bool = False
@@ -92,7 +96,7 @@ class Order:
         return self.by if isinstance(self.by, bytes) else self.by.column
 
     def key(self, image: Mapping[bytes, bytes]) -> bytes | None:
-        """The row's order bytes; None: it has none, and stands in no order."""
+        """Return the row's order bytes, or None if the row lacks the cell and so has no place in the order."""
         held = image.get(self.column)
         if held is None:
             return None
@@ -105,20 +109,20 @@ class Order:
         return plain.translate(_TURNED) if self.is_descending else plain
 
     def number(self, key: bytes) -> int | None:
-        """The number that order bytes were made of; None: they are of a text."""
+        """Return the number from which the order bytes were made, or None if this is an order by text."""
         if not isinstance(self.by, Number):
             return None
         return int.from_bytes(key.translate(_TURNED) if self.is_descending else key, "big") + _LOWEST
 
     def text(self, key: bytes) -> bytes:
-        """The text that order bytes were made of."""
+        """Return the text from which the order bytes were made."""
         if not self.is_descending:
             return key
         return unescaped(key.translate(_TURNED).removesuffix(SEPARATOR))
 
 
 def number_of(text: str) -> Number:
-    """IllegalArgument: what a number is written like."""
+    """Parse a number's definition.  Raises IllegalArgument, with the correct form, for any other text."""
     match = _NUMBER.fullmatch(text.strip())
     form = match[1] if match else None
     if match is None or bool(form) != bool(match[4]) or (match[3] is not None and form != "decimal"):
@@ -133,7 +137,7 @@ def number_of(text: str) -> Number:
 
 
 def order_of(text: str) -> Order:
-    """IllegalArgument: what an order is written like."""
+    """Parse an order's definition.  Raises IllegalArgument, with the correct form, for any other text."""
     bare, _, direction = text.strip().rpartition(" ")
     if direction not in ("asc", "desc"):
         bare, direction = text.strip(), "asc"

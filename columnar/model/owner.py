@@ -1,11 +1,11 @@
-"""(pure) The owner of a region: the incarnation of a server that may answer for it, at an epoch; its JSON.
+"""(pure) The owner of a region: the incarnation of a server that may serve the region at an epoch; its JSON.
 
-An epoch numbers the owners of one region and only rises.  It is another number than the epoch of the region's change
-log, which counts openings.
+An epoch numbers the owners of one region and only rises.  It is not the epoch of the region's change log, which counts
+openings.
 
-    server      the incarnation that may acknowledge for the region
+    server      the incarnation that may acknowledge writes to the region
     epoch       the owner refuses requests at another epoch
-    generation  of the region's folder; it rises only after a fence by time, 0 on one machine
+    generation  number of the region's folder; it rises only after a fence by time, so on one machine it is 0
     source      the previous owner, until it has said "closed" or is fenced; the new owner does not open before that.
                 "from" in the JSON
     unreplayed_logs   ownership periods whose logs may have acknowledged writes that the store lacks, ascending by
@@ -24,7 +24,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True, order=True)
 class Incarnation:
-    """A start of a server; its number was never given to that name before.  Written ``s2.17``."""
+    """One start of a server.  No two starts under the same name have the same number.  Written ``s2.17``."""
 
     name: str
     number: int
@@ -34,7 +34,7 @@ class Incarnation:
 
 
 def incarnation_of(text: str) -> Incarnation:
-    """ValueError for what ``str`` of no incarnation is."""
+    """Parse the text of an incarnation, as ``s2.17``.  Raises ValueError for any other text."""
     name, dot, number = text.rpartition(".")
     if not (name and dot and number.isdigit() and number.isascii()):
         raise ValueError(f"'{text}' names no incarnation of a server, as s2.17 does")
@@ -68,15 +68,16 @@ def first_owner(server: Incarnation, epoch: int = 1) -> Owner:
 
 
 def moved(owner: Owner, server: Incarnation) -> Owner:
-    """Return the next owner, which opens the region when ``owner`` has closed it; unreplayed logs stay so."""
+    """Return the next owner, which opens the region once ``owner`` has closed it; unreplayed logs stay unreplayed."""
     return Owner(server, owner.epoch + 1, owner.generation, owner.ownership_period, owner.unreplayed_logs)
 
 
 def taken_from_dead(owner: Owner, server: Incarnation, *, in_log: bool) -> Owner:
     """Return the next owner after ``owner`` was fenced by ``waitpid``.
 
-    ``in_log``: the dead owner's log names the region at the owner's epoch, so it may have writes that the store lacks.
-    The caller must handle a source that had not closed yet: it may be alive.
+    ``in_log`` says that the dead owner's log names the region at the owner's epoch, so the log may have writes that the
+    store lacks.  If ``owner`` has a source that has not closed the region, the caller must handle the source, which may
+    be alive.
     """
     unreplayed_logs = (*owner.unreplayed_logs, owner.ownership_period) if in_log else owner.unreplayed_logs
     return Owner(server, owner.epoch + 1, owner.generation, None, unreplayed_logs)
@@ -90,8 +91,8 @@ def redirected(owner: Owner, server: Incarnation) -> Owner:
 def renumbered(owner: Owner) -> Owner:
     """Return the owner after a move is called off: the source, which has not closed the region, at the next epoch.
 
-    The source's log has writes of both epochs.  The log of its earlier ownership period stays unreplayed until the
-    source has closed the region or another server has opened it.
+    The source's log has writes of both epochs.  The log of the source's earlier ownership period stays unreplayed until
+    the source has closed the region or a different server has opened it.
     """
     assert owner.source is not None, "only a move is called off"
     return Owner(owner.source.server, owner.epoch + 1, owner.generation, None, (*owner.unreplayed_logs, owner.source))
@@ -100,15 +101,15 @@ def renumbered(owner: Owner) -> Owner:
 def source_closed(owner: Owner, *, is_behind: bool) -> Owner:
     """Return the owner after its source has closed the region.
 
-    ``is_behind``: its last fsync failed, so its log may have writes that the store lacks.  Otherwise the store has
-    every write of the source: its ownership periods before a ``renumbered`` are not unreplayed any more either.
+    ``is_behind`` says that the source's last fsync failed, so its log may have writes that the store lacks.  Otherwise
+    the store has every write of the source, and no log of the source's periods before a ``renumbered`` is unreplayed.
     """
     assert owner.source is not None, "no source is waited for"
     return replace(owner, source=None, unreplayed_logs=_closed(owner.unreplayed_logs, owner.source, is_behind))
 
 
 def source_fenced(owner: Owner, *, in_log: bool) -> Owner:
-    """Return the owner after its source was fenced before the close.  ``in_log``: see ``taken_from_dead``."""
+    """Return the owner after its source was fenced before the close.  ``in_log`` is as in ``taken_from_dead``."""
     assert owner.source is not None, "no source is waited for"
     return replace(
         owner, source=None, unreplayed_logs=(*owner.unreplayed_logs, owner.source) if in_log else owner.unreplayed_logs
@@ -116,7 +117,7 @@ def source_fenced(owner: Owner, *, in_log: bool) -> Owner:
 
 
 def given_up(owner: Owner, server: Incarnation, *, is_behind: bool) -> Owner:
-    """Return the next owner after ``owner`` has closed the region by itself.  ``is_behind``: see ``source_closed``."""
+    """Return the next owner after ``owner`` closed the region by itself.  ``is_behind`` is as in ``source_closed``."""
     return Owner(
         server,
         owner.epoch + 1,
@@ -135,9 +136,9 @@ def _closed(
 
 
 def settled(owner: Owner) -> Owner:
-    """Return the owner after it has opened the region with the unreplayed logs: they do not count any more.
+    """Return the owner after it has opened the region and replayed the unreplayed logs, which are dropped.
 
-    Earlier ownership periods of the owner itself (``renumbered``) stay: its log still has them.
+    Earlier ownership periods of the owner itself (``renumbered``) stay, because its log still has them.
     """
     return replace(
         owner, source=None, unreplayed_logs=tuple(one for one in owner.unreplayed_logs if one.server == owner.server)
@@ -147,7 +148,7 @@ def settled(owner: Owner) -> Owner:
 def find_unreplayed_logs(owner: Owner, is_in_log: Callable[[OwnershipPeriod], bool]) -> tuple[OwnershipPeriod, ...]:
     """Return the ownership periods whose logs may have writes that the store lacks, if every incarnation is dead.
 
-    ``is_in_log``: whether the log of the period's server names the region at the period's epoch.
+    ``is_in_log`` tells whether the log of the period's server names the region at the period's epoch.
     """
     if owner.source is not None:
         owner = source_fenced(owner, in_log=is_in_log(owner.source))
@@ -155,13 +156,13 @@ def find_unreplayed_logs(owner: Owner, is_in_log: Callable[[OwnershipPeriod], bo
 
 
 def is_named(owner: Owner, server: Incarnation) -> bool:
-    """Tell whether the row names the incarnation: its log may have records of the region."""
+    """Tell whether the owner's row names the incarnation, whose log may then have records of the region."""
     sources = () if owner.source is None else (owner.source,)
     return server in [owner.server, *(period.server for period in (*sources, *owner.unreplayed_logs))]
 
 
 def servers_to_replay(owner: Owner, server: Incarnation) -> list[Incarnation]:
-    """Return the incarnations whose logs the owner, on ``server``, must read; it has its own."""
+    """Return the incarnations whose logs an owner on ``server`` must read; it has its own log already."""
     return list(dict.fromkeys(period.server for period in owner.unreplayed_logs if period.server != server))
 
 
@@ -201,7 +202,7 @@ def _parse_ownership_period(pair: list[Any]) -> OwnershipPeriod:
 
 
 def names(owner: Owner | None, server: Incarnation) -> bool:
-    """Whether the row names the incarnation."""
+    """Tell whether the owner's row names the incarnation; False without an owner."""
     if owner is None:
         return False
     sources = () if owner.source is None else (owner.source,)

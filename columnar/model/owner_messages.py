@@ -3,9 +3,9 @@
     master -> server    OpenRegion, CloseRegion, RenumberRegion, Rates, Measures, Addresses, HandOver
     server -> master    Listening, CannotOpen
 
-The answer to ``OpenRegion`` is the server's word that it serves, to ``CloseRegion`` that it never will at that epoch;
-either may take long.  A message that is sent twice is answered twice, and carried out once.  An error in answer
-to ``OpenRegion`` or ``RenumberRegion`` says that the server has refused the region at that epoch for ever.
+The answer to ``OpenRegion`` promises that the server serves the region; the answer to ``CloseRegion`` promises that it
+never will at that epoch.  Both may take long.  A message that is sent twice is answered twice and carried out once.  An
+error in answer to ``OpenRegion`` or ``RenumberRegion`` means that the server refuses the region at that epoch for ever.
 
 Knows nothing of the receivers and the transport of messages.
 """
@@ -20,16 +20,16 @@ from columnar.model.owner import Incarnation, Owner
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import Message
 
-Segments: TypeAlias = tuple[tuple[str, int], ...]  # names and lengths of a log that is sealed
+Segments: TypeAlias = tuple[tuple[str, int], ...]  # names and lengths of a sealed log's segments
 
 
 @dataclass(frozen=True, slots=True)
 class OpenRegion(Message[None]):
     """Serve the region at the owner's epoch, once ``owner.unreplayed_logs`` are replayed into its store.
 
-    ``sealed``: the extents of these logs.  The answer comes at once if there are none; then the
-    store is opened when a request first needs it, or before.  ``is_doubted``: the store could not be opened last time,
-    so the answer comes when it is open.
+    ``sealed`` has the extents of these logs.  Without such logs the answer comes at once, and the store is opened when
+    a request first needs it, or before.  ``is_doubted`` says that the store could not be opened last time; then the
+    answer comes only when the store is open.
     """
 
     region: RegionInfo
@@ -48,7 +48,7 @@ class GivenUp:
 
 @dataclass(frozen=True, slots=True)
 class CloseRegion(Message[GivenUp]):
-    """Give the region up at ``epoch``: answered when no request is served any more and its store is closed."""
+    """Give the region up at ``epoch``.  Answered when the server serves no request for it and its store is closed."""
 
     region: RegionInfo
     epoch: int
@@ -72,13 +72,13 @@ class RegionRates:
     writes_per_s: float
     deliveries_per_s: float
     size_bytes: int
-    limit_bytes: int  # of its table: over it the region is split
-    write_fault: str = ""  # why it cannot be written
+    limit_bytes: int  # the table's bound, over which the region is split
+    write_fault: str = ""  # why the region cannot be written
 
 
 @dataclass(frozen=True, slots=True)
 class Rates(Message[tuple[RegionRates, ...]]):
-    """The rates of all regions that the server owns, since the previous request."""
+    """Request the rates of all regions that the server owns, since the previous message of this kind."""
 
 
 # --- what a server counts --------------------------------------------------------------------------------
@@ -86,12 +86,12 @@ class Rates(Message[tuple[RegionRates, ...]]):
 
 @dataclass(frozen=True, slots=True)
 class Measures(Message[tuple[Family, ...]]):
-    """The server's own families of ``/metrics``, as of now."""
+    """Request the server's current measures, its own families of ``/metrics``."""
 
 
 @dataclass(frozen=True, slots=True)
 class SlowRequests(Message[tuple[SlowRequest, ...]]):
-    """The last slow requests of the server's clients, oldest first."""
+    """Request the last slow requests of the server's clients, oldest first."""
 
 
 # --- where servers are ---------------------------------------------------------------------------------
@@ -103,12 +103,12 @@ class Listening(Message[None]):
 
     host: str
     port: int
-    thrift2_port: int = -1  # -1: that service is not served
+    thrift2_port: int = -1  # -1: the server does not offer Thrift 2
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """The address of a server as clients learn it from ``getTableRegions``."""
+    """The address of a server that clients learn from ``getTableRegions``."""
 
     server: Incarnation
     host: str
@@ -117,7 +117,7 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class Addresses(Message[None]):
-    """The addresses of all living servers, in the place of what was said before."""
+    """The addresses of all living servers, which replace those of the previous message."""
 
     servers: tuple[Address, ...]
 
@@ -127,20 +127,20 @@ class Addresses(Message[None]):
 
 @dataclass(frozen=True, slots=True)
 class HandoverResult:
-    """The clients of a server, at the end of its hand-over."""
+    """The numbers of a server's connections and scanners at the end of its hand-over."""
 
     given: int  # connections that went to other servers
-    closed: int  # between two requests, where the port speaks TLS
+    closed: int  # TLS connections, closed between two requests
     lost: int  # connections that are left: within a request, or their client does not read its replies
-    scanners: int  # open still: their next step fails
+    scanners: int  # scanners still open, whose next step fails
 
 
 @dataclass(frozen=True, slots=True)
 class HandOver(Message[HandoverResult]):
     """Return every connection of a client, between two of its requests, and wait for the open scanners.
 
-    Answered when none is left, after ``within_ms`` in any case.  The server takes no further connection, and answers
-    calls of other servers until it stops.
+    Answered when no connection and no scanner is left, and after ``within_ms`` at the latest.  The server accepts no
+    further connection, and answers calls of other servers until it stops.
     """
 
     within_ms: int
@@ -148,10 +148,11 @@ class HandOver(Message[HandoverResult]):
 
 @dataclass(frozen=True, slots=True)
 class ReturnConnections(Message[int]):
-    """Return up to ``connections`` idle connections to the supervisor for rebalancing.  Answer: the number returned.
+    """Return up to ``connections`` idle connections to the supervisor for rebalancing.
 
-    Answered when they are returned, after ``within_ms`` in any case.  Connections of the server's own ports stay, as
-    their clients chose it; so do those with open scanners, and TLS, whose keys cannot be passed on.
+    The answer is the number returned; it comes when they are returned, and after ``within_ms`` at the latest.
+    Connections to the server's own ports stay, because their clients chose this server.  Connections with open scanners
+    stay too, and TLS connections, whose keys cannot be passed on.
     """
 
     connections: int
@@ -163,13 +164,14 @@ class ReturnConnections(Message[int]):
 
 @dataclass(frozen=True, slots=True)
 class CannotOpen(Message[None]):
-    """The store of a region that the server owns cannot be opened; said once, until it was opened.
+    """The server cannot open the store of a region that it owns.  Not repeated before the store has been opened.
 
-    The answer to ``OpenRegion`` was sent before, as the region has no unreplayed logs.  The server continues to own it:
-    each request for it tries to open it again, and gets the reason, until the master has it closed.
+    The answer to ``OpenRegion`` was sent before, because the region has no unreplayed logs.  The server continues to
+    own the region: each request for the region tries to open the store again and receives the reason of the failure,
+    until the master has the region closed.
     """
 
     region: RegionInfo
     epoch: int
     why: str
-    is_damaged: bool  # its data, so another server would fail too
+    is_damaged: bool  # the data is damaged, so any other server would fail too

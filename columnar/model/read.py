@@ -1,7 +1,7 @@
 """(pure) Specifications of reads: the columns, the time range and the number of versions.
 
-Observed rows 2 and 8 of HBase: a time bound is exclusive, and the order of columns matters:
-``[a, a:x]`` narrows family ``a`` to ``a:x``, ``[a:x, a]`` widens it to the whole family.
+As in HBase (observed rows 2 and 8) an upper time bound is exclusive, and the order of columns matters: ``[a, a:x]``
+narrows family ``a`` to ``a:x``, ``[a:x, a]`` widens ``a:x`` to the whole family.
 """
 
 from __future__ import annotations
@@ -18,13 +18,16 @@ ALL_TIME: Final = (0, 1 << 63)
 
 @dataclass(frozen=True, slots=True)
 class Projection:
-    """For each family wanted, in name order: None for the whole of it, or the qualifiers, ascending."""
+    """The wanted families in order of names; for each its qualifiers, ascending, or None for the whole family."""
 
     families: tuple[tuple[bytes, tuple[bytes, ...] | None], ...]
 
 
 def projection(table: Table, columns: Sequence[bytes]) -> Projection:
-    """No columns: everything.  NoSuchColumnFamily for what the table has not."""
+    """Return the projection to ``columns``; without columns, to everything.
+
+    Raises NoSuchColumnFamily if the table lacks a family.
+    """
     if not columns:
         return Projection(tuple((family.bytes_name, None) for family in table.families))
     wanted: dict[bytes, set[bytes] | None] = {}
@@ -34,7 +37,7 @@ def projection(table: Table, columns: Sequence[bytes]) -> Projection:
         if qualifier is None:
             wanted[family] = None
             continue
-        # HBase's Get.addColumn: a set that stands for "all" is replaced, not widened.
+        # HBase's Get.addColumn: a column after its whole family replaces the family, it does not add to it.
         held = wanted.get(family)
         if held is None:
             held = wanted[family] = set()
@@ -58,9 +61,9 @@ class ReadSpec:
 
 @dataclass(frozen=True, slots=True)
 class ScanSpec:
-    """Rows from ``start`` to ``stop``, descending when reversed; an empty bound is the table's end.
+    """Rows from ``start`` to ``stop``, in descending order if reversed; an empty bound is the table's end.
 
-    ``stop`` is exclusive, but start equal to stop (not empty) means that one row (observed row 9).
+    ``stop`` is exclusive, except that a non-empty ``start`` equal to ``stop`` means that one row (observed row 9).
     """
 
     start: bytes
@@ -74,19 +77,19 @@ class ScanSpec:
 
     @property
     def size_bytes(self) -> int:
-        """The approximate memory of the scan; a filter's objects have some 16 times the bytes of its text."""
+        """The approximate memory of the scan; the objects of a filter take some 16 times the bytes of its text."""
         columns = sum(len(q) + 64 for _, qualifiers in self.read.projection.families for q in qualifiers or ())
         return len(self.start) + len(self.stop) + columns + 16 * len(self.filter_string or b"")
 
 
 def after_prefix(prefix: bytes) -> bytes:
-    """The first row after all that begin with ``prefix``; empty where there is none."""
+    """Return the first row after all rows that begin with ``prefix``, or an empty key if there is no such row."""
     bare = prefix.rstrip(b"\xff")
     return bare[:-1] + bytes([bare[-1] + 1]) if bare else b""
 
 
 class FamilyCut:
-    """As ``cut_by_family``, of cells that come in pieces."""
+    """The work of ``cut_by_family`` for cells that come in pieces."""
 
     def __init__(self, offset: int, limit: int) -> None:
         self._offset = offset
@@ -106,5 +109,8 @@ class FamilyCut:
 
 
 def cut_by_family(cells: Iterable[tuple[bytes, bytes, int]], offset: int, limit: int) -> list[tuple[bytes, bytes, int]]:
-    """Cells (column, value, timestamp) of each family after the first ``offset``, ``limit`` at most; -1: all."""
+    """Return up to ``limit`` cells of each family after the first ``offset``; a negative limit means all.
+
+    A cell is (column, value, timestamp).
+    """
     return FamilyCut(offset, limit).cut(cells)

@@ -1,6 +1,6 @@
-"""(pure) Records as msgpack, maps by the names of their fields: how our own Thrift methods send a list of them.
+"""(pure) Lists of records as msgpack, each record a map by names of fields; our own Thrift methods send them so.
 
-A reader passes over fields that it does not know, which come from a newer version; a missing field has its default.
+A reader ignores unknown fields, which come from a newer version; a missing field gets its default.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def pack_records(records: Sequence[object]) -> bytes:
 
 
 def unpack_records(data: bytes, kind: type[R]) -> list[R]:
-    """DamagedData: these are no records of that kind."""
+    """Decode a list of records.  Raises DamagedData if the bytes are no records of that kind."""
     import msgspec
 
     try:

@@ -12,7 +12,7 @@ from columnar.errors import IllegalArgument
 
 @dataclass(frozen=True, slots=True)
 class RegionInfo:
-    """Rows ``start <= row < end``; an empty ``end`` means to the last row."""
+    """A region, which has the rows ``start <= row < end``; an empty ``end`` is the table's end."""
 
     table: str
     region_id: int  # unique for ever in one data folder; also the origin in the change log
@@ -24,7 +24,7 @@ class RegionInfo:
 
     @property
     def encoded(self) -> str:
-        """The name of its folder, and HBase's short name: hex MD5 of ``table,start,id``."""
+        """The name of the region's folder, HBase's short name: the MD5 of ``table,start,id`` in hexadecimal."""
         return hashlib.md5(self._long, usedforsecurity=False).hexdigest()
 
     @property
@@ -55,12 +55,12 @@ def from_json(data: bytes) -> RegionInfo:
 
 
 def counted(regions: int) -> str:
-    """``1 region``, ``2 regions``."""
+    """Return the number with its noun: ``1 region``, ``2 regions``."""
     return f"{regions} region" if regions == 1 else f"{regions} regions"
 
 
 def write_fault_text(regions: int, first: RegionInfo, why: str) -> str:
-    """Return one line for all regions that cannot be written; ``why`` is the first one's."""
+    """Return one line about all regions that cannot be written; ``why`` is the reason of the ``first`` of them."""
     return f"{counted(regions)} cannot be written; {first.encoded} of {first.table}: {why}"
 
 
@@ -74,17 +74,23 @@ _UNIFORM_BYTES: Final = 8
 
 
 def hex_splits(ranges: int) -> list[bytes]:
-    """For keys that begin with lower-case hexadecimal digits, as an MD5 does: ``10000000``, ``20000000``, ..."""
+    """Return split points for keys that begin with lower-case hexadecimal digits, such as an MD5.
+
+    For 16 ranges they are ``10000000``, ``20000000``, ...
+    """
     return [b"%08x" % point for point in _points(ranges, 16**_HEX_DIGITS)]
 
 
 def decimal_splits(ranges: int) -> list[bytes]:
-    """For keys that begin with decimal digits, as a number with leading zeros does: ``10000000``, ``20000000``, ..."""
+    """Return split points for keys that begin with decimal digits, such as a number with leading zeros.
+
+    For 10 ranges they are ``10000000``, ``20000000``, ...
+    """
     return [b"%08d" % point for point in _points(ranges, 10**_DECIMAL_DIGITS)]
 
 
 def uniform_splits(ranges: int) -> list[bytes]:
-    """For keys whose first bytes take all values equally often: a hash as it is, a random number."""
+    """Return split points for keys whose first bytes take all values equally often: binary hashes, random numbers."""
     return [point.to_bytes(_UNIFORM_BYTES, "big") for point in _points(ranges, 256**_UNIFORM_BYTES)]
 
 

@@ -1,8 +1,8 @@
 """(pure) Messages between a master and the owners of regions: values.
 
-A message is a frozen value, and so is its answer; in one process they are handed over as they are, in a cluster
-they travel.  Each is answered by an error, too, and an error leaves things as they were, unless it says that the
-outcome is unknown.
+A message is a frozen value, and so is its answer; within one process they are passed as objects, in a cluster they are
+sent.  Any message may be answered by an error.  An error means that nothing changed, unless it says that the outcome is
+unknown.
 
     master -> owner    tables     Publish, Withdraw, CloseTable, CloseRegions, FollowSchema, PrepareRegions
                        triggers   PublishTriggers, CheckFunction, CheckSource, ReloadFunctions, Undelivered, LogReach
@@ -12,7 +12,7 @@ outcome is unknown.
                                   Loads
     owner -> master    Commit, Backfilled
 
-Knows nothing of who answers, nor of how a message gets there.
+Knows nothing of the receivers, nor of the transport.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ R = TypeVar("R")
 
 
 class Message(Generic[R]):
-    """Its answer is an ``R``."""
+    """A message whose answer is an ``R``."""
 
     __slots__ = ()
 
@@ -53,35 +53,35 @@ class Publish(Message[None]):
 
 @dataclass(frozen=True, slots=True)
 class Withdraw(Message[None]):
-    """There is no such table any more."""
+    """The table no longer exists."""
 
     table: str
 
 
 @dataclass(frozen=True, slots=True)
 class CloseTable(Message[None]):
-    """Answered when no region of the table is open any more; requests for it are refused already."""
+    """Close the regions of a table whose requests are refused already.  Answered when none of them is open."""
 
     table: str
 
 
 @dataclass(frozen=True, slots=True)
 class CloseRegions(Message[None]):
-    """Answered when none of these, which no table has any more, is open."""
+    """Close these regions, which no table has any more.  Answered when none of them is open."""
 
     regions: tuple[RegionInfo, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class FollowSchema(Message[None]):
-    """Answered when every open region of the table serves by its schema."""
+    """Apply the table's published schema.  Answered when every open region of the table serves by it."""
 
     table: str
 
 
 @dataclass(frozen=True, slots=True)
 class PrepareRegions(Message[None]):
-    """Make the stores of regions that are not served yet, so that their first requests need not wait for it."""
+    """Create the stores of regions that are not served yet, so that their first requests need not wait for that."""
 
     table: Table
     regions: tuple[RegionInfo, ...]
@@ -92,11 +92,11 @@ class PrepareRegions(Message[None]):
 
 @dataclass(frozen=True, slots=True)
 class PublishTriggers(Message[None]):
-    """To every owner: work by these triggers from now on, all that there are.
+    """To every owner: work with this set of triggers, which is complete, from now on.
 
-    Answered when the owner does so.  For a trigger that is being added: its table logs in every region that is open
-    here, and where the trigger begins is on disk in each of them; a region that opens later gets that at its opening.
-    An owner that could not do so goes on as before, and is told what becomes of the trigger.
+    Answered when the owner does so.  For a trigger that is being added this means: every region of its table that is
+    open here logs changes, and has recorded on disk where the trigger begins; a region that opens later does both when
+    it opens.  An owner that fails to do so continues as before, and is told later what becomes of the trigger.
     """
 
     triggers: Triggers
@@ -104,16 +104,17 @@ class PublishTriggers(Message[None]):
 
 @dataclass(frozen=True, slots=True)
 class CheckFunction(Message[str | None]):
-    """To one owner: have a worker import the function; what is wrong with it, None: it can be a trigger's."""
+    """To one owner: have a worker import the function.  The answer is its fault, or None if a trigger can use it."""
 
     function: str  # ``module:function``
 
 
 @dataclass(frozen=True, slots=True)
 class CheckSource(Message[str | None]):
-    """To one owner: a process that ends afterwards imports functions as their source is on disk; as ``CheckFunction``.
+    """To one owner: have a new process import the functions from their present source on disk, and end.
 
-    Workers go on with what they have: ``ReloadFunctions`` follows if nothing is wrong.
+    The answer is that of ``CheckFunction``.  Workers continue with the source that they have loaded; the master sends
+    ``ReloadFunctions`` if nothing is wrong.
     """
 
     functions: tuple[str, ...]
@@ -121,33 +122,37 @@ class CheckSource(Message[str | None]):
 
 @dataclass(frozen=True, slots=True)
 class ReloadFunctions(Message[None]):
-    """To every owner: workers run the source of functions as it is on disk now, from the next call on."""
+    """To every owner: workers reload the source of functions from disk and use it from the next call on."""
 
 
 @dataclass(frozen=True, slots=True)
 class Undelivered(Message[dict[str, int]]):
-    """To every owner, of a table that is dropped: how many changes each of its triggers had still to see here."""
+    """To every owner, for a dropped table: request how many changes here each of its triggers had not received."""
 
     table: str
     triggers: tuple[str, ...]
 
 
-NOWHERE: Final = 1 << 62  # the log of some region keeps no changes
+NOWHERE: Final = 1 << 62  # at least one region's log keeps no changes
 
 
 @dataclass(frozen=True, slots=True)
 class LogReach(Message[int]):
-    """To every owner: the time (ms) from which on the logs of a table are whole; 0: no region is here, or NOWHERE."""
+    """To every owner: request the time (ms) from which on the logs of a table are complete.
+
+    The answer is 0 if the owner has no region of the table, and may be NOWHERE.
+    """
 
     table: str
 
 
 @dataclass(frozen=True, slots=True)
 class PublishViews(Message[None]):
-    """To every owner: keep these views from now on, all that there are.  As ``PublishTriggers``.
+    """To every owner: maintain this set of views, which is complete, from now on.  As ``PublishTriggers``.
 
-    Answered when the owner does so.  For a view that is being added: its sources log in every region that is open
-    here, and where the view begins is on disk in each of them; a region that opens later gets that at its opening.
+    Answered when the owner does so.  For a view that is being added this means: every region of its sources that is
+    open here logs changes, and has recorded on disk where the view begins; a region that opens later does both when it
+    opens.
     """
 
     views: ViewSet
@@ -155,10 +160,10 @@ class PublishViews(Message[None]):
 
 @dataclass(frozen=True, slots=True)
 class BackfilledRegions(Message[dict[str, list[int]]]):
-    """To every owner: for each of these views, the ids of the sources' regions of this owner that are backfilled.
+    """To every owner: request, for each view, the ids of this owner's backfilled regions of the view's sources.
 
-    A region that is backfilled stays so for ever, and so do its successors.  For each further backfilled region of
-    a view that is being built the owner sends ``Backfilled``.
+    A backfilled region stays backfilled for ever, and its successors are backfilled too.  For each further backfilled
+    region of a view that is being built the owner sends ``Backfilled``.
     """
 
     views: tuple[str, ...]
@@ -166,10 +171,10 @@ class BackfilledRegions(Message[dict[str, list[int]]]):
 
 @dataclass(frozen=True, slots=True)
 class PauseDeliveries(Message[None]):
-    """No trigger runs, no view changes and no cursor moves on disk until ``ReleaseDeliveries``.  RetryLater.
+    """Run no trigger, change no view and move no cursor on disk until ``ReleaseDeliveries``.  May raise RetryLater.
 
-    Then every copy of a table that triggers write holds what was derived from changes that are in the copy of
-    their source, and of changes that the cursors have not passed: those come again.
+    Regions can then be copied consistently.  A copy of a table that triggers write holds only effects of changes that
+    the copy of the source also holds, and of changes that the cursors have not passed, which are delivered again.
     """
 
 
@@ -183,7 +188,7 @@ class ReleaseDeliveries(Message[None]):
 
 @dataclass(frozen=True, slots=True)
 class CopyRegion(Message[None]):
-    """The region's store as it is now, log and cursors and all, at ``path``; the region serves meanwhile."""
+    """Copy the region's store with its log and cursors to ``path``, as it is now; the region serves meanwhile."""
 
     region: RegionInfo
     path: str
@@ -194,32 +199,33 @@ class CopyRegion(Message[None]):
 
 @dataclass(frozen=True, slots=True)
 class RegionChange:
-    """A split or a merge: ``fresh`` hold together exactly the rows of ``gone``."""
+    """A split or a merge: the regions in ``fresh`` together hold exactly the rows of the regions in ``gone``."""
 
     gone: tuple[RegionInfo, ...]
-    fresh: tuple[RegionInfo, ...]  # announced: their folders may be made
+    fresh: tuple[RegionInfo, ...]  # announced in the catalogue, so their folders may be made
     epoch: int  # the highest of ``gone`` at the owner that carries it out
 
 
 @dataclass(frozen=True, slots=True)
 class MiddleRow(Message[bytes | None]):
-    """The row at which the region falls in two halves; None: it has fewer than two rows."""
+    """Request the row that divides the region into halves; the answer is None if it has fewer than two rows."""
 
     region: RegionInfo
 
 
 @dataclass(frozen=True, slots=True)
 class BeginChange(Message[None]):
-    """All that can be done while the old regions serve: the successors' stores, but for the last few rows."""
+    """Do the part of the change for which the old regions can serve: fill the successors' stores up to a few rows."""
 
     change: RegionChange
 
 
 @dataclass(frozen=True, slots=True)
 class FinishChange(Message[float]):
-    """Let requests wait, bring the rest over, ask for ``Commit``, serve the successors.  Answer: the pause in seconds.
+    """Make requests wait, copy the remaining rows, request ``Commit`` from the master, and serve the successors.
 
-    OutcomeUnknown: neither old nor new regions are served until ``SettleChange``, or a restart.
+    The answer is the pause in seconds.  After OutcomeUnknown neither old nor new regions are served until
+    ``SettleChange`` or a restart.
     """
 
     change: RegionChange
@@ -227,21 +233,21 @@ class FinishChange(Message[float]):
 
 @dataclass(frozen=True, slots=True)
 class CallOffChange(Message[None]):
-    """The old regions serve on, and nothing is left of the new ones.  Does nothing where it is over already."""
+    """Undo the change: the old regions continue to serve, the new ones are removed.  No effect once it has ended."""
 
     change: RegionChange
 
 
 @dataclass(frozen=True, slots=True)
 class SettleChange(Message[None]):
-    """After an unknown outcome: the catalogue names the old regions, which serve again."""
+    """End a change with unknown outcome: the catalogue names the old regions, so they serve again."""
 
     change: RegionChange
 
 
 @dataclass(frozen=True, slots=True)
 class ReclaimSpace(Message[None]):
-    """Rewrite those files of a new region that hold rows outside its range."""
+    """Rewrite the files of a new region that hold rows outside its range."""
 
     region: RegionInfo
 
@@ -257,18 +263,21 @@ class RegionLoad:
 
 @dataclass(frozen=True, slots=True)
 class Loads(Message[tuple[RegionLoad, ...]]):
-    """Ask for the loads of open regions of users' tables that may be split; a closed region does not grow."""
+    """Request the loads of the open regions of users' tables that may be split; a closed region does not grow."""
 
 
 @dataclass(frozen=True, slots=True)
 class Commit(Message[None]):
-    """To the master: write the catalogue, which is the change's commit.  OutcomeUnknown; else nothing was written."""
+    """To the master: write the catalogue, which commits the change.
+
+    After an error other than OutcomeUnknown nothing was written.
+    """
 
     change: RegionChange
 
 
 @dataclass(frozen=True, slots=True)
 class Backfilled(Message[None]):
-    """To the master: one more region of this owner is backfilled for this view; ``BackfilledRegions`` lists them."""
+    """To the master: a further region of this owner is backfilled for the view; ``BackfilledRegions`` lists all."""
 
     view: str

@@ -1,7 +1,7 @@
-"""(pure) Routes: the owner of each region, as a master sends them to servers, by numbered changes.
+"""(pure) Routes: the owner of each region.  A master sends them to servers as numbered changes.
 
-Each change of the catalogue has a number, one above the change before, also a change that concerns no route.  A copy
-that misses a change requests the changes after its own number, or all routes again.
+Each change of the catalogue has a number, one above that of the previous change, even if it concerns no route.  A
+server whose copy of the routes misses a change requests the changes after its own number, or all routes again.
 
 Knows nothing of the copies (``columnar.cluster.routes``) and of the sender.
 """
@@ -17,14 +17,14 @@ from columnar.model.region_messages import Message
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """The owner of a region, without what only its opening needs."""
+    """The owner of a region, without the fields that are needed only to open the region."""
 
     region: RegionInfo
     server: Incarnation
     epoch: int
-    source: OwnershipPeriod | None = None  # the owner before, until it has said "closed" or is fenced: it still answers
+    source: OwnershipPeriod | None = None  # the previous owner, which serves until it has closed or is fenced
     blocked_reason: str = (
-        ""  # why nobody serves it before a person assigns it, as a sentence; empty: somebody does, or will
+        ""  # a sentence why no server serves it until an operator assigns it; empty: one does, or will
     )
 
     @property
@@ -38,19 +38,19 @@ def route_to(region: RegionInfo, owner: Owner) -> Route:
 
 @dataclass(frozen=True, slots=True)
 class RoutesVersion:
-    """The state of a copy after a change was offered: a ``number`` below the change's says that it was refused."""
+    """The state of a server's copy after it received a change; it refused the change if ``number`` is below it."""
 
-    number: int  # of the last change in the copy: the changes after it are wanted
-    needs_all: bool = False  # the changes do not fit the copy: all routes are wanted
+    number: int  # of the last change in the copy; the server needs the changes after it
+    needs_all: bool = False  # the changes do not fit the copy; the server needs all routes
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeRoutes(Message[RoutesVersion]):
-    """To each server: the change ``number`` of the catalogue, as far as it concerns routes."""
+    """To each server: the part of the catalogue's change ``number`` that concerns routes."""
 
     number: int
-    gone: tuple[RegionInfo, ...] = ()  # no table has them any more
-    routes: tuple[Route, ...] = ()  # of regions that come, and of regions whose owner changed
+    gone: tuple[RegionInfo, ...] = ()  # regions that no table has any more
+    routes: tuple[Route, ...] = ()  # of new regions, and of regions whose owner changed
 
 
 @dataclass(frozen=True, slots=True)

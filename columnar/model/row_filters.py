@@ -1,4 +1,4 @@
-"""(pure) Filters that decide by the row's key, by its number, or by how much of it was seen.
+"""(pure) Filters that decide by the row's key, by the number of rows, or by the number of columns in the row.
 
 Each follows the HBase class of its name.
 
@@ -49,7 +49,7 @@ class RowFilter(Filter):
             return EVERY_ROW
         operand = self.right.operand
         equal = of_row(operand) if self.right.kind == b"binary" else of_prefix(operand)
-        if self.op is Operator.EQUAL:  # first: a filter may hold thousands of these
+        if self.op is Operator.EQUAL:  # tested first: a filter may hold thousands of them
             return RowRanges([equal])
         greater = [] if equal.stop is None else [RowRange(equal.stop, None)]
         return RowRanges.of(
@@ -67,7 +67,7 @@ class RowFilter(Filter):
 class PrefixFilter(Filter):
     prefix: bytes
     _dropped: bool = field(init=False, default=True)
-    _passed: bool = field(init=False, default=False)  # beyond the rows of the prefix
+    _passed: bool = field(init=False, default=False)  # the scan is beyond the rows of the prefix
 
     def reset_row(self) -> None:
         self._dropped = True
@@ -100,7 +100,7 @@ class PrefixFilter(Filter):
 
 @dataclass(eq=False)
 class InclusiveStopFilter(Filter):
-    """Ends the scan after the row, which is still returned."""
+    """Ends the scan after the row ``stop``, which is still returned."""
 
     stop: bytes
     _done: bool = field(init=False, default=False)
@@ -126,7 +126,7 @@ class InclusiveStopFilter(Filter):
 
 @dataclass(eq=False)
 class PageFilter(Filter):
-    """Ends the scan after so many rows.  HBase restarts the count in each region; we count over the whole scan."""
+    """Ends the scan after ``rows`` rows.  HBase restarts the count in each region; we count over the whole scan."""
 
     has_filter_row = True
 
@@ -143,7 +143,7 @@ class PageFilter(Filter):
 
 @dataclass(eq=False)
 class FirstKeyOnlyFilter(Filter):
-    """The first cell of each row: what counting rows needs."""
+    """Passes only the first cell of each row, which is enough for counting rows."""
 
     completes_rows = True
 
@@ -165,10 +165,9 @@ class FirstKeyOnlyFilter(Filter):
 
 @dataclass(eq=False)
 class ColumnCountGetFilter(Filter):
-    """The first so many columns; the scan ends in the first row that has more.
+    """Passes the first ``columns`` columns of a row; the scan ends in the first row that has more.
 
-    HBase forgets at the next row that it was at its end, after having closed the families it had not
-    reached: later rows come without them.
+    HBase instead continues with the next row, but without the families that it had not reached in that row.
     """
 
     ends_at_cells = True

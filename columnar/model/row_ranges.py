@@ -1,4 +1,4 @@
-"""(pure) Ranges of rows: those that a filter may let through, so that a scan reads no others.
+"""(pure) Ranges of the rows that a filter may pass, so that a scan need not read other rows.
 
 A range is half-open, ``start <= row < stop``; ``stop`` None is the table's end, ``start`` b"" its beginning.
 
@@ -23,19 +23,19 @@ class RowRange(NamedTuple):
 
 
 class RowRanges:
-    """Constant."""
+    """A set of ranges.  Constant."""
 
     __slots__ = ("_starts", "all", "is_exact")
 
     def __init__(self, ranges: Sequence[RowRange], *, is_exact: bool = True) -> None:
-        """``ranges`` hold I1; ``of`` makes such of any.  Not ``is_exact``: rows are among them that were not meant."""
+        """Take ``ranges`` that satisfy I1; ``of`` accepts any.  If not ``is_exact``, they contain unwanted rows too."""
         self.all: Final = tuple(ranges)
         self.is_exact: Final = is_exact
         self._starts: Final = [one.start for one in self.all]
 
     @classmethod
     def of(cls, ranges: Iterable[RowRange]) -> RowRanges:
-        """Their union."""
+        """Return the union of any ranges."""
         found: list[RowRange] = []
         for one in sorted(ranges, key=_start):
             if one.stop is not None and one.stop <= one.start:
@@ -60,15 +60,15 @@ class RowRanges:
         return self.all == (_EVERYTHING,)
 
     def before_last(self) -> RowRanges:
-        """All rows up to the last range's end."""
+        """Return the range of all rows up to the last range's end."""
         return RowRanges([RowRange(b"", self.all[-1].stop)] if self.all else ())
 
     def from_first(self) -> RowRanges:
-        """All rows from the first range's start."""
+        """Return the range of all rows from the first range's start."""
         return RowRanges([RowRange(self.all[0].start, None)] if self.all else ())
 
     def next_from(self, row: bytes) -> RowRange | None:
-        """The first range with rows at or after ``row``."""
+        """Return the first range with rows at or after ``row``, or None."""
         found = bisect_right(self._starts, row) - 1
         if found >= 0:
             one = self.all[found]
@@ -77,7 +77,7 @@ class RowRanges:
         return self.all[found + 1] if found + 1 < len(self.all) else None
 
     def last_below(self, row: bytes | None) -> RowRange | None:
-        """The last range with rows below ``row``; None: below the table's end."""
+        """Return the last range with rows below ``row``, or None; a ``row`` of None is the table's end."""
         found = len(self.all) if row is None else bisect_left(self._starts, row)
         return self.all[found - 1] if found else None
 
@@ -103,20 +103,23 @@ def below(stop: bytes | None) -> RowRange:
 
 
 def union(several: Iterable[RowRanges], most: int = FILTER_RANGES) -> RowRanges:
-    """Rows of any of them, and perhaps others between: at most ``most`` ranges."""
+    """Return the union in at most ``most`` ranges, which may contain rows between as well."""
     several = list(several)
     return _merged(RowRanges.of([one for ranges in several for one in ranges.all]).all, several, most)
 
 
 def intersection(several: Sequence[RowRanges], most: int = FILTER_RANGES) -> RowRanges:
-    """Rows of all of them, and perhaps others between, as ``union``.  O(n log n) of all ranges."""
+    """Return the intersection in at most ``most`` ranges, which may contain rows between as well.
+
+    Takes O(n log n) for n ranges in total.
+    """
     if not several:
         return EVERY_ROW
     edges = [(one.start, 1) for ranges in several for one in ranges.all]
     edges += [(one.stop, -1) for ranges in several for one in ranges.all if one.stop is not None]
     found: list[RowRange] = []
-    depth, start = 0, None  # of how many of them the row is; since when of all
-    for row, step in sorted(edges):  # at the same row a stop comes first
+    depth, start = 0, None  # how many sets contain the row; where all began to
+    for row, step in sorted(edges):  # at the same row a stop sorts before a start
         if start is not None and step < 0:
             if start < row:
                 found.append(RowRange(start, row))

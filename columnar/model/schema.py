@@ -3,10 +3,10 @@
 Defaults follow HBase 2.6 (reference: HColumnDescriptor); an absent time to live is "for ever".
 
 Invariants:
-    I1. A family's number is given once in a table's life: what a dropped family left in the older
-        versions belongs to nobody, whatever comes after it under its name.
-    I2. So is its space: a family added later has one of its own, even under an old name.
-    I3. Fields that came after format version 1 are in the JSON only where they are not the default.
+    I1. A family's number is given once in a table's life.  So cells that a dropped family left among the older
+        versions never belong to a later family of the same name.
+    I2. A key space is given once, too: a family added later gets a new one, even under an old name.
+    I3. The JSON has fields that were added after format version 1 only if they differ from their default.
 
 Knows nothing of where a schema is kept (``columnar.master.catalogue``) or sent.
 """
@@ -38,7 +38,7 @@ UNSYNCED: Final = frozenset({"SKIP_WAL", "ASYNC_WAL"})
 BLOOM_FILTERS: Final = ("NONE", "ROW", "ROWCOL", "ROWPREFIX_FIXED_LENGTH")
 FOR_EVER: Final = 0x7FFFFFFF  # seconds; HConstants.FOREVER
 SYSTEM_NAMESPACE: Final = "columnar"
-_NONE: Final = "''"  # an empty word, so that it is seen in an error
+_NONE: Final = "''"  # an empty word, visible in an error message
 
 DEFAULT_NAMESPACE: Final = "default"
 _HIGHEST_NUMBER: Final = 0xFFFF  # two bytes in the keys of older versions
@@ -56,11 +56,11 @@ class Family:
     bloom_filter: str = "ROW"
     in_memory: bool = False
     block_cache: bool = True
-    min_versions: int = 0  # so many stay past the time to live
-    block_size: int | None = None  # bytes; None: the engine's own
-    durability: str = "USE_DEFAULT"  # the table's
-    unsaid: tuple[str, ...] = ()  # BLOCKCACHE, BLOOMFILTER: off only because HBase's IDL says so unless told
-    added: bool = False  # to a table that was there already
+    min_versions: int = 0  # versions that stay past the time to live
+    block_size: int | None = None  # bytes; None: RocksDB's default
+    durability: str = "USE_DEFAULT"  # USE_DEFAULT: the table's
+    unsaid: tuple[str, ...] = ()  # BLOCKCACHE, BLOOMFILTER: off only because that is the default of HBase's IDL
+    added: bool = False  # to an existing table
     inert: tuple[tuple[str, str], ...] = ()  # attributes that change nothing, by name (``inert_attributes``)
 
     @property
@@ -69,7 +69,7 @@ class Family:
 
     @property
     def space(self) -> str:
-        """The key space of its newest versions (I2; no name of a family has a colon)."""
+        """The key space of the family's newest versions (I2).  It is unique because no family name has a colon."""
         return f"f:{self.name}:{self.number}" if self.added else f"f:{self.name}"
 
     @property
@@ -87,7 +87,7 @@ class Table:
     families: tuple[Family, ...]  # by name, ascending
     attributes: Mapping[str, str] = field(default_factory=dict)
     next_number: int = 0  # of the next family; 0: one above the highest (I1)
-    kept_by: str = ""  # the view whose maintainer alone writes the table; empty: clients write it
+    kept_by: str = ""  # the view that alone writes the table; empty: clients write it
     _by_name: Mapping[bytes, Family] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -105,19 +105,19 @@ class Table:
 
     @property
     def delete_markers_ms(self) -> int | None:
-        """How long a delete leaves a marker in place of its cell; None: deletes are physical (D5)."""
+        """How long a delete leaves a marker in place of its cell; None if deletes are physical (D5)."""
         text = self.attributes.get("DELETE_MARKERS")
         return int(text) if text else None
 
     @property
     def change_log_s(self) -> int | None:
-        """Retention of the change log without a reader; None: no log without a reader (D6)."""
+        """Retention of the change log without a reader; None if there is no log without a reader (D6)."""
         text = self.attributes.get("CHANGE_LOG")
         return int(text) if text else None
 
     @property
     def change_log_bytes(self) -> int:
-        """How many bytes of a region's change log are kept for that time."""
+        """The most bytes of a region's change log that are kept for ``change_log_s``."""
         text = self.attributes.get("CHANGE_LOG_BYTES")
         return int(text) if text else KEPT_LOG_BYTES
 
@@ -131,18 +131,18 @@ class Table:
 
     @property
     def max_filesize(self) -> int | None:
-        """Bytes from which a region is split; None: as the server says."""
+        """The size from which a region is split; None for the server's setting."""
         text = self.attributes.get("MAX_FILESIZE")
         return int(text) if text else None
 
     @property
     def throttle(self) -> str:
-        """The request quotas of the table (``throttle_limits``); empty: no limit."""
+        """The request quotas of the table (``throttle_limits``); empty for no limit."""
         return self.attributes.get("THROTTLE", "")
 
     @property
     def unsynced_families(self) -> frozenset[bytes]:
-        """Families whose writes wait for no fsync, by their own word or the table's."""
+        """Families whose writes wait for no fsync, by their own durability or the table's."""
         table = self.durability
         return frozenset(
             family.bytes_name
@@ -151,7 +151,7 @@ class Table:
         )
 
     def check_written_by(self, keeper: str = "") -> None:
-        """NotAllowed: the table is a view, and only its maintainer writes it.  ``keeper``: the view that writes."""
+        """Raise NotAllowed if the table is a view that ``keeper``, the writing view or empty, does not maintain."""
         if self.kept_by and self.kept_by != keeper:
             raise NotAllowed(
                 f"{self.name} is a view, which nobody but its maintainer writes: write the tables from which it "
@@ -177,10 +177,10 @@ BLOCK_SIZES: Final = (1_024, 4 * 1_048_576)
 
 
 def checked_table_name(name: bytes) -> str:
-    """The name as text; IllegalArgument says which rule it breaks."""
+    """Return the table's name as text.  Raises IllegalArgument, with the rule that is broken."""
     if len(name) > TABLE_NAME_BYTES:
         raise IllegalArgument(f"a table name has at most {TABLE_NAME_BYTES} bytes, not {len(name)}")
-    text = name.decode(errors="replace")  # what stands for broken bytes is no letter
+    text = name.decode(errors="replace")  # the replacement of broken bytes is no letter
     namespace, colon, qualifier = text.rpartition(":")
     if (colon and not _is_word(namespace)) or qualifier[:1] in (".", "-") or not _is_word(qualifier, also=".-"):
         raise IllegalArgument(
@@ -190,15 +190,16 @@ def checked_table_name(name: bytes) -> str:
 
 
 def table_name_text(name: bytes) -> str:
-    """Return the table's name as text; of broken UTF-8 a name that no table has."""
+    """Return the table's name as text; for broken UTF-8 a name that no table can have."""
     return name.decode(errors="replace").removeprefix("default:")
 
 
 def _is_word(text: str, also: str = "") -> bool:
-    """Letters and digits of every alphabet, ``_``, and what is in ``also``; not empty.
+    """Tell whether the text is not empty and has only letters and digits of any alphabet, ``_``, and ``also``.
 
-    As TableName.isLegalTableQualifierName, which looks at UTF-16 units: a character of two is no letter.  Marks are
-    none here: some of them are alphabetic to Java (vowel signs), and unicodedata cannot tell which.
+    This is the rule of TableName.isLegalTableQualifierName, which tests UTF-16 units: a character of two units is no
+    letter.  Here marks are no letters: Java counts some of them as alphabetic (vowel signs), and unicodedata cannot
+    tell which.
     """
     return bool(text) and all(c == "_" or c in also or _is_letter_or_digit(c) for c in text)
 
@@ -219,7 +220,7 @@ def checked_namespace(name: bytes) -> str:
 
 
 def checked_family_name(name: bytes) -> str:
-    """A family's name, with or without the trailing colon that happybase sends."""
+    """Return the family's name.  ``name`` may have a trailing colon, as happybase sends it.  Raises IllegalArgument."""
     bare = name.removesuffix(b":")
     problem = None
     if not bare:
@@ -264,7 +265,7 @@ def checked_family(family: Family) -> Family:
 
 
 def check_attribute_name(name: str) -> None:
-    """IllegalArgument: no attribute of a table has the name."""
+    """Raise IllegalArgument if no attribute of a table has the name."""
     if name.lower().startswith("coprocessor"):
         raise IllegalArgument(
             f"table attribute {name}: no code of HBase runs here; triggers do its work (docs/triggers.md)"
@@ -274,7 +275,7 @@ def check_attribute_name(name: str) -> None:
 
 
 def checked_attributes(given: Mapping[str, str]) -> dict[str, str]:
-    """Table attributes as they are kept; IllegalArgument names the wrong one."""
+    """Return the table attributes as they are stored.  Raises IllegalArgument with the name of a wrong one."""
     checked = {}
     inert = 0
     for said, text in given.items():
@@ -327,7 +328,7 @@ def checked_table(table: Table) -> Table:
 
 
 def make_table(name: str, families: list[Family], attributes: Mapping[str, str] | None = None) -> Table:
-    """A checked schema, families sorted and numbered; IllegalArgument names what is wrong."""
+    """Return a checked schema, its families sorted and numbered.  Raises IllegalArgument with the fault."""
     checked = checked_attributes(attributes or {})
     names = [family.name for family in families]
     twice = sorted({family for family in names if names.count(family) > 1})
@@ -365,7 +366,7 @@ def _family_to_json(family: Family) -> dict[str, Any]:
 
 
 def from_json(data: bytes) -> Table:
-    """DamagedData where it says more than this version knows."""
+    """Decode a table.  Raises DamagedData if a family has fields that this version does not know."""
     held: dict[str, Any] = json.loads(data)
     known = {one.name for one in fields(Family)}
     strange = {name for family in held["families"] for name in family if name not in known}

@@ -1,4 +1,4 @@
-"""(pure) The table attribute THROTTLE: how much of a table may be asked for in a time, as HBase's ``set_quota``.
+"""(pure) The table attribute THROTTLE: limits on the requests to a table per time, as HBase's ``set_quota`` sets.
 
     THROTTLE := limit ("," limit)*
     limit    := [("read" | "write") ":"] number unit "/" time
@@ -7,10 +7,10 @@
 
     1000req/s,10MB/s,read:500req/s,write:1GB/hour
 
-A limit without "read:" or "write:" is of both together.  Each kind of limit stands there once at most.  Letters are of
-either case and blanks do not count; ``canonical`` writes a text as it is kept.
+A limit without "read:" or "write:" counts reads and writes together.  Each kind of limit may occur once.  Case and
+blanks are ignored; ``canonical`` returns the text as it is stored.
 
-Knows nothing of how a limit is kept to (``operations.throttle``).
+Knows nothing of how limits are enforced (``operations.throttle``).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Final, Literal
 
 from columnar.errors import IllegalArgument
 
-Scope = Literal["", "read", "write"]  # of the requests that a limit is for; empty: all
+Scope = Literal["", "read", "write"]  # the requests that a limit counts; empty: all
 
 _UNITS: Final = {"KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40, "PB": 1 << 50}
 _UNIT_NAMES: Final = {"REQ": "req", "B": "B"} | {name[:width]: name for name in _UNITS for width in (1, 2)}
@@ -38,10 +38,10 @@ FORM: Final = (
 @dataclass(frozen=True, slots=True)
 class Limit:
     scope: Scope
-    of_bytes: bool  # False: of requests
+    of_bytes: bool  # whether it limits bytes; otherwise requests
     amount: int  # requests or bytes; positive
     period_s: int
-    text: str  # as it is kept
+    text: str  # as it is stored
 
     @property
     def kind(self) -> tuple[Scope, bool]:
@@ -49,7 +49,7 @@ class Limit:
 
 
 def limits_of(text: str) -> tuple[Limit, ...]:
-    """In the order given.  IllegalArgument names the limit that is wrong, and the right form."""
+    """Parse the limits, in the order given.  Raises IllegalArgument, with the wrong limit and the correct form."""
     limits = tuple(_limit(part) for part in text.replace(" ", "").split(","))
     for number, limit in enumerate(limits):
         if limit.kind in [other.kind for other in limits[:number]]:

@@ -1,7 +1,7 @@
-"""(pure) A trigger's registration: what runs on which families of which table.
+"""(pure) A trigger's registration: the function, the table and its families, and the settings.
 
-The catalogue has one row for each (``master.derivation_rows``), with the JSON of this dataclass.  Columns,
-conditions, lookups and images get their meaning from ``trigger_scope``.  Bytes are written as latin-1.
+The catalogue has one row for each trigger (``master.derivation_rows``), with the JSON of this dataclass.
+``trigger_scope`` says what columns, conditions, lookups and images mean.  Bytes are written as latin-1.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from columnar.model.trigger_scope import Scope
 
 DEFAULT_TIMEOUT_MS: Final = 30_000
-DEFAULT_ATTEMPTS: Final = 8  # with growing pauses: some 25 s until a change is given up
+DEFAULT_ATTEMPTS: Final = 8  # with growing pauses: some 25 s until a change becomes a dead letter
 DEFAULT_SIDE_BY_SIDE: Final = 8
 MOST_SIDE_BY_SIDE: Final = 64
 DEFAULT_SHARE: Final = 10
 MOST_SHARE: Final = 1_000
 BATCH_CHANGES: Final = 1_000
 LONGEST_WITHIN_MS: Final = 60_000
-MOST_PROCESSES: Final = 16  # labels of the triggers of a store
+MOST_PROCESSES: Final = 16  # different labels of the triggers in a store
 _STARTS: Final = ("now", "beginning")
 _PERIODS_S: Final = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 _RATE: Final = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)/(s|min|h|d)", re.ASCII)
@@ -41,25 +41,25 @@ class Registration:
     table: str
     function: str  # ``module:function``
     families: tuple[str, ...]  # latin-1 of the bytes
-    before: bool = False  # changes carry the touched cells as they were
-    from_where: str = "now"  # or beginning, or a time (``start_ms_of``) from which the log is shown
+    before: bool = False  # changes carry the previous values of the touched cells
+    from_where: str = "now"  # or beginning, or a time (``start_ms_of``) from which changes are shown
     timeout_ms: int = DEFAULT_TIMEOUT_MS
     attempts: int = DEFAULT_ATTEMPTS
-    row: bool = True  # changes carry the row as it is when they are delivered
-    side_by_side: int = DEFAULT_SIDE_BY_SIDE  # runs at a time, on each server
+    row: bool = True  # changes carry the row, as it is at delivery
+    side_by_side: int = DEFAULT_SIDE_BY_SIDE  # concurrent runs on each server
     share: int = DEFAULT_SHARE  # of the worker's time, relative to other triggers' shares
-    rate: str = ""  # calls that begin (``rate_per_s``); empty: unbounded
-    batch: int = 0  # changes of one call, at most; 0: the function gets one change, not a sequence
-    within_ms: int = 0  # a batch is delivered when it is full or its first change is so old
-    process: str = ""  # label: triggers of one label share a worker process; empty: the server's common one
-    columns: tuple[str, ...] = ()  # family or family:qualifier: a change counts if it touches one; none: any
-    where: tuple[str, ...] = ()  # conditions on the row after the change (``condition_text``), all of which hold
-    look: tuple[tuple[str, str, str], ...] = ()  # name, table and extractor of a row that comes along
-    images: bool = False  # changes carry ``after``, and ``before`` whole: of columns, where and look
-    writes: tuple[str, ...] = ()  # tables, or table/family, that the function says it writes (``model.flow_graph``)
-    of_module: str = ""  # whose sync made it (``columnar trigger sync``); empty: made by hand
-    allow_expiry: bool = False  # cells that it follows may expire, of which it is not notified
-    allow_cycle: bool = False  # it may follow its own changes, through other flows, up to ``model.flow_graph.HOPS``
+    rate: str = ""  # most calls per time (``rate_per_s``); empty: unbounded
+    batch: int = 0  # most changes of one call; 0: the function gets one change, not a sequence
+    within_ms: int = 0  # a batch is delivered when it is full or its first change has this age
+    process: str = ""  # triggers with the same label share a worker process; empty: the server's common process
+    columns: tuple[str, ...] = ()  # family or family:qualifier; a change must touch one of them; empty: any
+    where: tuple[str, ...] = ()  # conditions that the row after the change must meet (``condition_text``)
+    look: tuple[tuple[str, str, str], ...] = ()  # name, table and extractor of a row that is sent with the change
+    images: bool = False  # changes carry ``after`` and a whole ``before``: the columns of columns, where and look
+    writes: tuple[str, ...] = ()  # tables, or table/family, that the function declares to write (``model.flow_graph``)
+    of_module: str = ""  # the module whose sync made it (``columnar trigger sync``); empty: made by hand
+    allow_expiry: bool = False  # cells that it follows may expire, though the trigger is not notified of expiry
+    allow_cycle: bool = False  # it may run for its own changes, through at most ``model.flow_graph.HOPS`` flows
 
     @property
     def module(self) -> str:
@@ -67,7 +67,7 @@ class Registration:
 
     @property
     def start_ms(self) -> int | None:
-        """The time at which it starts; None: now, or at the beginning.  IllegalArgument."""
+        """The time from which the trigger sees changes; None for now or the beginning.  Raises IllegalArgument."""
         return start_ms_of(self.from_where)
 
     @property
@@ -76,20 +76,20 @@ class Registration:
 
     @property
     def families_read(self) -> frozenset[str]:
-        """Families whose changes count, and those of its conditions, its lookups and its images."""
+        """The families whose changes count, and the families that conditions, lookups and images read."""
         return frozenset([*self.families, *(family.decode("latin-1") for family in self.scope().images)])
 
     def scope(self) -> Scope:
-        """The changes that count, and their images.  IllegalArgument: a text of it cannot be read."""
+        """Return the changes that count and their images.  Raises IllegalArgument if a text cannot be parsed."""
         from columnar.model.trigger_scope import scope_of  # a server without triggers needs none of it
 
         return scope_of(self.families, self.columns, self.where, self.look, images=self.images)
 
 
 def start_ms_of(text: str) -> int | None:
-    """Milliseconds since 1970 of a time as 2026-01-31T12:00, in UTC without a zone; None: ``now``, ``beginning``.
+    """Return a time such as 2026-01-31T12:00 in milliseconds since 1970, or None for ``now`` and ``beginning``.
 
-    IllegalArgument: it is none of the three.
+    A time without a zone is in UTC.  Raises IllegalArgument for any other text.
     """
     if text in _STARTS:
         return None
@@ -106,7 +106,7 @@ def start_ms_of(text: str) -> int | None:
 
 
 def settings_of(registration: Registration) -> str:
-    """Settings of pace that somebody has chosen, as options of ``columnar trigger add``."""
+    """Return the settings of pace that differ from their default, as options of ``columnar trigger add``."""
     chosen = {
         "side-by-side": registration.side_by_side if registration.side_by_side != DEFAULT_SIDE_BY_SIDE else 0,
         "share": registration.share if registration.share != DEFAULT_SHARE else 0,
@@ -119,12 +119,12 @@ def settings_of(registration: Registration) -> str:
 
 
 def start_at(ms: int) -> str:
-    """The time as registrations say it."""
+    """Return the time as registrations write it."""
     return datetime.fromtimestamp(ms / 1_000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def rate_per_s(text: str) -> float:
-    """``10/s``, ``600/min``, ``5/h`` or ``1/d`` as calls a second.  IllegalArgument for anything else."""
+    """Return ``10/s``, ``600/min``, ``5/h`` or ``1/d`` in calls per second.  Raises IllegalArgument for other forms."""
     match = _RATE.fullmatch(text)
     if match is None or not float(match[1]):
         raise IllegalArgument(f"rate '{text}': write it as 10/s, 600/min, 5/h or 1/d, more than 0")
@@ -132,7 +132,7 @@ def rate_per_s(text: str) -> float:
 
 
 def checked(registration: Registration, allowed_modules: tuple[str, ...]) -> Registration:
-    """IllegalArgument, TriggerError: what is wrong and what would be right."""
+    """Return the registration unchanged.  Raises IllegalArgument or TriggerError, with the fault and its remedy."""
     if not _NAME.fullmatch(registration.name):
         raise IllegalArgument(f"trigger name '{registration.name}': use up to 100 letters, digits, '_', '-' and '.'")
     if not _FUNCTION.fullmatch(registration.function):
@@ -161,7 +161,7 @@ def checked(registration: Registration, allowed_modules: tuple[str, ...]) -> Reg
 
 
 def _check_pace(registration: Registration) -> None:
-    """Share, rate, batch and process."""
+    """Check share, rate, batch and process."""
     if not 1 <= registration.share <= MOST_SHARE:
         raise IllegalArgument(f"the share of a trigger is 1 to {MOST_SHARE}, not {registration.share}")
     if registration.rate:
@@ -185,26 +185,30 @@ _UNSAID: Final = object()
 
 
 def to_json(registration: Registration) -> bytes:
-    """Fields that came after the first version are written where they say something: earlier programs read the rest."""
+    """Encode the registration.
+
+    Fields that were added after the first version are written only if they differ from their default, so that
+    earlier programs can read the others.
+    """
     held = {key: value for key, value in asdict(registration).items() if value != _LATER.get(key, _UNSAID)}
     return json.dumps(held, sort_keys=True).encode()
 
 
 def from_json(data: bytes) -> Registration:
-    """DamagedData when the bytes are none of ours."""
+    """Decode a registration.  Raises DamagedData if the bytes are no registration, or one of a newer version."""
     found = _decoded(data)
     try:
         if found.columns or found.where or found.look:
-            found.scope()  # what cannot be read is found now, not where a region's changes are followed
+            found.scope()  # find an unreadable text now, not when changes are followed
     except IllegalArgument as error:
         raise DamagedData(f"registration of a trigger: {error}") from error
     return found
 
 
 def requested(data: bytes) -> Registration:
-    """Return the registration that a client's JSON requests, as it is kept; a number of 0 means the default.
+    """Return the registration that a client's JSON requests, in its stored form; a number of 0 means the default.
 
-    IllegalArgument: what is wrong.
+    Raises IllegalArgument with the fault.
     """
     from columnar.model.trigger_scope import bytes_of_latin  # as in ``scope``
 
@@ -234,7 +238,7 @@ def _ordered(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def _decoded(data: bytes) -> Registration:
-    """DamagedData."""
+    """Decode a registration without checking its texts.  Raises DamagedData."""
     import msgspec  # 2 MB that a store without triggers does not need
 
     try:

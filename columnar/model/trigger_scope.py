@@ -1,11 +1,11 @@
 """(pure) The scope of a trigger's registration: the changes that count, and the images that come with them.
 
     columns    a change counts only if it touches one of these; a family stands for all its columns
-    where      ... and only if the row meets all of these conditions after it
-    look       lookups: rows of other tables that come along; the key of each is made of the row and its image
-    images     the columns of the three as they were after the change, and before it if requested
+    where      ... and only if the row meets all of these conditions after the change
+    look       lookups: rows of other tables that are sent with the change; a key is made from the row and its image
+    images     the columns that the three above name, as they were after the change, and before it if requested
 
-A registration without columns is for all changes of its families, and its images hold these families whole.
+A registration without columns is for all changes of its families, and its images hold these families as a whole.
 
 Knows nothing of records, and of how rows and images are read.
 """
@@ -25,10 +25,10 @@ from columnar.model.number_cells import Unreadable
 MOST_COLUMNS: Final = 100
 MOST_CONDITIONS: Final = 16
 MOST_LOOKUPS: Final = 4
-LOOKUP_CELLS: Final = 1_000  # of a row that comes along with a change; a function reads further ones in pages
+LOOKUP_CELLS: Final = 1_000  # of a looked-up row; a function reads further cells in pages
 _ONE_ROW: Final = (Cell, Row, RowPiece, Time, Constant)
 
-Images = Mapping[bytes, frozenset[bytes] | None]  # family -> qualifiers; None: all of it
+Images = Mapping[bytes, frozenset[bytes] | None]  # family -> qualifiers; None: the whole family
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Lookup:
     key: Extractor
 
     def row(self, row: bytes, image: Image) -> bytes:
-        """Return the key of the looked-up row; empty: the changed row has no readable key."""
+        """Return the key of the looked-up row; an empty key if it cannot be made from the changed row."""
         try:
             parts = self.key.parts(row, image)
         except Unreadable:
@@ -48,16 +48,16 @@ class Lookup:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Constant."""
+    """The changes that count for a trigger, and their images.  Constant."""
 
     touched: Mapping[bytes, frozenset[bytes] | None]  # family -> qualifiers whose changes count; None: all
     conditions: tuple[RowCondition, ...]
     lookups: tuple[Lookup, ...]
     images: Images  # empty: none are requested
-    tested: Images  # a part of them: the columns of conditions
+    tested: Images  # the part of ``images`` that conditions test
 
     def touches(self, family: bytes, qualifier: bytes | None) -> bool:
-        """``qualifier``: None where the whole family was deleted."""
+        """Tell whether a change of this column counts; a ``qualifier`` of None means that the family was deleted."""
         if family not in self.touched:
             return False
         wanted = self.touched[family]
@@ -67,7 +67,7 @@ class Scope:
         return all(condition.matches_cell(after.get(column_tested(condition))) for condition in self.conditions)
 
     def has_image_of(self, column: bytes) -> bool:
-        """Whether the images have this column."""
+        """Tell whether the images have this column."""
         family, _, qualifier = column.partition(b":")
         wanted = self.images.get(family, frozenset())
         return wanted is None or qualifier in wanted
@@ -81,7 +81,7 @@ def scope_of(
     *,
     images: bool,
 ) -> Scope:
-    """IllegalArgument: what is wrong and what would be right."""
+    """Make the scope from the texts of a registration.  Raises IllegalArgument, with the fault and its remedy."""
     named = [bytes_of_latin(text) for text in columns] or [bytes_of_latin(family) for family in families]
     touched = _by_family(map(family_and_qualifier, named))
     conditions = tuple(map(condition_of, where))
@@ -97,7 +97,7 @@ def scope_of(
 def checked_scope(
     families: Sequence[str], columns: Sequence[str], where: Sequence[str], look: Sequence[tuple[str, str, str]]
 ) -> None:
-    """IllegalArgument."""
+    """Check the scope of a registration.  Raises IllegalArgument."""
     for what, held, most in (
         ("columns", columns, MOST_COLUMNS), ("conditions", where, MOST_CONDITIONS), ("looks", look, MOST_LOOKUPS),
     ):  # fmt: skip
@@ -113,12 +113,12 @@ def checked_scope(
 
 
 def families_of(columns: Iterable[str]) -> tuple[str, ...]:
-    """The families whose changes count, where columns are named."""
+    """Return the families of the named columns, whose changes count."""
     return tuple(sorted({column.partition(":")[0] for column in columns}))
 
 
 def column_of_latin(text: str) -> str:
-    r"""A column or family as people write it (``column_text``, with ``\xNN``), as registrations hold it."""
+    r"""Convert a column or family as people write it (``column_text``, with ``\xNN``) to the form of registrations."""
     return bytes_of(text).decode("latin-1")
 
 
@@ -130,7 +130,7 @@ def bytes_of_latin(text: str) -> bytes:
 
 
 def family_and_qualifier(column: bytes) -> tuple[bytes, bytes | None]:
-    """None: all of the family.  IllegalArgument: there is no family."""
+    """Split a column; the qualifier is None for a whole family.  Raises IllegalArgument if there is no family."""
     family, _, qualifier = column.partition(b":")
     if not family:
         raise IllegalArgument("a column of a trigger is written family:qualifier, or family for all of it")

@@ -1,13 +1,14 @@
-"""(pure) The triggers that a module declares beside those that there are: what a sync adds, changes and removes.
+"""(pure) Compares the triggers that a module declares with the existing ones: what a sync adds, changes and removes.
 
-A sync is for the triggers of one module.  It takes over a trigger of the same name that was made by hand, and never one
-of another module; it removes only triggers that an earlier sync of the module made.
+A sync is for the triggers of one module.  It takes over a trigger of the same name that was made by hand, but never a
+trigger of a different module.  It removes only triggers that an earlier sync of the module made.
 
-    changed     keeps its place in the logs: changes that wait are delivered by the new settings.  Where it asks for
-                images that records of waiting changes do not hold, these come with the row as it is, and nothing before
-    refused     another table: its place in the logs means nothing there
+    changed     keeps its place in the logs, so waiting changes are delivered with the new settings.  If the trigger now
+                needs images that the records of waiting changes lack, these changes carry the row as it is now, and
+                nothing of the row before
+    refused     a change to a different table, in whose logs the trigger's place means nothing
 
-``start`` counts where a trigger is added: of one that runs it changes nothing.
+``start`` has an effect only when a trigger is added; for a running trigger it changes nothing.
 
 Knows nothing of modules, of the catalogue and of owners.
 """
@@ -34,7 +35,7 @@ class Change:
     wanted: Registration
 
     def words(self) -> list[str]:
-        """Each setting that is another, as a line for people."""
+        """Return a line for people about each setting that differs."""
         old, new = asdict(self.current), asdict(self.wanted)
         lines = [
             f"{_WORDS.get(key, key)}: {_text(old[key])} -> {_text(new[key])}" for key in old if old[key] != new[key]
@@ -45,7 +46,7 @@ class Change:
 
     @property
     def needs_more_images(self) -> bool:
-        """Whether records of earlier changes may lack what it asks for."""
+        """Whether the records of earlier changes may lack images that the new settings request."""
         held, wanted = self.current, self.wanted
         if wanted.before and not held.before:
             return True
@@ -69,13 +70,13 @@ class Plan:
 
 
 def no_more_declared(held: Iterable[Registration], wanted: Sequence[Registration], module: str) -> tuple[str, ...]:
-    """The triggers that an earlier sync of the module made, and that it does not declare any more."""
+    """Return the triggers that an earlier sync of the module made and the module no longer declares."""
     names = {one.name for one in wanted}
     return tuple(sorted(one.name for one in held if one.of_module == module and one.name not in names))
 
 
 def plan_of(held: Iterable[Registration], wanted: Sequence[Registration], removed: Sequence[str]) -> Plan:
-    """IllegalArgument: what cannot be done, and what can."""
+    """Return the plan of a sync.  Raises IllegalArgument, with the remedy, if it is impossible."""
     there = {one.name: one for one in held}
     modules = {one.of_module for one in wanted}
     if "" in modules or len(modules) > 1 or len({one.name for one in wanted}) < len(wanted):

@@ -1,15 +1,15 @@
-"""(pure) What a view is declared as: its sources, what it keeps of them, and its JSON in the catalogue.
+"""(pure) The definition of a view: its sources, the data that it keeps from them, and its JSON in the catalogue.
 
-    view      its rows are groups: a table of the view's name, with the families v (totals), m (members), o (order)
-    source    a table, and how its rows come into groups: keys, conditions, amounts, order, carried columns
-    join      a view with two sources, whose keys have the same parts: a group holds the members of both sides
+    view      a table of the view's name, whose rows are groups, with the families v (totals), m (members), o (order)
+    source    a table, and how its rows are grouped: keys, conditions, amounts, order, carried columns
+    join      a view with two sources, whose keys have the same number of parts: a group holds members of both sources
 
     catalogue      vw/NAME -> {"version": 1, "name": ..., "sources": [{...}, {...}], "spread": 1}
-    total columns  v:count   v:NAME of a sum   v:NAME.sum and v:NAME.count of an average; in a join behind l. or r.
+    total columns  v:count   v:NAME of a sum   v:NAME.sum and v:NAME.count of an average; in a join after l. or r.
 
 An average counts the rows that have its cell; a sum takes a missing cell as 0.
 
-Knows nothing of regions, of the state of a view (building, live, replaced) and of who keeps it.
+Knows nothing of regions, of the state of a view (building, live, replaced) and of its maintainer.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from columnar.model.schema import SYSTEM_NAMESPACE, Table, checked_family_name, 
 VERSION: Final = 1
 TOTALS, MEMBERS, ORDERED = b"v", b"m", b"o"  # families of a view
 COUNT: Final = "count"
-LEFT, RIGHT = b"l", b"r"  # sides of a join: what members and totals of each begin with
+LEFT, RIGHT = b"l", b"r"  # sides of a join: the first letter of their members and totals
 KEY_PARTS: Final = 8
 SPREAD: Final = 256
 AMOUNTS: Final = 100  # of one source
@@ -43,13 +43,13 @@ _GENERATION: Final = re.compile(r".*\.\d+")
 class Source:
     table: str
     key: tuple[str, ...]  # ``model.extract``
-    where: tuple[str, ...] = ()  # ``model.condition_text``; all of them hold
+    where: tuple[str, ...] = ()  # ``model.condition_text``; all must hold
     sums: Mapping[str, str] = field(default_factory=dict)  # name of the total -> ``model.number_cells``
     averages: Mapping[str, str] = field(default_factory=dict)
-    order: str = ""  # ``model.number_cells``; lowest, highest and top-k are by it
-    include: tuple[str, ...] = ()  # columns that a member carries, and a cell of the order
-    families: tuple[str, ...] = ()  # a row of any of them is there, where the columns above do not say so
-    key_parts: int = 0  # of the keys of the source, if it is a view; 0: it is a table (``bound``)
+    order: str = ""  # ``model.number_cells``; lowest, highest and top-k use it
+    include: tuple[str, ...] = ()  # columns that a member and its cell in the order carry
+    families: tuple[str, ...] = ()  # a row with a cell in any of them exists, if the fields above name no column
+    key_parts: int = 0  # parts in the keys of the source if it is a view; 0 for a table (``bound``)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class View:
     name: str
     source: Source
     join: Source | None = None
-    spread: int = 1  # rows into which each group is cut; a reader adds them up
+    spread: int = 1  # rows over which each group is spread; readers add them up
 
     @property
     def sources(self) -> tuple[Source, ...]:
@@ -65,12 +65,12 @@ class View:
 
     @property
     def key_parts(self) -> int:
-        """Parts of the keys of its own rows."""
+        """The number of parts in the keys of the view's own rows."""
         return len(self.source.key) + (self.spread > 1)
 
 
 def total_columns(source: Source, side: bytes = b"") -> tuple[tuple[bytes, bytes], ...]:
-    """Family and qualifier of each total, in the order of the amounts of a member."""
+    """Return family and qualifier of each total, in the order of a member's amounts."""
     names = [COUNT, *source.sums]
     for name in source.averages:
         names += [f"{name}.sum", f"{name}.count"]
@@ -82,9 +82,9 @@ def total_columns(source: Source, side: bytes = b"") -> tuple[tuple[bytes, bytes
 
 
 def checked(view: View) -> View:
-    """The view with its names as they are kept.  IllegalArgument: what is wrong and what would be right.
+    """Return the view with its names in the stored form.  Raises IllegalArgument, with the fault and its remedy.
 
-    The texts within a source are read by ``contributions.rules_of``, which is part of the check.
+    A complete check also needs ``contributions.rules_of``, which parses the texts within a source.
     """
     name = _checked_name(view.name)
     if not 1 <= view.spread <= SPREAD:
@@ -157,7 +157,7 @@ def _check_total_name(view: str, name: str) -> None:
 
 
 def bound(view: View, views: Mapping[str, View]) -> View:
-    """The view with ``key_parts`` of those sources that are views."""
+    """Return the view with ``key_parts`` filled in for sources that are views."""
 
     def with_parts(source: Source) -> Source:
         other = views.get(source.table)
@@ -167,7 +167,10 @@ def bound(view: View, views: Mapping[str, View]) -> View:
 
 
 def check_families(view: str, table: Table, families: frozenset[bytes]) -> None:
-    """The families that a source reads are there and keep their cells.  IllegalArgument, NoSuchColumnFamily."""
+    """Check that the families that a source reads exist and that their cells do not expire.
+
+    Raises IllegalArgument or NoSuchColumnFamily.
+    """
     for name in sorted(families):
         family = table.family(name)
         if family.ttl_s is not None:
@@ -200,7 +203,7 @@ def _source_to_json(source: Source) -> dict[str, Any]:
 
 
 def from_json(data: bytes) -> View:
-    """DamagedData: the bytes are none of ours, or a newer version's."""
+    """Decode a view.  Raises DamagedData if the bytes are no definition, or one of a newer version."""
     try:
         held: Any = json.loads(data)
         if not isinstance(held, dict):
@@ -219,7 +222,7 @@ def from_json(data: bytes) -> View:
 
 
 def _source_from_json(held: Any, place: str) -> Source:
-    """ValueError: names the field, within ``place``."""
+    """Decode a source.  Raises ValueError with the name of the wrong field, after ``place``."""
     if not isinstance(held, dict):
         raise ValueError(f"{place} is an object with the fields of a source")
     known = {one.name for one in fields(Source)}
@@ -261,7 +264,7 @@ def _texts(held: Mapping[str, Any], name: str, within: str) -> tuple[str, ...]:
 
 
 def _pairs(held: Mapping[str, Any], name: str, within: str) -> dict[str, str]:
-    """A list of pairs, which has an order."""
+    """Decode a list of pairs, which keeps the order of the mapping."""
     value = held.get(name)
     is_list = isinstance(value, list) and all(isinstance(one, list) and len(one) == 2 for one in value)
     if not is_list or not all(_is_text(text) for pair in value or () for text in pair):
@@ -282,7 +285,7 @@ def _number(held: Mapping[str, Any], name: str, within: str) -> int:
 
 
 def _is_text(value: Any) -> bool:
-    """Half a surrogate pair is no character."""
+    """Tell whether the value is a text of complete characters: half a surrogate pair is no character."""
     return isinstance(value, str) and not _SURROGATE.search(value)
 
 

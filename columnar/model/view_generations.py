@@ -1,12 +1,12 @@
 """(pure) Generations of a view: the tables NAME, NAME.2, NAME.3 ..., and which of them readers of NAME see.
 
-    live    the generation that readers see: the table NAME, until another one is swapped in
-    next    a generation above the live one and the kept one: it is built, or waits for its swap
-    kept    the live one before the last swap, which is kept up until KEPT_MS are over, so that a rollback is exact;
-            the one that was kept before that swap is there for LEFT_MS more, so that its readers come to their end
+    live    the generation that readers see: the table NAME, until a later generation is swapped in
+    next    a generation above the live one and the kept one: it is being built, or waits for its swap
+    kept    the previous live generation, which is maintained for KEPT_MS after the swap, so that a rollback is exact.
+            The generation that was kept before that swap stays for LEFT_MS, so that its readers can finish
 
-A swap is one write of the catalogue: the row ``alias/NAME`` names the live table, the kept one and until when.  Clients
-mean the live generation by NAME, and each generation by NAME@1, NAME@2 ...
+A swap is one write to the catalogue: the row ``alias/NAME`` names the live table, the kept table and the end of its
+time.  Clients address the live generation as NAME, and each generation as NAME@1, NAME@2 ...
 
 Knows nothing of who carries a swap out.
 """
@@ -33,12 +33,12 @@ Role = Literal["live", "next", "kept"]
 class Swap:
     name: str  # of the view
     live: str  # its table
-    kept: str = ""  # the table of the generation before; empty: none is kept
-    until_ms: int = 0  # of ``kept``
+    kept: str = ""  # the table of the previous generation; empty: none is kept
+    until_ms: int = 0  # the time until which ``kept`` is kept
 
 
 def base_of(table: str) -> str:
-    """The view of which a table is a generation."""
+    """Return the name of the view of which the table is a generation."""
     found = _GENERATION.fullmatch(table)
     return found[1] if found else table
 
@@ -53,7 +53,7 @@ def table_of(name: str, generation: int) -> str:
 
 
 def live_of(name: str, swaps: Iterable[Swap]) -> str:
-    """The table that readers of the view see; of NAME@2 that of the generation."""
+    """Return the table that readers of the view see; for NAME@2 the table of generation 2."""
     base, at, number = name.partition("@")
     if at and _NUMBER.fullmatch(number):
         return table_of(base, int(number))
@@ -70,13 +70,13 @@ def role_of(table: str, swaps: Iterable[Swap]) -> Role:
 
 
 def aliases_of(tables: Iterable[str], swaps: Iterable[Swap]) -> dict[str, str]:
-    """The tables that clients mean, by name.  ``tables``: of all generations of all views."""
+    """Return, for each alias, the table that clients mean by it; ``tables`` are all generations of all views."""
     found = {f"{base_of(table)}@{generation_of(table)}": table for table in tables}
     return found | {one.name: one.live for one in swaps}
 
 
 def without_tables(swaps: Iterable[Swap], gone: Iterable[str]) -> tuple[Swap, ...]:
-    """The swaps that are left when tables go; one whose live table goes names nothing any more."""
+    """Return the swaps after tables are dropped; a swap whose live table is dropped is left out."""
     doomed, left = set(gone), []
     for one in swaps:
         kept = "" if one.kept in doomed else one.kept
@@ -86,7 +86,7 @@ def without_tables(swaps: Iterable[Swap], gone: Iterable[str]) -> tuple[Swap, ..
 
 
 def expired(tables: Iterable[str], swaps: Iterable[Swap], now_ms: int) -> list[str]:
-    """Return the generations that no reader can see again; those that a rollback may still use are the last."""
+    """Return the generations whose time is over, so that they can be dropped; formerly kept ones for rollbacks last."""
     held = {one.name: one for one in swaps}
     left, kept = list[str](), list[str]()
     for table in tables:
@@ -108,7 +108,7 @@ def to_json(swap: Swap) -> bytes:
 
 
 def from_json(name: str, data: bytes) -> Swap:
-    """DamagedData."""
+    """Decode a swap.  Raises DamagedData."""
     try:
         held: Mapping[str, Any] = json.loads(data)
         return Swap(name, str(held["table"]), str(held["kept"]), int(held["until_ms"]))

@@ -1,9 +1,9 @@
-"""(pure) Times and sizes as people and HBase's ``describe`` write them.
+"""(pure) Parses times and sizes as people and HBase's ``describe`` write them.
 
     time   ``86400``  ``7d``  ``1 DAY 2 HOURS``  ``86400 SECONDS (1 DAY)``
     size   ``65536``  ``64k``  ``10 GB 20 MB``  ``65536 B (64KB)``  ``64 KB (65536B)``
 
-An amount that is written twice must be the same twice (reference: PrettyPrinter).
+If an amount is given twice, both must be equal (reference: PrettyPrinter).
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ _PARTS: Final = re.compile(r"(?:\d{1,18}\s*[a-z]+\s*)+", re.ASCII)
 _PART: Final = re.compile(r"(\d+)\s*([a-z]+)", re.ASCII)
 _WRITTEN: Final = re.compile(r"\s*([^()]+?)\s*(?:\(\s*([^()]+?)\s*\))?\s*", re.ASCII)
 _PLAIN: Final = re.compile(r"\d{1,18}", re.ASCII)
-_CHARACTERS: Final = 100  # of a text: none that is a time or a size is as long
+_CHARACTERS: Final = 100  # no text of a time or a size is longer
 
 
 class TwoAmounts(IllegalArgument):
-    """The text is well formed, and what stands in its brackets is another amount."""
+    """The text is well formed, but the amount in its brackets differs from the first."""
 
 
 def seconds_written(text: str) -> int:
-    """IllegalArgument: the text is no time, or two."""
+    """Return the time in seconds.  Raises IllegalArgument if the text is no time, or has two different ones."""
     return _amount(text, _SECONDS, "a number of seconds, or days, hours and minutes, for example '7 DAYS'")
 
 
 def bytes_written(text: str) -> int:
-    """IllegalArgument: the text is no size, or two."""
+    """Return the size in bytes.  Raises IllegalArgument if the text is no size, or has two different ones."""
     return _amount(text, _BYTES, "a whole number of bytes, or one with KB, MB or GB, for example '64 KB'")
 
 
