@@ -64,7 +64,7 @@ Carried = tuple[tuple[bytes, bytes], ...]  # column, value
 
 
 class Member:
-    """What one source contributes.  Constant; a plain class for speed: each contribution makes one or two of them."""
+    """The contribution of one source.  Constant; a plain class for speed: a contribution makes one or two of them."""
 
     __slots__ = ("amounts", "applied_ms", "carried", "is_gone", "order", "ordered", "part", "sequence")
 

@@ -16,8 +16,8 @@ generation of the view.
     numbers := JSON {"given": highest, "removed": [[first, last], ...]}      one record per kind, in the catalogue
 
 Invariants:
-    I1. One write to the catalogue creates a derivation and gives its number; one write removes the derivation and
-        records the number as removed.  A view's table is created and removed by the same writes.
+    I1. A single write to the catalogue creates a derivation and gives its number; a single write removes the derivation
+        and records the number as removed.  A view's table is created and removed by the same writes.
     I2. An unusable derivation rests: its name and number stay taken until it is removed, and its row stays unchanged
         on disk.
     I3. A view passes through its states in the order above and skips none.

@@ -24,7 +24,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True, order=True)
 class Incarnation:
-    """One start of a server.  No two starts under the same name have the same number.  Written ``s2.17``."""
+    """A start of a server.  No two starts under the same name have the same number.  Written ``s2.17``."""
 
     name: str
     number: int
