@@ -1,1 +1,1 @@
-"""Coordination: who is alive, and how to make certain that somebody is not."""
+"""Coordination: which processes and nodes are alive, and how to make certain that one is not."""

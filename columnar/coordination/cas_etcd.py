@@ -1,17 +1,19 @@
-"""A compare-and-set store in etcd 3.4 or later, over its JSON gateway: HTTP, no client library.
+"""A compare-and-set store in etcd 3.4 or later, by HTTP to etcd's JSON gateway, without a client library.
 
     POST /v3/kv/txn      create, put, delete: comparisons of ``mod_revision``, then one request
-    POST /v3/kv/range    read, list; linearizable, as no ``serializable`` is set
-    POST /v3/auth/authenticate      user and password to a token
+    POST /v3/kv/range    read, list; linearizable, because ``serializable`` is not set
+    POST /v3/auth/authenticate      exchanges user and password for a token
 
-Keys and values travel in base64.  A key has the prefix of the cluster, so that several share one etcd.  A version is
-the key's ``mod_revision``.
+Keys and values are encoded in base64.  A key begins with the prefix of the cluster, so that several clusters can share
+an etcd.  A version is the key's ``mod_revision``.
 
 Endpoints are used one at a time.  A call that gets no connection tries the next endpoint, until its time is over.  A
-call whose answer does not come leaves the endpoint, too, as a machine may be frozen:
+call without an answer also switches to the next endpoint, because the machine may be frozen:
+
     a read     is sent to the next endpoint while time is left
-    a write    was sent and is not repeated: CasOutcomeUnknown
-A token that etcd does not know any more (it restarted, or ``auth-token-ttl`` passed) is replaced once in a call.
+    a write    is not repeated, because it was sent; the call raises CasOutcomeUnknown
+
+A token that etcd no longer knows (etcd restarted, or ``auth-token-ttl`` passed) is replaced at most once in a call.
 
 Knows nothing of leases.  Belongs to one thread at a time.
 """
@@ -40,15 +42,15 @@ from columnar.coordination.cas import (
     check_key,
 )
 
-TIMEOUT_S: Final = 0.6  # of a call: a lease of 1.5 s bears two that fail
-ATTEMPT_SHARE: Final = 0.5  # of the time that is left goes to one endpoint: another one can still answer
+TIMEOUT_S: Final = 0.6  # of a call: a lease of 1.5 s survives two failed calls
+ATTEMPT_SHARE: Final = 0.5  # of the remaining time is given to one endpoint, so that the next can still answer
 ATTEMPT_S: Final = 0.05  # at least
-_MISSING: Final = 0  # etcd's revision of a key that is missing
+_MISSING: Final = 0  # etcd's revision of a missing key
 _JSON: Final = {"Content-Type": "application/json"}
-# Codes of gRPC after which the operator must act, and nothing was written; any other may hide a write that took effect.
+# gRPC codes after which the operator must act and nothing was written; after any other a write may have taken effect.
 _REFUSALS: Final = {3: "invalid", 7: "permission denied", 8: "exhausted", 9: "failed precondition", 12: "unimplemented"}
 _UNAUTHENTICATED: Final = 16
-# etcd answers a token of before its restart, and one that is too old, by these words under various codes.
+# etcd rejects a token from before its restart, or one that is too old, with these words under various codes.
 _TOKEN_WORDS: Final = ("invalid auth token", "revision of auth store is old")
 
 
@@ -61,7 +63,7 @@ class EtcdAccount:
 
 
 class _NoAnswer(Exception):
-    """The request was not answered; ``was_sent``: a part of it at least may have arrived."""
+    """The request was not answered; ``was_sent`` tells whether at least a part of it may have arrived."""
 
     def __init__(self, why: str, *, was_sent: bool) -> None:
         super().__init__(why)
@@ -69,7 +71,7 @@ class _NoAnswer(Exception):
 
 
 class _Unauthenticated(Exception):
-    """Etcd does not know the token, and has done nothing."""
+    """Etcd does not know the token, and did not carry the request out."""
 
 
 class CasEtcd:
@@ -85,7 +87,7 @@ class CasEtcd:
         tls: ssl.SSLContext | None = None,
         clock: Callable[[], float] = monotonic,
     ) -> None:
-        """Connect at the first call.  ``endpoints``: URLs; ``https`` ones are verified by ``tls``."""
+        """Take the settings; the first call connects.  ``endpoints`` are URLs; ``tls`` verifies ``https`` servers."""
         self._endpoints = [_endpoint(url) for url in endpoints]
         self._prefix = prefix.rstrip("/") + "/"
         self._timeout_s = timeout_s
@@ -138,8 +140,8 @@ class CasEtcd:
         return {"key": self._encoded(key), "value": b64encode(value).decode()}
 
     def _is_at(self, key: str, version: int) -> dict[str, str]:
-        """Return the comparison; VersionConflict: no key is ever at such a version."""
-        if version <= _MISSING:  # etcd would find this true of a key that is missing, and create it
+        """Return the comparison.  Raises VersionConflict for a version that no key can have."""
+        if version <= _MISSING:  # for a missing key etcd would find this true and create the key
             raise VersionConflict(key)
         return self._has_revision(key, version)
 
@@ -147,14 +149,14 @@ class CasEtcd:
         return {"key": self._encoded(key), "target": "MOD", "result": "EQUAL", "modRevision": str(revision)}
 
     def _write(self, key: str, conditions: list[dict[str, str]], operation: dict[str, dict[str, str]]) -> int:
-        """Carry the operation out if all conditions hold; returns the revision of the store, which is the version."""
+        """Carry the operation out if all conditions hold; returns the store's revision, which is the key's version."""
         answer = self._call("txn", {"compare": conditions, "success": [operation]}, written=key)
         if not answer.get("succeeded", False):
             raise VersionConflict(key)
         return int(answer["header"]["revision"])
 
     def _call(self, method: str, body: dict[str, Any], written: str | None = None) -> dict[str, Any]:
-        """``written``: the key, if the method writes."""
+        """Call the gateway until an endpoint answers or time is over; ``written`` is the key that a write changes."""
         until_s = self._clock() + self._timeout_s
         has_new_token, why = False, "no endpoint was tried"
         for attempt in range(2 * len(self._endpoints) + 2):

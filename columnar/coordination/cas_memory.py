@@ -1,9 +1,9 @@
 """A compare-and-set store in the memory of one process: for a cluster whose processes share one parent, and for tests.
 
-Clients of one ``CasMemory`` see one another's writes.  Versions count from 0 again when a key is created anew, as
-ZooKeeper's do: what runs here may not depend on more.
+Clients of one ``CasMemory`` see one another's writes.  As in ZooKeeper, versions count from 0 again when a key is
+created anew, so code tested here cannot depend on more.
 
-Never unavailable, no outcome is unknown, nothing blocks.  Belongs to one thread.
+It is never unavailable, outcomes are always known, and no call blocks.  Belongs to one thread.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class CasMemory:
         return {key: found for key, found in sorted(self._values.items()) if key.startswith(f"{folder}/")}
 
     def close(self) -> None:
-        """Keep the values: other clients may have the same object."""
+        """Do nothing: the values stay, because other clients may use the same object."""
 
     def _expect(self, key: str, version: int) -> None:
         found = self._values.get(key)

@@ -1,20 +1,22 @@
 """A compare-and-set store in ZooKeeper 3.5 or later, over kazoo (``pip install columnar[zookeeper]``).
 
     key        ROOT/FOLDER/NAME, a persistent node; its parents are made with the first key below them
-    version    the node's version: 0 when it is created, plus one with each value
+    version    the node's version: 0 when the node is created, one more with each value
     create     create
     put        setData with the version
     delete     one transaction: check of the second key, delete with the version
-    read       a transaction that checks "/", getData: sent together, and ZooKeeper keeps the order of a session's
-               requests.  ``sync`` does not do it: at the leader it waits for nothing, and a write that a follower has
-               confirmed may not be applied there.  A transaction is confirmed by a majority
-    list       sync, getChildren; then getData of each, together: without a write for each poll of each node
+    read       a transaction that checks "/", then getData; both are sent together, and ZooKeeper keeps the order of a
+               session's requests.  ``sync`` instead of the transaction is not enough: at the leader it waits for
+               nothing, and the leader may not have applied a write that a follower has confirmed.  A transaction is
+               confirmed by a majority
+    list       sync, getChildren; then getData of all children at once.  It makes no transaction, which would be a write
+               for each poll of each node
 
-Sessions decide nothing here: no node is ephemeral, so nothing is lost with a session but the calls under way.
+Sessions decide nothing here: no node is ephemeral, so a lost session loses only the calls in progress.
 
-kazoo connects, chooses servers and renews sessions in threads of its own.  A call waits for a connection while its time
-is not over (CasUnavailable).  A request that kazoo has taken may be sent later, after its call has ended: a write is
-then CasOutcomeUnknown, and takes effect or not under its condition.
+kazoo connects, chooses servers and renews sessions in its own threads.  A call waits for a connection until its time is
+over, then raises CasUnavailable.  kazoo may send a request after its call has ended: so a write without an answer
+raises CasOutcomeUnknown, and may still take effect if its condition holds.
 
 Knows nothing of leases.
 """
@@ -54,16 +56,16 @@ from columnar.coordination.cas import (
     check_key,
 )
 
-TIMEOUT_S: Final = 0.6  # of a call: a lease of 1.5 s bears two that fail
-SESSION_S: Final = 1.0  # a server that answers nothing is left after two thirds; ZooKeeper grants 2 tickTime at least
+TIMEOUT_S: Final = 0.6  # of a call: a lease of 1.5 s survives two failed calls
+SESSION_S: Final = 1.0  # a silent server is abandoned after two thirds; ZooKeeper grants at least 2 tickTime
 _CONFLICTS: Final = (BadVersionError, NoNodeError, NodeExistsError)
-_FOLLOWED: Final = (RolledBackError, RuntimeInconsistency)  # of an operation beside the one that failed
+_FOLLOWED: Final = (RolledBackError, RuntimeInconsistency)  # outcomes of the other operations of a failed transaction
 _REFUSALS: Final = (AuthFailedError, InvalidACLError, NoAuthError)
 
 
 @dataclass(frozen=True, slots=True)
 class ZookeeperAccount:
-    """User and password of the digest scheme; only this user may then read and write the nodes."""
+    """User and password of the digest scheme; with them only this user may read and write the nodes."""
 
     user: str
     password: str
@@ -71,27 +73,27 @@ class ZookeeperAccount:
 
 @dataclass(frozen=True, slots=True)
 class ZookeeperTls:
-    """Files in PEM: the authority of the servers, and this client's certificate and key if the servers ask for it."""
+    """PEM files: the servers' certificate authority, and this client's certificate and key if servers require them."""
 
     ca_file: str
     cert_file: str | None = None
     key_file: str | None = None
 
 
-# kazoo warns at each attempt to connect; each call of ours raises what it met.
+# kazoo logs a warning at each attempt to connect; our calls raise the errors, so the log is not needed.
 _unread = logging.getLogger(f"{__name__}.kazoo")
 _unread.setLevel(logging.CRITICAL)
 
 
 class _NoAnswer(Exception):
-    """The answer did not come: the request may have been carried out, or will be."""
+    """The answer did not come: the request may have been carried out, or may be later."""
 
 
 class CasZookeeper:
     """``CasStore`` over ZooKeeper."""
 
     def __init__(self, client: Any, root: str, timeout_s: float, clock: Callable[[], float] = monotonic) -> None:
-        """``client``: a KazooClient whose state ``connect`` reports here."""
+        """Take a KazooClient; ``connect`` makes it, and registers this object for its changes of state."""
         self._client = client
         self._root = "/" + root.strip("/")
         self._timeout_s = timeout_s
@@ -109,7 +111,7 @@ class CasZookeeper:
         account: ZookeeperAccount | None = None,
         tls: ZookeeperTls | None = None,
     ) -> CasZookeeper:
-        """Begin to connect, and do not wait for it.  ``hosts``: HOST:PORT each."""
+        """Begin to connect without waiting for the connection.  ``hosts`` are texts HOST:PORT."""
         found: dict[str, Any] = {}
         if account is not None:
             found["auth_data"] = [("digest", f"{account.user}:{account.password}")]
@@ -170,7 +172,7 @@ class CasZookeeper:
         self._wait_connected(until_s)
         barrier = self._client.transaction()
         barrier.check("/", -1)
-        barrier.commit_async()  # its own outcome says nothing
+        barrier.commit_async()  # its outcome does not matter
         return self._read(until_s, [self._path(key)])[0]
 
     def list_keys(self, folder: str) -> dict[str, Versioned]:
@@ -209,7 +211,7 @@ class CasZookeeper:
             raise CasUnavailable("no server of ZooKeeper accepts a session")
 
     def _wait(self, result: Any, until_s: float) -> Any:
-        """Return the result of kazoo's; raises its conflicts, CasRefused and _NoAnswer."""
+        """Wait for a result of kazoo and return it; raises kazoo's conflicts, CasRefused and _NoAnswer."""
         try:
             return result.get(timeout=max(0.0, until_s - self._clock()))
         except _CONFLICTS:
@@ -229,7 +231,7 @@ class CasZookeeper:
             raise CasOutcomeUnknown(key, str(error)) from error
 
     def _make_folder(self, key: str, until_s: float) -> bool:
-        """Make the parents of the key; False: they were all there."""
+        """Make the parents of the key; returns False if all of them existed."""
         names = self._path(key).split("/")[1:-1]
         made = False
         for depth in range(1, len(names) + 1):
@@ -258,7 +260,7 @@ class CasZookeeper:
 
 
 def _check_version(key: str, version: int) -> None:
-    """Raise VersionConflict of a negative version: ZooKeeper would take -1 for any version."""
+    """Raise VersionConflict for a negative version, because ZooKeeper takes -1 to mean any version."""
     if version < 0:
         raise VersionConflict(key)
 

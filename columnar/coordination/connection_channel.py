@@ -1,12 +1,12 @@
-"""The connection channel: a socket of packets that passes connections of clients between a supervisor and a server.
+"""The connection channel: a packet socket that passes client connections between a supervisor and a server.
 
     packet := service:u8 read:byte[0..READ_BYTES]     of SOCK_SEQPACKET, with one descriptor: the connection
     service   the service that the client has connected to: ``ports.THRIFT1_SERVICE`` or ``THRIFT2_SERVICE``
-    read      bytes that a server has read of the connection and not answered: the beginning of the next request
+    read      bytes that a server has read from the connection and not answered: the beginning of the next request
 
-The supervisor sends a connection to the server that is to serve it; the server returns a connection that another
-server is to continue.  A connection is passed between two requests only, so it has no other state: its protocol
-is detected from its next bytes, as from the first ones.
+The supervisor sends a connection to the server that is to serve it; the server returns a connection that a different
+server is to continue.  A connection is passed only between two requests, so it has no other state: the receiver
+detects the protocol from the next bytes, as from the first bytes of a new connection.
 
 A packet arrives whole or not at all.  The queue of a channel is short (``net.unix.max_dgram_qlen``, 10 packets).
 """
@@ -36,9 +36,9 @@ def pair() -> tuple[socket.socket, socket.socket]:
 
 
 def send_connection(channel: socket.socket, dispatched: DispatchedConnection) -> bool:
-    """Send the connection, which the caller still has to close; False: the queue is full, or the other end is closed.
+    """Send the connection, which the caller still has to close.
 
-    Does not block if the socket does not.
+    Returns False if the queue is full or the other end is closed.  Does not block if the channel is non-blocking.
     """
     assert len(dispatched.read) <= READ_BYTES, "more does not fit a packet"
     try:
@@ -49,9 +49,10 @@ def send_connection(channel: socket.socket, dispatched: DispatchedConnection) ->
 
 
 def receive_connection(channel: socket.socket) -> DispatchedConnection | None:
-    """Receive the next connection; None: the other end is closed, and no more connections come.
+    """Receive the next connection; returns None if the other end is closed, so that no more connections come.
 
-    BlockingIOError: none waits.  OSError: the connection is lost, as no descriptor is left.
+    Raises BlockingIOError if none is queued, and OSError if a connection is lost because this process has no free
+    descriptor.
     """
     packet, descriptors, _, _ = socket.recv_fds(channel, 1 + READ_BYTES, 1)
     if not packet:

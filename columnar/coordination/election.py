@@ -1,20 +1,20 @@
-"""(pure) A candidate for leader: it follows the leader's lease, takes it over, and fences holders while it leads.
+"""(pure) A candidate for leader: it watches the leader's lease, takes it over, and fences holders while it leads.
 
-    FOLLOWING     polls all records; ACQUIRING if the leader's is missing or stands still
-    ACQUIRING     its own holder of the leader's lease writes the record, with the epoch after the last one
-    LEADING       renews, polls, and fences what is silent; a lost lease leads back to FOLLOWING
+    FOLLOWING     polls all records; becomes ACQUIRING if the leader's record is missing or stands still
+    ACQUIRING     writes the leader's record through its own holder of the lease, with the epoch after the last one
+    LEADING       renews, polls, and fences silent holders; a lost lease makes it FOLLOWING again
 
-The leader's record is never deleted, so the version of one of its values is never that of another (V2 of ``cas``), and
-an epoch is never given twice.
+The leader's record is never deleted, so no two of its values have the same version (V2 of ``cas``), and no epoch is
+given twice.
 
-A candidate counts how long records stand still while it follows, too: a machine that dies with a leader and a holder on
-it costs one wait.
+A candidate counts how long holders' records stand still while it follows, too.  So if a machine dies with both a leader
+and a holder on it, the two waits overlap and cost only one.
 
 Invariants:
-    E1. A fence is conditioned on the leader's own record, at the version that the leader wrote last.  After another has
-        taken the lease over, the fences of the former leader fail, however late they arrive.
-    E2. A holder counts as ended only when its lease is over: at once if it was silent, else ``fence_ms`` after its
-        record was deleted or found missing.
+    E1. A fence is conditioned on the leader's own record, at the version that the leader wrote last.  After a different
+        candidate has taken the lease over, the fences of the former leader fail, however late they arrive.
+    E2. A holder counts as ended only when its lease is over.  That is the moment of its fence if the holder was silent,
+        otherwise ``fence_ms`` after its record was deleted or found missing.
     E3. Requests are made one at a time, renewals first.
 
 Knows nothing of stores, threads and processes; a caller makes each request and reports its answer.
@@ -57,24 +57,24 @@ class CandidateState(Enum):
 class _Fence:
     key: str
     version: int
-    is_silent: bool  # else it renews, and is fenced on request
+    is_silent: bool  # otherwise it renews, and is fenced on request
 
 
 class Candidate:
-    """A process that may lead.  ``draw_nonce`` gives a nonce that nobody had before, for each attempt."""
+    """A process that may lead.  ``draw_nonce`` returns a new nonce, never used before, for each attempt."""
 
     def __init__(self, times: LeaseTimes, draw_nonce: Callable[[], str]) -> None:
-        self.epoch = 0  # of the leadership that is acquired or held; else the last one seen
-        self.ended: dict[str, int] = {}  # holders whose record is deleted, and from when on their lease is over
+        self.epoch = 0  # of the leadership that is acquired or held; otherwise the last epoch seen
+        self.ended: dict[str, int] = {}  # holders whose record is deleted -> the time at which their lease is over
         self._times = times
         self._draw_nonce = draw_nonce
         self._holders = LeaseWatcher(times)
         self._leader = LeaseWatcher(times)
         self._lease: LeaseHolder | None = None
         self._requested: set[str] = set()  # holders to be fenced though they renew
-        self._fences: list[_Fence] = []  # of the last good poll
+        self._fences: list[_Fence] = []  # found by the last good poll
         self._pending: Request | None = None
-        self._poll_ms = 0  # the next poll is due
+        self._poll_ms = 0  # when the next poll is due
 
     @property
     def state(self) -> CandidateState:
@@ -84,16 +84,16 @@ class Candidate:
 
     @property
     def nonce(self) -> str:
-        """Return the nonce of the leader's record that this candidate writes."""
+        """Return the nonce that this candidate writes into the leader's record, or an empty text while it follows."""
         return "" if self._lease is None else self._lease.nonce
 
     @property
     def versions(self) -> dict[str, int]:
-        """Return the holders' records as the last good poll showed them."""
+        """Return the versions of the holders' records that the last good poll showed."""
         return self._holders.versions
 
     def leads(self, now_ms: int) -> bool:
-        """Tell whether this candidate holds the lease now: what a leader does must be followed by this check."""
+        """Tell whether this candidate holds the lease now; a leader must check this after each of its actions."""
         return self._lease is not None and self._lease.is_valid(now_ms)
 
     def is_over(self, key: str, now_ms: int) -> bool:
@@ -101,7 +101,7 @@ class Candidate:
         return key in self.ended and now_ms >= self.ended[key]
 
     def request_fence(self, key: str) -> None:
-        """Have a holder fenced, though it renews its record."""
+        """Have a holder fenced even if it renews its record."""
         self._requested.add(key)
 
     @property
@@ -111,13 +111,13 @@ class Candidate:
 
     @property
     def due_ms(self) -> int:
-        """Return when ``next_request`` has a request, if none is under way."""
+        """Return the time at which ``next_request`` has a request, if none is under way."""
         if self._fences:
             return 0
         return self._poll_ms if self._lease is None else min(self._lease.due_ms, self._poll_ms)
 
     def next_request(self, now_ms: int) -> Request | None:
-        """Return the request to make now; None: one is under way, or none is due before ``due_ms``."""
+        """Return the request to make now; None if one is under way, or if none is due before ``due_ms``."""
         if self._pending is not None:
             return None
         request = None if self._lease is None else self._lease.next_request(now_ms)
@@ -185,7 +185,7 @@ class Candidate:
         return DeleteRecord(fence.key, fence.version, Condition(LEADER, lease.version))
 
     def _fenced(self, answer: Answer, now_ms: int) -> None:
-        """Take a fence that failed, or whose outcome is unknown, off the list: the next poll says what stands."""
+        """Take the answered fence off the list.  After a failure or an unknown outcome the next poll shows the record."""
         fence = self._fences.pop(0)
         if isinstance(answer, Done):
             self._holders.on_deleted(fence.key)

@@ -1,30 +1,32 @@
 """(pure) Leases by compare-and-set: a holder renews a record, a watcher finds records that stand still.
 
-    holder      writes its record each ``renew_ms``, at the version that it wrote last.  It holds the lease until
+    holder      writes its record every ``renew_ms``, at the version that it wrote last.  It holds the lease until
                 ``lease_ms`` after the moment at which it SENT the last renewal that succeeded
-    watcher     polls all records each ``poll_ms``.  A version that it has seen for ``fence_ms`` may be deleted, at that
-                version: the holder holds nothing any more, and can never renew
+    watcher     polls all records every ``poll_ms``.  If it has seen a record at the same version for ``fence_ms``, the
+                record may be deleted at that version: the holder's lease is over, and the holder can never renew it
 
-    state of a holder   its next request                       leads to
-    JOINING             create, or put over another's record   RENEWING; LOST by a conflict; UNSURE
+    state of a holder   its next request                       next state
+
+    JOINING             create, or put over a former record    RENEWING; LOST by a conflict; UNSURE
     RENEWING            put, when it is due                    RENEWING; UNSURE by a conflict or an unknown outcome
     UNSURE              read                                   RENEWING if the record has its nonce, else LOST
-    LOST                none: it was fenced, or came too late
+    LOST                none: the holder was fenced, or came too late
 
 Invariants (the law of tests/simulation/lease_world.py):
-    L1. A holder whose lease holds sent a renewal less than ``lease_ms`` ago, by its clock, and that renewal succeeded.
-    L2. A record is fenced only if its version stood for ``fence_ms`` of the watcher's clock.  The version was sent
-        before it was seen; so while the rates of two clocks differ by less than ``fence_ms / lease_ms``, the lease
-        ended before the record was deleted.
-    L3. A poll that failed, or that comes ``stale_ms`` after the last good one, begins all counts anew: while nobody
-        could renew nobody is fenced.
-    L4. A conflict is not taken for a fence: an earlier renewal, whose answer was lost, may have raised the version.
-        The nonce decides; a clone of the holder (a restored virtual machine) has another one.
+    L1. While a lease is valid, its holder sent a renewal less than ``lease_ms`` ago, by the holder's clock, and that
+        renewal succeeded.
+    L2. A record is fenced only if its version stood still for ``fence_ms`` of the watcher's clock.  The version was
+        sent before the watcher saw it.  So if the rates of the two clocks differ by less than ``fence_ms / lease_ms``,
+        the lease ended before the record was deleted.
+    L3. All counts begin anew after a poll that failed, or that comes ``stale_ms`` after the last good poll.  So no
+        holder is fenced for a time in which no holder could renew.
+    L4. A conflict does not prove a fence: an earlier renewal, whose answer was lost, may have raised the version.
+        The nonce decides; a clone of the holder (a restored virtual machine) has a different nonce.
     L5. After LOST a holder sends nothing.  Its key is not used again.
 
-A renewal of unknown outcome may take effect at any later time; the holder counts nothing for it.
+A renewal of unknown outcome may take effect at any later time; it does not extend the lease.
 
-Times are milliseconds of a clock that goes on while the machine sleeps (CLOCK_BOOTTIME), as arguments.  Knows nothing
+Times are arguments, in milliseconds of a clock that goes on while the machine sleeps (CLOCK_BOOTTIME).  Knows nothing
 of stores, bytes of records, threads and processes.
 """
 
@@ -46,8 +48,8 @@ class LeaseTimes:
     lease_ms: int
     renew_ms: int
     poll_ms: int
-    fence_ms: int  # over the lease by more than the rates of two clocks differ
-    stale_ms: int  # between two good polls: from then on versions may have stood still for want of the service
+    fence_ms: int  # exceeds lease_ms by more than the rates of two clocks differ
+    stale_ms: int  # after such a gap between good polls the service may have been down, so versions stood still
 
     @classmethod
     def of_lease(cls, lease_ms: int = LEASE_MS) -> LeaseTimes:
@@ -59,14 +61,14 @@ class LeaseTimes:
 
 @dataclass(frozen=True, slots=True)
 class CreateRecord:
-    """Create the record, with the holder's nonce in it."""
+    """Create the record, which has the holder's nonce."""
 
     key: str
 
 
 @dataclass(frozen=True, slots=True)
 class PutRecord:
-    """Replace the record that is at the version, by one with the holder's nonce."""
+    """Replace the record, if it is at ``version``, by a record with the holder's nonce."""
 
     key: str
     version: int
@@ -79,7 +81,7 @@ class ReadRecord:
 
 @dataclass(frozen=True, slots=True)
 class DeleteRecord:
-    """Fence: delete the record at the version, if the leader's own record is where the leader wrote it."""
+    """Fence: delete the record at ``version`` if ``also`` holds: the leader's own record is at its last version."""
 
     key: str
     version: int
@@ -88,14 +90,14 @@ class DeleteRecord:
 
 @dataclass(frozen=True, slots=True)
 class PollRecords:
-    """List the records of all holders, and the leader's if the candidate follows it."""
+    """List the records of all holders, and with ``has_leader`` the leader's record too."""
 
     has_leader: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A record that was read: its version, whose it is, and the epoch of a leader's record."""
+    """A record that was read: its version, its holder's nonce, and the epoch if it is the leader's record."""
 
     version: int
     nonce: str
@@ -104,7 +106,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The write took effect; ``version``: the record's, if there is one now."""
+    """The write took effect; ``version`` is the record's new version, or 0 if the record was deleted."""
 
     version: int = 0
 
@@ -121,7 +123,7 @@ class WasPolled:
 
 
 class Failed(Enum):
-    """The request has no answer, or another one."""
+    """The request did not succeed, or its outcome is unknown."""
 
     CONFLICT = auto()
     UNAVAILABLE = auto()  # nothing was done
@@ -137,18 +139,18 @@ Answer = Done | WasRead | WasPolled | Failed
 
 class HolderState(Enum):
     JOINING = auto()
-    RENEWING = auto()  # the record was the holder's when it was last written or read; ``is_valid`` says of the lease
+    RENEWING = auto()  # the record was this holder's at the last answer; ``is_valid`` tells of the lease
     UNSURE = auto()
     LOST = auto()
 
 
 class LeaseHolder:
-    """The holder of a lease, from its record's first write to its end; it has one request under way at most."""
+    """The holder of a lease, from the first write of its record to its end; at most one request is under way."""
 
     def __init__(self, key: str, nonce: str, times: LeaseTimes, *, over: int | None = None) -> None:
-        """``over``: the version of another's record, which is taken over; None: the record must be missing."""
+        """Begin to join.  ``over`` is the version of the record to take over; if None, the record must be missing."""
         self.key = key
-        self.nonce = nonce  # in each record that this holder writes, and in no other
+        self.nonce = nonce  # in each record that this holder writes, and in no others
         self.state = HolderState.JOINING
         self.version = over
         self.until_ms = 0
@@ -161,7 +163,7 @@ class LeaseHolder:
         return now_ms < self.until_ms
 
     def next_request(self, now_ms: int) -> Request | None:
-        """Return the request to make now, and count it as sent; None: not before ``due_ms``, or never."""
+        """Return the request to make now, and count it as sent; None if none is due before ``due_ms``, or ever."""
         if self.state is HolderState.LOST or self._sent_ms is not None or now_ms < self.due_ms:
             return None
         self._sent_ms = now_ms
@@ -198,7 +200,10 @@ class LeaseHolder:
         self.due_ms = sent_ms + self._times.renew_ms
 
     def _read(self, found: Found | None, now_ms: int) -> None:
-        """Continue with the version of the holder's own record: the lease itself ends when it did before."""
+        """Continue with the version of the holder's own record; the end of the lease does not change.
+
+        The holder is LOST if the record is missing or has a different nonce.
+        """
         if found is None or found.nonce != self.nonce:
             self._lose()
             return
@@ -217,23 +222,23 @@ class LeaseHolder:
 @dataclass(slots=True)
 class _Seen:
     version: int
-    since_ms: int  # the version was first seen, or counts began anew
+    since_ms: int  # when the version was first seen, or counts began anew
 
 
 class LeaseWatcher:
-    """The records that polls have shown, and since when each stands at its version."""
+    """The records that polls have shown, each with its version and the time since which the version stands."""
 
     def __init__(self, times: LeaseTimes) -> None:
         self._times = times
         self._seen: dict[str, _Seen] = {}
-        self._polled_ms: int | None = None  # the last good poll; None: there was none since one failed
+        self._polled_ms: int | None = None  # the last good poll; None: none since a poll failed
 
     @property
     def versions(self) -> dict[str, int]:
         return {key: seen.version for key, seen in self._seen.items()}
 
     def on_polled(self, versions: Mapping[str, int], now_ms: int) -> frozenset[str]:
-        """Take the answer to a poll, at the moment at which it came; returns the keys that are gone."""
+        """Take the answer to a poll, which came at ``now_ms``; returns the keys whose records have disappeared."""
         is_anew = self._polled_ms is None or now_ms - self._polled_ms >= self._times.stale_ms
         self._polled_ms = now_ms
         gone = frozenset(self._seen.keys() - versions.keys())

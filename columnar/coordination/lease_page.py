@@ -1,17 +1,18 @@
-"""The end of a node's lease in 16 bytes that its processes share: one writes, all read without a call.
+"""The end of a node's lease, in 16 bytes of shared memory: one process writes them, all read them without a call.
 
     page := until:u64 complement:u64        nanoseconds of CLOCK_BOOTTIME, native order; complement = 2^64 - 1 - until
 
-The supervisor makes the page (an anonymous file in memory) and hands its descriptor to its servers.  It writes the page
-after each answer of the service; a server checks the page after the work of an answer and before it sends the answer.
+The supervisor makes the page (an anonymous file in memory) and passes its descriptor to its servers.  It writes the
+page after each answer of the coordination service.  A server checks the page after the work for an answer, before it
+sends the answer.
 
 Invariants:
-    P1. ``is_valid`` is true only if a whole value was read that lies after now: a value whose two halves do not match
-        is being written, and is read again; after READS times it counts as no lease.
-    P2. A new page holds nothing.
+    P1. ``is_valid`` is true only if a complete value was read that lies in the future.  A value whose two halves do not
+        match is being written, so it is read again; after READS attempts it counts as no lease.
+    P2. A new page has no lease.
 
-CLOCK_BOOTTIME goes on while the machine sleeps: a lease does not outlive a suspended laptop or host.  A hypervisor that
-stops a guest together with its clock is not noticed by any lease.
+CLOCK_BOOTTIME goes on while the machine sleeps, so a lease does not outlive the sleep of a laptop or host.  No lease
+can notice that a hypervisor stops a guest together with the guest's clock.
 """
 
 from __future__ import annotations
@@ -28,12 +29,12 @@ _ALL_ONES: Final = (1 << 64) - 1
 PAGE_BYTES: Final = _PAIR.size
 assert PAGE_BYTES == 16, "processes of one start share it: a new layout needs no version"
 NS: Final = 1_000_000  # in a millisecond
-READS: Final = 100  # of a page that is being written: a write takes less than one of them
-CLOCK: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)  # macOS's monotonic clock goes on in its sleep
+READS: Final = 100  # attempts to read while the page is being written; a write is shorter than one read
+CLOCK: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)  # macOS's monotonic clock goes on during sleep
 
 
 def boot_ns() -> int:
-    """Return the time since the machine started, its sleep included."""
+    """Return the time since the machine started, including its sleep."""
     return time.clock_gettime_ns(CLOCK)
 
 
@@ -42,7 +43,7 @@ def boot_ms() -> int:
 
 
 class LeasePage:
-    """The page, mapped; written by one process."""
+    """The page, mapped into memory; one process writes it."""
 
     def __init__(self, descriptor: int, memory: mmap.mmap) -> None:
         self.descriptor = descriptor  # to be inherited by servers
@@ -50,7 +51,7 @@ class LeasePage:
 
     @classmethod
     def create(cls) -> LeasePage:
-        """Make a page that holds nothing.  Its descriptor is not inherited unless it is passed to a child."""
+        """Make a page without a lease.  Its descriptor is inherited only by a child to which it is passed."""
         if hasattr(os, "memfd_create"):
             descriptor = os.memfd_create("columnar-lease")
         else:
@@ -63,16 +64,16 @@ class LeasePage:
 
     @classmethod
     def open_inherited(cls, descriptor: int) -> LeasePage:
-        """Map the page of the parent, to be read."""
+        """Map the parent's page for reading."""
         return cls(descriptor, mmap.mmap(descriptor, PAGE_BYTES, access=mmap.ACCESS_READ))
 
     def write_end(self, until_ms: int) -> None:
-        """Set the end of the lease, in milliseconds of ``boot_ms``; 0: the lease is lost."""
+        """Set the end of the lease, in milliseconds of ``boot_ms``; 0 means that the lease is lost."""
         until_ns = until_ms * NS
         self._memory[:] = _PAIR.pack(until_ns, _ALL_ONES - until_ns)
 
     def read_end_ns(self) -> int:
-        """Return the end of the lease; 0: there is none."""
+        """Return the end of the lease, or 0 if there is no lease."""
         for _ in range(READS):
             until_ns, complement = _PAIR.unpack(self._memory[:])
             if until_ns + complement == _ALL_ONES:

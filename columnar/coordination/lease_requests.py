@@ -1,7 +1,10 @@
 """Make one request of a lease to a compare-and-set store, and return the answer that its state machine expects.
 
-The shell between ``lease`` and ``election``, which decide, and ``cas``, which calls.  Blocks as the store's calls do.
-CasRefused and DamagedData are raised: the operator must act, and a lease is not to be renewed by chance.
+This module connects ``lease`` and ``election``, which decide, with ``cas``, which does the I/O.  It blocks as the
+store's calls do.
+
+CasRefused and DamagedData are raised, not turned into answers: the operator must act, and a lease must not be renewed
+by chance.
 """
 
 from __future__ import annotations
@@ -28,7 +31,7 @@ from columnar.coordination.node_record import NODES, nonce_and_epoch
 
 
 def make_request(store: CasStore, request: Request, compose: Callable[[], bytes]) -> Answer:
-    """``compose`` makes the value of a record that is written, with the holder's nonce in it."""
+    """Make the request; ``compose`` returns the value of a record to write, which has the holder's nonce."""
     try:
         match request:
             case CreateRecord(key):
@@ -41,7 +44,7 @@ def make_request(store: CasStore, request: Request, compose: Callable[[], bytes]
                 store.delete_key(key, version, also)
                 return Done()
             case PollRecords(has_leader):
-                # A list, as a read would be a write to ZooKeeper.
+                # The leader's record is listed, because a read would be a write to ZooKeeper.
                 leader = store.list_keys(LEADER_FOLDER).get(LEADER) if has_leader else None
                 return WasPolled({key: one.version for key, one in store.list_keys(NODES).items()}, _found(leader))
     except VersionConflict:

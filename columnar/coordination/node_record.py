@@ -1,4 +1,4 @@
-"""The records of a cluster in the coordination service: one of each node, which is its lease, and the leader's.
+"""The records of a cluster in the coordination service: each node's record, which is its lease, and the leader's.
 
     nodes/NAME.INCARNATION    written by a node with each renewal
     leader/leader             written by the leader with each renewal
@@ -9,12 +9,12 @@ A value is one JSON object, UTF-8, keys in this order, without spaces; an operat
     node    format nonce node incarnation address servers logs clock_ms
     leader  format nonce node epoch address
 
-    format       1.  A reader takes any format whose fields it finds, and passes over fields that it does not know: a
-                 newer node joins an older leader while a cluster is upgraded
-    nonce        16 random bytes in hex, of one holder of the lease
+    format       1.  A reader accepts any format that has the fields it needs, and ignores unknown fields, so that a
+                 newer node can join an older leader while a cluster is upgraded
+    nonce        16 random bytes in hexadecimal, which identify a holder of the lease
     servers      incarnations of the region servers that live on the node, as NAME.INCARNATION
-    logs         of each server: the segments of its log, as [name, bytes synced]
-    clock_ms     the highest timestamp that the node's servers have given
+    logs         for each server the segments of its log, as [name, bytes synced]
+    clock_ms     the highest timestamp that the node's servers have given to a cell
 
 Golden bytes: tests/golden/node-records.txt; the page: docs/formats/coordination.md.
 
@@ -62,7 +62,7 @@ def encode_record(record: NodeRecord | LeaderRecord) -> bytes:
 
 
 def decode_node_record(value: bytes) -> NodeRecord:
-    """DamagedData: the value is no record of a node."""
+    """Decode the record of a node.  Raises DamagedData if the value is no such record."""
     found = _object(value)
     try:
         return NodeRecord(
@@ -82,7 +82,7 @@ def decode_node_record(value: bytes) -> NodeRecord:
 
 
 def decode_leader_record(value: bytes) -> LeaderRecord:
-    """DamagedData: the value is no record of a leader."""
+    """Decode the record of a leader.  Raises DamagedData if the value is no such record."""
     found = _object(value)
     try:
         nonce, node = _text(found["nonce"]), _text(found["node"])
@@ -92,7 +92,7 @@ def decode_leader_record(value: bytes) -> LeaderRecord:
 
 
 def nonce_and_epoch(value: bytes) -> tuple[str, int]:
-    """Return what a lease and an election need of any record; the epoch of a node's record is 0."""
+    """Return nonce and epoch of a record, which leases and elections need; the epoch of a node's record is 0."""
     found = _object(value)
     try:
         return _text(found["nonce"]), _number(found.get("epoch", 0))

@@ -1,18 +1,18 @@
-"""Children of a supervisor: processes that are started with sockets to them, watched, and killed for certain.
+"""Children of a supervisor: processes that it starts with sockets to them, watches, and kills for certain.
 
     child's arguments   CONTROL_FD CHANNEL_FD BEATS_FD LOCK_FD LINES_FD, after the command; it inherits them
-    control             a stream socket; each end sees the end of the other process
-    channel             connections of clients, to be served, or returned: ``coordination.connection_channel``
-    beats               a pipe to the supervisor: ``Beat``, whenever the child reports
-    lock                a descriptor that the child only keeps open: its lock lasts as long as any process has it
-    lines               a file in which the child keeps the last lines of its log: ``last_lines``, read at its end
-    stdin               one line, the child's settings; written once they are known, so that the child starts before
+    control             a stream socket; each process notices when the other one ends
+    channel             connections of clients, to be served or returned (``coordination.connection_channel``)
+    beats               a pipe to the supervisor; the child writes a ``Beat`` to it at each report
+    lock                a descriptor that the child only keeps open: the lock lasts while any process has it open
+    lines               a file in which the child keeps the last lines of its log (``last_lines``), read at its end
+    stdin               one line with the child's settings, written when they are known; the child starts before that
 
-The death of a child is known when ``waitpid`` has returned: from then on it sends no answer, and no part of it
-runs.  ``fence`` is SIGKILL and that wait; it ends stopped processes, too.
+A child is known to be dead when ``waitpid`` has returned: from then on no part of it runs, so it sends no answer.
+``fence`` sends SIGKILL and waits for ``waitpid``; it ends stopped processes, too.
 
 Children end with their supervisor.  On Linux a child asks the kernel for SIGKILL at the death of the thread that
-started it, so children are started by the thread that lives as long as the process: that of the loop.
+started it.  So the loop's thread starts the children, because it lives as long as the process.
 
 Knows nothing of stores, regions and messages.  Owned by the loop.
 """
@@ -35,7 +35,7 @@ from typing import Final, NamedTuple
 from columnar.coordination.connection_channel import DispatchedConnection, pair, send_connection
 from columnar.runtime.last_lines import last_lines, lines_file
 
-_BEATS_READ: Final = 512  # at a time; the last one has all information of older ones
+_BEATS_READ: Final = 512  # at a time; the last beat includes the information of older ones
 
 
 _BEAT: Final = Struct(">QIQQ")
@@ -45,14 +45,14 @@ assert BEAT_BYTES == 28, "both ends are of one program; a server of another vers
 
 @dataclass(frozen=True, slots=True)
 class Beat:
-    """A beat: the sign of life of a server, with what it says of its connections.
+    """A beat: the sign of life of a server, with the numbers of its connections.
 
         beat := iterations:u64 open:u32 taken:u64 given:u64        big-endian
 
-    A beat is written to a pipe at once, so it is never torn (PIPE_BUF).  Only the last one counts.
+    A beat is written to the pipe by one call, so it is never torn (PIPE_BUF).  Only the last beat counts.
     """
 
-    iterations: int  # how often the loop was seen alive
+    iterations: int  # how often the server's loop was seen alive
     open: int = 0  # connections of clients now
     taken: int = 0  # connections that came over the channel so far
     given: int = 0  # connections that were returned over the channel so far
@@ -63,12 +63,12 @@ def packed(beat: Beat) -> bytes:
 
 
 def last_of(data: bytes) -> Beat:
-    """The last beat of some whole ones, at least one."""
+    """Return the last beat in ``data``, which has at least one and no incomplete one."""
     return Beat(*_BEAT.unpack(data[-BEAT_BYTES:]))
 
 
 class Child:
-    """A process that was started; ``started`` makes one."""
+    """A process that the function ``started`` has started."""
 
     def __init__(
         self, process: subprocess.Popen[bytes], control: socket.socket, channel: socket.socket, lines: int
@@ -77,15 +77,15 @@ class Child:
         self.pid = process.pid
         self.control = control
         self.connection_channel = channel
-        self.ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()  # its status: reaped
-        self.last_lines: tuple[str, ...] = ()  # of its log; once it has ended
+        self.ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()  # the exit status, once reaped
+        self.last_lines: tuple[str, ...] = ()  # of its log, once it has ended
         self._lines = lines
         self._process = process
-        self._beats = -1  # the pipe's read end; -1: closed
+        self._beats = -1  # the pipe's read end; -1 if closed
         self._processor = ProcessorWatch(process.pid)
 
     def settings(self, line: bytes) -> None:
-        """Give the child its settings; a child that has died meanwhile takes none."""
+        """Write the child's settings to it; has no effect if the child has died meanwhile."""
         stdin = self._process.stdin
         assert stdin is not None, "a pipe"
         with suppress(BrokenPipeError):
@@ -112,17 +112,17 @@ class Child:
         return await asyncio.shield(self.ended)
 
     def send_connection(self, dispatched: DispatchedConnection) -> bool:
-        """Dispatch a connection to the child, as ``connection_channel.send_connection``.  False: it takes none now."""
+        """Send a connection to the child (``connection_channel``); returns False if the child takes none now."""
         return send_connection(self.connection_channel, dispatched)
 
     def has_worked(self) -> bool:
-        """Tell whether the child has used a processor since the last, recent call: it lives, though it is silent."""
+        """Tell whether the child has used a processor since the last recent call: then it works, though silent."""
         return not self.is_over and self._processor.has_worked(asyncio.get_running_loop().time())
 
     # --- watching ------------------------------------------------------------------------------------
 
     def watch(self, beats: int, on_beat: Callable[[Beat], None]) -> None:
-        """Report beats and the child's end from now on.  ``beats``: the pipe's read end, taken over by this object."""
+        """Report beats and the child's end from now on.  Takes over ``beats``, the read end of the pipe."""
         self._beats = beats
         asyncio.get_running_loop().add_reader(beats, self._read_beats, on_beat)
         threading.Thread(target=self._wait, args=(asyncio.get_running_loop(),), daemon=True).start()
@@ -144,15 +144,15 @@ class Child:
             self._beats = -1
 
     def _wait(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Wait for the child in a thread of its own: works with any loop, and needs no signal."""
+        """Wait for the child; runs in its own thread, which works with any loop and needs no signal."""
         status = self._process.wait()
-        with suppress(RuntimeError):  # the loop has ended: so does this process
+        with suppress(RuntimeError):  # the loop has ended, so this process ends too
             loop.call_soon_threadsafe(self._over, status)
 
     def _over(self, status: int) -> None:
         self._forget_beats()
         self.connection_channel.close()
-        with suppress(OSError):  # they cannot be read: the log has them
+        with suppress(OSError):  # if they cannot be read, the log still has them
             self.last_lines = last_lines(self._lines)
         os.close(self._lines)
         if not self.ended.done():
@@ -162,7 +162,10 @@ class Child:
 def started(
     command: Sequence[str], lock: int, on_beat: Callable[[Beat], None], environment: Mapping[str, str]
 ) -> Child:
-    """Start a child, in some 2 ms.  ``lock``: the descriptor that it keeps open.  OSError: no child was started."""
+    """Start a child, which takes some 2 ms.  The child keeps the descriptor ``lock`` open.
+
+    Raises OSError if no child was started.
+    """
     control, its_control = socket.socketpair()
     channel, its_channel = pair()
     beats, its_beats = os.pipe()
@@ -176,7 +179,7 @@ def started(
             stdout=sys.stderr.fileno(),  # the supervisor's stdout has only the ready line
             pass_fds=passed,
             env=dict(environment),
-            process_group=0,  # Ctrl-C of a terminal reaches only the supervisor, which stops them in order
+            process_group=0,  # Ctrl-C of a terminal reaches only the supervisor, which stops the children
         )
     except BaseException:
         control.close()
@@ -197,18 +200,18 @@ def started(
 
 _TICK_MS: Final = 1000 / os.sysconf("SC_CLK_TCK")
 _WORKED_MS: Final = 20  # of one thread between two polls: two ticks of the usual clock
-_BETWEEN_WAITS_MS: Final = 0.1  # of processor time: six times what waiting for the lock has
+_BETWEEN_WAITS_MS: Final = 0.1  # of processor time: six times that of a thread waiting for the lock
 _ENGINE: Final = "rocksdb:"
 POLL_S: Final = 1.0
 
 
 class ThreadTime(NamedTuple):
-    used_ms: float  # of a processor
-    waits: int  # how often it gave the processor up by itself
+    used_ms: float  # processor time
+    waits: int  # how often the thread gave the processor up by itself
 
 
 def threads_of(pid: int) -> dict[int, ThreadTime] | None:
-    """Return the threads of a process, by number, without the engine's; None: unknown, or the process has ended."""
+    """Return the threads of a process by number, without RocksDB's; None if unknown or if the process has ended."""
     folder = f"/proc/{pid}/task"
     try:
         numbers = os.listdir(folder)
@@ -243,20 +246,20 @@ def works(before: Mapping[int, ThreadTime] | None, now: Mapping[int, ThreadTime]
 
 
 class ProcessorWatch:
-    """Processor time of another process' interpreter: whether a silent process works, or is stopped.
+    """The processor time of a child's interpreter, which tells whether a silent child works or is stopped.
 
-    A step that keeps the interpreter lock silences every thread of Python in its process, and burns one processor.  A
-    process that is stopped, waits for a disk, or is deadlocked burns none.  Three things burn some without being a sign
-    of life, so ``works`` counts threads one by one:
+    A step that keeps the interpreter lock silences every Python thread of its process, and uses one processor fully.  A
+    process that is stopped, waits for a disk, or is deadlocked uses none.  Three activities use processor time without
+    being a sign of life, so ``works`` examines each thread:
 
         waiting for the lock    wakes every 0.1 ms (``process_tuning``) and uses a tenth of a processor, 16 us at a time
-        the engine's threads    merge files on and on, whatever becomes of the interpreter: they are not counted
-        a moment of work        a clock of 10 ms cannot tell it from none
+        RocksDB's threads       compact files whether or not the interpreter works, so they are not counted
+        a very short step       cannot be told from none by a clock of 10 ms
 
-    Only Linux has these numbers; on other systems ``threads_of`` returns None, and a silent process counts as one that
-    is stopped.
+    Only Linux has these numbers; on other systems ``threads_of`` returns None, and a silent process counts as
+    stopped.
 
-    The threads of one process as they were at the last poll.
+    The object has the threads of the process as they were at the last poll.
     """
 
     def __init__(self, pid: int, threads: Callable[[int], dict[int, ThreadTime] | None] = threads_of) -> None:
@@ -266,7 +269,7 @@ class ProcessorWatch:
         self._seen_s = 0.0
 
     def has_worked(self, now_s: float) -> bool:
-        """Tell whether it has worked since the last poll; a poll older than POLL_S is ignored."""
+        """Tell whether the process has worked since the last poll; a poll older than POLL_S is ignored."""
         before = self._seen if now_s - self._seen_s <= POLL_S else None
         self._seen, self._seen_s = self._threads(self._pid), now_s
         return works(before, self._seen)

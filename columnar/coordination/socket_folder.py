@@ -1,13 +1,15 @@
 """The folder of the sockets by which the processes of a store reach each other, and its repair.
 
-    FOLDER          made by ``mkdtemp`` in the system's folder for temporary files, 0700: paths of sockets must be short
-    FOLDER/NAME     a listening socket; ``ListeningPath`` has one process listen there again if the name is removed
+    FOLDER          made by ``mkdtemp`` in the system's temporary folder, mode 0700; there because socket paths must be
+                    short
+    FOLDER/NAME     a listening socket; if the name is removed, ``ListeningPath`` makes its process listen there again
 
-Cleaners remove files of temporary folders that were not touched for days.  The supervisor keeps a shared ``flock`` on
-the folder, which systemd-tmpfiles respects (tmpfiles.d(5)); for other cleaners each process checks its own path every
-CHECK_S and makes folder and socket again.  A folder that another user has made in its place is never used.
+Cleaners of temporary folders remove files that were not touched for days.  The supervisor keeps a shared ``flock`` on
+the folder, which systemd-tmpfiles respects (tmpfiles.d(5)).  Against other cleaners each process checks its own path
+every CHECK_S, and makes folder and socket again if they are missing.  A folder that a different user has made in its
+place is never used.
 
-Owned by the loop, but for ``make_private``.
+Owned by the loop, except ``make_private``.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ CHECK_S: Final = 1.0  # a check costs a stat of some 2 us
 
 
 def make_private(path: str) -> None:
-    """Make the folder if it is missing.  HostError: it cannot be made, or other users may enter it."""
+    """Make the folder if it is missing.  Raises HostError if it cannot be made, or if other users may enter it."""
     try:
         with suppress(FileExistsError):
             os.mkdir(path, 0o700)
@@ -43,7 +45,7 @@ def make_private(path: str) -> None:
 
 
 class SocketFolder:
-    """The folder at the process that made it: locked against cleaners, and removed at the end."""
+    """The folder in the process that made it, which locks it against cleaners and removes it at the end."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -51,13 +53,13 @@ class SocketFolder:
 
     @classmethod
     def made(cls) -> SocketFolder:
-        """OSError: no temporary folder can be made."""
+        """Make and lock a new folder.  Raises OSError if no temporary folder can be made."""
         folder = cls(tempfile.mkdtemp(prefix="columnar-"))
         folder.lock()
         return folder
 
     def lock(self) -> None:
-        """Lock the folder that is at the path now; without a lock where the file system has none."""
+        """Lock the folder that is now at the path; does nothing if the file system has no locks."""
         self._unlock()
         with suppress(OSError):
             self._lock = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -77,12 +79,12 @@ class ListeningPath:
     """A path at which this process listens, from ``begin`` until ``close``."""
 
     def __init__(self, path: str, listen: Callable[[], Awaitable[None]]) -> None:
-        """``listen`` listens at the path, also a second time.  OSError, HostError."""
+        """Take the path and ``listen``, which listens there, also repeatedly, and may raise OSError or HostError."""
         self._path = path
         self._listen = listen
         self._timer: asyncio.TimerHandle | None = None
         self._repair: asyncio.Task[None] | None = None
-        self._failure = ""  # that was logged
+        self._failure = ""  # the last failure that was logged
         self._is_closed = False
 
     def begin(self) -> None:
