@@ -185,7 +185,7 @@ class Candidate:
         return DeleteRecord(fence.key, fence.version, Condition(LEADER, lease.version))
 
     def _fenced(self, answer: Answer, now_ms: int) -> None:
-        """Take the answered fence off the list.  After a failure or an unknown outcome the next poll shows the record."""
+        """Take the answered fence off the list; after a failure or unknown outcome the next poll shows the record."""
         fence = self._fences.pop(0)
         if isinstance(answer, Done):
             self._holders.on_deleted(fence.key)
