@@ -1,16 +1,17 @@
 """Change a table's schema, empty a table, make and drop namespaces: each one atomic write of the catalogue.
 
-Regions follow the catalogue; if a crash comes between, they follow at their next opening
+Regions follow the catalogue.  After a crash in between, they follow at their next opening
 (``columnar.regions.spaces``), and the former rows of a truncated table are removed at the next start, like
-those of a dropped one.
+the rows of a dropped table.
 
 Triggers and logs bound what is allowed (promise 6: a derived table equals what recomputing it gives):
     * a family that a trigger follows is not dropped, and the attributes that make its cells vanish or return by
-      themselves (TTL, MIN_VERSIONS) are not changed: no trigger would be called for it;
-    * the same goes for a family that a view reads; a source of a view is not truncated, and the view's own table is
-      not changed at all: it follows from its sources;
+      themselves (TTL, MIN_VERSIONS) are not changed unless the trigger allows that: no trigger would be called for
+      these cells;
+    * the same holds for a family that a view reads; a source of a view is not truncated, and the view's own table is
+      not changed at all: its rows follow from its sources;
     * a table with a trigger, with CHANGE_LOG or with DELETE_MARKERS is not truncated: its rows are
-      deleted one by one instead (``columnar.operations.row_deletes``), which is logged as every delete.
+      deleted one by one instead (``columnar.operations.row_deletes``), and these deletes are logged like all others.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class Alterations:
     # --- tables ------------------------------------------------------------------------------------
 
     async def alter(self, name: bytes, change: TableChange) -> None:
-        """All of the change or nothing; the table serves meanwhile, by the new schema when this returns."""
+        """Change the table's schema atomically; its regions serve meanwhile, and follow it when this returns."""
         async with self._triggers.lock, self._lock:
             entry = self._of_user(name, "changed")
             before, after = entry.schema, altered(entry.schema, change)
@@ -93,7 +94,7 @@ class Alterations:
                 )
 
     async def truncate(self, name: bytes, preserve_splits: bool, *, enable: bool = False) -> int:
-        """All rows go as one atomic step; how many regions they were in.
+        """Remove all rows in one atomic step; return the number of regions that the table had.
 
         ``enable``: the same step enables a disabled table, as HBase's truncation does.
         """
@@ -104,7 +105,7 @@ class Alterations:
             async with self._changes.announced(table.name, ranges_from(starts)) as regions:
                 await self._changes.make_folders(regions)
                 await self._owner.request_peer(messages.PrepareRegions(table, tuple(regions)))
-            # Rows written until the new ones serve count as written before: they go too.
+            # Rows written until the new regions serve count as written before the truncation: they are removed too.
             async with self._changes.losing(table.name):
                 old = await self._catalogue.adopt(table, regions, enable=enable)
             await self._changes.publish(self._catalogue.tables[table.name])
@@ -152,7 +153,7 @@ class Alterations:
             await self._catalogue.namespaces.create_namespace(text, checked)
 
     async def alter_namespace(self, name: bytes, change: Mapping[str, str], *, replace: bool = False) -> None:
-        """Change the configuration: an empty text removes a key, and ``replace`` also every key that is not named."""
+        """Change the configuration: an empty value removes its key, ``replace`` all keys missing in ``change``."""
         async with self._lock:
             text = self._known(name)
             before = {} if replace else self._catalogue.namespaces.configurations.get(text, {})
@@ -161,7 +162,7 @@ class Alterations:
                 await self._catalogue.namespaces.configure_namespace(text, checked)
 
     def configuration_of(self, name: bytes) -> dict[str, str]:
-        """NamespaceNotFound."""
+        """Return the configuration of the namespace.  Raises NamespaceNotFound."""
         return dict(self._catalogue.namespaces.configurations.get(self._known(name), {}))
 
     async def drop_namespace(self, name: bytes) -> None:
@@ -181,7 +182,7 @@ class Alterations:
         return sorted(self._catalogue.namespaces.names)
 
     def tables_of(self, name: bytes) -> list[str]:
-        """NamespaceNotFound."""
+        """Return the sorted names of the namespace's tables.  Raises NamespaceNotFound."""
         namespace = self._known(name)
         return sorted(table for table in self._catalogue.tables if namespace_of(table) == namespace)
 

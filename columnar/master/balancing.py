@@ -1,20 +1,22 @@
-"""(pure) Balance by load: which server has too much, and which of its regions should move where.
+"""(pure) Balance by load: chooses regions of overloaded servers, and the servers that they should move to.
 
-    mean        the load of all regions, by the weights of the servers that may take regions
-    too much    over 1.2 times the mean; the server gives away until it has 1.1 times the mean
-    too little  under 0.5 times the mean; the server is given up to 0.9 times the mean
-    worth it    a server's regions move if that lowers the higher of the two servers by 5 % of the mean, or takes a
-                server from over 1.25 times the mean to less: a server has that much only if one region alone has it
+    mean        the load of the eligible servers, divided by the sum of their weights
+    too much    a server over 1.2 times the mean; it gives away regions until it has 1.1 times the mean
+    too little  a server under 0.5 times the mean; it is given regions up to 0.9 times the mean
+    worth it    a move, if it lowers the higher load of source and target by 5 % of the mean; moves from a server also
+                if they take it from over 1.25 times the mean to less: afterwards a server has that much only if one
+                region alone has that much
 
-A server gives, in this order: regions that fit on the server with the least load; the one region that lowers the higher
-of the two most; a region for which another server first gives away small ones.  The plan says what cannot be balanced.
+A server gives away, in this order: regions that fit on the server with the least load; the one region whose move lowers
+the higher load of source and target most; a region for which a third server gets small regions of the target first.
+The plan says what cannot be balanced.
 
 A region that alone is too much displaces all other regions of its server.  It goes to a server that got few regions
-lately: those would stay, and leave 5 minutes later.
+lately: regions that came lately would stay beside it, and move again 5 minutes later.
 
-A round plans up to 50 regions, and one more for every five servers.  It changes their ideal server only: the moves
-follow under the throttles, and there is no other round before they are done.  No region is chosen that balance moved
-within 5 minutes or an operator within an hour, and there is no round for 60 s after a server came or went.
+A round plans up to 50 regions, and one more for every five servers.  It changes only their ideal server: the moves
+follow under the throttles, and the next round waits until they are done.  A round does not choose a region that balance
+moved within 5 minutes or an operator within an hour.  There is no round for 60 s after a server came or went.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ from columnar.master.plan_draft import Draft
 EVERY_MS: Final = 10_000
 QUIET_MS: Final = 60_000  # after a server came or went
 OF_A_ROUND: Final = 50
-PER_SERVERS: Final = 5  # one more in a round for this many servers
+PER_SERVERS: Final = 5  # a round has an additional region for this many servers
 TOO_MUCH: Final = 1.2
 ENOUGH: Final = 1.1
 TOO_LITTLE: Final = 0.5
@@ -38,8 +40,8 @@ FILLED: Final = 0.9
 WORTH_IT: Final = 0.05
 MOST: Final = 1.25
 _LOAD: Final = attrgetter("load")
-_NEARLY: Final = 0.05  # of the mean: servers with this much more than the least are as good
-_COMPARED: Final = 8  # of them
+_NEARLY: Final = 0.05  # of the mean: servers with this much more than the least load are as good a target
+_COMPARED: Final = 8  # such servers
 _DEEP: Final = 0.2  # a server that gives away one large region may sink this far below ``ENOUGH``
 
 
@@ -62,7 +64,7 @@ def balance(draft: Draft) -> None:
 
 
 def _is_coming(draft: Draft, name: str) -> bool:
-    """Return whether moves to the server that a round has chosen are not done."""
+    """Return whether moves to the server are pending that an earlier round chose."""
     if not draft.may_take(name):
         return False
     places = draft.current.places
@@ -70,7 +72,7 @@ def _is_coming(draft: Draft, name: str) -> bool:
 
 
 class _Round:
-    """Loads as they will be after the moves that were chosen so far, for the weight of their servers."""
+    """The loads of servers, divided by their weights, as they will be after the moves chosen so far."""
 
     def __init__(self, draft: Draft) -> None:
         self._draft = draft
@@ -80,7 +82,7 @@ class _Round:
         self._weights = {one.name: one.weight for one in servers}
         self._least = [(load, name) for name, load in self._loads.items()]
         heapify(self._least)
-        self._chosen: dict[int, tuple[Place, str]] = {}  # by region: its new server
+        self._chosen: dict[int, tuple[Place, str]] = {}  # region -> its record and its new server
 
     # --- loads -------------------------------------------------------------------------------------
 
@@ -94,7 +96,7 @@ class _Round:
         while self._least and found is None:
             load, name = heappop(self._least)
             if self._loads[name] != load:
-                continue  # it has changed, and counts there with its present load
+                continue  # an outdated entry: the heap also has one with the present load
             kept.append((load, name))
             found = name if name not in apart_from else None
         for entry in kept:
@@ -135,7 +137,7 @@ class _Round:
 
         def urgency(name: str) -> tuple[bool, float]:
             is_sole = self._largest(name).load > TOO_MUCH * self.mean * self._weights[name]
-            return is_sole, -self._loads[name]  # a server with one region that is too much is never quite relieved
+            return is_sole, -self._loads[name]  # a server that has too much by one region alone cannot be relieved
 
         over.sort(key=urgency)
         for name in over:
@@ -193,10 +195,13 @@ class _Round:
         return [best]
 
     def _emptiest(self, place: Place, name: str, least: str) -> str:
-        """Among servers with hardly more than the least, where the least has to stay beside this region of ``name``."""
+        """Return the target for a large region of ``name``: the server whose unmovable regions have the least load.
+
+        Candidates are the servers with hardly more load than ``least``.
+        """
         found = [least]
         if place.load <= TOO_MUCH * self.mean * self._weights[least]:
-            return least  # the other candidates may stay
+            return least  # its regions may stay beside ``place``
         most = min(self._loads[least] + _NEARLY * self.mean, self._loads[name])
         while len(found) < _COMPARED:
             other = self._least_loaded((name, *found))

@@ -3,10 +3,10 @@ r"""The catalogue: the table ``columnar:meta``, with a row for each table and a 
     row ``t/NAME``            info:schema = JSON of the table, info:state = enabled | disabled
     row ``r/NAME\0START\0ID``  info:region = JSON of the region
                                info:owner = JSON of its owner (``model.owner``); none in a standalone
-    row ``d/ENCODED``          info:region = a region that was dropped, split or merged, or is not yet a table's: its
+    row ``d/ENCODED``          info:region = a region that was dropped, split or merged, or that no table has yet: its
                                folder is removed at the next start
     row ``ns/NAME``           info:state = enabled: a namespace; info:configuration = JSON of its configuration, if any;
-                               ``default`` and the system's namespace have a row only with a configuration
+                               ``default`` and the system's namespace have a row only if they have a configuration
     row ``n``                  info:next = the next region id, eight bytes
     rows ``e``, ``s/...``, ``w/...``  of a cluster (``ownership_rows``)
     rows ``tr/...``, ``vw/...``, ``alias/...``  triggers, views, and which generation readers see (``derivation_rows``)
@@ -14,7 +14,7 @@ r"""The catalogue: the table ``columnar:meta``, with a row for each table and a 
 A change of several rows (a table with its regions) is an atomic batch of the catalogue's only region (design D12), so
 no reader ever sees half a table.
 
-Pure except for a function that it is given, which applies mutations and returns when they are on disk.
+Pure except for the argument ``write``, a function that applies mutations and returns when they are on disk.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class Namespaces:
         await self.configure_namespace(name, configuration or {})
 
     async def configure_namespace(self, name: str, configuration: Mapping[str, str]) -> None:
-        """Give the namespace this configuration, and no other."""
+        """Replace the whole configuration of the namespace, which is created if it is missing."""
         before = {} if name not in self.names else self._cells_of(name)
         wanted = _namespace_cells(configuration)
         await self._write([RowMutation(namespace_row(name), (*deletes(before, wanted), *puts(wanted)))])
@@ -145,7 +145,7 @@ class StoredDerivations:
         return views
 
     async def write_derivations(self, *sets: AnySet) -> None:
-        """Write these sets, which hold from now on."""
+        """Write these sets; each replaces the former set of its kind."""
         mutations = self.changes_to(sets)
         if mutations:
             await self._write(mutations)
@@ -155,15 +155,15 @@ class StoredDerivations:
         return [change for one in sets for change in derivation_rows.changes(self._sets[type(one)], one)]
 
     def take_written(self, sets: Iterable[AnySet]) -> None:
-        """Take those that were written: writers of other kinds may have written theirs meanwhile."""
+        """Replace the former sets of these kinds.  Other kinds stay: their writers may have written meanwhile."""
         self._sets |= {type(one): one for one in sets}
 
 
 class Catalogue:
     def __init__(self, rows: Rows, write: WriteRows) -> None:
-        """``rows``: all that are on disk."""
+        """``rows``: all rows of the catalogue on disk."""
         self._write = write
-        self._rows_change = asyncio.Lock()  # rows of regions go or get owners: none gets one after it went
+        self._rows_change = asyncio.Lock()  # held to remove rows of regions and to write owners into them
         self.tables: dict[str, TableEntry] = {}
         self.dropped: list[RegionInfo] = []
         self.namespaces = Namespaces(write)
@@ -193,7 +193,7 @@ class Catalogue:
         regions: list[RegionInfo],
         derived: list[tuple[bytes, dict[bytes, bytes]]],
     ) -> None:
-        """Raise what decoders raise: the row is none of ours."""
+        """Load one row.  Raises what the decoders raise if the row is none of ours."""
         if row.startswith(b"t/"):
             table = schema.from_json(cells[b"info:schema"])
             self.tables[table.name] = TableEntry(table, cells[b"info:state"] == b"enabled")
@@ -232,9 +232,9 @@ class Catalogue:
         self.tables[name].switch(enabled)
 
     async def drop(self, name: str, *derivations: AnySet) -> list[RegionInfo]:
-        """Forget the table; its regions are remembered as dropped until ``forget_dropped``.
+        """Remove the table; its regions are remembered as dropped until ``forget_dropped``.
 
-        ``derivations``: those kinds that change, as they are from now on, written in the same batch.
+        ``derivations``: the new set of each kind of derivation that changes, written in the same batch.
         """
         regions = self.tables[name].regions
         mutations = [erase(table_row(name)), *(erase(region_row(info)) for info in regions)]
@@ -249,7 +249,7 @@ class Catalogue:
         return regions
 
     def next_ids(self, count: int) -> list[int]:
-        """Ids that no region has had; on disk with the next write that names a region."""
+        """Return ids that no region has had.  The next ``announce`` writes the counter to disk."""
         first = self._next_region_id
         self._next_region_id += count
         return list(range(first, first + count))
@@ -260,7 +260,7 @@ class Catalogue:
     async def replace(self, gone: list[RegionInfo], fresh: list[RegionInfo], of: Owner | None = None) -> None:
         """Replace the regions ``gone`` by ``fresh`` in one write; the old regions are remembered as dropped.
 
-        ``of``: the owner of each of ``fresh``; None in a standalone.
+        ``of``: the owner of every region in ``fresh``; None in a standalone.
         """
         entry = self.tables[gone[0].table]
         mutations = [erase(region_row(info)) for info in gone]
@@ -296,7 +296,7 @@ class Catalogue:
     ) -> list[RegionInfo]:
         """Give the table this schema and these reserved regions; its old regions are dropped and returned.
 
-        ``derivations``: as of ``drop``.  ``enable``: a disabled table is enabled by the same write.
+        ``derivations``: as for ``drop``.  ``enable``: enable a disabled table by the same write.
         """
         former = self.tables.get(table.name)
         old = former.regions if former is not None else []
@@ -335,11 +335,11 @@ class Catalogue:
             self.dropped = [info for info in self.dropped if info not in gone]
 
     def repairs(self, found: Rows) -> list[RowMutation]:
-        """The mutations that restore this catalogue's rows on disk after a write of unknown outcome.
+        """Return the mutations that restore this catalogue's rows on disk after a write of unknown outcome.
 
         ``found``: the rows on disk.  The result is never empty.  Regions that the catalogue does not know become
-        dropped regions: they may have folders.  A dropped region stays dropped, unless it serves: folders are
-        announced before they are made.
+        dropped regions: they may have folders.  A dropped region stays dropped unless it serves, because its folder
+        may have been made: regions are announced before their folders are made.
         """
         stored, wanted = dict(found), self._rows()
         serving = {dropped_row(info) for entry in self.tables.values() for info in entry.regions}
@@ -361,7 +361,7 @@ class Catalogue:
         return [*changes.values(), self._next_id()]
 
     def _rows(self) -> dict[bytes, dict[bytes, bytes]]:
-        """The rows that should be on disk, except for the next region id."""
+        """Return the rows that should be on disk, except for the next region id."""
         rows = {}
         for name, entry in self.tables.items():
             state = b"enabled" if entry.enabled else b"disabled"
@@ -375,7 +375,7 @@ class Catalogue:
 
 
 def strays(rows: Rows) -> tuple[list[bytes], list[tuple[bytes, dict[bytes, bytes]]]]:
-    """(rows of regions whose table has no row; all other rows), for the inspection of a damaged catalogue."""
+    """Return the rows of regions whose table has no row, and all other rows: to inspect a damaged catalogue."""
     found = list(rows)
     tables = {row[2:] for row, _ in found if row.startswith(b"t/")}
     stray = [row for row, _ in found if row.startswith(b"r/") and row[2:].partition(b"\x00")[0] not in tables]

@@ -1,8 +1,8 @@
 r"""(pure) Names of the catalogue's rows, and mutations and values of their cells; the rows are listed in ``catalogue``.
 
     row ``s/NAME.INC``   info:sealed = JSON ``[[segment, length], ...]``: a dead incarnation's log when it was fenced
-                         info:whole = 1: each length is that of whole frames, which are on disk, and all of them must be
-                         there; without it, by an older program, a length is that of a file
+                         info:whole = 1: each length counts whole frames, which are on disk, and none of which may be
+                         missing; rows of older programs lack this cell, and their lengths are those of files
     row ``w/wishes``     info:wishes = JSON ``{"auto_split", "balancer", "drained", "unassigned"}``
 
 The owner of a region is a cell of the region's row (``model.owner``).
@@ -91,7 +91,7 @@ def sealed_row(server: Incarnation) -> bytes:
 
 
 def sealed_server(row: bytes) -> Incarnation:
-    """ValueError for a row of another kind."""
+    """Return the incarnation that the row of a seal names.  Raises ValueError for any other row."""
     return incarnation_of(row.removeprefix(SEALED).decode())
 
 
@@ -100,7 +100,7 @@ def sealed_to_json(segments: Segments) -> bytes:
 
 
 def sealed_from_json(data: bytes) -> Segments:
-    """ValueError, TypeError: it is none."""
+    """Decode the segments of a seal.  Raises ValueError or TypeError if ``data`` is malformed."""
     segments = tuple((name, length) for name, length in json.loads(data))
     if not all(isinstance(name, str) and isinstance(length, int) for name, length in segments):
         raise ValueError("names and lengths of segments are wanted")

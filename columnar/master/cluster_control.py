@@ -1,9 +1,9 @@
 """The control of a cluster by operators, at its master: reports, and requests that are answered when they are done.
 
-Each request is checked before anything is done, and answers a sentence; ``dry_run`` answers the sentence alone.  A
-request that is done returns when the cluster is in the requested state.
+Each request is checked before anything is done, and its answer has a sentence for people; ``dry_run`` only answers.  A
+request that is carried out returns when the cluster is in the requested state.
 
-Requests to end processes are ``process_control``'s.
+``process_control`` has the requests that end processes.
 
 Owned by the loop.
 """
@@ -51,7 +51,7 @@ _SWITCHES: Final[Mapping[str, Literal["balancer", "auto_split"]]] = {
 
 
 class _Evenly:
-    """Chance without chance: a dry run shows the same plan twice."""
+    """A constant in place of chance: two dry runs show the same plan."""
 
     def random(self) -> float:
         return 0.5
@@ -61,16 +61,16 @@ class ClusterReports:
     def __init__(
         self, servers: Servers, notes_on: Callable[[str], Iterable[str]], wall_ms: Callable[[], int] | None = None
     ) -> None:
-        """``notes_on``: what else is to be said of a server, by its name.
+        """``notes_on``: returns further notes on a server, by its name.
 
-        ``wall_ms``: milliseconds of the Unix epoch; None: times of day are not known.
+        ``wall_ms``: returns milliseconds since the Unix epoch; None if the time of day is not known.
         """
         self._servers = servers
         self._state = servers.state
         self._notes_on = notes_on
         self._wall_ms = wall_ms
         self._earlier: Sequence[DecisionStatus] = ()  # decisions of masters before this one, newest first
-        self._taken = 0  # decisions of this one that were taken
+        self._taken = 0  # decisions of this master that ``take_decisions`` has returned
 
     def cluster_status(self) -> ClusterStatus:
         found = builder.build_cluster_status(self._state, self._servers.facts, self._servers.now_ms())
@@ -93,7 +93,7 @@ class ClusterReports:
         return builder.list_transition_statuses(self._state, self._servers.now_ms())
 
     def decisions(self) -> list[DecisionStatus]:
-        """The last DECISIONS_KEPT, newest first; those of masters before this one among them."""
+        """Return the last DECISIONS_KEPT decisions, newest first, also those of masters before this one."""
         wall_ms = self._wall_ms() if self._wall_ms is not None else 0
         own = builder.list_decision_statuses(self._state, self._servers.now_ms())
         if self._wall_ms is None:
@@ -103,7 +103,7 @@ class ClusterReports:
         return [*timed, *earlier][:DECISIONS_KEPT]
 
     def follow_decisions(self, earlier: Iterable[DecisionStatus]) -> None:
-        """``earlier``: of masters before this one, oldest first."""
+        """Set the decisions of masters before this one.  ``earlier``: oldest first."""
         self._earlier = list(earlier)[::-1]
 
     def take_decisions(self) -> list[DecisionStatus]:
@@ -115,7 +115,7 @@ class ClusterReports:
 
 class ClusterControl:
     def __init__(self, servers: Servers, wall_ms: Callable[[], int] | None = None) -> None:
-        """``wall_ms``: as of ``ClusterReports``."""
+        """``wall_ms``: as for ``ClusterReports``."""
         self._servers = servers
         self._state = servers.state
         self.processes = ProcessControl(servers)
@@ -124,7 +124,7 @@ class ClusterControl:
     # --- regions -----------------------------------------------------------------------------------
 
     async def move(self, info: RegionInfo, server: str, dry_run: bool) -> Change:
-        """``server`` empty: the planner chooses."""
+        """Move the region to ``server``; if ``server`` is empty, the planner chooses one."""
         request = MoveRegion(info.region_id, server or None)
         place = self._checked(request, info)
         source = place.server or ""
@@ -140,7 +140,7 @@ class ClusterControl:
         return Change(f"{_named(info)} serves on {target}, it came from {source}", moves=(moved,))
 
     def _choice(self, place: Place) -> str:
-        """The server that the planner would move the region to now."""
+        """Return the server that the planner would move the region to now."""
         draft = Draft(self._state.desired, self._state.current, self._servers.now_ms(), _Evenly())
         return draft.choose(place, apart_from=(place.server or "",)) or ""
 
@@ -169,10 +169,13 @@ class ClusterControl:
         check_request(self._servers, request)
         return self._state.current.places[info.region_id]
 
-    # --- the whole ---------------------------------------------------------------------------------
+    # --- servers and settings ----------------------------------------------------------------------
 
     async def drain(self, server: str, on: bool, wait_s: float, dry_run: bool) -> Change:
-        """Keep a server empty, or no longer.  Return after ``wait_s`` at the latest, with what it still has."""
+        """Keep a server empty if ``on``; otherwise let it get regions again.
+
+        Returns after ``wait_s`` at the latest, with the number of regions that are left on the server.
+        """
         request = DrainServer(server, on)
         check_request(self._servers, request)
         found = self._state.current.servers[server]
@@ -190,7 +193,7 @@ class ClusterControl:
         return Change(text, remarks=tuple(self._state.plans.remarks), left=left)
 
     async def balance(self, dry_run: bool) -> Change:
-        """A round of balance now, whenever the last one was."""
+        """Run a round of balance now, whenever the last round was."""
         if not self._state.desired.operator_settings.balancer:
             raise NotAllowed("the balancer is off; 'columnar balancer on' switches it on")
         made = self._balancing()
@@ -212,7 +215,7 @@ class ClusterControl:
         return Change(text, moves=moves, remarks=tuple(self._state.plans.remarks))
 
     def _balancing(self) -> Plan:
-        """The plan, if balance were due now; nothing of it is carried out."""
+        """Return the plan that would follow if balance were due now; none of it is carried out."""
         return plan(self._state.desired, self._state.current, self._servers.now_ms(), _Evenly(), balances_now=True)
 
     def _moves(self, instructions: tuple[object, ...]) -> tuple[PlannedMove, ...]:
@@ -229,7 +232,7 @@ class ClusterControl:
         return "moves of the last round are under way; 'columnar transitions' shows them"
 
     async def switch(self, what: str, on: bool, dry_run: bool) -> Change:
-        """``what``: balancer or auto-split."""
+        """Switch a setting on or off.  ``what``: balancer or auto-split."""
         setting = _SWITCHES.get(what)
         if setting is None:
             raise CallerError(f"there is no switch '{what}'; there are {' and '.join(_SWITCHES)}")
@@ -245,7 +248,7 @@ class ClusterControl:
 
 
 def _source(place: Place) -> str:
-    """The server that has the region, also where its move has begun."""
+    """Return the server that has the region, even if its move has begun."""
     source = place.owner.source if place.owner is not None else None
     return source.server.name if source is not None else place.server or ""
 

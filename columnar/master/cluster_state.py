@@ -1,24 +1,25 @@
 """(pure) The state of a cluster at its master: events in, outputs out.
 
-    events    joined, hello, opened, closed, failed, unopened, loads, silent, fenced; written, not_written, unsound,
-              sound; those of ``table_regions``; add_request, tick, begin_planning
+    events    joined, hello, opened, closed, failed, unopened, loads, silent, fenced; row_written, not_written, unsound,
+              sound; the events of ``table_regions``; add_request, tick, begin_planning
     outputs   Write, NotifyServer, Fence, Split, Merge, RemoveLog, Answer, Wake, in the order of their execution
 
-A region's route to another owner, whatever the reason (Close and Open go out as NotifyServer):
+The steps of a region to a new owner, whatever the reason (Close and Open go out as NotifyServer):
 
-    plan: Give -> Write its next row -> written -> Close to the source -> closed -> Open to the owner -> opened
-                                        the source is fenced, or has none: Open at once
+    plan: Give -> Write its next row -> row_written -> Close to the source -> closed -> Open to the owner -> opened
+                                                       if the source is fenced or there is none: Open at once
 
-The row is on disk before anything pauses.  When the region is open, its settled row goes out with the next write.
+The row is on disk before requests of clients pause.  When the region is open, its settled row goes out with the next
+write.
 
 Invariants (``check_invariants``; those of ``placement`` and ``owner_ledger`` with them):
     S1. (region, epoch) is on disk before an owner is notified (C3).  An owner is asked to open a region only when every
-        earlier one has closed it, has failed to open it or is fenced (C2).
+        earlier owner has closed it, has failed to open it or is fenced (C2).
     S2. A region has one transition at a time, and its phase says which.
     S3. A log is removed only when no row names it (C6).
 
-The planner runs after every event (``plan_executor``).  An event costs O(its regions): a server's death those of the
-server, a report one.
+The planner runs after every event (``plan_executor``).  An event costs O(its regions): the death of a server concerns
+the server's regions, a report one region.
 
 Knows nothing of files, processes, sockets and clocks: the shell around it carries outputs out and reports events.
 """
@@ -44,8 +45,8 @@ from columnar.model.owner_messages import RegionRates, Segments
 from columnar.model.region_info import RegionInfo
 
 NOTIFY_AGAIN_MS: Final = 5_000  # after a notification without a report
-NOTIFY_AGAIN_REGIONS: Final = 100  # regions, at one tick
-HOME_FOR_MS: Final = 10 * 60_000  # the regions of an unavailable or drained server remain its own this long
+NOTIFY_AGAIN_REGIONS: Final = 100  # at most this many regions at one tick
+HOME_FOR_MS: Final = 10 * 60_000  # an unavailable or drained server remains the home of its regions this long
 
 
 class ClusterState:
@@ -83,7 +84,7 @@ class ClusterState:
     # --- servers -----------------------------------------------------------------------------------
 
     def begin_planning(self, now_ms: int) -> list[Output]:
-        """Begin to plan: every living server has said hello, and each other incarnation that a row names is fenced."""
+        """Begin to plan.  Every living server has said hello, and all other incarnations that rows name are fenced."""
         self.plans.begin()
         self.current.begin_start(now_ms)
         outputs = self.plans.end_event(now_ms)
@@ -91,7 +92,7 @@ class ClusterState:
         return outputs
 
     def joined(self, server: Incarnation, now_ms: int, weight: float = 1.0) -> list[Output]:
-        """The incarnation was started."""
+        """Note that the incarnation was started."""
         self.current.server(server.name).begin(server, weight, now_ms)
         return self.plans.end_event(now_ms)
 
@@ -104,8 +105,8 @@ class ClusterState:
     ) -> list[Output]:
         """Handle a connection of the server, perhaps a repeated one.
 
-        ``serving``: epochs by region.  ``closed``: the last epoch that it gave up, and whether its log may hold
-        records that the store lacks.
+        ``serving``: epochs by region.  ``closed``: by region, the last epoch that the server gave up, and whether its
+        log may hold records that the store lacks.
         """
         found = self.current.server(server.name)
         if found.incarnation != server or found.state in (ServerState.FENCING, ServerState.DOWN):
@@ -141,10 +142,11 @@ class ClusterState:
         asked: bool = False,
         opened: Collection[int] = (),
     ) -> list[Output]:
-        """Handle a server that answers nothing any more; its log is sealed; ``segments`` None: the log is damaged.
+        """Handle a server that answers nothing any more.
 
-        ``named``: regions and epochs in the log's heads.  ``asked``: an operator stopped it, which is no death.
-        ``opened``: regions that it was opening when it died, or had opened a moment before.
+        ``segments``: its sealed log; None if the log is damaged.  ``named``: regions and epochs in the log's heads.
+        ``asked``: an operator stopped it, which does not count as a death.  ``opened``: regions that it was opening
+        when it died, or had opened a moment before.
         """
         if self.ledger.is_fenced(server):
             return []
@@ -170,14 +172,14 @@ class ClusterState:
     # --- reports of servers ------------------------------------------------------------------------
 
     def opened(self, server: Incarnation, region: int, epoch: int, now_ms: int) -> list[Output]:
-        """Handle a server that serves the region, with all logs replayed.  Also the answer to ``Renumber``."""
+        """Handle the report that the server serves the region, with all logs replayed.  Also answers ``Renumber``."""
         self._transitions.opened(server, region, epoch, now_ms)
         return self.plans.end_event(now_ms)
 
     def closed(
         self, server: Incarnation, region: int, epoch: int, now_ms: int, is_behind: bool = False
     ) -> list[Output]:
-        """Handle a server that refuses the region at that epoch for ever.
+        """Handle the report that the server refuses the region at that epoch for ever.
 
         ``is_behind``: its log may hold records that the store lacks.
         """
@@ -187,14 +189,14 @@ class ClusterState:
     def failed(
         self, server: Incarnation, region: int, epoch: int, why: str, is_damaged: bool, now_ms: int
     ) -> list[Output]:
-        """The server could not open the region, and refuses it at that epoch for ever."""
+        """Handle the report that the server could not open the region, and refuses it at that epoch for ever."""
         self._transitions.failed(server, region, epoch, why, is_damaged, now_ms)
         return self.plans.end_event(now_ms)
 
     def unopened(
         self, server: Incarnation, region: int, epoch: int, why: str, is_damaged: bool, now_ms: int
     ) -> list[Output]:
-        """The server owns the region and cannot open its store."""
+        """Handle the report that the server owns the region and cannot open its store."""
         self._transitions.unopened(server, region, epoch, why, is_damaged, now_ms)
         return self.plans.end_event(now_ms)
 
@@ -226,7 +228,7 @@ class ClusterState:
         return self.plans.end_event(now_ms)
 
     def not_written(self, number: int, now_ms: int) -> list[Output]:
-        """The rows of the write are not on disk, or were taken back."""
+        """Handle a write whose rows are not on disk, or were undone."""
         outcome = self.ledger.not_written(number)
         self.current.catalogue.write_failed(now_ms)
         wanted = self.desired.operator_settings.unassigned
@@ -248,7 +250,7 @@ class ClusterState:
         return self.plans.end_event(now_ms)
 
     def sound(self, now_ms: int) -> list[Output]:
-        """The catalogue's disk equals the catalogue in memory again."""
+        """Note that the catalogue on disk equals the catalogue in memory again."""
         self.current.catalogue.sound()
         self._transitions.try_again(now_ms, all_at_once=True)  # the disk takes writes again
         return self.plans.end_event(now_ms)
@@ -256,7 +258,7 @@ class ClusterState:
     # --- people and time ---------------------------------------------------------------------------
 
     def add_request(self, number: int, request: Request, now_ms: int) -> list[Output]:
-        """``number``: of the request, for its ``Answer``."""
+        """Add a request of an operator.  ``number``: names it in its ``Answer``."""
         self._requests.add_request(number, request, now_ms)
         return self.plans.end_event(now_ms)
 
@@ -280,7 +282,7 @@ class ClusterState:
         return self.plans.end_event(now_ms)
 
     def _give_up_home(self, name: str, now_ms: int) -> None:
-        """Make the present places of regions their home if their server was unavailable too long."""
+        """Make the present places of regions their home if their home server was unavailable or drained too long."""
         server = self.current.server(name)
         if name in self.desired.operator_settings.drained:
             since_ms = self._requests.drained_ms.setdefault(name, now_ms)

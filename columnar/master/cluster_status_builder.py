@@ -1,17 +1,18 @@
-"""(pure) Status of a cluster's state, for operators: where everything is, why, and which obstacles there are.
+"""(pure) Status of a cluster for operators: the places of regions, the reasons, and obstacles to requests.
 
     HBase's word   phase (``placement``)
     OPENING        WRITING of a region that no server serves; OPENING
     OPEN           OPEN
     CLOSING        WRITING of a region that its owner is to give up; CLOSING, LEAVING
     SPLITTING      CHANGING without a partner
-    MERGING        CHANGING with one
-    OFFLINE        HOMELESS: no server may serve it as yet; OFFLINE: an operator wants it closed
+    MERGING        CHANGING with a partner
+    OFFLINE        HOMELESS: no server may serve it yet; OFFLINE: an operator wants it closed
     FAILED_OPEN    FAILED_OPEN
 
-A status of all servers costs a sum over all regions (some 0.3 us each); a status of a table its regions.
+A status of all servers costs a sum over all regions (some 0.3 us each).  A status of a table looks through all regions
+for those of the table.
 
-Knows nothing of processes, which ``ServerFacts`` come from, nor of how a status is shown.
+Knows nothing of processes, whose ``ServerFacts`` are an argument, nor of how a status is shown.
 """
 
 from __future__ import annotations
@@ -59,12 +60,12 @@ class ServerFacts:
     """The process of an incarnation, as the master's shell knows it."""
 
     version: str = ""
-    address: str = ""  # of its own port
+    address: str = ""  # of the server's own port
     pid: int = 0
     connections: int = 0
-    busy_ms: int = 0  # it has been in one step, and its clients wait
-    last_death: str = ""  # of the start before, if it was lately: as "s2.3 died 12 s ago, by SIGKILL"
-    last_lines: tuple[str, ...] = ()  # of that start's log
+    busy_ms: int = 0  # for this long it has been in one step, and its clients wait
+    last_death: str = ""  # of the start before, if recent: "s2.3 died 12 s ago, by SIGKILL"
+    last_lines: tuple[str, ...] = ()  # of the log of the start that died
 
 
 FactsOf: TypeAlias = Callable[[Incarnation], ServerFacts]
@@ -170,7 +171,7 @@ def _notes(state: ClusterState, server: Server, now_ms: int) -> Iterable[str]:
 
 
 def left_on(state: ClusterState, server: Server) -> int:
-    """Count the regions that the server owns, or has been asked to give up and serves until it has."""
+    """Count the regions that the server owns, or serves until it has given them up."""
     leaving = sum(source == server.name for source, _ in state.current.moves.values())
     return len(server.regions) + leaving
 
@@ -255,7 +256,7 @@ def list_table_statuses(state: ClusterState) -> list[TableStatus]:
 
 
 def table_places(state: ClusterState, table: str) -> list[Place]:
-    """Return the regions in key order.  O(regions of all tables).  TableNotFound: no region is of that table."""
+    """Return the table's regions in key order.  O(regions of all tables).  Raises TableNotFound if there is none."""
     found = [place for place in state.current.places.values() if place.info.table == table]
     if not found:
         raise TableNotFound(table)
@@ -275,7 +276,7 @@ def server_regions(state: ClusterState, server: str, facts: FactsOf, now_ms: int
 
 
 def place_of(places: Sequence[Place], row: bytes) -> Place:
-    """The place that holds the row.  NotServingRegion: its region is being made."""
+    """Return the place whose region has the row.  Raises NotServingRegion if that region is being made."""
     at = bisect_right(places, row, key=lambda place: place.info.start) - 1
     if at < 0 or not places[at].info.contains_row(row):
         raise NotServingRegion("the region of that row is being made; ask again")
@@ -296,7 +297,7 @@ def build_row_status(state: ClusterState, table: str, row: bytes, facts: FactsOf
 
 
 def list_blocked_regions(state: ClusterState) -> dict[int, str]:
-    """Return the regions that stay closed until an operator assigns them, each with the error text of its clients."""
+    """Return the regions that stay closed until an operator assigns them, each with the error text for clients."""
     current = state.current
     found = [*current.failed, *(one for one in state.desired.operator_settings.unassigned if one in current.places)]
     places = [current.places[region] for region in found]
@@ -427,7 +428,7 @@ def _transition(place: Place, is_writable: bool, now_ms: int) -> TransitionStatu
 
 
 def list_decision_statuses(state: ClusterState, now_ms: int, region: int | None = None) -> list[DecisionStatus]:
-    """Newest first; of one region where ``region`` is given."""
+    """List decisions, newest first; if ``region`` is given, only decisions about it."""
     found = []
     for decision in reversed(state.plans.decisions):
         if region is None or region in _regions_of(decision):

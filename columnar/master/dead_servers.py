@@ -1,8 +1,7 @@
-"""Incarnations of servers that are dead: which the catalogue and the data folder name, and what their logs hold.
+"""Dead incarnations of servers that the catalogue or the data folder names, and the contents of their logs.
 
-A log with missing data is never taken for a shorter one.  It counts as one that names all that its server owned,
-and has no seal: an opening of one of those regions reads the log again, and meets the damage, or the file that was
-restored.
+A log with missing data is never taken for a shorter log.  It counts as a log without a seal that names every region its
+server owned.  The opening of such a region reads the log again, and finds the damage, or the file that was restored.
 
 Functions that read logs block.
 """
@@ -32,7 +31,7 @@ Owned: TypeAlias = frozenset[tuple[str, int]]  # encoded regions and epochs
 
 @dataclass(frozen=True, slots=True)
 class DeadServerLog:
-    """An incarnation that is over: the seal of its log, and the regions with epochs that the log names."""
+    """The log of a dead incarnation: its seal, and the regions with epochs that it names."""
 
     lengths: tuple[tuple[str, int], ...] | None  # None: unknown, the log is damaged
     named: Owned
@@ -42,7 +41,7 @@ class DeadServerLog:
 
 
 def read_dead_server_log(data: str, server: Incarnation, seal: Seal | None, owned: Owned) -> DeadServerLog:
-    """Read the log.  ``owned``: all that rows of the catalogue say the server owned.  HostError."""
+    """Read the log.  ``owned``: all regions that the server owned by the catalogue's rows.  Raises HostError."""
     try:
         log = server_folders.dead_log(data, str(server), seal, is_named=bool(owned))
         return DeadServerLog(log.extent, log.named(), log)
@@ -51,7 +50,7 @@ def read_dead_server_log(data: str, server: Incarnation, seal: Seal | None, owne
 
 
 def read_dead_server_logs(catalogue: Catalogue, data: str) -> dict[Incarnation, DeadServerLog]:
-    """Read the log of every incarnation of earlier starts.  HostError."""
+    """Read the log of every incarnation of earlier starts.  Raises HostError."""
     named = named_in(catalogue, data)
     return {
         one: read_dead_server_log(data, one, catalogue.ownership.seal_of(one), owned_by(catalogue, one))
@@ -60,14 +59,14 @@ def read_dead_server_logs(catalogue: Catalogue, data: str) -> dict[Incarnation, 
 
 
 def named_in(catalogue: Catalogue, data: str) -> set[Incarnation]:
-    """All incarnations of earlier starts: in rows, or with a folder."""
+    """Return all incarnations of earlier starts that a row names or that have a folder."""
     named = set(catalogue.ownership.sealed)
     for row in catalogue.ownership.owners.values():
         named |= {row.server, *(period.server for period in row.unreplayed_logs)}
         if row.source is not None:
             named.add(row.source.server)
     for name in server_folders.incarnations(data):
-        with suppress(ValueError):  # a folder of somebody else's
+        with suppress(ValueError):  # a folder that is not a server's
             named.add(incarnation_of(name))
     return named
 
@@ -88,10 +87,11 @@ def _rows_in(catalogue: Catalogue) -> Iterator[tuple[RegionInfo, Owner | None]]:
 
 
 def contradictions(catalogue: Catalogue, data: str) -> list[str]:
-    """Sentences about owners in the catalogue that cannot be: a log has writes of the region by another server.
+    """Describe each owner in the catalogue that cannot be right, as a log has later writes by a different server.
 
-    A server writes when its row is on disk, and a later owner's row has a later epoch.  Without any row the folder was
-    taken over by one process.  A damaged log says nothing.  HostError.
+    A server writes to a region only after its owner row is on disk, and the row of a later owner has a later epoch.
+    A catalogue without any owner is not checked against logs: one process has taken over the folder.  A damaged log
+    is skipped.  Raises HostError.
     """
     found = [*catalogue.ownership.unread.values()]
     if not catalogue.ownership.owners or not server_folders.have_logs(data):
@@ -113,7 +113,7 @@ def _is_wrong(row: Owner | None, period: OwnershipPeriod) -> str:
 
 
 def check_owners(catalogue: Catalogue, data: str) -> None:
-    """DamagedData: a region would be served without what a dead server's log has of it."""
+    """Raise DamagedData if a region would be served without the writes that a dead server's log has of it."""
     try:
         found = contradictions(catalogue, data)
     except HostError as error:

@@ -4,15 +4,16 @@
     others  one write of the catalogue -> owners
 
 Invariants:
-    I1. The state after ADDING is written when every owner has marked: no change of a source is in no log.
-    I2. A derivation that was being added when its master ended, or when a step failed, is called off: no owner got it
-        as one that is in use.  That is done before the next change, at the next start, and when a disk that failed
-        takes writes again.
-    I3. While ``lock``, which all kinds share, is held no derivation is added or removed.  It is taken before the lock
-        of the catalogue.
+    I1. The state after ADDING is written when every owner has marked where the derivation begins, so every later
+        change of a source is in a log.
+    I2. A derivation that was being added when its master ended, or when a step failed, is called off: no owner was
+        sent it as one in use.  It is called off before the next change, at the next start, or when a disk that
+        failed takes writes again.
+    I3. All kinds share ``lock``.  While a caller holds it, nobody else adds or removes a derivation.  It is taken
+        before the lock of the catalogue.
 
-A kind says how its set is sent, and how one that is half made goes.  Knows nothing of logs, and of how many owners
-there are.  Owned by the loop.
+A subclass says how its set is sent, and how a half-made derivation is removed.  Knows nothing of logs, nor of the
+number of owners.  Owned by the loop.
 """
 
 from __future__ import annotations
@@ -38,23 +39,23 @@ class DerivationChanges(ABC, Generic[S]):
         self._catalogue = catalogue
         self._owner = owner
         self.lock = lock
-        self.at: Callable[[str], None] = lambda _step: None  # called when a step is over: tests die there
+        self.at: Callable[[str], None] = lambda _step: None  # called after each step: tests crash there
 
     @property
     @abstractmethod
     def derivations(self) -> S:
-        """The set of the catalogue."""
+        """The catalogue's set of this kind."""
 
     @abstractmethod
     def publication(self) -> Message[None]:
-        """The set as a message to owners."""
+        """Return the set as a message to owners."""
 
     @abstractmethod
     async def forget_derivations(self, names: Sequence[str]) -> None:
-        """Remove those from the catalogue, and have owners forget them.  Under the lock."""
+        """Remove the named derivations from the catalogue and from the owners.  The caller holds the lock."""
 
     async def start(self) -> None:
-        """Send all to the owners, before they open a region."""
+        """Send the set to every owner, before any owner opens a region."""
         async with self.lock:
             await self.settle()
             await self.publish()
@@ -64,7 +65,7 @@ class DerivationChanges(ABC, Generic[S]):
         await self._owner.request_peer(self.publication())
 
     async def take_up(self, names: Sequence[str], state: str) -> None:
-        """Have those that were written as ADDING followed; returns when every change for these is caught."""
+        """Have owners follow derivations that are ADDING on disk; return when every later change is logged for them."""
         try:
             self.at("written")
             await self.publish()
@@ -86,13 +87,13 @@ class DerivationChanges(ABC, Generic[S]):
             _log.warning("what was begun of %ss is called off later: %s", self.derivations.noun, error.text)
 
     async def settle(self) -> None:
-        """Call off what is half made (I2).  Under the lock."""
+        """Call off half-made derivations (I2).  The caller holds the lock."""
         names = self.derivations.half_made()
         if names:
             await self.forget_derivations(names)
             _log.info("adding %s %s was called off", self.derivations.noun, ", ".join(names))
 
     async def catalogue_repaired(self) -> None:
-        """The disk takes writes again."""
+        """Call off half-made derivations, as the disk takes writes again."""
         async with self.lock:
             await self.call_off()

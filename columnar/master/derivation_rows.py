@@ -1,12 +1,12 @@
-"""(pure) Rows of the catalogue that hold derivations (``model.derivations``), a kind under a prefix.
+"""(pure) Rows of the catalogue that hold derivations (``model.derivations``), each kind under a prefix.
 
     row ``tr/NAME``       info:registration = JSON of the registration, info:state = adding | running | paused,
-                          info:number = decimal; none of a trigger of an earlier version,
+                          info:number = decimal; missing for a trigger of an earlier version,
                           info:replay = JSON {"from_ms": ..., "number": ...}; absent without a replay request
     row ``vw/NAME``       info:view = JSON of the definition, info:state = adding | building | live,
                           info:reads = JSON [[table, [family, ...]], ...], info:number = decimal
-    row ``alias/NAME``    info:alias = JSON of a swap (``model.view_generations``): the live table, the one that is kept
-    row ``PREFIX#numbers``  info:numbers = JSON of the record of numbers; ``#`` begins no name of a derivation
+    row ``alias/NAME``    info:alias = JSON of a swap (``model.view_generations``): the live table and the kept one
+    row ``PREFIX#numbers``  info:numbers = JSON of the record of numbers; no name of a derivation begins with ``#``
 
 A row that cannot be read stays as it is until its derivation is removed.
 """
@@ -43,7 +43,7 @@ from columnar.model.view_generations import Swap, without_tables
 
 _log = logging.getLogger(__name__)
 
-TRIGGERS_TABLE: Final = "columnar:triggers"  # it held triggers in folders of format 5 and older (``older_triggers``)
+TRIGGERS_TABLE: Final = "columnar:triggers"  # held triggers in data folders of format 5 and older (``older_triggers``)
 ALIAS: Final = b"alias/"
 _NUMBERS: Final = b"#numbers"
 
@@ -53,12 +53,12 @@ Stored = dict[bytes, dict[bytes, bytes]]  # row -> column -> value
 
 class _Kind(NamedTuple):
     prefix: bytes
-    parse: Callable[[str, Cells, Collection[str]], Any]  # name, cells, names of the tables that there are
+    parse: Callable[[str, Cells, Collection[str]], Any]  # name, cells, names of all tables
     cells: Callable[[Any], dict[bytes, bytes]]
 
 
 def sets_from(rows: Iterable[tuple[bytes, Cells]], tables: Collection[str]) -> dict[type[AnySet], AnySet]:
-    """Return the set of each kind.  ``rows``: all with PREFIXES; ``tables``: names of those that there are."""
+    """Return the set of each kind.  ``rows``: all whose keys begin with PREFIXES; ``tables``: names of all tables."""
     by_row = dict(rows)
     found = {kind: _set_from(kind, by_row, tables) for kind in KINDS}
     swaps = [_swap(row.removeprefix(ALIAS).decode(), by_row[row], tables) for row in sorted(by_row) if _is_alias(row)]
@@ -110,7 +110,7 @@ def rows_of(derivations: AnySet) -> Stored:
 
 
 def changes(stored: AnySet, wanted: AnySet) -> list[RowMutation]:
-    """Return the mutations that turn the rows of ``stored`` into those of ``wanted``."""
+    """Return the mutations that turn the rows of ``stored`` into the rows of ``wanted``."""
     return row_changes(rows_of(stored), rows_of(wanted))
 
 
@@ -191,7 +191,7 @@ def _cells_of_view(view: KeptView) -> dict[bytes, bytes]:
 
 
 def _swap(name: str, cells: Cells, tables: Collection[str]) -> Swap | None:
-    """Decode a swap; None if it cannot be used: then the name means its own table, if there is one."""
+    """Decode a swap.  Returns None if it cannot be used: then the name means the table of that name, if any."""
     try:
         swap = view_generations.from_json(name, cells.get(b"info:alias", b""))
     except DamagedData as error:

@@ -20,7 +20,7 @@ from columnar.model.owner_messages import Segments
 from columnar.model.region_info import RegionInfo
 
 DECISIONS_KEPT: Final = 200
-REQUESTED: Final = "asked for"  # the reason of what a person's request wants
+REQUESTED: Final = "asked for"  # the reason of a split or merge that a person requested
 
 
 # --- planned -----------------------------------------------------------------------------------------
@@ -79,7 +79,7 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """Neighbours of one owner."""
+    """Merge two neighbours that have the same owner."""
 
     regions: tuple[int, int]
     why: str
@@ -101,7 +101,7 @@ class Say:
 class Open:
     """Serve the region at the owner's epoch, after the logs in ``owner.unreplayed_logs`` are replayed into its store.
 
-    ``is_doubted``: the store could not be opened last time; the server reports ``opened`` when it is open.
+    ``is_doubted``: the store could not be opened last time; the server reports ``opened`` only when the store is open.
     """
 
     region: int
@@ -121,7 +121,7 @@ class Close:
 
 @dataclass(frozen=True, slots=True)
 class Renumber:
-    """Continue to serve the region at the owner's epoch; after a Close that was carried out already, open it."""
+    """Continue to serve the region at the owner's epoch; open it if an earlier Close was carried out already."""
 
     region: int
     owner: Owner
@@ -141,9 +141,10 @@ class Fence:
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """Write these rows of the catalogue in one batch, in the order of the writes, and report its number.
+    """Write these rows of the catalogue in one batch, and report its number.
 
-    An owner row of a region that the catalogue does not have is left out.
+    Writes are carried out in the order of their numbers.  Owner rows of regions that the catalogue does not have are
+    left out.
     """
 
     number: int
@@ -161,14 +162,14 @@ class NotifyServer:
 
 @dataclass(frozen=True, slots=True)
 class RemoveLog:
-    """No row names the incarnation any more: its folder may go."""
+    """Remove the incarnation's folder: no row names the incarnation any more."""
 
     server: Incarnation
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """``error``: None where it was done."""
+    """Answer a request; ``error`` is None if the request was carried out."""
 
     request: int
     error: str | None
@@ -222,7 +223,7 @@ class MergeRegions:
 
 @dataclass(frozen=True, slots=True)
 class DrainServer:
-    """Keep the server empty, or no longer."""
+    """Keep the server empty if ``on``; otherwise let it get regions again."""
 
     server: str
     on: bool = True
@@ -241,7 +242,7 @@ class BalanceNow:
 
 @dataclass(frozen=True, slots=True)
 class EvacuateServer:
-    """Empty a server that is to stop, or no longer.  A master that starts knows nothing of it."""
+    """Empty a server before it stops if ``on``; otherwise let it get regions again.  Lost when the master restarts."""
 
     server: str
     on: bool
@@ -261,7 +262,7 @@ class Throttles:
 
     moves_per_server: int = 2  # as source or as target
     moves: int = 8
-    moves_per_drained: int = 4  # as source
+    moves_per_drained: int = 4  # of a drained server, as source
     changes_per_server: int = 1  # splits and merges
     changes: int = 8
 

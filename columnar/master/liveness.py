@@ -1,26 +1,27 @@
-"""(pure) Liveness of servers on one machine: which child is to be killed because it does not work any more.
+"""(pure) Liveness of servers on one machine: decides which child is killed because it does not work any more.
 
 A child's control thread reports every 0.5 s how often its loop has iterated.
 
-    silent   no report for 3 s, and no work: the process is stopped, or its threads are
+    silent   no report for 3 s, and no work: the process or its threads are stopped
     stuck    reports, but no loop iteration for 10 s, and no work
-    busy     as one of these, but it works (``works``): a step blocks the loop, or the whole interpreter.  It lives, and
-             its clients wait.  A step that takes BUSY_MS is one that does not end
+    busy     as silent or stuck, but it works (``works``): a step blocks the loop, or the whole interpreter.  It lives,
+             and its clients wait.  A step that takes BUSY_MS is taken for one that does not end
     late     no report within 30 s of its start
 
 Waiting for a busy server is safe for data: it is the owner of its regions until it is fenced.  Killing it is not safe
-for the other servers: its clients retry at the next owner, with the request that keeps this server busy.
+for the other servers: its clients would repeat, at the next owner, the request that kept this server busy.
 
 False alarms:
     * The master itself was stopped, or busy, if ``check_liveness`` was not called for 1 s.  Reports may wait to be
       read, so that time does not count against any server.
-    * More than a third of the servers, and at least two, are silent at once: rather the machine is at fault.  They
-      have 3 s more, and the verdict says so.
+    * More than a third of the servers, and at least two, are silent at once: probably the machine is at fault.  These
+      servers get 3 s more, and the verdict says so.
     * The data folder does not answer.  A server whose loop waits for a file does not iterate, and one that opens a
       region then holds the interpreter, so that its control thread says nothing.  The time of a stall counts against
-      no server, whatever is wrong with it, and all counts begin anew at its end.
+      no server, whatever is wrong with the server, and all counts begin anew when the stall ends.
 
-A child is named once; the caller that kills it reports ``left``.  Time is an argument; knows nothing of processes.
+A verdict names a child once; the caller that kills the child calls ``left``.  Time is an argument; this module knows
+nothing of processes.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from columnar.model.owner import Incarnation
 SILENT_MS: Final = 3_000
 STUCK_MS: Final = 10_000
 BUSY_MS: Final = 120_000
-QUIET_MS: Final = 1_000  # without a report or an iteration: from then on ``works`` is checked
+QUIET_MS: Final = 1_000  # ``works`` is checked for a child without a report or an iteration for this long
 LATE_MS: Final = 30_000
 CHECK_INTERVAL_MS: Final = 250
 PAUSED_MS: Final = 1_000
@@ -53,11 +54,11 @@ class Verdict:
 class _Child:
     heard_ms: int
     iterated_ms: int
-    worked_ms: int = 0  # while it was quiet
+    worked_ms: int = 0  # when it worked last, as seen while it was quiet
     iterations: int = -1
     has_reported: bool = False
     is_named: bool = False  # to be killed
-    is_busy: bool = False  # and it was said
+    is_busy: bool = False  # and a remark has said so
 
     def report(self, iterations: int, now_ms: int) -> None:
         """Take a report of the control thread."""
@@ -67,13 +68,13 @@ class _Child:
         self.has_reported = True
 
     def excuse(self, passed_ms: int, now_ms: int) -> None:
-        """Count the last ``passed_ms`` for nothing."""
+        """Do not count the last ``passed_ms`` against the child."""
         self.heard_ms = min(now_ms, self.heard_ms + passed_ms)
         self.iterated_ms = min(now_ms, self.iterated_ms + passed_ms)
         self.worked_ms = min(now_ms, self.worked_ms + passed_ms)
 
     def begin_anew(self, now_ms: int) -> None:
-        """Count from now on."""
+        """Restart all counts at ``now_ms``."""
         self.heard_ms = self.iterated_ms = self.worked_ms = now_ms
 
     def note_work(self, now_ms: int) -> None:
@@ -87,7 +88,7 @@ class _Child:
 
 
 def idles(_server: Incarnation) -> bool:
-    """``Works`` of a machine that does not report processor time."""
+    """Return False: stands for ``works`` on a machine that does not report processor time."""
     return False
 
 
@@ -109,7 +110,7 @@ class Liveness:
         self._children.pop(server, None)
 
     def heard(self, server: Incarnation, iterations: int, now_ms: int) -> None:
-        """A report of the control thread.  ``iterations``: of its loop, ever."""
+        """Take a report of the control thread.  ``iterations``: of the server's loop, since its start."""
         child = self._children.get(server)
         if child is not None:
             child.report(iterations, now_ms)
@@ -117,7 +118,8 @@ class Liveness:
     def check_liveness(self, now_ms: int, *, is_folder_stalled: bool = False) -> Verdict:
         """Return the verdict.  ``is_folder_stalled``: the data folder does not answer.
 
-        Call this again at its ``wake_at_ms``: when a child may be silent, in CHECK_INTERVAL_MS at most.
+        Call this again at the verdict's ``wake_at_ms``: when the next child may be silent, and in CHECK_INTERVAL_MS at
+        the latest.
         """
         remarks = []
         paused_ms, self._checked_ms = now_ms - self._checked_ms, now_ms
@@ -154,7 +156,7 @@ class Liveness:
         return Verdict(tuple(found), tuple(remarks), wake_at_ms, tuple((one, child.iterated_ms) for one, child in busy))
 
     def _said_busy(self, now_ms: int) -> list[str]:
-        """Remarks on servers that became busy, or are no longer."""
+        """Return remarks on servers that became busy, or are busy no longer."""
         remarks = []
         for server, child in self._children.items():
             is_busy = _is_busy(child, now_ms)
@@ -176,7 +178,7 @@ def _is_quiet(child: _Child, now_ms: int) -> bool:
 
 
 def _is_busy(child: _Child, now_ms: int) -> bool:
-    """Return whether the child would be named if it did not work."""
+    """Return whether the child would be killed if it did not work."""
     if not _is_quiet(child, now_ms) or now_ms - child.worked_ms >= SILENT_MS:
         return False
     return now_ms - child.heard_ms >= SILENT_MS or now_ms - child.iterated_ms >= STUCK_MS

@@ -1,13 +1,14 @@
-"""Triggers of folders of format 5 and older: rows of a table of the system, taken into the catalogue at a start.
+"""Triggers of data folders of format 5 and older: rows of a system table, moved into the catalogue at a start.
 
     table columnar:triggers     row NAME        info:registration JSON, info:state running | paused,
-                                                info:number decimal (none of versions before numbers)
+                                                info:number decimal (missing in versions before numbers)
                                 row #numbers    info:numbers JSON {"given", "removed", "beginning"}
 
-``beginning`` is the number that a registration was being made with, or 0.
+``beginning`` is the number of the registration that was being made, or 0.
 
-Invariant: one write of the catalogue drops the table and names its triggers, so a kill leaves the one or the other.
-The table's regions are remembered as dropped, as those of any other, and their folders go when the start is over.
+Invariant: one write of the catalogue drops the table and adds its triggers, so after a kill the triggers are either in
+the table or in the catalogue.  The table's regions are remembered as dropped, like the regions of any dropped table,
+and their folders are removed when the start is over.
 """
 
 from __future__ import annotations
@@ -34,9 +35,9 @@ Rows = Iterable[tuple[bytes, dict[bytes, bytes]]]  # row, column -> value
 
 
 async def take_in(catalogue: Catalogue, rows_of: Callable[[Table, RegionInfo], Rows]) -> None:
-    """Move them, before any table is served.
+    """Move the triggers into the catalogue, before any table is served.
 
-    ``rows_of`` reads one region: HostError, DamagedData, and nothing has changed.
+    ``rows_of`` reads one region.  If it raises HostError or DamagedData, nothing has changed.
     """
     entry = catalogue.tables.get(TRIGGERS_TABLE)
     if entry is None:
@@ -48,7 +49,7 @@ async def take_in(catalogue: Catalogue, rows_of: Callable[[Table, RegionInfo], R
 
 
 def triggers_of(rows: Rows, tables: Collection[str]) -> Triggers:
-    """The triggers that the table's rows say.  ``tables``: names of those that there are."""
+    """Return the triggers that the table's rows hold.  ``tables``: the names of all tables."""
     kept: list[tuple[bytes, dict[bytes, bytes]]] = []
     beginning = 0
     for row, cells in rows:
@@ -65,7 +66,7 @@ def triggers_of(rows: Rows, tables: Collection[str]) -> Triggers:
 
 
 def _settled(found: Triggers, beginning: int) -> Triggers:
-    """Remove triggers that were half removed, and the number of one that was half made."""
+    """Remove triggers that were half removed, and the number of a trigger that was half made."""
     if found.numbers is None:
         return found
     highest = max([found.numbers.given, *(one.number for one in found.all)])

@@ -1,18 +1,19 @@
-"""(pure) The ledger of owners: their rows in memory, being written and on disk, and the logs of dead incarnations.
+"""(pure) The ledger of owner rows (in memory, being written and on disk), and of the logs of dead incarnations.
 
-    set          a region's next row; it goes out with the next ``take_write``
-    take_write   the rows that are not on disk, as one write; writes are carried out in the order of their numbers
-    written      the rows of a write are on disk: their owners may be notified
+    set          takes a region's next row, which goes out with the next ``take_write``
+    take_write   returns the rows that are not on disk, as one write; writes are carried out in the order of their
+                 numbers
+    row_written  the rows of a write are on disk: their owners may be notified
     not_written  the rows of a write are not on disk, or were undone
 
 Invariants (``check_invariants``, C2 and C3 of the cluster):
-    L1. The epoch of a region's row never falls below the epoch on disk; no owner is notified of an epoch before it is
-        on disk.
-    L2. At most one incarnation that has neither closed the region, nor failed to open it, nor been fenced was asked to
-        open it.
+    L1. The epoch of a region's row never falls below the epoch on disk; no owner is notified of an epoch before that
+        epoch is on disk.
+    L2. An incarnation is asked to open a region only if each earlier incarnation that was asked to open it has closed
+        it, has failed to open it, or is fenced.
     L3. A dead incarnation is forgotten only if no row, in memory or on disk, names it.
 
-Knows nothing of servers, of their notifications, nor of why a region gets another owner.
+Knows nothing of servers, of their notifications, nor of why a region gets a new owner.
 """
 
 from __future__ import annotations
@@ -42,11 +43,11 @@ from columnar.model.region_info import RegionInfo
 
 
 class End(Enum):
-    """How a living owner has ended its ownership period."""
+    """The way in which a living owner has ended its ownership period."""
 
     CLOSED = auto()
-    UNREPLAYED = auto()  # closed, and its log may hold writes that the store lacks
-    FAILED = auto()  # it could not open the region
+    UNREPLAYED = auto()  # closed, but the owner's log may hold writes that the store lacks
+    FAILED = auto()  # the owner could not open the region
 
 
 @dataclass(slots=True)
@@ -60,7 +61,7 @@ class _Sent:
 class Outcome:
     """The consequences of a write's end, for the caller."""
 
-    regions: list[int] = field(default_factory=list)  # whose newest row was in it
+    regions: list[int] = field(default_factory=list)  # regions whose newest row was in the write
     forgotten: tuple[Incarnation, ...] = ()
 
 
@@ -69,13 +70,13 @@ class OwnerLedger:
         self.rows = dict(rows)
         self.durable = dict(rows)
         self._sealed = dict(sealed)
-        self._named: Counter[Incarnation] = Counter()  # by rows in memory and rows on disk
+        self._named: Counter[Incarnation] = Counter()  # how many rows in memory and on disk name it
         for row in rows.values():
             self._count(row, 2)
         self._fenced: set[Incarnation] = set()
-        self._logs: dict[Incarnation, frozenset[tuple[int, int]]] = {}  # regions and epochs that a dead log names
+        self._logs: dict[Incarnation, frozenset[tuple[int, int]]] = {}  # the regions and epochs it names
         self._ends: dict[int, tuple[OwnershipPeriod, End]] = {}
-        self._openers: dict[int, OwnershipPeriod] = {}  # asked to open it, neither ended nor fenced
+        self._openers: dict[int, OwnershipPeriod] = {}  # asked to open the region; neither ended nor fenced
         self._unsent: dict[int, None] = {}
         self._seals_unsent: dict[Incarnation, Segments] = {}
         self._sent: dict[int, _Sent] = {}
@@ -108,9 +109,9 @@ class OwnerLedger:
         return server in self._fenced
 
     def fenced(self, server: Incarnation, segments: Segments | None, named: Iterable[tuple[int, int]]) -> None:
-        """Note the sealed log of a fenced server; ``named``: regions and epochs that the log's heads name.
+        """Note the sealed log of a fenced server.  ``named``: regions and epochs that the log's heads name.
 
-        ``segments`` None: the log is damaged, and is not sealed: it is read again for each region that lacks it.
+        If ``segments`` is None, the log is damaged and is not sealed: each region that lacks its writes reads it again.
         """
         self._fenced.add(server)
         self._logs[server] = frozenset(named)
@@ -154,7 +155,7 @@ class OwnerLedger:
         return moved(row, server)
 
     def without_source(self, region: int, row: Owner) -> Owner:
-        """The row, without its source if that has closed the region or is fenced."""
+        """Return the row, without its source if the source has closed the region or is fenced."""
         source = row.source
         if source is None:
             return row
@@ -177,7 +178,7 @@ class OwnerLedger:
         self._unsent[region] = None
 
     def drop(self, region: int) -> None:
-        """The catalogue does not have the region any more."""
+        """Remove the region, which the catalogue does not have any more."""
         for rows in (self.rows, self.durable):
             row = rows.pop(region, None)
             if row is not None:
@@ -186,7 +187,7 @@ class OwnerLedger:
             index.pop(region, None)
 
     def add_written(self, region: int, row: Owner) -> None:
-        """A row that stands in the catalogue already."""
+        """Add a row that the catalogue has already."""
         assert region not in self.rows, "a new region"
         self.rows[region] = self.durable[region] = row
         self._openers[region] = row.ownership_period
@@ -251,7 +252,7 @@ class OwnerLedger:
         return outcome
 
     def revert(self, region: int) -> Owner | None:
-        """Back to the row on disk."""
+        """Return to the row on disk, and return it.  Returns None if no row is on disk."""
         row, durable = self.rows.pop(region), self.durable.get(region)
         self._unsent.pop(region, None)
         if durable is not None:

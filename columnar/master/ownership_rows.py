@@ -4,10 +4,10 @@
     rows ``s/...``, ``w/...``   logs of dead incarnations, and operator settings (``catalogue_rows``)
     row ``e``       info:epoch = the epoch of this start's owner of all regions, eight bytes
 
-Invariant: no region gets an owner after it went from its table: both kinds of writes hold the lock that the catalogue
-shares (``rows_change``).
+Invariant: no region gets an owner after it was removed from its table: writes that remove regions and writes of owners
+hold the same lock (``rows_change``).
 
-Pure except for a function that it is given, which applies mutations and returns when they are on disk.
+Pure except for the argument ``write``, a function that applies mutations and returns when they are on disk.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ class OwnershipRows:
         self._write = write
         self.owners: dict[int, Owner] = {}  # by region id; a region without an entry has had no owner
         self.sealed: dict[Incarnation, Segments] = {}
-        self._sealed_by_older: set[Incarnation] = set()  # programs, at lengths of files
-        self.unread: dict[bytes, str] = {}  # rows whose owner or seal does not decode: a repair can do without
+        self._sealed_by_older: set[Incarnation] = set()  # sealed by older programs, at lengths of files
+        self.unread: dict[bytes, str] = {}  # row -> why its owner or seal does not decode: a repair can omit it
         self.operator_settings = OperatorSettings()
-        self.epoch = 0  # of the owner; 0: no owner has been named yet
+        self.epoch = 0  # 0 if no owner has been named yet
         self._epoch_change = asyncio.Lock()  # each caller's epoch is written before the next one is chosen
         self._rows_change = rows_change
         self._is_of_table = is_of_table
@@ -53,7 +53,7 @@ class OwnershipRows:
     # --- rows on disk ------------------------------------------------------------------------------
 
     def take_row(self, row: bytes, cells: Mapping[bytes, bytes]) -> None:
-        """Take a row of another kind than a region's, if it is one of these."""
+        """Load the row of a seal, of the operator settings or of the epoch; ignore any other row."""
         if row.startswith(catalogue_rows.SEALED):
             self._take_seal(catalogue_rows.sealed_server(row), cells)
         elif row == catalogue_rows.OPERATOR_SETTINGS_ROW:
@@ -82,7 +82,7 @@ class OwnershipRows:
             self._sealed_by_older.add(server)
 
     def stored_rows(self) -> dict[bytes, dict[bytes, bytes]]:
-        """Return the rows that should be on disk, but for those of regions."""
+        """Return the rows that should be on disk, except for the rows of regions."""
         rows = {}
         if self.epoch:
             rows[b"e"] = {b"info:epoch": u64(self.epoch)}
@@ -106,8 +106,8 @@ class OwnershipRows:
     async def raise_epoch(self) -> int:
         """Begin an epoch that no earlier owner had; it is on disk when this returns.
 
-        Called once per start, before any region opens; by a cluster also for each start of a server, and servers that
-        died together start together.
+        Called once per start, before any region opens.  A cluster calls it also for each start of a server; calls
+        overlap when servers that died together start together.
         """
         async with self._epoch_change:
             await self._write([put(b"e", epoch=u64(self.epoch + 1))])
@@ -115,9 +115,9 @@ class OwnershipRows:
             return self.epoch
 
     async def forget_servers(self, regions: Iterable[RegionInfo]) -> None:
-        """Forget owners and dead logs: one process serves all ``regions``, and no store lacks what a log has.
+        """Forget owners and dead logs: one process serves all ``regions``, and their stores have what the logs have.
 
-        The epoch rises above those of all owners, so that the next owner of each region is above them.
+        The epoch rises above the epochs of all owners, so that the next owner of each region has a higher epoch.
         """
         owned = [info for info in regions if info.region_id in self.owners]
         epoch = max([self.epoch, *(row.epoch + 1 for row in self.owners.values())])
@@ -133,11 +133,11 @@ class OwnershipRows:
             self.owners.pop(info.region_id, None)
 
     def regions_came(self, regions: Iterable[RegionInfo], row: Owner) -> None:
-        """Note the owner of regions whose rows were written with it."""
+        """Note ``row`` as the owner of regions whose rows were written with that owner."""
         self.owners |= {info.region_id: row for info in regions}
 
     async def write_owners(self, write: Write) -> None:
-        """Write the rows of a master's plan in one batch; rows of regions that no table has any more are left out."""
+        """Write the rows of a master's plan in one batch, except rows of regions that no table has any more."""
         async with self._rows_change:
             await self._write_owners(write)
 
@@ -168,12 +168,12 @@ class OwnershipRows:
     # --- logs of dead incarnations -----------------------------------------------------------------
 
     def seal_of(self, server: Incarnation) -> Seal | None:
-        """The seal of the incarnation's log; None: it has none as yet, or it was damaged."""
+        """Return the seal of the incarnation's log.  Returns None if it has none yet, or if the log was damaged."""
         lengths = self.sealed.get(server)
         return None if lengths is None else Seal(lengths, is_of_files=server in self._sealed_by_older)
 
     def firm_seals(self) -> dict[Incarnation, Segments]:
-        """The seals at lengths of whole frames, which are on disk."""
+        """Return the seals whose lengths count whole frames, which are on disk."""
         return {one: lengths for one, lengths in self.sealed.items() if one not in self._sealed_by_older}
 
 

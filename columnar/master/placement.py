@@ -1,15 +1,15 @@
-"""(pure) Where regions are and where they should be, with the indexes that a planner reads.
+"""(pure) Desired and present places of regions, with the indexes that a planner reads.
 
-``Desired`` is what operators want.  ``Current`` is the present state, as far as the master knows, of records of
-``placement_records``.  Each change of a region or of a server updates the indexes, so a plan costs what is out of
-place, not the whole.
+``Desired`` is what operators want.  ``Current`` is the present state, as far as the master knows it; its records are
+defined in ``placement_records``.  Each change of a region or of a server updates the indexes, so the cost of a plan
+depends on the regions that are out of place, not on all regions.
 
 Invariants (``Current.check_invariants``):
-    P1. A region counts for the server of its owner row, unless it has no living owner.  Load, number of regions and
-        regions of a table of a server are the sums over its regions.
-    P2. ``homeless`` and ``failed`` are the regions in those phases, ``unwritable`` those with a fault, ``astray`` those
-        that are not at their ideal server.
-    P3. ``moves`` are transitions from a living owner; each server counts those that leave or reach it.
+    P1. A region counts for the server of its owner row, unless it has no living owner.  A server's load, its number of
+        regions, and its number of regions of each table are sums over the regions that count for it.
+    P2. ``homeless`` and ``failed`` are the regions in the phases HOMELESS and FAILED_OPEN, ``unwritable`` the regions
+        with a write fault, ``astray`` the regions that are not at their ideal server.
+    P3. ``moves`` are transitions from a living owner; each server counts the moves that leave or reach it.
 
 Knows nothing of rows being written nor of requests to owners (``cluster_state``), nor of the decisions that follow
 (``planner``).
@@ -27,8 +27,8 @@ from columnar.model.owner import Incarnation
 from columnar.model.owner_messages import RegionRates
 from columnar.model.region_info import RegionInfo
 
-PROVEN_MS: Final = 1_000  # a server that has a region open for this long does not die of it
-UNWRITABLE_MS: Final = 1_000  # after a write that failed
+PROVEN_MS: Final = 1_000  # a server that has had a region open for this long does not die of the opening
+UNWRITABLE_MS: Final = 1_000  # no write goes out for this long after a write that failed
 
 
 @dataclass(slots=True)
@@ -37,15 +37,15 @@ class CatalogueHealth:
 
         sound --unsound--> unsound, since when and why --sound--> sound
 
-    A write that failed leaves the catalogue sound if its disk was repaired at once; no write goes out before
-    ``unwritable_until_ms`` then.
+    After a write that failed the catalogue is still sound if its rows on disk were repaired at once; then no write goes
+    out before ``unwritable_until_ms``.
 
     Knows nothing of rows and disks: ``meta_region`` repairs the disk, and the master's shell reports both events.
     """
 
-    unwritable_until_ms: int  # after a write that failed
-    failure: str = ""  # why it is unsound; empty: it is sound
-    since_ms: int = 0  # it is unsound
+    unwritable_until_ms: int  # set by a write that failed
+    failure: str = ""  # why the catalogue is unsound; empty while it is sound
+    since_ms: int = 0  # when it became unsound
 
     @property
     def is_sound(self) -> bool:
@@ -62,7 +62,7 @@ class CatalogueHealth:
         self.failure = ""
 
     def remark(self, now_ms: int) -> str:
-        """The state for people; empty while it is sound."""
+        """Describe the state for people.  Returns an empty text while the catalogue is sound."""
         if self.is_sound:
             return ""
         seconds = max(0, now_ms - self.since_ms) / 1_000
@@ -77,11 +77,11 @@ class Desired:
     operator_settings: OperatorSettings = field(default_factory=OperatorSettings)
     throttles: Throttles = field(default_factory=Throttles)
     requests: dict[int, Request] = field(default_factory=dict)  # by number of the request; oldest first
-    leaving: set[str] = field(default_factory=set)  # servers that are emptied as they are to stop; kept nowhere
+    leaving: set[str] = field(default_factory=set)  # servers that are emptied before they stop; not stored
 
     @property
     def drained(self) -> frozenset[str]:
-        """Names of servers that get no region and lose those they have."""
+        """Names of servers that get no region and lose the regions they have."""
         return self.operator_settings.drained | self.leaving
 
     def set_operator_settings(self, settings: OperatorSettings) -> None:
@@ -107,9 +107,10 @@ class BalanceTimes:
 
 
 class HomeIndex:
-    """The regions that have an ideal server, by that server: at home there, or astray at another one or at none.
+    """The regions that have an ideal server, by that server: ``at_home`` there, or ``astray`` elsewhere or nowhere.
 
-    Invariant: each region with an ideal server is in one of both.  A server without such regions has no entry.
+    Invariant: each region with an ideal server is in one of the two indexes.  A server without such regions has no
+    entry.
     """
 
     def __init__(self) -> None:
@@ -149,24 +150,24 @@ class Current:
         self.failed: dict[int, None] = {}
         self.unwritable: dict[int, None] = {}  # regions that cannot be written, as their owner reported last
         self.in_transition: dict[int, None] = {}
-        self.closing: dict[int, None] = {}  # their source was asked to close them
+        self.closing: dict[int, None] = {}  # regions whose source was asked to close them
         self.paused_tables: set[str] = set()  # copied now: none of their regions begins a transition
         self.homes = HomeIndex()
         self.moves: dict[int, tuple[str, str]] = {}  # from, to
         self.changes: dict[int, str] = {}  # regions that are split or merged, and their server
-        self.large: dict[int, None] = {}  # over the limit of their table, or by themselves much of a server
+        self.large: dict[int, None] = {}  # over the limit of their table, or a large part of a server's load
         self.load = 0.0
         self.balance = BalanceTimes()
         self.catalogue = CatalogueHealth(unwritable_until_ms=NEVER_MS)
-        self.suspects: dict[int, None] = {}  # open, and not for PROVEN_MS since an owner died of it, perhaps
+        self.suspects: dict[int, None] = {}  # open for less than PROVEN_MS, after an owner perhaps died of them
         self.is_beginning = False  # servers have nothing yet: regions go where they were
         self.free_bytes = 1 << 62  # of the disk
-        self.unread_logs: dict[Incarnation, str] = {}  # of dead servers, that the disk refuses to read now: why
+        self.unread_logs: dict[Incarnation, str] = {}  # dead server -> why the disk refuses to read its log now
 
     # --- time --------------------------------------------------------------------------------------
 
     def begin_start(self, now_ms: int) -> None:
-        """Begin the first plan: regions count from now on, and go where they were."""
+        """Begin the first plan: phases of regions count from now on, and regions go where they were."""
         for place in self.places.values():
             place.index_phase(place.phase, now_ms)  # else since the clock's beginning
         self.is_beginning = True
@@ -186,7 +187,7 @@ class Current:
             self.balance.servers_changed(now_ms)
 
     def server_fenced(self, server: Server, incarnation: Incarnation, now_ms: int) -> None:
-        """The incarnation answers nothing any more; another one of that name may have started meanwhile."""
+        """Note that the incarnation answers nothing any more; a new one of that name may have started meanwhile."""
         if server.incarnation == incarnation:
             server.go_down(now_ms)
         self.balance.servers_changed(now_ms)
@@ -202,7 +203,7 @@ class Current:
         return found is not None and found.state is ServerState.UP
 
     def is_alive(self, incarnation: Incarnation) -> bool:
-        """Return whether it can be notified."""
+        """Return whether the incarnation can be notified."""
         found = self.servers.get(incarnation.name)
         return found is not None and found.incarnation == incarnation and found.state is ServerState.UP
 
@@ -267,7 +268,7 @@ class Current:
         self.set_write_fault(place, rates.write_fault)
 
     def rate(self, place: Place, load: float, now_ms: int) -> None:
-        """The region has had that load since it was rated last."""
+        """Average the load of the region, which has had ``load`` since it was rated last."""
         self.set_load(place, place.measured.average_load(load, now_ms))
 
     def set_phase(self, place: Place, phase: Phase, now_ms: int) -> None:

@@ -9,9 +9,9 @@
     LEAVING      its owner was asked to close it, for an operator, or    under way
                  because it cannot open it
     OFFLINE      is closed until an operator assigns it                  none
-    FAILED_OPEN  could not be opened, often enough: an operator assigns  none
-                 it, or it is tried again after a pause, if the host was
-                 the cause
+    FAILED_OPEN  could not be opened by several tries: it waits for an   none
+                 operator, or, if the host was the cause, is tried again
+                 after a pause
     CHANGING     is being split or merged by its owner                   under way
 
     state of a server    STARTING --come_up--> UP --begin_fencing--> FENCING --go_down--> DOWN --begin--> STARTING
@@ -38,19 +38,19 @@ NEVER_MS: Final = -(1 << 60)
 DEATHS_WITHIN_MS: Final = 5 * 60_000
 DEATHS_TOO_MANY: Final = 3
 BENCHED_MS: Final = (60_000, 120_000, 240_000, 480_000)
-FORGIVEN_AFTER_MS: Final = 30 * 60_000  # without a death: the next bench is the first one again
+FORGIVEN_AFTER_MS: Final = 30 * 60_000  # without a death: the next bench is as short as the first
 FAILURES_WITHIN_MS: Final = 5 * 60_000
 FAILURES_TOO_MANY: Final = 3  # regions that a server could not open, within that time
-AVOIDED_MS: Final = 120_000  # it gets no regions then, unless it is the last
-OPENING_TRIES: Final = 5  # of a region, at whatever servers
-TRIED_KEPT: Final = 100  # names of servers, of a region that is tried for hours
-RETRY_PAUSES_MS: Final = (2_000, 4_000, 8_000, 15_000, 30_000)  # of a region that its host could not open
-DEATHS_SUSPECT: Final = 2  # owners that died when they opened it: it is opened while no other such region is
-DEATHS_DEADLY: Final = 4  # it is opened no more
-SETTLED_MS: Final = 5 * 60_000  # a region is moved once in this time by balance
+AVOIDED_MS: Final = 120_000  # such a server gets no regions for this time, unless no other may take them
+OPENING_TRIES: Final = 5  # to open a region, at any servers, before a pause
+TRIED_KEPT: Final = 100  # names of servers kept for a region that is tried for hours
+RETRY_PAUSES_MS: Final = (2_000, 4_000, 8_000, 15_000, 30_000)  # before the host tries to open a region again
+DEATHS_SUSPECT: Final = 2  # owners that died when they opened a region: it is opened while no other such region is
+DEATHS_DEADLY: Final = 4  # after this many the region is not opened any more
+SETTLED_MS: Final = 5 * 60_000  # balance moves a region once in this time at most
 BY_HAND_MS: Final = 60 * 60_000  # a region that an operator moved stays this long
 AVERAGED_OVER_MS: Final = 60_000
-IDLE: Final = 1.0  # a region without requests
+IDLE: Final = 1.0  # load of a region without requests
 MIB_OF_ONE: Final = 100  # this many MiB weigh as much as one read a second
 assert TRIED_KEPT > OPENING_TRIES
 
@@ -68,7 +68,7 @@ class Phase(Enum):
 
 
 class ServerState(Enum):
-    STARTING = auto()  # has not said hello
+    STARTING = auto()  # its process has not said hello
     UP = auto()
     FENCING = auto()
     DOWN = auto()
@@ -81,15 +81,15 @@ IN_TRANSITION: Final = frozenset({Phase.WRITING, Phase.CLOSING, Phase.OPENING, P
 
 
 def score(rates: RegionRates) -> float:
-    """Loads: what a region costs its server, averaged over a minute.
+    """Return the load of a region: what it costs its server.
 
         load of a region  1 + reads/s + 2 writes/s + 2 deliveries/s + MiB/100
         load of a server  the sum over its regions, divided by the server's weight
 
-    Popularity (requests and deliveries) and size go into one figure, so balancing considers both.  A report has more
-    weight, the longer it is since the last one.  The average forgets: it has no data from before the last two minutes,
-    so two minutes after loads have become steady nothing changes any more, however high they were before.  A report
-    costs the same however long a region exists.
+    Popularity (requests and deliveries) and size go into one figure, so balancing considers both.  Loads are averaged
+    over a minute (``averaged``); a report weighs as much as the time since the report before.  The average contains no
+    load from before the last two minutes.  So two minutes after loads have become steady their averages are steady too,
+    however high loads were before.  The cost of a report does not depend on the age of a region.
     """
     requests = rates.reads_per_s + 2 * rates.writes_per_s + 2 * rates.deliveries_per_s
     return IDLE + requests + rates.size_bytes / MIB / MIB_OF_ONE
@@ -98,15 +98,16 @@ def score(rates: RegionRates) -> float:
 def summed(before: float, total: float, passed_ms: int, load: float, for_ms: int) -> tuple[float, float, int]:
     """Return the first three arguments after adding ``load``, which lasted for ``for_ms``.
 
-    ``before``: the mean of the minute before this one; ``total``: of this one, the sum of loads by milliseconds;
-    ``passed_ms``: of this one.  A clock that goes back stands still.
+    ``before``: the mean load of the previous minute.  ``total``: the sum of load times milliseconds in the present
+    minute.  ``passed_ms``: the passed part of the present minute.  A clock that goes back counts as one that stands
+    still.
     """
     total, passed_ms = total + load * max(0, for_ms), passed_ms + max(0, for_ms)
     return (before, total, passed_ms) if passed_ms < AVERAGED_OVER_MS else (total / passed_ms, 0.0, 0)
 
 
 def averaged(before: float, total: float, passed_ms: int) -> float:
-    """Average over a minute: the passed part of this minute, and for the rest of it the minute before."""
+    """Average over a minute: the passed part of this minute, and for the rest the mean of the previous minute."""
     return (total + before * (AVERAGED_OVER_MS - passed_ms)) / AVERAGED_OVER_MS
 
 
@@ -115,15 +116,15 @@ def averaged(before: float, total: float, passed_ms: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class OpeningAttempts:
-    """The attempts to open a region since it was open last.  Each step returns the next record."""
+    """The attempts to open a region since it was open last.  Methods that add an event return a new record."""
 
-    tried: tuple[str, ...] = ()  # servers that could not open it; one for each try
-    failure: str = ""  # of the last try
-    is_damaged: bool = False  # by the last try, so another server would fail too
-    is_doubted: bool = False  # its store could not be opened: its next owner opens it before it says so
-    rounds: int = 0  # times that it stayed closed for a temporary cause
-    retry_ms: int | None = None  # FAILED_OPEN: when it is tried again by itself; None: a person must act
-    deaths: int = 0  # owners that died when they opened it, or a moment later, one after the other
+    tried: tuple[str, ...] = ()  # the server of each try that failed
+    failure: str = ""  # why the last try failed
+    is_damaged: bool = False  # the last try found damage, so every other server would fail too
+    is_doubted: bool = False  # its store could not be opened: the next owner opens the store before it reports success
+    rounds: int = 0  # how often the region stayed closed for a temporary cause
+    retry_ms: int | None = None  # FAILED_OPEN: when it is tried again; None: only an operator makes it tried again
+    deaths: int = 0  # consecutive owners that died when they opened it, or a moment later
 
     @property
     def is_suspect(self) -> bool:
@@ -140,22 +141,25 @@ class OpeningAttempts:
         return len(self.tried) >= OPENING_TRIES
 
     def is_due(self, now_ms: int, *, all_at_once: bool) -> bool:
-        """Return whether the region may be tried again by itself now."""
+        """Return whether the region may be tried again now, without an operator; ``all_at_once`` ends its pause."""
         return self.retry_ms is not None and (all_at_once or now_ms >= self.retry_ms)
 
     def failed(self, server: str, failure: str, is_damaged: bool) -> OpeningAttempts:
-        """The server could not open the region."""
+        """Note that the server could not open the region."""
         tried = (*self.tried, server)[-TRIED_KEPT:]
         return replace(self, tried=tried, failure=failure, is_damaged=is_damaged, is_doubted=True)
 
     def owner_died(self, server: Incarnation) -> OpeningAttempts:
-        """The server died while it opened the region, or a moment later: a try, and perhaps the cause."""
+        """Note that the server died while it opened the region, or a moment later.
+
+        That counts as a try; the region may be the cause of the death.
+        """
         suffix = f", as {self.deaths} before it" if self.deaths else ""
         failure = f"server {server} died when it opened it{suffix}"
         return replace(self.failed(server.name, failure, is_damaged=False), deaths=self.deaths + 1)
 
     def paused(self, now_ms: int) -> OpeningAttempts:
-        """The region stays closed for the next pause, which is longer than the one before."""
+        """Keep the region closed for the next pause, which is longer than the pause before."""
         pause_ms = RETRY_PAUSES_MS[min(self.rounds, len(RETRY_PAUSES_MS) - 1)]
         return replace(self, rounds=self.rounds + 1, retry_ms=now_ms + pause_ms)
 
@@ -163,7 +167,10 @@ class OpeningAttempts:
         return replace(self, retry_ms=retry_ms)
 
     def assigned(self) -> OpeningAttempts:
-        """An operator assigns the region: earlier tries do not count, and the next owner opens it before it answers."""
+        """Note that an operator assigned the region: earlier tries do not count any more.
+
+        The next owner opens the store before it answers.
+        """
         return replace(self, tried=(), is_damaged=False, deaths=0, retry_ms=None, is_doubted=True)
 
 
@@ -176,12 +183,12 @@ class MeasuredLoad:
 
     size_bytes: int = 0
     limit_bytes: int = 0
-    reads_per_s: float = 0.0  # the report's object is not kept: the collector would go through them all
+    reads_per_s: float = 0.0  # the report is not kept: the garbage collector would go through all reports
     writes_per_s: float = 0.0
     deliveries_per_s: float = 0.0
     write_fault: str = ""  # why it cannot be written
     rated_ms: int = NEVER_MS  # when its load was reported
-    minute: tuple[float, float, int] = (IDLE, 0.0, 0)  # as of ``summed``
+    minute: tuple[float, float, int] = (IDLE, 0.0, 0)  # the first three arguments of ``summed``
     unsplit_bytes: int = 0  # its size when it could not be split
 
     def report_rates(self, rates: RegionRates) -> None:
@@ -197,7 +204,7 @@ class MeasuredLoad:
         return averaged(*self.minute)
 
     def change_failed(self) -> None:
-        """The split or merge was called off: the next one by size waits until the region has grown."""
+        """Note that a split or merge was called off: the next split by size waits until the region has grown."""
         self.unsplit_bytes = self.size_bytes
 
     def index_write_fault(self, why: str) -> None:
@@ -206,12 +213,12 @@ class MeasuredLoad:
 
 @dataclass(slots=True, eq=False)
 class Place:
-    """A region."""
+    """The record of a region."""
 
     info: RegionInfo
     owner: Owner | None  # the row, as written or being written
     phase: Phase = Phase.HOMELESS
-    server: str | None = None  # for which it counts
+    server: str | None = None  # the server whose sums include the region
     ideal: str | None = None
     load: float = IDLE
     measured: MeasuredLoad = field(default_factory=MeasuredLoad)
@@ -222,20 +229,20 @@ class Place:
     stays_until_ms: int = NEVER_MS  # balance and home do not move it earlier
     attempts: OpeningAttempts = NO_ATTEMPTS
     notified_ms: int = NEVER_MS  # when its owner was notified last
-    partner: int | None = None  # CHANGING: the region that it is merged with; None: it is split
+    partner: int | None = None  # CHANGING: the region that it is merged with; None if it is split
 
     # --- transitions -------------------------------------------------------------------------------
 
     def give(self, owner: Owner, why: str, reason: Reason) -> None:
-        """Give the region to its next owner; the row is to be written."""
+        """Give the region to its next owner, whose row is yet to be written."""
         self.owner, self.why, self.reason = owner, why, reason
 
     def revert(self, owner: Owner | None) -> None:
-        """Return to the row on disk, as the next one could not be written."""
+        """Return to the owner row on disk, because the next row could not be written."""
         self.owner, self.reason = owner, None
 
     def replace_row(self, owner: Owner) -> None:
-        """Take the next row of the same owner."""
+        """Replace the owner row by the next row of the same owner."""
         self.owner = owner
 
     def leave(self, why: str) -> None:
@@ -245,7 +252,7 @@ class Place:
         self.notified_ms = now_ms
 
     def end_give(self) -> Reason | None:
-        """The owner serves.  Return why the region was given to it; None: it has gone on with its owner."""
+        """Note that the owner serves.  Return why it was given the region, or None if it had the region before."""
         reason, self.reason = self.reason, None
         return reason
 
@@ -254,7 +261,7 @@ class Place:
         self.partner = partner
 
     def note_choice(self, server: str, now_ms: int, *, by_hand: bool) -> None:
-        """The region goes to ``server`` because balance prefers that, or an operator: there it stays for a time."""
+        """Note that balance, or an operator (``by_hand``), moves the region to ``server``, to stay there for a time."""
         if by_hand:
             self.stays_until_ms = max(self.stays_until_ms, now_ms + BY_HAND_MS)
         elif self.phase is Phase.OPEN and server == self.ideal and self.why_ideal:
@@ -265,7 +272,7 @@ class Place:
         return now_ms >= self.stays_until_ms
 
     def came_home(self) -> None:
-        """The region goes to its ideal server: no preference is open any more."""
+        """Note that the region goes to its ideal server, so no preference of balance is pending."""
         self.why_ideal = ""
 
     # --- attempts to open it -----------------------------------------------------------------------
@@ -273,7 +280,7 @@ class Place:
     def note_attempt(self, attempts: OpeningAttempts) -> None:
         self.attempts = attempts
 
-    # --- of ``Current`` alone: these fields are indexed --------------------------------------------
+    # --- called by ``Current`` alone, which indexes these fields -----------------------------------
 
     def index_phase(self, phase: Phase, now_ms: int) -> None:
         self.phase, self.since_ms = phase, now_ms
@@ -293,17 +300,17 @@ class Place:
 
 @dataclass(slots=True, eq=False)
 class ServerFailures:
-    """Deaths of a server, and regions that it could not open: for a time it gets no regions if others may take them."""
+    """Deaths of a server, and its failed openings: for a time it gets no regions that another server may take."""
 
     deaths_ms: tuple[int, ...] = ()
     benches: int = 0
     benched_until_ms: int = NEVER_MS
-    unopened_ms: dict[int, int] = field(default_factory=dict)  # regions that this start of it could not open lately
-    avoided_until_ms: int = NEVER_MS  # as there were too many of them
+    unopened_ms: dict[int, int] = field(default_factory=dict)  # region -> when this process failed to open it
+    avoided_until_ms: int = NEVER_MS  # because this process could not open too many regions
 
     @property
     def shunned_until_ms(self) -> int:
-        """Return the time until which it gets regions only if no other server may take them."""
+        """Return the time until which the server gets regions only if no other server may take them."""
         return max(self.benched_until_ms, self.avoided_until_ms)
 
     def why_shunned(self, now_ms: int) -> str:
@@ -312,7 +319,7 @@ class ServerFailures:
         return f"as it could not open {len(self.unopened_ms)} regions within 5 minutes"
 
     def process_began(self) -> None:
-        """A new process may try again to open the regions that the one before could not."""
+        """Forget the openings that failed: a new process may try to open those regions again."""
         self.unopened_ms.clear()
         self.avoided_until_ms = NEVER_MS
 
@@ -339,11 +346,11 @@ class Server:
     state: ServerState = ServerState.DOWN
     incarnation: Incarnation | None = None
     since_ms: int = NEVER_MS  # of the state
-    was_up: bool = False  # this start of it
+    was_up: bool = False  # whether the present process was ever up
     load: float = 0.0
     regions: dict[int, None] = field(default_factory=dict)
     tables: dict[str, int] = field(default_factory=dict)  # regions of each table
-    opening: dict[int, None] = field(default_factory=dict)  # given to it and not open
+    opening: dict[int, None] = field(default_factory=dict)  # regions that it was given and that are not open yet
     moves: int = 0
     changes: int = 0
     failures: ServerFailures = field(default_factory=ServerFailures)
@@ -365,7 +372,7 @@ class Server:
     def go_down(self, now_ms: int) -> None:
         self.state, self.since_ms = ServerState.DOWN, now_ms
 
-    # --- of ``Current`` alone: sums over its regions -----------------------------------------------
+    # --- called by ``Current`` alone, for sums over the server's regions ---------------------------
 
     def index_region(self, place: Place) -> None:
         region, table = place.info.region_id, place.info.table

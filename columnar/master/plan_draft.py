@@ -1,9 +1,10 @@
 """(pure) A plan in the making: instructions so far, slots that are left, and the server that a region should go to.
 
-A draft changes nothing of what it reads: what its own instructions will change is counted in the draft, so a plan
-of many instructions spreads them.
+A draft does not change the state that it reads.  It counts the effects of its own instructions itself, so a plan of
+many instructions spreads the regions.
 
-    eligible servers   are up, not drained, not shunned; where there is none, shunned ones, else drained ones
+    eligible servers   are up, not drained, not shunned; if there is none, shunned servers; if there is none, drained
+                       servers
     next server        has the least load for its weight; among nearly equal loads the fewest regions of the table
 """
 
@@ -17,9 +18,9 @@ from columnar.master.instructions import Close, Give, Instruction, Merge, Plan, 
 from columnar.master.placement import PROVEN_MS, Current, Desired
 from columnar.master.placement_records import Phase, Place, ServerState
 
-_NEARLY: Final = 0.02  # of the mean load: so little less is no reason to take a server with more regions of the table
+_NEARLY: Final = 0.02  # of the mean load: a smaller difference does not justify more regions of the table on a server
 _COMPARED: Final = 4  # servers of nearly equal load
-_QUEUE_COUNTS: Final = 2.0  # a region that waits to be opened counts as this many average ones: openings are slow
+_QUEUE_COUNTS: Final = 2.0  # a region that waits to be opened counts as this many average regions: openings are slow
 
 
 class Chance(Protocol):
@@ -32,7 +33,7 @@ class Draft:
     def __init__(
         self, desired: Desired, current: Current, now_ms: int, rng: Chance, *, balances_now: bool = False
     ) -> None:
-        """``balances_now``: a round of balance is due, whenever the last one was."""
+        """``balances_now``: a round of balance is due, whenever the last round was."""
         self.balances_now = balances_now
         self.desired = desired
         self.current = current
@@ -48,14 +49,14 @@ class Draft:
         self._eligible: list[str] | None = None
         self._heap: list[tuple[float, float, str]] | None = None  # load for its weight, chance, server
         self._tables: dict[tuple[str, str], int] = {}  # regions of a table that this draft gives to a server
-        self._has_trial = False  # a suspect is given by this draft
-        self._queued = 0.0  # the load of a region that waits for its opening
+        self._has_trial = False  # whether this draft gives a suspect to a server
+        self._queued = 0.0  # the load that a region adds while it waits for its opening
 
     def plan(self) -> Plan:
         return Plan(tuple(self.instructions), tuple(self.remarks), self._wake_at_ms, self.has_balanced)
 
     def note_balance(self) -> None:
-        """A round of balance is due."""
+        """Note that the plan includes a round of balance."""
         self.has_balanced = True
 
     def wake(self, at_ms: int) -> None:
@@ -77,7 +78,7 @@ class Draft:
 
     @cached_property
     def _has_sound(self) -> bool:
-        """Return whether some server is up, not drained and not shunned; the first one found is enough."""
+        """Return whether any server is up, not drained and not shunned; the search stops at the first."""
         drained, servers = self.desired.drained, self.current.servers.values()
         return any(
             one.state is ServerState.UP and one.name not in drained and one.failures.shunned_until_ms <= self.now_ms
@@ -107,7 +108,10 @@ class Draft:
         return self._heap
 
     def choose(self, place: Place, *, apart_from: tuple[str, ...] = (), with_slot: bool = False) -> str | None:
-        """The server that the region should go to; None: there is none but those in ``apart_from``."""
+        """Return the server that the region should go to, and count the region for it.
+
+        Returns None if all eligible servers are in ``apart_from`` or lack a slot that ``with_slot`` asks for.
+        """
         heap = self._ranking()
         table = place.info.table
         passed: list[tuple[float, float, str]] = []
@@ -132,7 +136,7 @@ class Draft:
         return best[1][2] if best is not None else None
 
     def _after(self, entry: tuple[float, float, str], place: Place) -> tuple[float, float, str]:
-        """The entry of the server when it has the region, too."""
+        """Return the server's entry with the region added."""
         load, _, name = entry
         key = (name, place.info.table)
         self._tables[key] = self._tables.get(key, 0) + 1
@@ -140,9 +144,9 @@ class Draft:
         return (load + more, self._rng.random(), name)
 
     def may_try(self, place: Place) -> bool:
-        """Return whether a suspect may be opened now: no other one is being opened, or open and not proven.
+        """Return whether a suspect may be opened now: no other suspect is being opened, or open and not yet proven.
 
-        True reserves the trial for this region.
+        If so, the trial is reserved for this region.
         """
         current = self.current
         on_trial = [
@@ -171,7 +175,7 @@ class Draft:
         return self.current.is_up(place.server)
 
     def free_places(self, name: str) -> list[Place]:
-        """Return the regions of a server that ``may_begin``, checking the server once: balance needs it for many."""
+        """Return the regions of a server that ``may_begin``; the server is checked once, as balance asks for many."""
         current, given = self.current, self._given
         if not current.is_up(name):
             return []
@@ -180,7 +184,7 @@ class Draft:
         return [place for place in found if place.phase is Phase.OPEN and place.info.table not in paused_tables]
 
     def may_leave(self, place: Place) -> bool:
-        """Return whether the region may begin a move, and its server may give up another one now."""
+        """Return whether the region may begin a move, and its server has a slot for a move."""
         return self.may_begin(place) and place.server is not None and self.has_slot(place.server)
 
     def begin(self, instruction: Close | Split | Merge, *regions: int) -> None:
@@ -188,11 +192,11 @@ class Draft:
         self.instructions.append(instruction)
 
     def house(self, place: Place, server: str, why: str, reason: Reason) -> None:
-        """Give a region that has no owner."""
+        """Give ``server`` a region that has no owner."""
         self.instructions.append(Give(place.info.region_id, server, why, reason))
 
     def move(self, place: Place, server: str, why: str, reason: Reason) -> None:
-        """Give a region that another server has."""
+        """Give ``server`` a region that a different server has."""
         assert place.server is not None, "it is open"
         assert place.server != server, "it is there"
         self._given.add(place.info.region_id)

@@ -1,9 +1,10 @@
 """(pure) Executes plans: after each event the planner runs, its instructions become transitions, and rows are written.
 
     end_event   plan, carry the instructions out, send the write that is due, return all outputs of the event
-    begin       the first event after which the planner runs
+    begin       let the planner run from now on
 
-The planner runs once more after a plan that prefers another server for a region: moves to that server begin at once.
+The planner runs once more after a plan that prefers a new server for a region, so that moves to that server begin at
+once.
 
 Invariant: a write goes out only if the catalogue takes writes, and then it has every row and setting that waits.
 
@@ -70,11 +71,11 @@ class PlanExecutor:
         self.has_begun = True
 
     def write_unsent(self) -> None:
-        """Have the rows that are not on disk written, though no region waits for them."""
+        """Make a write due for rows that are not on disk, even if no region waits for them."""
         self._is_write_due = self._is_write_due or self._ledger.has_unsent
 
     def end_event(self, now_ms: int) -> list[Output]:
-        """Plan, send what has to be written, and return all outputs of the event."""
+        """Plan, send the write that is due, and return all outputs of the event."""
         wake_at_ms = now_ms + PLAN_INTERVAL_MS
         for _ in range(2):  # moves to servers that balance prefers begin at once
             if not self.has_begun:
@@ -135,7 +136,7 @@ class PlanExecutor:
         assert server is not None, "it is up"
         by_hand = self._requests.is_by_hand(give)
         place.note_choice(give.server, now_ms, by_hand=by_hand)
-        # A region that was tried would else go home at once, to a server that cannot open it, perhaps.
+        # Otherwise a region that was tried would go home at once, perhaps to a server that cannot open it.
         is_chosen = give.reason in (Reason.FAILURE, Reason.ASSIGNED)
         if by_hand or is_chosen or place.ideal is None:
             self._current.set_ideal(place, give.server, "")

@@ -1,17 +1,17 @@
-"""(pure) The planner: what a master should do now, from the desired and the present state.
+"""(pure) The planner: derives what a master should do now from the desired and the present state.
 
-In this order, each with a reason:
+A plan contains, in this order and each with a reason:
 
     1. regions without an owner   at once, without a throttle; most loaded first
     2. requests of operators      move, unassign, split, merge
     3. drains                     four at a time from one server
     4. home                       regions whose ideal server came back, or was chosen by balance
-    5. splits                     by size, and of a region that alone makes over half of a server's share
+    5. splits                     by size, and of a region whose load alone is over half of a server's share
     6. balance                    every 10 s
 
-A plan is made after every event and else once a second.  It considers what is out of place (indexes of
-``placement``), so its cost depends on that; a round of balance considers every server, and the regions of those that
-have too much.  Moves are throttled per server and in all; priority 1 is not.
+A plan is made after every event, and once a second without events.  It considers the regions that are out of place
+(indexes of ``placement``), so its cost depends on their number.  A round of balance considers every server, and the
+regions of the servers that have too much.  Moves are throttled per server and in total; priority 1 is not.
 
 The same arguments give the same plan.  Time and chance are arguments; knows nothing of rows, epochs and messages.
 """
@@ -40,10 +40,10 @@ from columnar.master.plan_draft import Chance, Draft
 from columnar.master.replacements import due
 from columnar.model.region_messages import RegionLoad
 
-SHARE_MS: Final = 5_000  # for this long a server that came takes regions that others have not opened yet
-SHARED_AT_ONCE: Final = 4  # fewer are not worth a write of the catalogue and a request to the server that has them
-RETRY_MS: Final = 1_000  # an opening is tried again by the same server, where there is no other
-OPENING_WAITS_MS: Final = (0, 1_000, 2_000, 4_000)  # after this many tries
+SHARE_MS: Final = 5_000  # for this long a new server takes over regions that others have not opened yet
+SHARED_AT_ONCE: Final = 4  # fewer regions are not worth a write of the catalogue and a request to their server
+RETRY_MS: Final = 1_000  # before the same server tries an opening again, if there is no other server
+OPENING_WAITS_MS: Final = (0, 1_000, 2_000, 4_000)  # after 1, 2, 3 and 4 tries
 assert len(OPENING_WAITS_MS) == OPENING_TRIES - 1
 
 
@@ -187,7 +187,7 @@ def _send_home(draft: Draft) -> None:
         if not draft.current.is_up(name) or not draft.may_take(name):
             continue
         if draft.now_ms - draft.current.servers[name].since_ms < SHARE_MS and _share_openings(draft, name):
-            continue  # a region that no server has opened has priority over one that is only on another server
+            continue  # regions that no server has opened have priority over regions that only are not at home
         if not draft.has_slot(name):
             continue
         for region in regions:
@@ -201,10 +201,10 @@ def _send_home(draft: Draft) -> None:
 
 
 def _share_openings(draft: Draft, name: str) -> bool:
-    """Give a server that has just come its share of its unopened regions, least loaded first.
+    """Give a server that has just come up its share of its unopened regions, least loaded first.
 
-    The shares are equal if each server opens as many as any other from now on, so none is taken twice.  Return whether
-    there are such regions.
+    Returns whether it has unopened regions at other servers.  Shares are such that all servers have equally many left
+    to open, if each opens as many as any other from now on; so no region is moved twice.
     """
     current, server = draft.current, draft.current.servers[name]
     waits = (
@@ -213,7 +213,7 @@ def _share_openings(draft: Draft, name: str) -> bool:
     servers = max(2, len(draft.eligible))
     of_others = sum(len(one.opening) for one in current.servers.values()) - len(server.opening)
     if server.opening and (of_others - (servers - 1) * len(server.opening)) // servers < SHARED_AT_ONCE:
-        return next(waits, None) is not None  # nearly always, and each opening of thousands calls this
+        return next(waits, None) is not None  # the usual case; each of thousands of openings calls this
     waiting = list(waits)
     if not waiting:
         return False
@@ -231,12 +231,12 @@ def _is_opening(draft: Draft, place: Place) -> bool:
 
 
 HOT_SHARE: Final = 0.5  # of a server's share, by one region
-HOT_LOAD: Final = 100.0  # below it no region is worth a split, however idle the others are
+HOT_LOAD: Final = 100.0  # a region below this load is not worth a split, however idle other servers are
 HOT_BYTES: Final = 64 * MIB
 
 
 def is_large(place: Place, share: float) -> bool:
-    """Return whether ``split_large`` should check the region.  ``share``: a server's load, if all had the same."""
+    """Return whether ``split_large`` should check the region.  ``share``: the mean load of a server."""
     return _is_hot(place, share) or place.measured.size_bytes > place.measured.limit_bytes > 0
 
 
@@ -245,12 +245,10 @@ def _is_hot(place: Place, share: float) -> bool:
 
 
 def split_large(draft: Draft) -> None:
-    """Splits by load: regions over the limit of their table, and hot ones.
+    """Split regions over the limit of their table, then hot regions, as far as there are slots.
 
-    A hot region alone makes over half of a server's share of the load, and has 64 MiB.  A split takes a slot of its
-    server and one of all; the region most over its limit is first.
-
-    Split regions over the limit of their table, then hot ones, as far as there are slots.
+    A hot region alone has over half of a server's share of the load, and at least 64 MiB.  A split takes a slot of its
+    server and a slot of the cluster.  The region furthest over its limit is first.
     """
     current, throttles = draft.current, draft.desired.throttles
     left = throttles.changes - len(current.changes)

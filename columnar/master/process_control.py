@@ -1,11 +1,11 @@
 """Stop, restart and fence servers of a cluster, one at a time, at its master.
 
-    restart   empty, stop, start; its regions come home
-    stop      empty, stop; the server stays down until a restart of it, or of the store
-    fence     end the process at once, as if it had died: another takes its place
+    restart   empty, stop, start; then the server's regions come home
+    stop      empty, stop; the server stays down until it or the store is restarted
+    fence     end the process at once, as if it had died: a new process takes its place
 
-A server that stops answers the calls of its clients first.  If a client of that very server requests its stop or
-restart, the request is therefore answered when the work begins; the status says when it is over (``BEING_CHANGED``).
+A server that stops answers the calls of its clients first.  If one of these clients requested the stop or restart, the
+request is therefore answered when the work begins; the status says when the work is over (``BEING_CHANGED``).
 
 Owned by the loop.
 """
@@ -45,7 +45,7 @@ class Servers(Protocol):
     def now_ms(self) -> int: ...
 
     async def request(self, request: Request) -> None:
-        """Return when it is done.  CallerError, NotServingRegion."""
+        """Carry the request out; return when it is done.  Raises CallerError or NotServingRegion."""
 
     async def until(self, is_so: Callable[[], bool]) -> None:
         """Wait until ``is_so()`` holds; it is evaluated after each event."""
@@ -56,31 +56,31 @@ class Servers(Protocol):
         """Return sentences about what the shell cannot do now."""
 
     async def fence(self, server: Incarnation, why: str) -> None:
-        """Return when it answers nothing any more."""
+        """Fence the server; return when it answers nothing any more."""
 
     async def stop_server(self, server: Incarnation) -> None:
-        """Stop in order; return when the server has ended.  Its name is not started again before ``start_server``."""
+        """Stop the server in order; return when it has ended.  It is not started again before ``start_server``."""
 
     async def start_server(self, name: str) -> None:
-        """Start another incarnation; return when its process was started."""
+        """Start a new incarnation of the server; return when its process was started."""
 
 
 def check_request(servers: Servers, request: Request) -> None:
-    """CallerError: the request is refused."""
+    """Raise CallerError if the request is refused."""
     why = refusal(request, servers.state.desired, servers.state.current, servers.now_ms())
     if why is not None:
         raise CallerError(why)
 
 
 def check_others(state: ClusterState, server: str) -> None:
-    """NotAllowed: no other server is up to take the regions of this one."""
+    """Raise NotAllowed if no other server is up to take the regions of ``server``."""
     up = [one.name for one in state.current.servers.values() if one.state is ServerState.UP]
     if not set(up) - state.desired.drained - {server}:
         raise NotAllowed(f"no other server is up to take the regions of {server}; 'columnar servers' shows them")
 
 
 async def wait_for(servers: Servers, seconds: float, is_so: Callable[[], bool]) -> bool:
-    """Wait for ``is_so()``, at most so many seconds.  Return whether it holds."""
+    """Wait until ``is_so()`` holds, at most ``seconds``.  Return whether it holds."""
     if not is_so() and seconds > 0:
         with suppress(TimeoutError):
             await asyncio.wait_for(servers.until(is_so), seconds)
@@ -92,8 +92,8 @@ class ProcessControl:
         self._servers = servers
         self._state = servers.state
         self._busy_with: str | None = None  # the server that is being stopped or restarted
-        self._begun: asyncio.Task[None] | None = None  # the work on it, if no request waits for that
-        self._failed: dict[str, str] = {}  # why the last such work failed, by server
+        self._begun: asyncio.Task[None] | None = None  # its stop or restart, if no request waits for the end
+        self._failed: dict[str, str] = {}  # server -> why its last stop or restart failed, if no request waited
 
     def notes_on(self, server: str) -> Iterable[str]:
         """Say for people what is being done to the server, or has failed."""
@@ -110,10 +110,10 @@ class ProcessControl:
         return found
 
     async def restart(self, name: str, dry_run: bool, came_by: str = "") -> Change:
-        """Return when the server is up again and its regions are at home; a server that is down is started.
+        """Restart the server, or start it if it is down; return when it is up and its regions are at home.
 
-        ``came_by``: whose client sent the request, "server NAME.NUMBER" for a server: if that server is to be
-        restarted, the method returns when the work has begun.
+        ``came_by``: the process that the requesting client is connected to, "server NAME.NUMBER" for a server.  If that
+        is the server to be restarted, the method returns when the work has begun.
         """
         server = self._server(name)
         # The number of its next start is kept in the catalogue, which must be sound as for any setting.
@@ -170,7 +170,7 @@ class ProcessControl:
         return any(place.why_ideal or place.may_settle(now_ms) for place in astray)
 
     async def stop(self, name: str, dry_run: bool, came_by: str = "") -> Change:
-        """Return when it has ended; ``came_by`` as of ``restart``."""
+        """Stop the server; return when it has ended.  ``came_by``: as for ``restart``."""
         server = self._server(name)
         if server.state is not ServerState.UP:
             raise NotAllowed(f"{name} is {server.state.name.lower()}; 'columnar servers' shows the others")
@@ -203,7 +203,10 @@ class ProcessControl:
         return 0
 
     def _alone(self, name: str, work: Coroutine[Any, Any, int]) -> Coroutine[Any, Any, int]:
-        """Stop one server at a time, or the last ones would have no server to give their regions to."""
+        """Run ``work``, which stops a server.  Raises NotAllowed if a server is being stopped already.
+
+        If several stopped at a time, the last would have no server to give their regions to.
+        """
         if self._busy_with is not None:
             work.close()
             raise NotAllowed(f"{self._busy_with} is being stopped or restarted; wait for it")

@@ -1,21 +1,21 @@
-"""(pure) The numbered changes of routes that a master sends to servers, out of rows of owners that are on disk.
+"""(pure) The numbered changes of routes that a master sends to servers, made from owner rows that are on disk.
 
-    stands     the regions that a table has now, by the catalogue; none: it was dropped
-    owned      the row of a region's owner is on disk
-    set_blocked_regions    which regions no server serves before an operator assigns them, and why
-    take       the change since the last one, to be sent to every server; None: there is none
-    everything all routes as of the last change, for a server that begins or lags
+    stands                takes the regions that the catalogue has for a table; none if it was dropped
+    owned                 takes an owner row that is on disk
+    set_blocked_regions   takes the regions that no server serves before an operator assigns them, and the reasons
+    take                  returns the change since the last one, to be sent to every server; None if nothing changed
+    everything            returns all routes as of the last change, for a server that starts or lags
 
-A table changes as a whole: as long as one of its regions has had no owner yet, its earlier regions stay in the
-routes, and then they leave in the change in which the new ones come.  So a copy covers all rows of each table at all
-times (``cluster.routes`` R1).
+A table changes as a whole: its earlier regions stay in the routes until each of its new regions has an owner; then one
+change removes the earlier regions and adds the new ones.  So a server's copy of the routes covers all rows of each
+table at all times (``cluster.routes`` R1).
 
 Invariants (``check_invariants``, and the model in tests/model/test_publishing_model.py):
     U1. A table is in the routes with all regions of one list of the catalogue, or not at all.
     U2. ``everything`` equals a copy that has applied every change.
 
-A row costs one look-up, and a change is proportional to its content; a table whose regions change costs its number of
-regions.
+An owner row costs one look-up.  The cost of a change is proportional to its content; a table whose regions change
+costs its number of regions.
 
 Knows nothing of links, of servers' copies, and of the notifications of owners.
 """
@@ -32,15 +32,15 @@ from columnar.model.route import ChangeRoutes, ReplaceRoutes, Route, route_to
 
 @dataclass(slots=True)
 class _Standing:
-    """A table, or what is left of it in the routes."""
+    """A table, or a dropped table that still is in the routes."""
 
-    wanted: dict[int, RegionInfo] = field(default_factory=dict)  # by the catalogue
-    lacking: set[int] = field(default_factory=set)  # of them: without an owner as yet
-    out: dict[int, RegionInfo] = field(default_factory=dict)  # in the routes
-    is_new: bool = False  # ``wanted`` was changed and is not out
+    wanted: dict[int, RegionInfo] = field(default_factory=dict)  # the regions that the catalogue has
+    lacking: set[int] = field(default_factory=set)  # wanted regions without an owner yet
+    out: dict[int, RegionInfo] = field(default_factory=dict)  # the regions that the routes have
+    is_new: bool = False  # ``wanted`` differs from ``out``
 
     def replace_wanted(self, wanted: dict[int, RegionInfo], owned: Container[int]) -> None:
-        """``owned``: regions whose rows are on disk."""
+        """Set the regions that the catalogue has.  ``owned``: regions whose rows are on disk."""
         self.wanted = wanted
         self.lacking = {region for region in wanted if region not in owned}
         self.is_new = wanted.keys() != self.out.keys()
@@ -56,10 +56,10 @@ class Publishing:
     def __init__(self) -> None:
         self.number = 1  # of the last change; a copy without any has number 0
         self._tables: dict[str, _Standing] = {}
-        self._rows: dict[int, Route] = {}  # of regions that are wanted, as their rows on disk say
-        self._sent: dict[int, Route] = {}  # as of the last change
-        self._blocked_reasons: dict[int, str] = {}  # why, by region
-        self._changed: dict[int, None] = {}  # regions in the routes whose row says something else
+        self._rows: dict[int, Route] = {}  # routes of wanted regions, by their rows on disk
+        self._sent: dict[int, Route] = {}  # all routes as of the last change
+        self._blocked_reasons: dict[int, str] = {}  # by region
+        self._changed: dict[int, None] = {}  # regions in the routes whose row on disk has changed
         self._due: dict[str, None] = {}  # tables whose list of regions is to go out
 
     # --- events --------------------------------------------------------------------------------------
@@ -75,7 +75,7 @@ class Publishing:
             del self._tables[table]
 
     def owned(self, info: RegionInfo, owner: Owner) -> None:
-        """A row of a region that the catalogue does not have any more is passed over."""
+        """Take an owner row that is on disk; ignore the row of a region that the catalogue does not have any more."""
         standing = self._tables.get(info.table)
         region = info.region_id
         if standing is None or region not in standing.wanted:
@@ -90,7 +90,7 @@ class Publishing:
         self._update_due(info.table, standing)
 
     def set_blocked_regions(self, regions: Mapping[int, str]) -> None:
-        """Set all regions that are blocked now, each with its reason; O(of these and of those before)."""
+        """Set all regions that are blocked now, each with its reason.  O(regions blocked now or before)."""
         before, self._blocked_reasons = self._blocked_reasons, dict(regions)
         for region in before.keys() | regions.keys():
             route = self._rows.get(region)
@@ -114,7 +114,7 @@ class Publishing:
 
     @property
     def is_complete(self) -> bool:
-        """Return whether every table is out.  O(tables)."""
+        """Return whether the routes have every table as the catalogue does.  O(tables)."""
         return not any(standing.is_new for standing in self._tables.values())
 
     def take(self) -> ChangeRoutes | None:

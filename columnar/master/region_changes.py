@@ -4,15 +4,17 @@
 
 Invariants:
     I1. The write of the catalogue is the commit: a crash before it leaves the old regions, after it the new
-        ones.  The folders of the unused ones are in the catalogue as dropped, the new ones' before they are made,
-        and are removed at the next start.  A folder that the catalogue does not name is never touched.
+        ones.  The catalogue has the unused regions as dropped, and the new regions too before their folders are made;
+        the next start removes the folders of dropped regions.  A folder that the catalogue does not name is never
+        touched.
     I2. A failure before the commit changes nothing for clients, and is reported.
-    I3. While it is unknown whether the commit is on disk, neither old nor new regions are served until the
-        catalogue is rewritten without it (``catalogue_repaired``), or a restart has read it: else writes
-        made meanwhile could be lost.
+    I3. If it is unknown whether the commit is on disk, neither old nor new regions are served until the
+        catalogue is rewritten without the commit (``catalogue_repaired``), or a restart has read the catalogue.
+        Otherwise writes made meanwhile could be lost.
     I4. Only the change that is being finished is committed, under the lock of the catalogue.
 
-The master decides; the owner of the regions carries out (``model.region_messages``), and requests the commit.
+The master decides.  The owner of the regions carries the change out (``model.region_messages``), and requests the
+commit.
 """
 
 from __future__ import annotations
@@ -55,10 +57,10 @@ class Owners(Protocol):
         """Return the epoch at which the region's owner carries out a change of it."""
 
     def successor_owner(self, region: RegionInfo) -> Owner | None:
-        """The row of each region that takes the place of ``region``: for the commit's write."""
+        """Return the owner that the commit writes for each successor of ``region``; None in a standalone."""
 
     def committed(self, change: RegionChange) -> None:
-        """The catalogue has the change."""
+        """Note that the catalogue has the change."""
 
 
 class OneOwner:
@@ -78,7 +80,7 @@ class OneOwner:
 
 
 class RegionChanges:
-    """Owned by the loop."""
+    """Decides and commits splits and merges.  Owned by the loop."""
 
     def __init__(self, catalogue: Catalogue, changes: SchemaChanges, owner: Peer, folders: RegionFolders) -> None:
         self.owners: Owners = OneOwner(catalogue)
@@ -87,21 +89,21 @@ class RegionChanges:
         self._owner = owner
         self._folders = folders
         self._one_at_a_time = asyncio.Lock()
-        self._committing = asyncio.Lock()  # the write of a commit is under way
-        self._finishing: RegionChange | None = None  # its commit is answered; under the catalogue's lock
-        self._tried: dict[int, int] = {}  # of regions that could not be split: their size then
-        self._unsure: list[RegionChange] = []  # until the catalogue is repaired
+        self._committing = asyncio.Lock()  # held while a commit is written
+        self._finishing: RegionChange | None = None  # the only change that may commit; set under the catalogue's lock
+        self._tried: dict[int, int] = {}  # region id -> its size when it could not be split
+        self._unsure: list[RegionChange] = []  # changes of unknown outcome, until the catalogue is repaired
         self._stopping = False
         self._split_check_task: asyncio.Task[None] | None = None
         self._cleaning = Background(LOOP)
         self._clean_one = asyncio.Lock()
         self._split_check_due = asyncio.Event()
-        self.at: Callable[[str], None] = lambda _step: None  # called when a step is over: tests die there
+        self.at: Callable[[str], None] = lambda _step: None  # called after each step: tests crash there
 
     # --- on request --------------------------------------------------------------------------------
 
     async def split(self, parent: RegionInfo, row: bytes | None) -> list[RegionInfo]:
-        """Split at ``row`` (None: in the middle).  Return the new regions, which serve by then."""
+        """Split at ``row``, or in the middle if it is None.  Return the new regions, which already serve."""
         async with self._one_at_a_time:
             self._check(parent)
             check_regions(self._catalogue, parent.table, 1)
@@ -117,7 +119,7 @@ class RegionChanges:
         return list(plan.fresh)
 
     async def merge(self, one: RegionInfo, other: RegionInfo) -> RegionInfo:
-        """Neighbours, in any order.  The new region, which serves when this returns."""
+        """Merge two neighbours, given in any order.  Return the new region, which already serves."""
         async with self._one_at_a_time:
             check_merge(one, other)
             plan = merge_plan(one, other, *self._catalogue.next_ids(1))
@@ -167,11 +169,11 @@ class RegionChanges:
                 return await self._owner.request_peer(messages.FinishChange(change))
             finally:
                 self._finishing = None
-                async with self._committing:  # an owner that died after its question: the answer decides, not its death
+                async with self._committing:  # if the owner died after its request, the commit decides, not its death
                     pass
 
     async def request_peer(self, message: Message[Any]) -> Any:
-        """Answer an owner's question."""
+        """Answer an owner's request: to commit a change."""
         assert isinstance(message, messages.Commit), "owners ask nothing else"
         await self._commit(message.change)
 
@@ -193,7 +195,7 @@ class RegionChanges:
         return entry is not None and change.fresh[0] in entry.regions
 
     async def catalogue_repaired(self) -> None:
-        """Settle changes after the catalogue's last change, of unknown outcome, was undone: old regions serve again."""
+        """Settle changes of unknown outcome after the catalogue was rewritten without them: old regions serve again."""
         unsure, self._unsure = self._unsure, []
         for change in unsure:
             await self._owner.request_peer(messages.SettleChange(change))
@@ -207,7 +209,7 @@ class RegionChanges:
             await asyncio.to_thread(self._folders.destroy, info.encoded)  # files may be large
 
     async def _remove(self, gone: Sequence[RegionInfo]) -> None:
-        """Remove the old folders; the next start does it where this fails, for the catalogue remembers them."""
+        """Remove the old folders.  If that fails, the next start does it, because the catalogue remembers them."""
         try:
             await self._destroy(gone)
             self.at("removed")
@@ -231,7 +233,7 @@ class RegionChanges:
 
     def _cleaned(self, _task: asyncio.Task[None]) -> None:
         if not self._cleaning:
-            self._split_check_due.set()  # half of what was far too large may be too large still
+            self._split_check_due.set()  # half of a far too large region may still be too large
 
     async def _clean(self, info: RegionInfo) -> None:
         async with self._clean_one:
@@ -240,7 +242,7 @@ class RegionChanges:
                 return
             try:
                 await self._owner.request_peer(messages.ReclaimSpace(info))
-            except ColumnarError as error:  # the engine gives it back by itself, later
+            except ColumnarError as error:  # the engine reclaims the space by itself, later
                 _log.info("region %s is not cleaned up now: %s", info.encoded, error.text)
             except Exception as fault:  # noqa: BLE001 - as above
                 FAULTS.met(LOOP, fault)
@@ -268,9 +270,9 @@ class RegionChanges:
             FAULTS.met(LOOP, fault)
 
     async def split_the_largest(self) -> bool:
-        """Split the region that is most over its limit; False: there is none."""
+        """Split the region that is furthest over its limit.  Returns False if no region is due."""
         if self._cleaning or self._stopping:
-            return False  # sizes are right again when the space of rows outside the ranges is given back
+            return False  # sizes are too large until the space of rows outside the regions' ranges is reclaimed
         loads = await self._owner.request_peer(messages.Loads())
         ids = {load.info.region_id for load in loads}
         self._tried = {region_id: size for region_id, size in self._tried.items() if region_id in ids}
@@ -287,7 +289,7 @@ class RegionChanges:
     async def close(self) -> None:
         """Begin no more changes; wait until those under way are finished or called off."""
         self._stopping = True
-        async with self._one_at_a_time:  # never cancelled between commit and end
+        async with self._one_at_a_time:  # no change is cancelled between its commit and its end
             self._cleaning.close()
             if self._split_check_task is not None:
                 self._split_check_task.cancel()

@@ -1,7 +1,7 @@
-"""(pure) Which regions replace which: splits and merges as changes of a table's list of regions.
+"""(pure) Plans of splits and merges: the regions of a table that replace other regions of it.
 
 A table's regions are ascending and cover all rows without hole or overlap (``hole_or_overlap`` checks that);
-every plan here keeps that.  Nothing here knows how a region's rows get from one to the other.
+every plan here preserves that.  Nothing here knows how rows get from the old regions to the new ones.
 """
 
 from __future__ import annotations
@@ -19,14 +19,17 @@ from columnar.model.region_messages import RegionLoad
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A replacement: ``fresh`` hold together exactly the rows of ``gone``."""
+    """A replacement of regions: together ``fresh`` hold exactly the rows of ``gone``."""
 
     gone: tuple[RegionInfo, ...]
     fresh: tuple[RegionInfo, ...]
 
 
 def split_plan(parent: RegionInfo, row: bytes, ids: Sequence[int]) -> Plan:
-    """Plan a split into rows before ``row`` and rows from it on.  IllegalArgument: one of the two could hold none."""
+    """Plan a split into the rows before ``row`` and the rows from ``row`` on.
+
+    Raises IllegalArgument if one of the new regions could hold no row.
+    """
     check_split(parent, row)
     low, high = ids
     return Plan(
@@ -53,7 +56,7 @@ def check_split(parent: RegionInfo, row: bytes) -> None:
 
 
 def merge_plan(left: RegionInfo, right: RegionInfo, region_id: int) -> Plan:
-    """Plan a merge of regions in any order; IllegalArgument: they are no neighbours."""
+    """Plan a merge of two regions, given in any order.  Raises IllegalArgument unless they are neighbours."""
     if right.start < left.start:
         left, right = right, left
     check_merge(left, right)
@@ -77,14 +80,14 @@ def check_merge(left: RegionInfo, right: RegionInfo) -> None:
 def replaced(
     regions: Sequence[RegionInfo], gone: Sequence[RegionInfo], fresh: Sequence[RegionInfo]
 ) -> list[RegionInfo]:
-    """The table's regions after the change, ascending; ``gone`` are neighbours, ``fresh`` cover the same rows."""
+    """Return the table's regions after the change, ascending.  ``gone`` are neighbours; ``fresh`` cover their rows."""
     first = bisect_left(regions, gone[0].start, key=lambda info: info.start)
     assert tuple(regions[first : first + len(gone)]) == tuple(gone), "neighbours, ascending"
     return [*regions[:first], *fresh, *regions[first + len(gone) :]]
 
 
 def hole_or_overlap(regions: Sequence[RegionInfo]) -> str | None:
-    """The first fault of a table's ascending regions, for people; None: they cover all rows exactly once."""
+    """Describe the first hole or overlap of a table's ascending regions; None if they cover all rows exactly once."""
     if not regions or regions[0].start:
         return "no region begins at the first row"
     if regions[-1].end:
@@ -96,14 +99,15 @@ def hole_or_overlap(regions: Sequence[RegionInfo]) -> str | None:
     return None
 
 
-# --- by themselves -------------------------------------------------------------------------------------
+# --- by size -------------------------------------------------------------------------------------------
 
 
 def due(loads: Iterable[RegionLoad], tried: dict[int, int], free_bytes: int) -> RegionInfo | None:
-    """Return the region that should split next, the one that is most over its limit; None: none should.
+    """Return the region to split next: the one furthest over its limit.  Returns None if none is due.
 
-    ``tried``: by region id, the size at which a region could not be split; it is left alone until it has grown by
-    half.  A split needs no room at first, but the cleaning up after it rewrites up to the whole region.
+    ``tried``: by region id, the size at which a region could not be split; it is not due until it has grown by half.
+    A split needs no disk space at first, but reclaiming space after it rewrites up to the whole region: a region is not
+    due unless more than twice its size is free.
     """
     over = [
         load

@@ -1,12 +1,12 @@
-"""(pure) Requests of operators: which are refused at once, and when one is answered.
+"""(pure) Requests of operators: decides which are refused at once, and when each is answered.
 
-A request about a region is answered when the region is in the requested state, or cannot be any more; a newer request
-about the region takes its place (``is_superseded``).  A request about the whole is an operator setting.  A request
-whose setting is to hold over restarts, ``assign`` and ``unassign`` among them, is answered when the setting is on disk,
-or could not be written.  While the catalogue cannot be written every request is refused, and a setting under way has an
-unknown outcome.
+A request about a region is answered when the region is in the requested state, or cannot reach it any more; a newer
+request about the region may take its place (``is_superseded``).  A request about the whole cluster is an operator
+setting.  A request whose setting must survive restarts (also ``assign`` and ``unassign``) is answered when the setting
+is on disk, or could not be written.  While the catalogue cannot be written every request is refused, and a setting
+under way has an unknown outcome.
 
-Knows nothing of how a request is carried out: the planner makes instructions of it.
+Knows nothing of how a request is carried out: the planner turns it into instructions.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def regions_changed(change: Split | Merge) -> tuple[int, ...]:
 
 
 def refusal(request: Request, desired: Desired, current: Current, now_ms: int) -> str | None:
-    """Return why the request is refused; None: it is not."""
+    """Return why the request is refused, or None if it is accepted."""
     if isinstance(request, EvacuateServer) and not request.on:
         return None
     if not current.catalogue.is_sound:
@@ -108,7 +108,7 @@ def _misdirected(request: MoveRegion, desired: Desired, current: Current, now_ms
 
 
 def _nowhere(place: Place, desired: Desired, current: Current, now_ms: int) -> str | None:
-    """Return why the planner can choose no other server for the region, and what helps; None: it can."""
+    """Return why the planner can choose no other server for the region, and what helps; None if it can."""
     others = [one for one in sorted(current.servers.values(), key=_name) if one.name != place.server]
     obstacles = [(one, _obstacle(one, desired, now_ms)) for one in others]
     if not others:
@@ -124,7 +124,7 @@ def _name(server: Server) -> str:
 
 
 def _obstacle(server: Server, desired: Desired, now_ms: int) -> str:
-    """Return why the planner gives the server nothing; empty: it may."""
+    """Return why the planner gives the server no region, or an empty text if it may."""
     if server.state is not ServerState.UP:
         return f"is {server.state.name.lower()}"
     if server.name in desired.operator_settings.drained:
@@ -153,14 +153,15 @@ def update_operator_settings(request: Request, settings: OperatorSettings) -> Op
 
 
 def _is_in(settings: OperatorSettings, request: Request) -> bool:
-    """Return whether the settings are as the request wants them; true for a request that sets none."""
+    """Return whether the settings are as the request wants them; true for a request without a setting."""
     return update_operator_settings(request, settings) == settings
 
 
 def is_superseded(earlier: Request, newer: Request, current: Current) -> bool:
-    """Whether the newer request takes the place of the earlier one: else both would have a region at other servers.
+    """Return whether the newer request takes the place of the earlier one, as both need a region at different servers.
 
-    A merge brings its right region to the left one's server; once it has begun it is not called off any more.
+    A merge first moves its right region to the server of its left region; once the merge itself has begun, it is not
+    called off any more.
     """
     if isinstance(earlier, SplitRegion):
         return False
@@ -171,7 +172,10 @@ def is_superseded(earlier: Request, newer: Request, current: Current) -> bool:
 
 
 def is_over(request: Request, desired: Desired, current: Current, now_ms: int) -> tuple[bool, str | None]:
-    """(whether it is done or cannot be done any more, the error).  Splits and merges are over when the change is."""
+    """Return whether the request is done or cannot be done any more, and its error.
+
+    A split or merge under way is over at ``change_ended``.
+    """
     places = [current.places.get(region) for region in regions_of(request)]
     if None in places:
         return True, GONE
@@ -205,7 +209,7 @@ def _unopened(place: Place) -> str | None:
 
 
 class Requests:
-    """Requests that were not answered yet.  ``outputs``: where answers go."""
+    """The requests that were not answered yet.  Answers are appended to ``outputs``."""
 
     def __init__(self, desired: Desired, current: Current, outputs: list[Output]) -> None:
         self.operator_settings_to_write: OperatorSettings | None = None
@@ -214,7 +218,7 @@ class Requests:
         self._current = current
         self._outputs = outputs
         self._on_disk = desired.operator_settings
-        self._to_answer: list[int] = []  # by the next write
+        self._to_answer: list[int] = []  # requests that the next write's end answers
         self._sent: dict[int, tuple[OperatorSettings | None, list[int]]] = {}  # by number of the write
         self._begun: dict[frozenset[int], int] = {}  # requests for changes that are under way, by the change's regions
 
@@ -260,7 +264,7 @@ class Requests:
             self._current.set_phase(place, Phase.OFFLINE, now_ms)
 
     def is_by_hand(self, give: Give) -> bool:
-        """Return whether an operator requested the move; a request that named no server names this one from now on."""
+        """Return whether an operator requested the move; a request without a server names this server from now on."""
         found = False
         for number, request in self._desired.requests.items():
             if isinstance(request, MoveRegion) and request.region == give.region:
@@ -274,7 +278,7 @@ class Requests:
     # --- writes ------------------------------------------------------------------------------------
 
     def sent(self, number: int) -> None:
-        """Note that a write includes the settings."""
+        """Note that the write ``number`` includes the settings."""
         if self.operator_settings_to_write is not None:
             self._sent[number] = (self.operator_settings_to_write, self._to_answer)
             self.operator_settings_to_write, self._to_answer = None, []
@@ -296,7 +300,7 @@ class Requests:
                 self._answer(waiting, REFUSED)
 
     def unsound(self, remark: str) -> None:
-        """Answer the settings under way now: their write ends when the catalogue is sound, whenever that is."""
+        """Answer requests for settings under way now, as their write ends only when the catalogue is sound again."""
         unknown = f"it is not known whether the wish will be kept ('columnar servers' shows it later): {remark}"
         for number, (settings, requests) in self._sent.items():
             self._outputs += [Answer(request, unknown) for request in requests]
@@ -314,12 +318,12 @@ class Requests:
                 self._answer(number, error)
 
     def _is_setting_durable(self, request: Request) -> bool:
-        """Return whether its setting is on disk, whatever the outcome of the writes under way."""
+        """Return whether the request's setting is on disk, whatever the outcome of the writes under way."""
         under_way = (settings for settings, _ in self._sent.values() if settings is not None)
         return all(_is_in(settings, request) for settings in (self._on_disk, *under_way))
 
     def change_begun(self, change: Split | Merge) -> None:
-        """Note that the planner has begun a change: the first request for it gets its outcome."""
+        """Note that the planner has begun a change; its outcome will answer the first request for the change."""
         regions = frozenset(regions_changed(change))
         if not change.is_requested:
             return  # by size or load
@@ -329,7 +333,11 @@ class Requests:
                 return
 
     def change_ended(self, regions: Sequence[int], error: str | None) -> None:
-        """Answer the change's request.  After a failure another may begin; otherwise ``answer_ended_requests`` does."""
+        """Answer the request that the change was begun for.
+
+        Other requests for the same change: after a failure they may begin the change again, and after a success
+        ``answer_ended_requests`` answers them.
+        """
         number = self._begun.pop(frozenset(regions), None)
         if number is not None and number in self._desired.requests:
             self._answer(number, error)

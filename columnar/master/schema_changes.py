@@ -1,12 +1,12 @@
-"""Create, enable, disable, drop: one change at a time, each committed by one write of the catalogue.
+"""Creation, enabling, disabling and drops of tables: one change at a time, committed by one write of the catalogue.
 
-The order of steps makes each change repeatable after a crash at any instruction: a table exists
-from the moment its rows are in the catalogue; its regions are announced there before they have
-folders, and have folders before they are the table's, so that one without was lost; folders of a
-dropped table are named in the catalogue until they are gone.
+The order of steps makes each change repeatable after a crash at any instruction.  A table exists from the moment its
+rows are in the catalogue.  The catalogue announces its regions before their folders are made, and the folders are made
+before the table has the regions; so if a table's region has no folder, the folder was lost.  The catalogue names the
+folders of a dropped table until they are removed.
 
 Invariant: if it is unknown whether rows or families of a table are removed, the table is not served until that is known
-(``catalogue_repaired``, or a restart): rows written meanwhile could be removed with them.
+(``catalogue_repaired``, or a restart): rows written meanwhile could be removed too.
 """
 
 from __future__ import annotations
@@ -67,17 +67,17 @@ class SchemaChanges:
         return self._one_at_a_time
 
     async def start(self) -> None:
-        """Have every table of the catalogue served."""
+        """Publish every table of the catalogue."""
         for name in sorted(self._catalogue.tables):
             await self.publish(self._catalogue.tables[name])
 
     async def publish(self, entry: TableEntry, *, is_served: bool = True) -> None:
-        """Return when the table is served as the catalogue says; not ``is_served``: as a disabled one."""
+        """Publish the table as the catalogue has it, or as disabled unless ``is_served``; return when owners follow."""
         is_enabled = entry.enabled and is_served
         await self._owner.request_peer(messages.Publish(entry.schema, is_enabled, tuple(entry.regions)))
 
     async def finish_drops(self) -> None:
-        """Remove what a crash left of drops."""
+        """Remove the dropped regions that a crash left, with their folders."""
         regions = list(self._catalogue.dropped)
         for info in regions:
             _log.info("removing what is left of region %s of %s", info.encoded, info.table)
@@ -92,13 +92,19 @@ class SchemaChanges:
         *,
         system: bool = False,
     ) -> None:
-        """TableExists, IllegalArgument, NamespaceNotFound; else the table serves when this returns."""
+        """Create a table, which serves when this returns.
+
+        Raises TableExists, IllegalArgument, NamespaceNotFound, or NotAllowed over a bound of the namespace.
+        """
         table = checked_table(make_table(checked_table_name(name), families, attributes))
         async with self._one_at_a_time:
             await self.make(table, starts_of(splits or []), system=system)
 
     async def make(self, table: Table, starts: list[bytes], views: ViewSet | None = None, *, system: bool) -> None:
-        """Make a table, under ``lock``.  ``views``: the views from now on, if the table is a view's.  TableExists."""
+        """Make a table; the caller holds ``lock``.  Raises TableExists.
+
+        ``views``: the new set of views, if the table is a view's.
+        """
         text = table.name
         self.check_free(text, system=system)
         check_regions(self._catalogue, text, len(starts))
@@ -109,14 +115,17 @@ class SchemaChanges:
         _log.info("table %s created with %d families in %d regions", text, len(table.families), len(starts))
 
     def check_free(self, text: str, *, system: bool = False) -> None:
-        """TableExists, also where readers of a view see another table by the name; NamespaceNotFound, NotAllowed."""
+        """Raise TableExists if a table has the name, or if readers of a view see a different table by the name.
+
+        Raises NamespaceNotFound, and NotAllowed if the namespace is full.
+        """
         self.check_namespace(namespace_of(text), system=system)
         if text in self._catalogue.tables or self._catalogue.derivations.views.swap_of(text) is not None:
             raise TableExists(text)
         check_table(self._catalogue, namespace_of(text))
 
     def check_namespace(self, namespace: str, *, system: bool = False) -> None:
-        """NamespaceNotFound, where no table of a user (or of the system) may be."""
+        """Raise NamespaceNotFound if the namespace is missing, or is the system's own without ``system``."""
         if namespace == SYSTEM_NAMESPACE and not system:
             raise NamespaceNotFound(f"{namespace} is the system's own; make the table in another")
         if namespace not in self._catalogue.namespaces.names:
@@ -132,7 +141,7 @@ class SchemaChanges:
             await self.publish(entry)
 
     async def disable(self, name: bytes) -> None:
-        """Disable the table; no request reads or writes it any more when this returns."""
+        """Disable the table; once this returns, no request reads or writes it."""
         async with self._one_at_a_time:
             text = self._known(name)
             entry = self._catalogue.tables[text]
@@ -146,7 +155,10 @@ class SchemaChanges:
             await self._owner.request_peer(messages.CloseTable(text))
 
     async def drop(self, name: bytes, *, disable: bool = False) -> None:
-        """Drop a table with its triggers.  With ``disable`` also an enabled one, which stays enabled if refused."""
+        """Drop a table with its triggers.
+
+        ``disable``: drop an enabled table too; if the drop is refused, the table stays enabled.
+        """
         async with self.triggers.lock, self._one_at_a_time:
             text = self._known(name)
             entry = self._catalogue.tables[text]
@@ -159,9 +171,10 @@ class SchemaChanges:
             await self.forget(text)
 
     async def forget(self, text: str, views: ViewSet | None = None) -> None:
-        """Drop the table with its triggers.  Under the locks of triggers and catalogue.
+        """Drop the table with its triggers.  The caller holds the locks of triggers and catalogue.
 
-        ``views``: the views from now on, if one is dropped with the table; its owners stop maintaining it.
+        ``views``: the new set of views, if a view is dropped with the table; owners of regions stop maintaining the
+        view.
         """
         gone, triggers = self.triggers.watchers(text), self._catalogue.derivations.triggers
         async with self.losing(text):
@@ -176,7 +189,7 @@ class SchemaChanges:
         _log.info("table %s dropped with its %d regions", text, len(regions))
 
     def check_no_reader(self, table: str) -> None:
-        """NotAllowed: a view reads it."""
+        """Raise NotAllowed if a view reads the table."""
         readers = self._catalogue.derivations.views.readers(table)
         if readers:
             view = readers[0].name
@@ -186,7 +199,10 @@ class SchemaChanges:
 
     @asynccontextmanager
     async def announced(self, table: str, ranges: list[tuple[bytes, bytes]]) -> AsyncIterator[list[RegionInfo]]:
-        """Regions to be, whose folders are made within; where that fails they go.  Then ``Catalogue.adopt`` them."""
+        """Reserve regions; the body makes their folders, and if it fails, both are removed.
+
+        After the body the caller lets ``Catalogue.adopt`` give the regions to the table.
+        """
         regions = await self._catalogue.reserve(table, ranges)
         try:
             yield regions
@@ -195,16 +211,16 @@ class SchemaChanges:
             raise
 
     async def make_folders(self, regions: Sequence[RegionInfo]) -> None:
-        """Make the regions' folders durably, also over a power cut.  HostError."""
+        """Make the regions' folders so that they survive a power cut.  Raises HostError."""
         await asyncio.to_thread(self._folders.make_beside_others, [info.encoded for info in regions])
 
     async def close_dropped(self, regions: list[RegionInfo]) -> None:
-        """Regions that no table has any more: closed, removed with their folders, forgotten."""
+        """Close regions that no table has any more, remove their folders, and forget them."""
         await self._owner.request_peer(messages.CloseRegions(tuple(regions)))
         await self._remove(regions)
 
     async def _remove(self, regions: list[RegionInfo]) -> None:
-        """Remove regions that no server has open: their folders, in a thread as files may be large, then their rows."""
+        """Remove regions that no server has open: first folders, in a thread as files may be large, then rows."""
         for info in regions:
             await asyncio.to_thread(self._folders.destroy, info.encoded)
         await self._catalogue.forget_dropped(regions)
@@ -217,7 +233,7 @@ class SchemaChanges:
 
     @asynccontextmanager
     async def losing(self, name: str) -> AsyncIterator[None]:
-        """Surround the catalogue's write of a change that removes rows from an existing table."""
+        """Surround the catalogue's write of a change that removes rows or families from an existing table."""
         try:
             yield
         except OutcomeUnknown:
@@ -229,8 +245,8 @@ class SchemaChanges:
             raise
 
     async def catalogue_repaired(self) -> None:
-        """Serve tables as they were, after the catalogue's last change, of unknown outcome, is undone."""
-        async with self._one_at_a_time:  # none of them is dropped meanwhile
+        """Serve the tables that ``losing`` withdrew.  Called after the change of unknown outcome is undone on disk."""
+        async with self._one_at_a_time:  # no such table is dropped meanwhile
             unsure, self._unsure = self._unsure, []
             for name in unsure:
                 if name in self._catalogue.tables:
@@ -245,7 +261,7 @@ class SchemaChanges:
 
 
 def check_not_kept(table: Table, what: str) -> None:
-    """NotAllowed: the table is a view, and changes with its sources alone."""
+    """Raise NotAllowed if the table is a view: only changes of its sources change it."""
     if table.kept_by:
         raise NotAllowed(
             f"{table.name} is a view and is not {what} as a table: change its sources, or drop it with "
@@ -254,12 +270,12 @@ def check_not_kept(table: Table, what: str) -> None:
 
 
 def ranges_from(starts: list[bytes]) -> list[tuple[bytes, bytes]]:
-    """(start, end) of each: it ends where the next one begins, the last never."""
+    """Return (start, end) of each region: a region ends where the next begins, and the last has no end."""
     return list(pairwise([*starts, b""]))
 
 
 def starts_of(splits: list[bytes]) -> list[bytes]:
-    """Start keys of the regions that the split points make."""
+    """Return the start keys of the regions that the split points make.  Raises IllegalArgument."""
     if any(not split or len(split) > ROW_KEY_BYTES for split in splits):
         raise IllegalArgument(f"a split point has 1 to {ROW_KEY_BYTES} bytes")
     if len(set(splits)) != len(splits):
@@ -268,12 +284,12 @@ def starts_of(splits: list[bytes]) -> list[bytes]:
 
 
 def check_table(catalogue: Catalogue, namespace: str) -> None:
-    """NotAllowed: the namespace has all the tables that it takes."""
+    """Raise NotAllowed if the namespace takes no additional table."""
     _check(catalogue, namespace, 1, MOST_TABLES)
 
 
 def check_regions(catalogue: Catalogue, table: str, more: int) -> None:
-    """Raise NotAllowed if the table's namespace does not take ``more`` regions."""
+    """Raise NotAllowed if the table's namespace does not take ``more`` additional regions."""
     if more > 0:
         _check(catalogue, namespace_of(table), more, MOST_REGIONS)
 

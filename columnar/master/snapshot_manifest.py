@@ -1,12 +1,12 @@
-"""(pure) ``manifest.json`` of a snapshot: whose it is, which regions it has, and the checksum of each file.
+"""(pure) ``manifest.json`` of a snapshot: its table, its regions, and size and checksum of each file.
 
     {"format": "columnar-snapshot 1", "name": ..., "created_ms": ..., "clock_ms": ..., "table": SCHEMA,
      "regions": [{"folder": ..., "start": HEX, "end": HEX, "files": {NAME: {"bytes": N, "sha256": HEX}}}]}
 
-``clock_ms`` is the highest timestamp that its store had given when the copies were made; older manifests lack it,
-and ``created_ms`` stands for it.
-SCHEMA is the table's JSON as in the catalogue (``columnar.model.schema``).  The folder beside it holds
-one store for each region.  The manifest is written last: a folder without one is no snapshot.
+``clock_ms`` is the highest timestamp that the snapshot's store had given when the copies were made.  Older manifests
+lack it, and their ``created_ms`` is taken instead.
+SCHEMA is the table's JSON as in the catalogue (``columnar.model.schema``).  The folder of the manifest also holds
+one store for each region.  The manifest is written last: a folder without a manifest is no snapshot.
 
 Invariants:
     I1. The regions cover all rows without hole or overlap, ascending.
@@ -63,7 +63,7 @@ class SnapshotManifest:
 
 
 def covers_all(ranges: Sequence[tuple[bytes, bytes]]) -> bool:
-    """I1."""
+    """Return whether the ranges keep I1."""
     if not ranges or ranges[0][0] != b"" or ranges[-1][1] != b"":
         return False
     return all(left[1] == right[0] and left[1] for left, right in pairwise(ranges))
@@ -93,7 +93,10 @@ def to_json(manifest: SnapshotManifest) -> bytes:
 
 
 def from_json(data: bytes, path: str) -> SnapshotManifest:
-    """CallerError for another format version; DamagedData for what is no manifest; ``path`` is for the message."""
+    """Decode a manifest.  ``path`` is for messages.
+
+    Raises CallerError for an unknown format version, and DamagedData if ``data`` is not a valid manifest.
+    """
     try:
         fields: dict[str, Any] = json.loads(data)
         if fields["format"] != FORMAT:

@@ -1,13 +1,13 @@
 """Snapshots of a table: take, list, clone, restore, delete.
 
-A snapshot is a copy of each region (``table_copies``).  Table files are shared with the table by hard links, so it
-costs what the table changes afterwards.  Change log and cursors are not copied: a clone and a restored table begin a
-log of their own.
+A snapshot is a copy of each region (``table_copies``).  Table files are shared with the table by hard links, so a
+snapshot costs as much disk as the table changes afterwards.  Change log and cursors are not copied: a clone and a
+restored table begin a log of their own.
 
 Each change is wholly done or wholly undone after a crash:
     take      is made under ``NAME.taking`` and renamed last, acknowledged when the name is on disk
-    clone     its regions are in the catalogue as dropped until one write of it makes them the table's
-    restore   the same write drops the regions that the table had
+    clone     its regions are in the catalogue as dropped, until one write of the catalogue gives them to the table
+    restore   as a clone; the same write drops the regions that the table had
     delete    renames to ``NAME.deleting`` first, and removes files when that is on disk
 
 Owned by the loop; all work on files runs in threads.
@@ -78,7 +78,7 @@ class Snapshots:
         self._in_use: Counter[str] = Counter()
 
     def sweep(self) -> None:
-        """Remove what a crash left half done.  At the start, before the first request; blocks."""
+        """Remove what a crash left half done.  Call it at the start, before the first request; it blocks."""
         self.staged.staging.sweep(0.0)
         if os.path.isdir(self._folder):
             for name in os.listdir(self._folder):
@@ -88,7 +88,7 @@ class Snapshots:
     # --- take, list, delete ------------------------------------------------------------------------
 
     async def take_snapshot(self, name: str, table: bytes) -> SnapshotManifest:
-        """Returns when it is whole on disk.  SnapshotExists, TableNotFound."""
+        """Take a snapshot; it is whole on disk when this returns.  Raises SnapshotExists or TableNotFound."""
         checked_name(name)
         if self._in_use[name]:
             raise CallerError(f"snapshot {name} is in use by another command; wait until it has ended")
@@ -107,7 +107,7 @@ class Snapshots:
         return manifest
 
     def _begun(self, work: str) -> None:
-        """An empty folder, whatever an earlier attempt could not remove."""
+        """Make ``work`` an empty folder, even if an earlier attempt left files in it."""
         make_lasting_within(self._folder)
         remove_tree(work, missing_ok=True)
         os.mkdir(work)
@@ -135,7 +135,7 @@ class Snapshots:
         _log.info("snapshot %s deleted", name)
 
     def _remove(self, name: str) -> None:
-        """Delete the snapshot.  Its name is gone for good before the first file: a power cut leaves all or nothing."""
+        """Delete the snapshot.  The rename is on disk before a file is removed: a power cut leaves all or nothing."""
         if not self._is(name):
             raise SnapshotNotFound(f"there is no snapshot {name}; 'columnar snapshot list' shows those there are")
         doomed = self._path(name) + _DELETING
@@ -145,7 +145,10 @@ class Snapshots:
     # --- clone and restore -------------------------------------------------------------------------
 
     async def clone(self, name: str, table: bytes) -> None:
-        """Make a table with the snapshot's schema and rows; no trigger follows it.  TableExists, SnapshotNotFound."""
+        """Make a table with the snapshot's schema and rows; no trigger follows it.
+
+        Raises TableExists or SnapshotNotFound.
+        """
         text = checked_table_name(table)
         async with self._verified(name) as manifest, self._changes.lock:
             self._changes.check_free(text)
@@ -153,9 +156,10 @@ class Snapshots:
         _log.info("table %s cloned from snapshot %s", text, name)
 
     async def restore(self, name: str) -> None:
-        """The snapshot's table becomes what it was, or comes back where it was dropped.
+        """Restore the snapshot's table to its state in the snapshot, also if the table was dropped.
 
-        Refused where triggers watch it: what they derived would no longer equal its recomputation.
+        Raises CallerError if triggers watch the table: the rows that they derived would no longer equal a
+        recomputation.
         """
         async with self._verified(name) as manifest, self._changes.triggers.lock, self._changes.lock:
             table = manifest.table.name
@@ -176,7 +180,10 @@ class Snapshots:
         _log.info("table %s restored from snapshot %s", table, name)
 
     def _check_views(self, table: str) -> None:
-        """NotAllowed: it is a view, readers of a view see another table by its name, or a view reads it."""
+        """Raise NotAllowed if ``table`` is a view, or if a view reads it.
+
+        Raises it too if readers of a view see a different table by the name ``table``.
+        """
         entry = self._catalogue.tables.get(table)
         if entry is not None:
             check_not_kept(entry.schema, "restored")
@@ -193,7 +200,7 @@ class Snapshots:
             )
 
     async def adopt_staged(self, token: str, table: bytes) -> None:
-        """A new table out of regions that a command built in staging, with a manifest beside them."""
+        """Make a table out of regions that a command built in staging, with a manifest beside them."""
         text = checked_table_name(table)
         path = self.staged.staging.known(token)
         manifest = await self._threads.run_in_thread(lambda: _read_manifest(path))
@@ -204,7 +211,10 @@ class Snapshots:
         _log.info("table %s imported", text)
 
     async def _adopt(self, folder: str, manifest: SnapshotManifest, table: Table) -> None:
-        """Make the copies a table's regions, under the lock; the clock goes on from the clock that stamped the rows."""
+        """Make the copies a table's regions; the caller holds the lock.
+
+        The clock goes on from the time of the clock that stamped the rows.
+        """
         before = self._catalogue.tables.get(table.name)
         more = len(manifest.ranges) - (len(before.regions) if before is not None else 0)
         check_regions(self._catalogue, table.name, more)

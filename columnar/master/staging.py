@@ -1,12 +1,12 @@
 """``DATA/staging``: folders that a command on this machine reads (copies of regions) or fills (regions it built).
 
     staging/TOKEN/LOCK      locked (flock) by the server while it fills the folder, then by the command
-    staging/TOKEN/...       as the two agreed
+    staging/TOKEN/...       files that server and command agree on
 
-A command that dies releases its lock; its folder is removed at the next ``make``, or at the next
-start of the server.  For GRACE_S after ``hand_out`` it is spared: the command may not have locked it yet.
+When a command dies, its lock is released, and its folder is removed at the next ``make`` or at the next start of the
+server.  ``make`` spares a folder for GRACE_S after ``hand_out``: the command may not have locked it yet.
 
-Blocks on the disk: for threads.
+All methods block on the disk: call them in threads.
 """
 
 from __future__ import annotations
@@ -30,16 +30,19 @@ _TOKEN: Final = re.compile(r"[0-9a-f]{32}")
 class Staging:
     def __init__(self, folder: str) -> None:
         self._folder = folder
-        self._lock_files: dict[str, IO[bytes]] = {}  # those that are being filled
+        self._lock_files: dict[str, IO[bytes]] = {}  # by token, of folders that are being filled
 
     def make(self) -> str:
-        """A new folder's token; ours until ``hand_out``.  RetryLater over STAGED_FOLDERS."""
+        """Make a folder, and return its token; the folder is locked until ``hand_out``.
+
+        Raises RetryLater if STAGED_FOLDERS exist already.
+        """
         self.sweep()
         if os.path.isdir(self._folder) and len(os.listdir(self._folder)) >= STAGED_FOLDERS:
             raise RetryLater(f"{STAGED_FOLDERS} commands read or bring copies of regions already; try again later")
         token = os.urandom(16).hex()
         for folder in (self._folder, self.path(token)):
-            with suppress(FileExistsError):  # the first; nothing above it is made: it is the data folder
+            with suppress(FileExistsError):  # of ``staging``; the data folder exists
                 os.mkdir(folder)
         lock_file = self._lock_files[token] = open(self.path(token, LOCK), "wb")  # noqa: SIM115 - open until ``hand_out``
         fcntl.flock(lock_file, fcntl.LOCK_EX)
@@ -52,7 +55,10 @@ class Staging:
         return os.path.abspath(self.path(token))
 
     def path(self, token: str, *names: str) -> str:
-        """CallerError for what is no token: no caller names paths of his own."""
+        """Return the path of a folder, or of a file in it.
+
+        Raises CallerError if ``token`` is not a token: no caller may name a path of his own.
+        """
         if not _TOKEN.fullmatch(token):
             raise CallerError(f"'{token[:40]}' is no folder in staging")
         return os.path.join(self._folder, token, *names)
@@ -70,7 +76,7 @@ class Staging:
         remove_tree(self.path(token), missing_ok=True)
 
     def sweep(self, grace_s: float = GRACE_S) -> None:
-        """Remove what dead commands left."""
+        """Remove the folders of dead commands, except folders younger than ``grace_s``."""
         if not os.path.isdir(self._folder):
             return
         for token in os.listdir(self._folder):
@@ -81,7 +87,7 @@ class Staging:
                 with open(lock, "ab") as lock_file:
                     fcntl.flock(lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except FileNotFoundError:
-                pass  # a removal was cut off
+                pass  # an earlier removal was interrupted
             except OSError:
                 continue  # its command lives
             remove_tree(os.path.join(self._folder, token), missing_ok=True)

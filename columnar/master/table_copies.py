@@ -1,7 +1,7 @@
-"""Copies of a table's regions, as snapshots take them, and commands of this machine in staging folders.
+"""Copies of a table's regions: for snapshots, and in staging folders for commands of this machine.
 
-A copy is one store for each region, as it was at the moment of its copy: each row is consistent, the whole not more
-than that.  It is taken while the table serves.
+A copy has one store for each region, as the region was at the moment of its copy.  Each row is consistent; rows of
+different regions are from different moments.  The table serves while it is copied.
 
 Owned by the loop; all work on files runs in threads (``CopyThreads``).
 """
@@ -34,10 +34,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class CopyTools:
-    """Work on copies on this machine, of any origin."""
+    """Functions that work on copies on this machine, whoever made them."""
 
-    copy_catalogue: Callable[[str], Awaitable[None]]  # to this path
-    forget_log: Callable[[str, Table], None]  # take log and cursors out of the copy at this path; blocks
+    copy_catalogue: Callable[[str], Awaitable[None]]  # copies it to this path
+    forget_log: Callable[[str, Table], None]  # removes log and cursors from the copy at this path; blocks
 
 
 class CopyThreads:
@@ -49,16 +49,19 @@ class CopyThreads:
         self._stopping = False  # set on the loop, read in any thread
 
     def stop_copies(self) -> None:
-        """The server is stopping: what is being copied is given up at the next file, and tidied up."""
+        """Abort copies because the server stops: each ends at its next file, and its folder is removed."""
         self._stopping = True
 
     def check_not_stopping(self) -> None:
-        """Raise NotServingRegion if the server is stopping.  In any thread."""
+        """Raise NotServingRegion if the server is stopping.  May be called in any thread."""
         if self._stopping:
             raise NotServingRegion("the server is stopping; repeat it when it serves again")
 
     async def run_in_thread(self, work: Callable[[], T], *, tidying: bool = False) -> T:
-        """HostError: the system refuses."""
+        """Run ``work`` in a thread.  Raises HostError if the system refuses.
+
+        Unless ``tidying``, raises NotServingRegion if the server is stopping.
+        """
         if not tidying:
             self.check_not_stopping()
         try:
@@ -103,7 +106,7 @@ class TableCopies:
             return SnapshotManifest(name, created_ms, entry.schema, regions, self._clock())
 
     async def copy_everything(self, folder: str) -> None:
-        """Copy all with triggers unchanged and paused: the catalogue, which names them, is copied last."""
+        """Copy all regions, then the catalogue, which names triggers: they pause and do not change meanwhile."""
         async with self._changes.triggers.lock:
             await self._owner.request_peer(messages.PauseDeliveries())
             try:
@@ -112,7 +115,7 @@ class TableCopies:
                 await self._owner.request_peer(messages.ReleaseDeliveries())
 
     async def _copy_regions(self, folder: str) -> None:
-        """Copy the system's tables first: a dead letter missing in its copy has had its effect in the other copies."""
+        """Copy the system's tables first: a dead letter that they lack by then has its effect in the later copies."""
         async with self._changes.lock:
             await self._threads.run_in_thread(lambda: os.mkdir(folder))
             for entry in sorted(self._catalogue.tables.values(), key=lambda entry: not entry.schema.is_system):
@@ -137,7 +140,7 @@ class TableCopies:
         return finished
 
     def _facts_of(self, folder: str) -> dict[str, FileFacts]:
-        """Return size and checksum of each file of a store; in a thread."""
+        """Return size and checksum of each file of a store.  Call it in a thread."""
         found = {}
         for name in files_of(folder):
             self._threads.check_not_stopping()
@@ -160,14 +163,14 @@ class StagedCopies:
         self._threads = threads
 
     async def stage_copy(self, table: bytes) -> Staged:
-        """Copies of a table's regions, with a manifest, in a staging folder that the caller releases."""
+        """Copy a table's regions, with a manifest, into a staging folder that the caller releases."""
         return await self._staged(lambda token: self._copy_into(token, table))
 
     async def stage_empty(self) -> Staged:
         return await self._staged(_nothing)
 
     async def stage_everything(self) -> Staged:
-        """Copies of all regions and of the catalogue that names exactly them, in ``regions`` of a staging folder."""
+        """Copy all regions, and the catalogue that names exactly these, into ``regions`` of a staging folder."""
         return await self._staged(lambda token: self._copies.copy_everything(self.staging.path(token)))
 
     async def _staged(self, fill: Callable[[str], Awaitable[None]]) -> Staged:

@@ -1,8 +1,8 @@
 """(pure) Events of tables at the master: their regions come, go, split and merge, or stay where they are for a copy.
 
-    created, removed                    the catalogue has other regions of a table
+    created, removed                    the catalogue has new regions of a table, or regions no longer
     changed, change_failed              a split or a merge is committed, or was called off
-    pause_table_transitions, released   the table is being copied, or no longer
+    pause_table_transitions, released   a copy of the table begins, or is over
 
 Invariant: ``Current``, the ledger and the tallies have the same regions after each event.
 
@@ -25,7 +25,7 @@ from columnar.model.region_info import RegionInfo
 
 
 def add_region(current: Current, info: RegionInfo, owner: Owner | None, phase: Phase, now_ms: int = 0) -> Place:
-    """Add a region; its home is the server of its row, if it has one."""
+    """Add a region; if it has an owner row, its home is the server that the row names."""
     place = Place(info, owner, phase, since_ms=now_ms)
     current.add_place(place)
     if owner is not None:
@@ -49,13 +49,13 @@ class TableRegions:
         self._plans = plans
 
     def created(self, infos: Sequence[RegionInfo], now_ms: int) -> list[Output]:
-        """Regions of a new table, in the catalogue without an owner."""
+        """Add the regions of a new table, which the catalogue has without an owner."""
         for info in infos:
             add_region(self._current, info, None, Phase.HOMELESS, now_ms)
         return self._plans.end_event(now_ms)
 
     def removed(self, regions: Iterable[int], now_ms: int) -> list[Output]:
-        """The catalogue does not have them any more."""
+        """Remove regions that the catalogue does not have any more."""
         for region in regions:
             self._remove(region)
         return self._plans.end_event(now_ms)
@@ -67,13 +67,13 @@ class TableRegions:
             self._ledger.drop(region)
 
     def successor_owner(self, region: int) -> Owner:
-        """The owner row of each region that a split or merge of ``region`` makes: for the commit's write."""
+        """Return the owner row that the commit writes for each region that a split or merge of ``region`` makes."""
         owner = self._current.places[region].owner
         assert owner is not None, "it is changed by its owner"
         return first_owner(owner.server)
 
     def changed(self, gone: Sequence[int], fresh: Sequence[RegionInfo], now_ms: int) -> list[Output]:
-        """A split or a merge is committed, with ``successor_owner`` in the rows of ``fresh``."""
+        """Note that a split or a merge is committed, with ``successor_owner`` in the rows of ``fresh``."""
         old = [self._current.places[region] for region in gone]
         row, ideal, load = self.successor_owner(gone[0]), old[0].ideal, sum(place.load for place in old)
         self._requests.change_ended(gone, None)
@@ -89,7 +89,7 @@ class TableRegions:
         return self._plans.end_event(now_ms)
 
     def change_failed(self, regions: Sequence[int], why: str, now_ms: int) -> list[Output]:
-        """The old regions serve on."""
+        """Note that a split or a merge was called off: the old regions continue to serve."""
         self._requests.change_ended(regions, why)
         for region in regions:
             place = self._current.places.get(region)
@@ -101,7 +101,7 @@ class TableRegions:
         return self._plans.end_event(now_ms)
 
     def pause_table_transitions(self, table: str, now_ms: int) -> list[Output]:
-        """The table is being copied: no transition of its regions begins."""
+        """Begin no transition of the table's regions until ``released``: the table is being copied."""
         self._current.paused_tables.add(table)
         return self._plans.end_event(now_ms)
 

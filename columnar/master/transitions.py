@@ -1,19 +1,20 @@
 """(pure) Transitions: the steps of a region from one owner to the next.
 
-    give      its next row is to be written                     WRITING
+    give      the region's next row is to be written            WRITING
     advance   the row is on disk: the source is asked to close  CLOSING
-              the source has closed it, or is fenced            OPENING, the owner is asked to open it
+              the source has closed it, or is fenced            OPENING: the owner is asked to open it
     opened    the owner serves it, with all logs replayed       OPEN, and its settled row is to be written
-    unopened  its owner has said that it serves, and cannot     LEAVING: the owner gives it up first
+    unopened  the owner said that it serves, but cannot open it LEAVING: the owner gives it up first
     orphan    its owner cannot open it, or is gone              HOMELESS; OFFLINE if an operator wants it closed;
                                                                 FAILED_OPEN after too many tries, or if it is damaged
-    try_again it is FAILED_OPEN, and its host was the cause     HOMELESS, after growing pauses, or as another one opened
-    died_opening  its owner died of it, perhaps                 a try; regions that two owners died of are opened one
-                                                                at a time, so that it is certain which it is; after
-                                                                ``DEATHS_DEADLY`` deaths it is opened no more
+    try_again it is FAILED_OPEN, and its host was the cause     HOMELESS, after growing pauses, or when a region opened
+                                                                that had failed for such a cause
+    died_opening  its owner died, perhaps of opening it         counts as a try; regions that two owners died of are
+                                                                opened one at a time, to find the one at fault; after
+                                                                ``DEATHS_DEADLY`` deaths it is not opened any more
 
-A row whose ``unreplayed_logs`` change during the transition goes to disk before the owner is notified.  Each step
-checks which servers are alive now, so a step that is repeated, or late, is harmless.
+If the row's ``unreplayed_logs`` change during the transition, the row goes to disk before the owner is notified.  Each
+step checks which servers are alive now, so a repeated or late step is harmless.
 
 Knows nothing of plans, requests and writes; ``cluster_state`` carries its outputs out and reports to it.
 """
@@ -31,11 +32,11 @@ from columnar.model.histogram import Histogram
 from columnar.model.owner import Incarnation, OwnershipPeriod, settled
 
 RETRIED_AT_ONCE: Final = 100  # regions, at one tick
-CLOSING_MS: Final = 120_000  # a server that has not closed a region by then is ended; a compaction may take a minute
+CLOSING_MS: Final = 120_000  # a server that takes longer to close a region is fenced; a compaction may take a minute
 
 
 class Tallies:
-    """Tallies of a master: how often regions got another owner, and how long they were without one.
+    """Tallies of a master: how often regions got a new owner, and how long they were without an owner.
 
     A pause begins when the owner is asked to close the region, is found dead or says that it cannot open it, and ends
     when the next owner serves.  A region that stays closed has no pause.
@@ -46,19 +47,19 @@ class Tallies:
     """
 
     def __init__(self) -> None:
-        self.moves: dict[Reason, int] = {}  # that are done
+        self.moves: dict[Reason, int] = {}  # completed moves
         self.pauses: dict[Reason, Histogram] = {}
-        self._paused_ms: dict[int, int] = {}  # regions that no server serves, since when
+        self._paused_ms: dict[int, int] = {}  # region that no server serves -> since when
 
     def paused(self, region: int, now_ms: int) -> None:
-        """Begin a pause.  The first time counts, also if the region goes from one failure to the next."""
+        """Begin a pause, unless one has begun already: a pause lasts over several failures of a region."""
         self._paused_ms.setdefault(region, now_ms)
 
     def stays_closed(self, region: int) -> None:
         self._paused_ms.pop(region, None)
 
     def opened(self, region: int, reason: Reason | None, now_ms: int) -> None:
-        """``reason``: why the region was given to this owner; None: it has gone on with its owner."""
+        """End the pause.  ``reason``: why the region was given to this owner; None if the owner had it before."""
         paused_ms = self._paused_ms.pop(region, None)
         if reason is None or not reason.is_move:
             return
@@ -116,7 +117,7 @@ class Transitions:
             self.advance(place, now_ms)
 
     def advance(self, place: Place, now_ms: int) -> None:
-        """The next step of a region whose row is on disk."""
+        """Take the next step of a region whose row is on disk."""
         region, current = place.info.region_id, self._current
         assert place.owner is not None, "a row on disk"
         row = self._ledger.without_source(region, place.owner)
@@ -201,7 +202,7 @@ class Transitions:
         self.orphan(place, now_ms)
 
     def unopened(self, server: Incarnation, region: int, epoch: int, why: str, is_damaged: bool, now_ms: int) -> None:
-        """As ``failed``, of an owner that may serve the region until it has closed it."""
+        """Note a failure as ``failed`` does, of an owner that may serve the region until the owner has closed it."""
         place = self._current.places.get(region)
         if place is None or place.owner is None or place.phase not in (Phase.OPENING, Phase.OPEN):
             return
@@ -219,7 +220,10 @@ class Transitions:
             self._current.servers[name].failures.could_not_open(place.info.region_id, now_ms)
 
     def died_opening(self, server: Incarnation, opened: Collection[int]) -> None:
-        """The server died while it opened these regions, or a moment later: a try of each, and perhaps the cause."""
+        """Note that the server died while it opened these regions, or a moment later.
+
+        That counts as a try of each region, and each may be the cause.
+        """
         for region in opened:
             place = self._current.places.get(region)
             row = place.owner if place is not None else None
@@ -238,7 +242,10 @@ class Transitions:
                 place.note_attempt(NO_ATTEMPTS)
 
     def try_again(self, now_ms: int, *, all_at_once: bool = False) -> None:
-        """Open regions that stay closed for a cause that may have passed, when their pauses are over."""
+        """Release regions that stayed closed for a cause that may have passed, once their pauses are over.
+
+        ``all_at_once`` ends the pauses.  At most RETRIED_AT_ONCE regions are released now, the rest at later ticks.
+        """
         current = self._current
         due = [current.places[region] for region in current.failed]
         due = [one for one in due if one.attempts.is_due(now_ms, all_at_once=all_at_once)]
@@ -249,7 +256,7 @@ class Transitions:
             place.note_attempt(place.attempts.due_at(now_ms))
 
     def _expected(self, server: Incarnation, region: int, epoch: int) -> Place | None:
-        """The region, if that server is opening it at that epoch."""
+        """Return the region if that server is opening it at that epoch, else None."""
         place = self._current.places.get(region)
         if place is None or place.owner is None or place.phase is not Phase.OPENING:
             return None
@@ -272,9 +279,9 @@ class Transitions:
             self.orphan(place, now_ms)
 
     def stuck(self, now_ms: int) -> list[tuple[Incarnation, str]]:
-        """Servers that live and have not closed a region for CLOSING_MS, with the reason to end them.
+        """Return living servers that have not closed a region for CLOSING_MS, with the reason to fence them.
 
-        Until they are ended no other server may open the region.
+        Until such a server is fenced, no other server may open the region.
         """
         found = {}
         for region in self._current.in_transition:
@@ -293,7 +300,7 @@ class Transitions:
             self.orphan(place, now_ms)
 
     def serves_on(self, place: Place, now_ms: int) -> None:
-        """A split or merge of it was called off."""
+        """Continue to serve a region after its split or merge was committed or called off."""
         self._current.set_phase(place, Phase.OPEN, now_ms)
         if self._has_ended(place):
             self.orphan(place, now_ms)

@@ -1,7 +1,7 @@
 """Add, remove, change, pause, resume and replay triggers (``derivation_changes``).
 
-    add     a worker of one owner imports the function, then as any derivation: ADDING, RUNNING
-    sync    as add, of several at once; changed and removed triggers are in the first write
+    add     a worker of one owner imports the function; then as any derivation: ADDING on disk, later RUNNING
+    sync    as add, for several triggers at once; the first write also has the changed and removed triggers
 
 Owned by the loop.
 """
@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 
 class TriggerChanges(DerivationChanges[Triggers]):
     def __init__(self, catalogue: Catalogue, owner: Peer, modules: tuple[str, ...]) -> None:
-        """``modules``: those of which functions may be triggers."""
+        """``modules``: the modules whose functions may be triggers."""
         super().__init__(catalogue, owner, asyncio.Lock())
         self._modules = modules
         self.checks = TriggerChecks(catalogue, owner)
@@ -55,7 +55,10 @@ class TriggerChanges(DerivationChanges[Triggers]):
     # --- changes -----------------------------------------------------------------------------------
 
     async def add_trigger(self, registration: Registration) -> None:
-        """The very same one again changes nothing.  Returns when it is on disk and every change is caught."""
+        """Add a trigger; if the very same trigger exists, nothing changes.
+
+        Returns when the trigger is on disk and every later change is logged for it.
+        """
         checked(registration, self._modules)
         async with self.lock:
             await self.settle()
@@ -74,7 +77,7 @@ class TriggerChanges(DerivationChanges[Triggers]):
             await self._begin(self.derivations, [registration])
 
     async def _change(self, registered: Registration, wanted: Registration) -> None:
-        """Change what it says of its effects, which it may while it runs; anything else is another trigger."""
+        """Change the declared effects of a trigger while it runs.  Raises IllegalArgument if anything else differs."""
         free = {"writes": wanted.writes, "allow_cycle": wanted.allow_cycle, "allow_expiry": wanted.allow_expiry}
         if replace(registered, **free) != wanted:  # type: ignore[arg-type]  # each of its field's type
             raise IllegalArgument(f"trigger {wanted.name} exists with other settings; remove it first")
@@ -84,10 +87,10 @@ class TriggerChanges(DerivationChanges[Triggers]):
         await self._write(self.derivations.with_registration(wanted))
 
     async def sync(self, wanted: Sequence[Registration], removed: Sequence[str]) -> None:
-        """Make the triggers of a module as it declares them (``model.trigger_sync``).  A kill leaves each old or new.
+        """Make the triggers of a module as the module declares them (``model.trigger_sync``).
 
-        A single write of the catalogue has all changed and removed triggers, and the added ones as ADDING.  Workers
-        take up the module's present source.
+        A single write of the catalogue has all changed and removed triggers, and the added ones as ADDING, so after a
+        kill each trigger is the old or the new one.  Workers take up the module's present source.
         """
         for one in wanted:
             checked(one, self._modules)
@@ -106,9 +109,9 @@ class TriggerChanges(DerivationChanges[Triggers]):
                 await self._carry_out(plan)
 
     def _of_others(self, declared: Sequence[Registration], replaced: set[str]) -> list[Registration]:
-        """The triggers of other modules, which must not lose the source that they run.
+        """Return the triggers of other modules, which must not lose the source that they run.
 
-        Triggers of the same module that were added by hand do not hinder its author.
+        Triggers of the declaring module that were added by hand are left out, so as not to hinder the module's author.
         """
         modules = {one.module for one in declared}
         stay = [one.registration for one in self.derivations.in_use() if one.name not in replaced]
@@ -122,24 +125,25 @@ class TriggerChanges(DerivationChanges[Triggers]):
         _log.info("triggers: %d added, %d changed, %d removed", len(plan.added), len(plan.changed), len(plan.removed))
 
     async def _begin(self, wanted: Triggers, added: Sequence[Registration]) -> None:
-        """Write ``wanted`` with those that are added, and return when every change for these is caught."""
+        """Write ``wanted`` with the ``added`` triggers; return when every later change is logged for these."""
         for registration in added:
             wanted = wanted.adding(registration)
         await self._catalogue.derivations.write_derivations(wanted)
         await self.take_up([one.name for one in added], "running")
 
     async def reload(self) -> None:
-        """Workers run the source of all functions as it is now, from the next call on.
+        """Have workers run the present source of all functions from the next call on.
 
-        TriggerError: some function could not be had from it; all go on as they are.
+        Raises TriggerError if the source lacks a function; then all functions run as before.
         """
         async with self.lock:
             await self._take_up_source([one.registration for one in self.derivations.in_use()])
 
     async def _take_up_source(self, users: Sequence[Registration]) -> None:
-        """Have workers take up the source of ``users``.  TriggerError: a function is missing; nothing is taken.
+        """Have workers take up the source of ``users``.
 
-        Source may be wrong in a way that ends its process, so a process of its own tries it.
+        Raises TriggerError if a function is missing; then no source is taken up.  Faulty source may end the process
+        that imports it, so a process of its own tries it first.
         """
         functions = tuple(sorted({one.function for one in users}))
         if not functions:
@@ -175,9 +179,10 @@ class TriggerChanges(DerivationChanges[Triggers]):
             await self._write(self.derivations.with_state(name, state))
 
     async def replay(self, name: str, from_ms: int) -> None:
-        """Replay the changes since a time, or (BEGINNING) every row, to a trigger.  TriggerError: the log is shorter.
+        """Replay the changes since ``from_ms``, or every row (BEGINNING), to a trigger.
 
-        Returns when the replay request is on disk, and every open region begins with it.
+        Returns when the replay request is on disk, and every open region begins the replay.  Raises TriggerError if
+        the log does not reach back to ``from_ms``.
         """
         if from_ms < 0:
             raise IllegalArgument(
@@ -195,7 +200,7 @@ class TriggerChanges(DerivationChanges[Triggers]):
         _log.info("trigger %s is shown %s again", name, f"changes since {from_ms}" if from_ms else "every row")
 
     async def say_undelivered(self, table: str, gone: Sequence[Trigger]) -> None:
-        """The table is dropped with these triggers: the log says what they had not delivered."""
+        """Log how many changes each of these triggers, which are dropped with the table, had not delivered."""
         if not gone:
             return
         try:

@@ -1,6 +1,6 @@
 """Checks of triggers before they are added, changed or replayed: their tables, flows, processes, functions and logs.
 
-Each check raises, and says what helps.  Callers hold ``DerivationChanges.lock``.
+A failed check raises an error that says what helps.  Callers hold ``DerivationChanges.lock``.
 
 Owned by the loop.
 """
@@ -28,7 +28,7 @@ class TriggerChecks:
         self._other_flows: Callable[[], Iterable[Flow]] = tuple
 
     def add_flows(self, other_flows: Callable[[], Iterable[Flow]]) -> None:
-        """``other_flows``: of other kinds of derivations, as parts of the graph."""
+        """Set ``other_flows``, which returns the graph's flows of other kinds of derivations."""
         self._other_flows = other_flows
 
     @property
@@ -79,7 +79,7 @@ class TriggerChecks:
                 self._catalogue.tables[place.table].schema.family(place.family.encode())
 
     def check_lasting(self, registration: Registration, table: Table) -> None:
-        """IllegalArgument: cells that the trigger reads expire without a change that it could follow."""
+        """Raise IllegalArgument if cells that the trigger reads expire without a change that it could follow."""
         for name in sorted(registration.families_read):
             family = table.family(name.encode("latin-1"))
             if family.ttl_s is not None:
@@ -91,7 +91,7 @@ class TriggerChecks:
                 )
 
     def _check_generation(self, name: str) -> None:
-        """IllegalArgument: the table is one of a view that its readers do not see, which will be dropped or was."""
+        """Raise IllegalArgument if the table is a view's generation without readers: it will be dropped, or was."""
         views, base = self._catalogue.derivations.views, base_of(name)
         live = views.live_table(base)
         if name != live and (views.find(name) is not None or views.swap_of(name) is not None):
@@ -118,7 +118,10 @@ class TriggerChecks:
             await self.check_reach(registration.table, start_ms, else_)
 
     async def check_reach(self, table: str, from_ms: int, else_: str) -> None:
-        """TriggerError: the log does not go back so far; ``else_``: what does."""
+        """Raise TriggerError if the table's change log does not reach back to ``from_ms``.
+
+        ``else_``: for the message, what the user can do instead.
+        """
         reach = await self._owner.request_peer(messages.LogReach(table))
         if reach <= from_ms:
             return

@@ -1,13 +1,13 @@
 """Add and drop views (``derivation_changes``), and notice when they are built.
 
-    add     the table and the view as ADDING, one write -> every owner serves the one, logs for the other and marks
-            where it begins -> BUILDING on disk -> owners follow, and backfill the view with the existing rows
-            -> an owner reports that a region is backfilled (``Backfilled``) -> the owners are asked for all that are
-            -> every region of every source is -> LIVE on disk
-    drop    the view and its table are removed, one write -> owners stop maintaining it -> its regions are removed
+    add     one write adds the table, and the view as ADDING -> every owner serves the table, logs changes for the view
+            and marks where the view begins -> BUILDING on disk -> owners follow, and backfill the view with the
+            existing rows -> an owner reports that a region is backfilled (``Backfilled``) -> all owners are asked for
+            their backfilled regions -> LIVE on disk if every region of every source is backfilled
+    drop    one write removes the view and its table -> owners stop maintaining the view -> its regions are removed
 
-Invariant: LIVE is written when every region of every source, as the catalogue has them then, is backfilled.  A view
-that is called off goes with its table.
+Invariant: LIVE is written when every region of every source, as the catalogue has the regions then, is backfilled.  A
+view that is called off is removed with its table.
 
 Knows nothing of definitions.  Owned by the loop.
 """
@@ -54,7 +54,7 @@ class ViewChanges(DerivationChanges[ViewSet]):
         declaring: Callable[[], Declaring],
         before_first: Callable[[], Awaitable[None]],
     ) -> None:
-        """``declaring``: loaded when it is needed first; ``before_first``: called before the folder gets a view."""
+        """``declaring``: called when it is needed; ``before_first``: called before the data folder gets a view."""
         super().__init__(catalogue, owner, changes.triggers.lock)
         self._changes = changes
         self._declaring = declaring
@@ -89,9 +89,10 @@ class ViewChanges(DerivationChanges[ViewSet]):
     # --- changes -----------------------------------------------------------------------------------
 
     async def add_view(self, definition: bytes, *, table: str = "") -> None:
-        """The very same one again changes nothing.  Returns when it is on disk, and every change is caught.
+        """Add a view; if the very same view exists, nothing changes.
 
-        ``table``: of a generation that is not the first (``view_generations``).
+        Returns when the view is on disk and every later change is logged for it.  ``table``: the table of the
+        generation, if it is not the first (``view_generations``).
         """
         declaring = self._declaring()
         async with self.lock:
@@ -129,7 +130,7 @@ class ViewChanges(DerivationChanges[ViewSet]):
         _log.info("view %s is being built", view.name)
 
     async def drop(self, name: str) -> None:
-        """The view with all its generations; or a single one, by its table, that no reader sees."""
+        """Drop a view with all its generations, or by its table a single generation that no reader sees."""
         async with self.lock:
             await self.settle()
             tables = [one.name for one in self.derivations.generations(name)]
@@ -145,7 +146,7 @@ class ViewChanges(DerivationChanges[ViewSet]):
             async with self._changes.lock:
                 for table in tables:
                     self._changes.check_no_reader(table)
-                for table in sorted(tables, key=lambda one: one != live):  # the alias is removed with the live one
+                for table in sorted(tables, key=lambda one: one != live):  # the alias is removed with the live table
                     await self._drop(table)
         _log.info("view %s dropped", name)
 
@@ -158,7 +159,7 @@ class ViewChanges(DerivationChanges[ViewSet]):
                 self.at("dropped")
 
     async def compress_tables(self) -> None:
-        """Give families of views that an earlier version made the compression that those of new views have.
+        """Give the families of views that an earlier version made the compression of new views.
 
         The files of a region follow when they are compacted.
         """
@@ -174,7 +175,7 @@ class ViewChanges(DerivationChanges[ViewSet]):
             _log.info("view %s is compressed by %s from now on; %s", name, OWN_COMPRESSION, how)
 
     async def write_views(self, views: ViewSet) -> None:
-        """Write these views and send them to every owner; they hold from now on.  Under the lock."""
+        """Write this set of views and send it to every owner.  The caller holds the lock."""
         self.at("deciding")
         await self._catalogue.derivations.write_derivations(views)
         self.at("decided")
@@ -182,7 +183,7 @@ class ViewChanges(DerivationChanges[ViewSet]):
         self.at("told")
 
     async def _drop(self, name: str) -> None:
-        """Drop the view's table.  Under both locks."""
+        """Drop the view and its table.  The caller holds both locks."""
         without = self.derivations.without([name])
         if name in self._catalogue.tables:
             await self._changes.forget(name, without)
@@ -191,14 +192,14 @@ class ViewChanges(DerivationChanges[ViewSet]):
             await self.publish()
 
     async def catalogue_repaired(self) -> None:
-        """The disk takes writes again."""
+        """Call off half-made views and check builds, as the disk takes writes again."""
         await super().catalogue_repaired()
         self._schedule_build_check()
 
     # --- builds --------------------------------------------------------------------------------------
 
     async def request_peer(self, _message: messages.Backfilled) -> None:
-        """Answer an owner: it has something to show for a view."""
+        """Answer an owner that reports a backfilled region: check builds soon."""
         self._schedule_build_check()
 
     def _schedule_build_check(self) -> None:
@@ -219,7 +220,7 @@ class ViewChanges(DerivationChanges[ViewSet]):
                 self._is_due = True
 
     async def check_view_builds(self) -> None:
-        """Make views live whose every region is backfilled (I4)."""
+        """Make each view live whose sources' regions are all backfilled."""
         names = tuple(one.name for one in self.derivations.building())
         backfilled = await self._owner.request_peer(messages.BackfilledRegions(names))
         async with self.lock:

@@ -1,14 +1,16 @@
-"""Rebuild a view next to itself, swap the next generation in, and roll back: by one write of the catalogue each.
+"""Generations of a view: rebuild it next to itself, swap the next generation in, and roll back.
 
     rebuild   the next generation is added like any view, under the name of its table (``view_changes``)
-    swap      one write -> every owner is notified; readers of the name see the next generation from then on
-    rollback  one write: the generation before is live again, which was kept up to date
-    sweep     unused generations are dropped: when their hour is over, and soon after a swap the one kept before it
+    swap      one write of the catalogue -> every owner is notified; from then on readers of the name see the next
+              generation
+    rollback  one write: the generation before, which was kept up to date, is live again
+    sweep     generations without readers are dropped: a kept generation when its hour is over, or soon after the next
+              swap
 
-Owners are notified of a swap one after the other, and meanwhile some answer from the one generation and some from the
-other; both are kept up to date.
+Owners are notified of a swap one after the other.  Meanwhile some answer from the old generation and some from the new
+one; both are kept up to date.
 
-Generations are made of the changes of views (``view_changes``), which know nothing of them.
+This module uses the changes of views (``view_changes``), which know nothing of generations.
 
 Owned by the loop.
 """
@@ -49,9 +51,10 @@ class ViewGenerations:
     # --- changes -----------------------------------------------------------------------------------
 
     async def rebuild(self, name: str, definition: bytes) -> str:
-        """The table of the next generation; without ``definition`` it is declared as the live one.
+        """Begin to build the next generation, and return its table.
 
-        ViewError: there is no such view, it has a next generation already, or a view or a trigger follows it.
+        Without ``definition`` the generation is declared as the live one.  Raises ViewError if there is no such view,
+        if it has a next generation already, or if a view or a trigger follows it.
         """
         async with self._changes.lock:
             live = self._live(name)
@@ -69,7 +72,10 @@ class ViewGenerations:
         return table
 
     async def swap(self, name: str) -> tuple[str, str]:
-        """(the table that is live now, the one before).  ViewError: there is no generation to swap in."""
+        """Swap the next generation in; return the table that is live now and the one before.
+
+        Raises ViewError if there is no generation to swap in.
+        """
         async with self._changes.lock:
             live, ahead = self._live(name), self._next(name)
             self._check_alone(name)
@@ -81,7 +87,7 @@ class ViewGenerations:
         return ahead.name, live.name
 
     async def rollback(self, name: str) -> tuple[str, str]:
-        """As ``swap``.  ViewError: no generation is kept."""
+        """Swap the kept generation in; return as ``swap`` does.  Raises ViewError if no generation is kept."""
         async with self._changes.lock:
             live = self._live(name)
             self._check_alone(name)
@@ -93,13 +99,13 @@ class ViewGenerations:
         return kept.name, live.name
 
     async def _see(self, name: str, table: str, kept: str) -> None:
-        """Make readers of ``name`` see ``table``.  Under the lock."""
+        """Make readers of ``name`` see ``table``.  The caller holds the lock."""
         swap = Swap(name, table, kept, self._now_ms() + KEPT_MS)
         await self._changes.write_views(self._views.swapped(swap))
         _log.info("readers of view %s see %s; %s is kept up for an hour", name, table, kept)
 
     def _live(self, name: str) -> KeptView:
-        """ViewError."""
+        """Return the live generation of the view.  Raises ViewError."""
         table = self._views.live_table(name)
         if self._views.find(table) is not None and not self._views.generations(name):
             raise ViewError(f"{name} is a generation of view {base_of(table)}: say {base_of(table)}")
@@ -110,7 +116,7 @@ class ViewGenerations:
         return ahead[-1] if ahead else None
 
     def _check_alone(self, name: str) -> None:
-        """ViewError: a view or a trigger follows the table of a generation."""
+        """Raise ViewError if a view or a trigger follows the table of a generation."""
         tables = [one.name for one in self._views.generations(name)]
         readers = {base_of(reader.name) for table in tables for reader in self._views.readers(table)}
         if readers:
@@ -131,7 +137,7 @@ class ViewGenerations:
     # --- generations without readers -----------------------------------------------------------------
 
     async def sweep(self) -> None:
-        """Drop generations whose time is over; bring tables of earlier versions to the compression of new ones."""
+        """Drop generations whose time is over; give view tables that earlier versions made the present compression."""
         tables = [one.name for one in self._views.all]
         for table in expired(tables, self._views.swaps, self._now_ms()):
             await self._changes.drop_table(table)
