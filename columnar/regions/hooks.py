@@ -1,8 +1,9 @@
-"""The hooks into which followers of changes plug: regions imports neither triggers nor streams.
+"""The hooks for followers of changes: ``regions`` imports neither triggers nor streams.
 
-A table with a consumer has a ``LogPolicy``: it says which families go into the change log, of which the cells before
-a change are kept too, and of which columns both images are.  After each fsync of a region with a log the
-server calls ``ChangeListener.changes_durable``; a listener reads the log from its own cursor.
+A table with a consumer has a ``LogPolicy``.  The policy names the families that go into the change log, the families
+whose previous cells are recorded too, and the columns that are recorded before and after each change.  After each fsync
+of a region with a log the server calls ``ChangeListener.changes_durable``; a listener reads the log from its own
+cursor.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ class LogPolicy:
     families: frozenset[bytes]  # their entries are recorded: a change in other families makes no record
     before: frozenset[bytes]  # a subset: records contain the previous cells of their touched columns
     images: change_record.Images = field(default_factory=dict)  # recorded before and after; its families are a subset
-    askers: Mapping[bytes, str] = field(default_factory=dict)  # family -> who requested all its images, for people
-    # columns into which no put with a time to live goes, and for whom: by family and qualifier; None: all of the family
+    askers: Mapping[bytes, str] = field(default_factory=dict)  # family -> follower that requested all its images
+    # by family and qualifier: the follower for which a put with a time to live is refused; None: for any column of it
     lasting: Mapping[bytes, Mapping[bytes | None, str]] = field(default_factory=dict)
 
 
 class ChangeListener:
-    """By default nothing follows."""
+    """The calls that a region server makes for the followers of changes.  By default each call does nothing."""
 
     def region_opened(self, region: Region) -> None:
         """Note that a region with a log is open; the changes that it logged before are still to be read."""
@@ -39,7 +40,7 @@ class ChangeListener:
         """Note that more of the region's log is on disk.  Must return immediately."""
 
     def may_close(self, region: Region) -> bool:
-        """Tell whether every follower has read its log: a region that is little used may be closed then."""
+        """Tell whether every follower has read the region's log, so that a little-used region may be closed."""
         return True
 
     def region_closing(self, region: Region) -> None:
@@ -54,23 +55,26 @@ class ChangeListener:
     async def quiesce_region(self, region: Region, patience_s: float) -> str:
         """Stop taking up the region's changes and wait until none is in flight.
 
-        Returns an empty string, or at the timeout of ``patience_s`` what is still in flight, for people.
+        Returns an empty string, or after ``patience_s`` a text for people that says what is still in flight.
         """
         return ""
 
     def release(self, region: Region) -> None:
-        """Resume after ``quiesce_region``: the region stays."""
+        """Take up the region's changes again after ``quiesce_region``: the region stays."""
 
     async def merge_obstacle(self, region: Region, patience_s: float) -> str:
-        """Return why the unread changes cannot be carried over into another region, for people; empty: they can."""
+        """Return a text that says why a merged region cannot take the unread changes over; empty if it can."""
         return ""
 
     def merged_cursors(self, regions: Sequence[Region], read_to: change_record.Sequence) -> dict[str, bytes]:
-        """Return the cursor of each consumer of a merged region: read up to ``read_to``, open changes named."""
+        """Return the cursor of each consumer of a merged region.
+
+        A cursor has read up to ``read_to`` and names the open changes of its consumer.
+        """
         return {}
 
     def region_leaving(self, region: Region) -> None:
-        """Save its cursors and release the region for ever: no follower may touch it after this call."""
+        """Save the region's cursors and release the region for ever: no follower may touch it after this call."""
 
     def regions_replaced(self, gone: Sequence[Region], fresh: Sequence[RegionInfo]) -> None:
-        """Note that ``fresh`` have replaced ``gone``; regions of ``fresh`` with a log are open."""
+        """Note that the regions ``fresh`` have replaced the regions ``gone``.  Each fresh region with a log is open."""

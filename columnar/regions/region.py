@@ -5,14 +5,14 @@ by construction (design D2).  A mutation becomes one batch: cells and change-log
 
 Invariants:
     I1. Every batch leaves each row wholly before or wholly after its mutation (promise 2).
-    I2. No timestamp that a clock gave to a row is above ``meta/reached``, and none is given below it.
-    I3. Memory changes once the store has taken the batch: a batch that is refused, or whose later row raises, leaves
-        only unused sequences and stamps.
+    I2. No timestamp that a clock gave to a row is above ``meta/reached``; an opened region gives none below that mark.
+    I3. Memory changes only after the store has taken the batch: a refused batch, or a batch in which a later row
+        raises, leaves only unused sequences and stamps.
 
 ``drafting`` decides the cells that a mutation writes, ``change_logging`` its records; ``sync_groups`` has the writes
 that wait for an fsync; ``region_reads`` reads rows.
 
-Cost: one batch a mutation; nothing depends on the number of regions.
+Cost: one batch for each mutation; no cost depends on the number of regions.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ FEED_AGAIN_S: Final = 0.1  # after an unexpected exception
 
 
 CLOCK_MARK: Final = b"reached"
-STEP_MS: Final = 250  # after a crash a clock may have to catch up with so much
+STEP_MS: Final = 250  # after a crash a clock may have to catch up by this much
 
 
 class ClockHighWaterMark:
@@ -57,10 +57,10 @@ class ClockHighWaterMark:
 
         reached -> u64        in the space ``meta``, big-endian: no timestamp that the clock gave to a row is above it
 
-    The mark is written in the batch of the first write after each STEP_MS, STEP_MS ahead, so that a power cut keeps
-    both mark and rows or neither.  Closing the region lowers the mark to the time of the clock.  Opening the region
-    lets the clock observe the mark: after a copy, a restore or a move of the folder it is another clock.  Timestamps
-    from clients do not count.
+    The first write after each STEP_MS writes the mark, STEP_MS ahead, in its own batch, so that a power cut keeps both
+    mark and rows or neither.  Closing the region lowers the mark to the time of the clock.  Opening the region lets the
+    clock observe the mark: after a copy, a restore or a move of the folder it is a different clock.  Timestamps from
+    clients do not count.
 
     Owned by the loop's thread.
     """
@@ -72,7 +72,10 @@ class ClockHighWaterMark:
         self.bound_ms = bound_ms
 
     def covering(self, batch: Batch, now_ms: int) -> int:
-        """The value of ``bound_ms`` after the batch is written, whose rows the clock stamped with ``now_ms``."""
+        """Add the mark to a batch with rows of the time ``now_ms``, if it must rise.
+
+        Returns ``bound_ms`` after the write.
+        """
         if now_ms <= self.bound_ms:
             return self.bound_ms
         batch.put(META_SPACE, CLOCK_MARK, (now_ms + STEP_MS).to_bytes(8, "big"))
@@ -102,7 +105,7 @@ def spaces_of(table: Table) -> frozenset[str]:
 
 
 class StoreWork:
-    """Sweeps, flushes and compactions of a region's store: it is neither closed nor replaced while they run."""
+    """Sweeps, flushes and compactions of a region's store: the store is neither closed nor replaced while they run."""
 
     def __init__(self) -> None:
         self.running = 0
@@ -127,7 +130,7 @@ class StoreWork:
 
 
 class Region:
-    """Owned by the loop's thread."""
+    """An open region.  Owned by the loop's thread."""
 
     def __init__(
         self,
@@ -164,7 +167,7 @@ class Region:
         self.logging = ChangeLogging(self.log, RowStamps(self.store, self.log, future_ms))
         self.guards = guards
         self.drafting = Drafting(self.store, self.logging, guards, future_ms, table, self.views)
-        self._refusing: ColumnarError | None = None  # why it takes no writes now, whatever its table says
+        self._refusing: ColumnarError | None = None  # why no writes are taken now, whatever the schema says
         self._obey(table)
 
     # --- its schema --------------------------------------------------------------------------------
@@ -175,7 +178,7 @@ class Region:
         self._refuses = table.is_read_only or self._refusing is not None
 
     def follow_schema(self, table: Table) -> None:
-        """Serve by this schema from now on: some 3 ms for each family that comes or goes."""
+        """Serve by this schema from now on.  Costs some 3 ms for each added or removed family."""
         follow_spaces(self.store, self.table, table)
         self.table = table
         self.views = views_of(table)
@@ -200,7 +203,7 @@ class Region:
     # --- writing -----------------------------------------------------------------------------------
 
     def apply(self, mutation: RowMutation) -> Applied:
-        """Mutate one row in one atomic step; returns before the fsync.  CallerError: nothing was changed."""
+        """Mutate one row in one atomic step; returns before the fsync.  After a CallerError nothing was changed."""
         batch = self.store.batch()
         now_ms = self._clock()
         if self._refuses:
@@ -216,7 +219,7 @@ class Region:
         return self._applied(step, [mutation.row], synced)
 
     def apply_many(self, mutations: Iterable[RowWrite]) -> Applied:
-        """Several different rows in one atomic batch (design D12).  Rows may not repeat; no conditions."""
+        """Mutate several different rows in one atomic batch (design D12).  No row may repeat or have conditions."""
         now_ms = self._clock()
         listed = list(mutations)
         batch = self.store.batch(len(listed))
@@ -257,7 +260,7 @@ class Region:
     def log_records(self, records: Iterable[ChangeRecord], marks: Mapping[bytes, bytes]) -> asyncio.Future[None]:
         """Append records that stand for no mutation (a backfill), with ``marks`` in ``meta``, as one batch.
 
-        They are stamped as changes of now.  The future resolves after their fsync.
+        A record without a stamp gets the stamp of a change made now.  The future resolves after the records' fsync.
         """
         if self._refusing is not None:
             raise self._refusing
@@ -271,16 +274,17 @@ class Region:
     def can_delete_at_once(self, now_ms: int) -> bool:
         """Tell whether ``delete_at_once`` is allowed.
 
-        It is not if a follower reads the changes, if delete markers must stay, or if a cell lies in the future (deletes
-        spare it); nor during a split or merge, as its copier is notified of rows, not of ranges.
+        It is not allowed if a follower reads the changes, if delete markers must stay, or if a cell lies in the future
+        (deletes spare such a cell).  Nor is it allowed during a split or merge, as the copier is notified of rows, not
+        of ranges.
         """
         quiet = self.log_policy is None and self.syncs.touched is None
         return quiet and self.drafting.can_delete_unread(now_ms)
 
     def delete_at_once(self, start: bytes, stop: bytes) -> asyncio.Future[None]:
-        """Remove the rows ``start <= row < stop`` (empty: to the last) by one range in each space.
+        """Remove the rows ``start <= row < stop`` (empty ``stop``: to the last row) by one range delete in each space.
 
-        An atomic step; only if ``can_delete_at_once``.  The future resolves after its fsync.
+        This is one atomic step, allowed only if ``can_delete_at_once``.  The future resolves after its fsync.
         """
         if self._refuses:
             self.check_writable()
@@ -292,7 +296,7 @@ class Region:
         return self.syncs.join(whole=True)
 
     def highest_marks(self) -> dict[bytes, int]:
-        """Return the marks in ``meta`` that successors of this region begin with; a merge takes the higher ones."""
+        """Return the marks in ``meta`` that successors of this region begin with; a merge takes the higher of two."""
         stamp = self.logging.stamps.mark(self._clock())
         return {
             FUTURE: self.drafting.future_ms, STAMP: stamp,
@@ -300,7 +304,10 @@ class Region:
         }  # fmt: skip
 
     async def note(self, key: bytes, value: bytes | None, highest: int) -> None:
-        """Write ``key`` of ``meta`` (None: delete it), announce timestamps up to ``highest``, wait for the fsync."""
+        """Write ``value`` to ``key`` of ``meta``, announce timestamps up to ``highest``, and wait for the fsync.
+
+        Deletes the key if ``value`` is None.
+        """
         batch = self.store.batch()
         if value is None:
             batch.delete(META_SPACE, key)
@@ -316,7 +323,7 @@ class Region:
         return self.store.get(META_SPACE, key)
 
     def _applied(self, step: Step, rows: list[bytes], synced: bool) -> Applied:
-        """Join the fsync that will make the rows durable."""
+        """Return the outcome of a step, with the fsync that will make its rows durable."""
         durable = None
         if step.failed_condition is not None:
             # No cell was written, but the answer waits until the cells that the condition read are on disk.
@@ -328,7 +335,10 @@ class Region:
         return Applied(step.sequence, step.timestamp, step.results, step.failed_condition, durable)
 
     def _feed(self) -> None:
-        """Notify followers of durable changes.  Retries after an exception, or the last change would be undelivered."""
+        """Notify followers of durable changes.
+
+        Retries after an exception, else the last change would stay undelivered.
+        """
         if self.log_policy is None or self.on_durable is None or not self.is_open:
             return
         try:
@@ -340,12 +350,12 @@ class Region:
     # --- what others count and set -------------------------------------------------------------------
 
     def begin_serving(self, policy: LogPolicy | None, on_durable: Callable[[Region], None]) -> None:
-        """``on_durable``: called when changes that it logs are durable."""
+        """Log changes by ``policy``.  ``on_durable``: called when logged changes are durable."""
         self.log_policy = policy
         self.on_durable = on_durable
 
     def log_changes(self, policy: LogPolicy | None) -> None:
-        """Log changes by ``policy`` from now on (None: not at all)."""
+        """Log changes by ``policy`` from now on; log none if it is None."""
         self.log_policy = policy
 
     def count_read(self) -> None:
@@ -366,7 +376,7 @@ class Region:
         await self.work.run_aside(self.store.files.flush)
 
     def close(self) -> None:
-        """Close a quiet region, or one whose store is broken: acknowledged writes are on disk either way."""
+        """Close a region that is quiet or whose store is broken: acknowledged writes are on disk either way."""
         self.leave()
         self._clock_mark.close()
         self.store.close()

@@ -13,13 +13,13 @@ from columnar.model.owner_messages import RegionRates
 from columnar.regions.region import Region
 from columnar.regions.server import RegionServer
 
-SIZED_AT_ONCE: Final = 50  # regions that were not written to, at one poll
+SIZED_AT_ONCE: Final = 50  # regions without writes that are measured at one poll
 _Counted: TypeAlias = tuple[Region, tuple[int, int, int]]  # reads, writes, deliveries
 
 
 class RateMeter:
     def __init__(self, server: RegionServer, now_s: Callable[[], float], region_bytes: int) -> None:
-        """``region_bytes``: the bound of most tables."""
+        """``region_bytes``: the size bound of a region whose table has none of its own."""
         self._server = server
         self._now_s = now_s
         self._region_bytes = region_bytes
@@ -28,13 +28,14 @@ class RateMeter:
         self._faults: dict[int, str] = {}  # by region id, at the last poll
         self._takes = 0
         self._due = (1, 0)  # shares of regions, and the one whose sizes are measured now
-        self._sizes: dict[int, int] = {}  # of all that are owned, when they were open last
+        self._sizes: dict[int, int] = {}  # of all owned regions, when they were open last
 
     def take_rates(self, owned: Iterable[int]) -> tuple[RegionRates, ...]:
-        """Return the rates since the last poll.  ``owned``: ids of all regions; a closed one keeps its last size.
+        """Return the rates since the last poll.  ``owned``: ids of all regions; a closed region keeps its last size.
 
-        Costs some 2 us an open region.  A size costs the engine 50 us and more: regions that were written to are
-        measured, and SIZED_AT_ONCE other regions, whose size compactions and loads of files change.
+        Costs some 2 us for each open region.  A size costs the engine 50 us or more.  So a poll measures the regions
+        that were written to and about SIZED_AT_ONCE other regions, whose sizes change by compactions and loads of
+        files.
         """
         now_s = self._now_s()
         elapsed_s, self._measured_s = max(now_s - self._measured_s, 1e-3), now_s

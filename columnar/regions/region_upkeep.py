@@ -45,7 +45,10 @@ class RegionUpkeep:
     # --- files -------------------------------------------------------------------------------------
 
     async def compact(self, region: Region) -> None:
-        """Compact the region's files; requests are served meanwhile.  RegionTooBusy while it is split or merged."""
+        """Compact the region's files; requests are served meanwhile.
+
+        Raises RegionTooBusy while the region is split or merged.
+        """
         self._refuse_replaced(region)
         await region.work.run_aside(region.store.files.compact)
 
@@ -84,7 +87,7 @@ class RegionUpkeep:
         for region in self._server.all_open():
             try:
                 await self._sweep_one(region, swept, guards, before)
-            except ColumnarError as error:  # closed meanwhile, or the disk refuses: its writers get that error
+            except ColumnarError as error:  # closed meanwhile, or the disk refuses writes: writers get that error
                 _log.warning("sweep of region %s stopped: %s", region.info.encoded, error.text)
             except Exception as fault:  # noqa: BLE001 - the next regions are swept
                 FAULTS.met(LOOP, fault)
@@ -123,11 +126,11 @@ class RegionUpkeep:
             if region.is_open:
                 self._server.follow_schema(region)
                 await asyncio.sleep(FOLLOW_PAUSE_S)
-                with suppress(StoreClosed):  # somebody else closed it: its next opening is by the schema
+                with suppress(StoreClosed):  # closed meanwhile: its next opening is by the schema
                     await self._tune(region)
 
     async def _tune(self, region: Region) -> None:
-        """Set the engine's options of the spaces; reopens the region for options that are set at an opening only."""
+        """Set the engine's options of the spaces.  Reopens the region for an option that only an opening can set."""
         store = region.store
         changes = untuned(store, region.table)
         if any(store.options_of(name).cache != options.cache for name, options in changes.items()):
@@ -139,8 +142,8 @@ class RegionUpkeep:
 
     async def reopen(self, region: Region) -> None:
         """Close the region and open it again; requests for it wait meanwhile."""
-        with suppress(StoreClosed):  # somebody else closed it: the next one to open it does so by the schema
-            await region.flush()  # so that the opening finds little in the log
+        with suppress(StoreClosed):  # closed meanwhile: its next opening is by the schema
+            await region.flush()  # so that the opening finds little in the WAL
         await self._server.hosting.close(region)
         served = self._server.serving(region.info)
         if served is not None:
@@ -148,7 +151,7 @@ class RegionUpkeep:
 
 
 async def _sweep(region: Region) -> int:
-    """Sweep it by the schema that it has at the end."""
+    """Sweep the region, again if its schema changed meanwhile.  Returns the number of removed values."""
     gone, schema = 0, None
     while schema is not region.table:
         schema = region.table
@@ -158,7 +161,7 @@ async def _sweep(region: Region) -> int:
 
 
 async def sweep_region_guards(region: Region, before_ms: int) -> int:
-    """Remove the guards made before ``before_ms``, and the marks of families that have none left."""
+    """Remove the guards made before ``before_ms``, and the marks of families that have no guard left."""
     gone, schema = 0, region.table
     views = {view.number: view for view in region.views.values()}
     for family in region.guards.families():

@@ -1,7 +1,7 @@
-"""Openings in the background of the regions that a master assigned, one after the other.
+"""Background openings of the regions that a master assigned, one after the other.
 
-Regions with unreplayed logs come first.  A request opens its own region by itself (``opening_queue``), so it waits
-for one other opening at most.
+Regions with unreplayed logs come first.  A request opens its region through ``opening_queue``, so it waits for at most
+one background opening.
 
 Owned by the loop.
 """
@@ -37,16 +37,15 @@ class AssignedOpenings:
         work: Background,
         not_opened: Callable[[int, Exception], None],
     ) -> None:
-        """``infos``: of every assigned region, by id.  ``not_opened``: called with a region that fails before it opens.
-
-        The end of an opening that began is the queue's to report (``OpeningQueue.on_settled``).
+        """``infos``: every assigned region, by id.  ``not_opened``: called with a region that fails before its opening
+        begins.  ``OpeningQueue.on_settled`` reports the end of an opening that began.
         """
         self._server = server
         self._lacking = lacking
         self._infos = infos
         self._work = work
         self._not_opened = not_opened
-        self._to_open: list[tuple[bool, int, int]] = []  # a heap: those that may be served last, by order and region id
+        self._to_open: list[tuple[bool, int, int]] = []  # a heap of (may serve, order, region id)
         self._order = itertools.count()
         self._opening: asyncio.Task[None] | None = None
 
@@ -80,9 +79,9 @@ class AssignedOpenings:
         except Exception as fault:  # noqa: BLE001 - whatever it is, it is reported, and the next regions are opened
             _log.error("logs that region %s lacks cannot be read", info.encoded, exc_info=fault)
             if region_id in self._lacking and self._server.hosting.state.state(region_id) is State.NONE:
-                self._not_opened(region_id, fault)  # else a request has it opened, which ends with a report
+                self._not_opened(region_id, fault)  # else a request is opening it, and that ends with a report
             return
-        if region_id in self._lacking:  # else a request has had it opened meanwhile
+        if region_id in self._lacking:  # else a request has opened it meanwhile
             await self._open(region_id)
             region = self._server.hosting.find_region(region_id)
             if region is not None and self._server.serving(info) is None:
@@ -91,7 +90,8 @@ class AssignedOpenings:
     def _is_worth_opening(self, region_id: int) -> bool:
         """Tell whether to open the region before its first request.
 
-        Not above the bound of open regions, unless a follower reads its changes; never if its store would be new.
+        Returns False if as many regions are open as the bound allows, unless a follower reads the region's changes.
+        Always returns False if the region's store would be new.
         """
         info = self._infos.get(region_id)
         if info is None or not self._server.hosting.state.find(region_id).may_serve:
@@ -102,12 +102,12 @@ class AssignedOpenings:
         return has_room and not self._server.is_untouched(info)
 
     async def _open(self, region_id: int) -> None:
-        """Wait until the opening has ended, with or without success; ``_settled`` was called by then."""
+        """Open the region and wait until its opening has succeeded or failed; ``on_settled`` was called by then."""
         try:
             unavailable = self._server.openings.want(self._infos[region_id])
         except RegionUnavailable as waiting:
             unavailable = waiting
-        except ColumnarError as refused:  # a close was requested meanwhile, or no table has it
+        except ColumnarError as refused:  # a close was requested meanwhile, or no table has the region
             self._not_opened(region_id, refused)
             return
         await asyncio.wait([unavailable.available])

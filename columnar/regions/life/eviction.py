@@ -1,4 +1,4 @@
-"""Eviction: which regions are closed if more regions are open than the bound allows.
+"""Eviction: closes regions if more regions are open than the bound allows.
 
 Owned by the loop.
 """
@@ -29,18 +29,18 @@ class Chance(Protocol):
 def to_close(by_use: Collection[int], surplus: int, rng: Chance) -> Iterator[int]:
     """Choose the regions to close if more regions are open than the bound allows.
 
-        older half      by the last use; a random one of it is closed
-        younger half    closed only if no region of the older half may be closed, least used first
+        older half      least recently used; random regions of this half are closed
+        younger half    closed only if no region of the older half may be closed, least recently used first
 
     The least recently used region would be the wrong choice for clients that cycle through more regions than may be
     open, as all clients do after a server has died: that region is the one that is wanted next, so every request would
     open a region.  With the random choice some 4 of 10 requests find their region open while a quarter more regions are
     in use than may be open.  Regions in constant use are in the younger half and stay open.
 
-    ``by_use``: least used first; the last one stays.
+    ``by_use``: least recently used first; the last region stays.
 
-    The caller takes ``surplus`` of them, and passes over those that may not be closed.  O(open regions), some 10 us a
-    thousand.
+    The caller closes ``surplus`` of the yielded regions and skips regions that may not be closed.  O(open regions),
+    some 10 us per thousand.
     """
     older = list(islice(by_use, len(by_use) // 2))
     count = surplus + MOST_CANDIDATES
@@ -51,12 +51,12 @@ def to_close(by_use: Collection[int], surplus: int, rng: Chance) -> Iterator[int
 
 class Eviction:
     def __init__(self, hosting: Hosting, bound: int, is_idle: Callable[[Region], bool]) -> None:
-        """``bound``: open regions.  ``is_idle``: tells whether every follower has read the region's log."""
+        """``bound``: of open regions.  ``is_idle``: tells whether every follower has read the region's log."""
         self._hosting = hosting
         self._open = hosting.serving  # by region id, least used first
         self._bound = bound
         self._is_idle = is_idle
-        self._flushing: dict[int, asyncio.Future[None]] = {}  # over the bound: they are flushed, and closed then
+        self._flushing: dict[int, asyncio.Future[None]] = {}  # over the bound: being flushed, then closed
         self._chance = Random(1)  # seeded: the same requests close the same regions
 
     @property
@@ -67,7 +67,8 @@ class Eviction:
     def close_surplus(self) -> None:
         """Close the regions over the bound that ``to_close`` chooses.
 
-        Clean regions are closed at once; a flush waits for the disk, so the rest is flushed in a thread first.
+        Clean regions are closed at once.  A flush waits for the disk, so up to FLUSHED_AT_ONCE other regions are
+        flushed in a thread first.
         """
         surplus = len(self._open) - self._bound - len(self._flushing)
         if surplus <= 0:

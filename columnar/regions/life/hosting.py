@@ -42,7 +42,7 @@ LOOP: Final = "the hosting of regions"
 
 UPKEEP_POLL_S: Final = 0.01
 AWAITED_S: Final = 1.0
-_ENDS: Final = frozenset({Event.EVICTED, Event.QUIET, Event.FSYNC_FAILED})  # its consumers let go of it
+_ENDS: Final = frozenset({Event.EVICTED, Event.QUIET, Event.FSYNC_FAILED})  # its consumers release it
 
 
 class HostingEvents(Protocol):
@@ -51,7 +51,7 @@ class HostingEvents(Protocol):
     def region_opened(self, region: Region) -> None: ...
 
     def region_unserved(self, region: Region) -> None:
-        """Lead no more requests to the region."""
+        """Send no more requests to the region."""
 
     def region_closing(self, region: Region) -> None:
         """Release the region before its store closes."""
@@ -61,14 +61,14 @@ class Hosting:
     def __init__(
         self, committer: Committer, epoch: int | None, read_only: ReadOnlyRegions, events: HostingEvents
     ) -> None:
-        """``epoch``: of ``HostingState``."""
+        """``epoch``: as in ``HostingState``."""
         self.state = HostingState(epoch)
         self._events = events
         self.serving: OrderedDict[int, Region] = OrderedDict()
         self._committer = committer
         self.awaited: dict[int, float] = {}  # region id -> deadline; opened for requests that are still to come (I2)
-        self._regions: dict[int, Region] = {}  # of every state but NONE and OPENING, closed ones too
-        self._gates: dict[int, asyncio.Future[None]] = {}  # of those for which requests wait
+        self._regions: dict[int, Region] = {}  # in every state but NONE, OPENING and CLOSED
+        self._gates: dict[int, asyncio.Future[None]] = {}  # of the regions for which requests wait
         self._refusals: dict[int, str] = {}
         self._read_only = read_only
         committer.call_if_broken(self._broken)
@@ -85,7 +85,7 @@ class Hosting:
     def check_may_open(self, info: RegionInfo) -> None:
         """Raise RegionUnavailable (retry after its ``available``) or NotServingRegion if the region may not be opened.
 
-        RegionNotLocal is the NotServingRegion of a region that another server owns.
+        Raises RegionNotLocal, a NotServingRegion, if another server owns the region.
         """
         if self.state.is_stopping:
             raise NotServingRegion("the server is stopping; try another or try again")
@@ -98,7 +98,7 @@ class Hosting:
             raise RegionNotLocal(info.table, info.encoded)
 
     def serve(self, region: Region, *, for_requests: bool = False) -> None:
-        """Serve a region that was opened.  ``for_requests``: they are still to come (I2)."""
+        """Serve a region that was opened.  ``for_requests``: it was opened for requests that are still to come (I2)."""
         region_id = region.info.region_id
         if for_requests:
             self.awaited[region_id] = asyncio.get_running_loop().time() + AWAITED_S
@@ -114,7 +114,7 @@ class Hosting:
     # --- events ------------------------------------------------------------------------------------
 
     def report_event(self, region: Region, event: Event, why: str = "") -> None:
-        """Apply the event and carry out what follows; no effect if the region was closed meanwhile.
+        """Apply the event and carry out the resulting instructions.  No effect if the region was closed meanwhile.
 
         ``why``: the reason that refused requests get.
         """
@@ -155,7 +155,7 @@ class Hosting:
             region.refuse_writes(None)
 
     def gate(self, region_id: int) -> asyncio.Future[None]:
-        """Return the future that resolves when requests need not wait any more.  Only in a state of WAITING."""
+        """Return the future that resolves when requests need not wait any more.  Call only in a state of WAITING."""
         gate = self._gates.get(region_id)
         if gate is None:
             gate = self._gates[region_id] = asyncio.get_running_loop().create_future()
@@ -174,7 +174,7 @@ class Hosting:
         gate = self._gates.pop(region_id, None)
         if gate is not None:
             gate.set_exception(failure)
-            gate.exception()  # seen: the clients that waited may have gone
+            gate.exception()  # so that asyncio does not log it: the waiting clients may have gone
 
     def _close_aside(self, region: Region) -> None:
         region.leave()
@@ -194,7 +194,7 @@ class Hosting:
     # --- closing -----------------------------------------------------------------------------------
 
     async def quiesce(self, region: Region) -> None:
-        """Wait until no write of ``region`` waits for its fsync and no upkeep of it runs in a thread."""
+        """Wait until no write of the region waits for its fsync and no upkeep of the region runs."""
         while region.work.running:  # noqa: ASYNC110 - rarely anything, and then for seconds
             await asyncio.sleep(UPKEEP_POLL_S)
         while not region.syncs.is_quiet:
@@ -255,7 +255,7 @@ class Hosting:
         return not missing
 
     def check_invariants(self) -> None:
-        """I1, and the invariants of the machine."""
+        """Assert I1 and the invariants of the state machine."""
         self.state.check_invariants()
         assert set(self.awaited) <= set(self._regions)
         assert set(self.serving) == set(self.state.in_states(SERVING))

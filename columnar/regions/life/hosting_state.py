@@ -1,6 +1,6 @@
 """(pure) The regions of a server, by id: each has its state machine (``region_state``).
 
-A standalone owns every region at its epoch; a server of a cluster owns those that a master assigned.
+A standalone owns every region at its epoch; a server of a cluster owns the regions that a master assigned.
 
 Invariants (``check_invariants``): those of ``region_state``.
 """
@@ -12,7 +12,11 @@ from columnar.regions.life.region_state import AssignmentOutput, Do, Event, Loca
 
 
 class HostingState:
-    """``epoch``: at which it owns those that no master named since its start; None: it owns none of them."""
+    """The states of all regions at one server.
+
+    ``epoch``: the epoch at which the server owns every region that no master named since the server's start.  None
+    means that it owns no such region.
+    """
 
     def __init__(self, epoch: int | None) -> None:
         self.epoch = epoch
@@ -21,7 +25,7 @@ class HostingState:
         self._regions: dict[int, LocalRegion] = {}  # I1
 
     def find(self, region_id: int) -> LocalRegion:
-        """Return the region, to be read."""
+        """Return the region.  Callers only read it: a region that is not remembered is made anew for each call."""
         return self._regions.get(region_id) or LocalRegion(region_id, self.epoch or 0)
 
     def state(self, region_id: int) -> State:
@@ -32,7 +36,7 @@ class HostingState:
         return [region_id for region_id, region in self._regions.items() if region.state in wanted]
 
     def apply_event(self, region_id: int, event: Event) -> tuple[Do, ...]:
-        """Take an event of the store in and return what is to be done, in this order.  OutOfPlace."""
+        """Apply an event of the store.  Returns instructions, in the order to carry them out.  Raises OutOfPlace."""
         region = self.find(region_id)
         doing = region.apply_event(event, is_stopping=self.is_stopping)
         if region.state is State.NONE and region.epoch == self.epoch and not region.given_up:
@@ -44,7 +48,7 @@ class HostingState:
     # --- owners ------------------------------------------------------------------------------------
 
     def epoch_of(self, region_id: int) -> int:
-        """At which this server owns it, or owned it last; 0: never."""
+        """Return the epoch at which this server owns the region or owned it last; 0 if it never did."""
         return self.find(region_id).epoch
 
     def owns(self, region_id: int) -> bool:
@@ -53,16 +57,16 @@ class HostingState:
         return found.is_owned if found is not None else self.epoch is not None
 
     def is_not_local(self, region_id: int) -> bool:
-        """Tell whether requests belong to another server: they neither are served nor wait nor are refused locally."""
+        """Tell whether another server serves requests for the region: here they are not served, delayed or refused."""
         is_closed = self.state(region_id) in (State.NONE, State.CLOSED)
         return is_closed and not self.is_stopping and not self.owns(region_id)
 
     def own(self, region_id: int, epoch: int) -> bool:
-        """A master names this server the region's owner at ``epoch``; False: refused, it is older or was given up."""
+        """Own the region at the epoch of a master's request.  Returns False if ``epoch`` is older or was given up."""
         return self._remembered(region_id).own(epoch)
 
     def give_up(self, region_id: int) -> None:
-        """From now on the region is not opened at this epoch; it may be open still, until GIVEN_UP."""
+        """Never open the region at its present epoch again.  The region may stay open until the event GIVEN_UP."""
         self._remembered(region_id).give_up()
 
     def made(self, region_id: int, epoch: int) -> None:

@@ -1,6 +1,6 @@
-"""Opening a region: its store, the repair of what a crash cut off in it, and what the region begins with.
+"""Opening a region: opens its store, undoes what a crash interrupted, and makes the region with its stored marks.
 
-Blocks for some 6 ms, during which the engine holds the interpreter lock.
+An opening blocks for some 6 ms, during which the engine holds the interpreter lock.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def opened(
     engine: Engine, path: str, info: RegionInfo, table: Table, committer: Committer, clock: Clock,
     ownership: Ownership | None = None,
 ) -> Region:  # fmt: skip
-    """The region at ``path``, which is made where it is missing.  HostError, DamagedData."""
+    """Open the region at ``path``; make its store if it is missing.  Raises HostError or DamagedData."""
     store = engine.open_store(path, spaces_of(table), options_of_spaces(table), ownership)
     try:
         return region_of(store, info, table, committer, clock)
@@ -45,7 +45,10 @@ def opened_again(
     engine: Engine, path: str, info: RegionInfo, table: Table, committer: Committer, clock: Clock,
     ownership: Ownership,
 ) -> Region:  # fmt: skip
-    """``opened``, for a region that the catalogue names: without its folder all that was written to it is lost."""
+    """Open a region that the catalogue names, as ``opened`` does.
+
+    Raises DamagedData if the region's folder is missing: everything that was written to the region is missing then.
+    """
     if not engine.has_folder(path):
         check_place(os.path.dirname(os.path.dirname(os.path.abspath(path))))
         command = f"columnar repair --data {quote(data_of(path) or 'DIR')}"
@@ -57,7 +60,7 @@ def opened_again(
 
 
 def region_of(store: Store, info: RegionInfo, table: Table, committer: Committer, clock: Clock) -> Region:
-    """The region in a store that is open."""
+    """Make the region of an open store, after removing leftovers from the store."""
     drop_leftovers(store, table)
     undo_cut_off(store, views_of(table))
     log = begin_log(store, info.region_id)
@@ -71,11 +74,11 @@ def opened_for_reading(
     engine: Engine, path: str, info: RegionInfo, table: Table, committer: Committer, clock: Clock,
     ownership: Ownership, cause: HostError,
 ) -> Region:  # fmt: skip
-    """Open the region for readers; writers get ``cause``.  Raises ``cause`` if readers must not see it, either.
+    """Open the region for readers; writers get ``cause``.  Raises ``cause`` if readers must not see the region, either.
 
-    Readers must not see a region in the middle of an ingestion of sorted files (only an opening that writes can undo
-    that), one whose last writes are in the server's log only (possible after a power cut), and one that lacks a
-    family's space.
+    Readers must not see three kinds of regions: a region in the middle of an ingestion of sorted files (only an opening
+    that writes can undo it), a region whose last writes are only in the server log (possible after a power cut), and a
+    region that lacks a family's space.
     """
     try:
         store = open_read_only(engine, path, cause)

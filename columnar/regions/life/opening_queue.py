@@ -32,7 +32,7 @@ from columnar.storage.ownership import Ownership
 from columnar.storage.region_folders import RegionFolders
 
 PREPARE_PAUSE_S: Final = 0.005  # between two stores that are made, each some 3 ms on the loop
-CLOSING_S: Final = 10.0  # what the server's own closing waits for stores that failed
+CLOSING_S: Final = 10.0  # how long a stopping server waits until failed stores are closed
 
 
 class OpeningQueue:
@@ -46,13 +46,13 @@ class OpeningQueue:
         read_only: ReadOnlyRegions,
         schema_of: Callable[[RegionInfo], Table],
     ) -> None:
-        """``schema_of``: the schema to open a region with.  NotServingRegion."""
+        """``schema_of``: returns the schema to open a region with, or raises NotServingRegion."""
         self.engine = engine
-        self.on_opening: Callable[[int], None] = lambda _region_id: None  # a region's store is opened from now on ...
-        self.on_ended: Callable[[int], None] = lambda _region_id: None  # ... and has been, or could not be
-        # Called when an opening has ended.
+        self.on_opening: Callable[[int], None] = lambda _region_id: None  # before a store is opened ...
+        self.on_ended: Callable[[int], None] = lambda _region_id: None  # ... and after it was opened or failed
+        # Called when an opening has ended or was cancelled.
         self.on_settled: Callable[[RegionInfo, Exception | None], None] = lambda _info, _failure: None
-        self.ownership_at: Callable[[str, int], Ownership] = Ownership  # of a region, encoded, at an epoch
+        self.ownership_at: Callable[[str, int], Ownership] = Ownership  # of (encoded region, epoch)
         self._folders = folders
         self._committer = committer
         self._clock = clock
@@ -60,12 +60,12 @@ class OpeningQueue:
         self._state = hosting.state
         self._read_only = read_only
         self._schema_of = schema_of
-        self._wanted: OrderedDict[int, RegionInfo] = OrderedDict()  # in OPENING, the next one first
+        self._wanted: OrderedDict[int, RegionInfo] = OrderedDict()  # in OPENING, the next to be opened first
 
     def want(self, info: RegionInfo) -> RegionUnavailable:
         """Queue the opening of a region that is not served; the returned error says when to retry.
 
-        Raises NotServingRegion, RegionUnavailable.
+        Raises NotServingRegion or RegionUnavailable as ``Hosting.check_may_open`` does.
         """
         self._hosting.check_may_open(info)
         region_id = info.region_id
@@ -76,7 +76,7 @@ class OpeningQueue:
         return RegionUnavailable(info.encoded, self._hosting.gate(region_id), is_opening=True)
 
     def open_in(self, info: RegionInfo, store: Store) -> Region:
-        """Serve the region from a store that is open already.  Raises as ``want`` does; HostError, DamagedData."""
+        """Serve the region from a store that is open already.  Raises as ``want`` does, or HostError or DamagedData."""
         self._hosting.check_may_open(info)
         self._state.apply_event(info.region_id, Event.WANTED)
         event = Event.NOT_OPENED
@@ -96,7 +96,7 @@ class OpeningQueue:
         failure: Exception | None = None
         try:
             self._open(info)
-        except Exception as fault:  # noqa: BLE001 - the requests that wait for it get it, whatever it is
+        except Exception as fault:  # noqa: BLE001 - the waiting requests get the fault, whatever it is
             failure = fault
             self._hosting.fail(region_id, fault)
         try:
@@ -127,7 +127,7 @@ class OpeningQueue:
         except HostError as cause:
             self._read_only.note_fault(info, cause)
             if ownership.unreplayed_logs and not ownership.is_sole:
-                raise  # served only once every unreplayed log is on disk; another server may succeed
+                raise  # it is served only once every unreplayed log is on disk, and another server may succeed
             region = opened_for_reading(
                 self.engine, path, info, table, self._committer, self._clock, ownership, cause
             )  # fmt: skip
@@ -137,7 +137,10 @@ class OpeningQueue:
         return region, Event.OPENED
 
     def call_off(self, is_meant: Callable[[RegionInfo], bool]) -> None:
-        """Cancel the queued openings that ``is_meant`` selects; their requests locate the region of their row again."""
+        """Cancel the queued openings that ``is_meant`` selects.
+
+        Waiting requests locate the region of their row again.
+        """
         for info in [info for info in self._wanted.values() if is_meant(info)]:
             del self._wanted[info.region_id]
             self._state.apply_event(info.region_id, Event.NOT_OPENED)
@@ -149,7 +152,7 @@ class OpeningQueue:
         return self.ownership_at(info.encoded, self._state.epoch_of(info.region_id))
 
     async def prepare(self, table: Table, infos: list[RegionInfo]) -> None:
-        """Make the stores of regions that will soon be served: making one costs some 40 ms, opening it 6."""
+        """Make the stores of regions that will soon be served: making a store costs some 40 ms, opening it 6."""
         for info in infos:
             path = self._folders.path(info.encoded)
             self.engine.open_store(path, spaces_of(table), options_of_spaces(table)).close()
@@ -163,6 +166,6 @@ class OpeningQueue:
         await self._hosting.all_there(CLOSING_S)
 
     def check_invariants(self) -> None:
-        """I1, and the invariants of the hosting."""
+        """Assert I1 and the invariants of ``Hosting``."""
         assert set(self._wanted) == set(self._state.in_states(frozenset({State.OPENING}))), "I1"
         self._hosting.check_invariants()

@@ -1,13 +1,13 @@
 """Regions whose disk takes no writes: opened for reading, and opened for writing when the disk takes writes again.
 
-A region that cannot be opened because the disk is full, mounted read-only or out of descriptors is opened for
-reading: that writes no files and finds all that was acknowledged.  Writers get the reason.  Every RETRY_S each such
-region is closed; the next request opens it, for writing if the disk takes writes by then.  The server opens one
-region without a request, so that a disk that takes writes again is noticed in any case.
+If a region cannot be opened because the disk is full or mounted read-only, or file descriptors have run out, it is
+opened for reading: this opening writes no files and finds every acknowledged write.  Writers get the reason.  Every
+RETRY_S each such region is closed; the next request opens it, for writing if the disk takes writes by then.  The server
+opens one region without a request, so that a disk that takes writes again is noticed in any case.
 
-These regions are refused as before, because a reader must not see their state: a region whose files are damaged,
-those that ``opening.opened_for_reading`` refuses, and one whose disk reported a failed read, write or fsync: the pages
-that such a disk returns afterwards cannot be trusted.
+Three kinds of regions are refused to readers, too, because a reader must not see their state: regions with damaged
+files, regions that ``opening.opened_for_reading`` refuses, and regions whose disk reported a failed read, write or
+fsync. The pages that such a disk returns afterwards cannot be trusted.
 
 Owned by the loop.
 """
@@ -43,7 +43,7 @@ class WriteFault:
 
     info: RegionInfo
     why: str
-    passes: bool  # its disk may take writes again; False: its files are damaged
+    passes: bool  # the disk may take writes again; False if files are damaged
 
 
 class ReadOnlyRegions:
@@ -60,7 +60,7 @@ class ReadOnlyRegions:
 
     def note_reading(self, info: RegionInfo, cause: HostError) -> None:
         """Note that the region was opened for reading."""
-        kind = _NUMBERS.sub("", cause.text)  # each try has a file of another number
+        kind = _NUMBERS.sub("", cause.text)  # each attempt names a file of a different number
         if self._said.get(info.region_id) != kind:
             self._said[info.region_id] = kind
             _log.error("region %s of %s is read-only: %s", info.encoded, info.table, cause.text)
@@ -96,7 +96,7 @@ class ReadOnlyRegions:
         for region in self._server.all_open():
             try:
                 self._retry_one(region)
-            except Exception as fault:  # noqa: BLE001 - it would be for readers only for ever
+            except Exception as fault:  # noqa: BLE001 - without a retry it would stay read-only for ever
                 FAULTS.met(LOOP, fault)
                 self.plan_retry()
         self.open_faulty()
@@ -112,7 +112,7 @@ class ReadOnlyRegions:
             self.plan_retry()
 
     def open_faulty(self) -> None:
-        """Open a closed region whose disk took no writes, to notice without requests that the disk takes them again."""
+        """Open a closed region whose disk took no writes, to notice without requests when the disk takes writes."""
         faults = (fault.info for fault in self.write_faults() if fault.passes)
         closed = next((info for info in faults if not self._server.is_open(info)), None)
         served = self._server.serving(closed) if closed is not None else None

@@ -1,17 +1,17 @@
 """Opens and closes the regions that a master assigns to this server: the shell of ``region_state``.
 
-    OpenRegion        answered once the store is open with the unreplayed logs; if there are none, answered immediately
-    CloseRegion       triggers paused, flushed while it serves, blocked, closed, then answered
-    RenumberRegion    the epoch rises under an open store, too
+    OpenRegion        answered once the store is open with the unreplayed logs, or immediately if no log is unreplayed
+    CloseRegion       triggers are paused; the region is flushed while it serves, blocked and closed; then answered
+    RenumberRegion    the epoch rises, under an open store, too
 
 Stores are opened in the background (``assigned_openings``).
 
 Invariants:
-    W1. Each request is answered once: by the report of its epoch, or by the refusal.
-    W2. A region's store is opened with the unreplayed logs that ``region_state`` names until one such
-        opening succeeded, and later, if its disk failed, with this run's own log.
-    W3. The master is notified of a region whose openings fail, and again at the first failure after REPORT_AGAIN_S: a
-        report that comes while the region is split, merged or moved has no effect.
+    W1. Each request is answered once: by the report for its epoch, or by a refusal.
+    W2. A region's store is opened with the unreplayed logs that ``region_state`` names until one such opening has
+        succeeded.  Later, if its disk failed, the store is opened with the log of this server process.
+    W3. The master is notified when a region cannot be opened, and again at the first failure after REPORT_AGAIN_S,
+        because a report has no effect while the region is split, merged or moved.
 
 Knows nothing of links and frames.  Owned by the loop.
 """
@@ -96,26 +96,27 @@ class RegionAssigner:
     def __init__(self, local_server: Incarnation, server: RegionServer, logs: Logs) -> None:
         self.state = server.hosting.state
         self.on_cannot_open: Callable[[CannotOpen], None] = lambda _report: None
-        # Called with a region that a split or merge blocks: the change was called off, says the master.
+        # Called with a region that a split or merge blocks, as the master's request shows that the change was called
+        # off.
         self.on_blocked: Callable[[RegionInfo], None] = lambda _region: None
         self._server = server
         self._hosting = server.hosting
         self._logs = logs
         self._infos: dict[int, RegionInfo] = {}  # of every assigned region, by id
-        self._ids: dict[str, int] = {}  # the same by encoded name
+        self._ids: dict[str, int] = {}  # region ids by encoded name
         self._pending = PendingRequests()
         self._lacking = LackingLogs(local_server, logs)
         self._work = Background("work on the regions of this server")
         self.openings = AssignedOpenings(server, self._lacking, self._infos, self._work, self._not_opened)
         self._unopened: dict[int, tuple[int, float]] = {}  # region id -> its epoch, time of the report
-        self._dropped: dict[int, RegionInfo] = {}  # of no table any more, and not forgotten yet
+        self._dropped: dict[int, RegionInfo] = {}  # no table has them any more; not forgotten yet
 
     # --- requests of a master ------------------------------------------------------------------------
 
     async def open_region(self, request: OpenRegion, leader: int) -> None:
         """Answer OpenRegion.  ``leader``: the epoch of the requesting master.
 
-        An error means that the region is refused at that epoch for ever.
+        An error means that this server refuses the region at the request's epoch for ever.
         """
         self._know(request.region, request.sealed)
         region, owner = request.region.region_id, request.owner
@@ -123,7 +124,7 @@ class RegionAssigner:
         await self._answered(OpenRegion, region, owner.epoch, doing)
 
     async def renumber(self, request: RenumberRegion, leader: int) -> None:
-        """Answer RenumberRegion; arguments and errors as of ``open``."""
+        """Answer RenumberRegion; arguments and errors as of ``open_region``."""
         self._know(request.region, request.sealed)
         region, owner = request.region.region_id, request.owner
         await self._answered(OpenRegion, region, owner.epoch, self.state.on_renumber_region(region, owner, leader))
@@ -141,7 +142,7 @@ class RegionAssigner:
         """Carry the request out and wait for its report (W1)."""
         for one in doing:
             if isinstance(one, Refuse) and one.why is Why.OLD_LEADER:
-                raise NotServingRegion(self._refused(one))  # a current leader's pending request of the same key goes on
+                raise NotServingRegion(self._refused(one))  # a current leader's pending request of this key stays
         future = self._pending.add_request((kind, region_id, epoch))
         self._carry_out(doing)
         return await future
@@ -155,7 +156,7 @@ class RegionAssigner:
     # --- instructions --------------------------------------------------------------------------------
 
     def _carry_out(self, instructions: Iterable[AssignmentOutput], failure: ColumnarError | None = None) -> None:
-        """``failure``: the reason of a ``ReportFailed``."""
+        """Carry the instructions out in order.  ``failure``: the reason of a ``ReportFailed``."""
         for one in instructions:
             match one:
                 case Recover():
@@ -164,8 +165,8 @@ class RegionAssigner:
                 case CallOff():
                     self._call_off(one.region, one.epoch)
                 case MayServe():
-                    # Its store has the records that an earlier ownership period of this server left in this run's
-                    # log: segments need not wait for it.
+                    # The region's store has every record that an earlier ownership period left in the log of this
+                    # server process, so the log need not keep segments for the region.
                     self._logs.server_log.brought_in(self._infos[one.region].encoded)
                     self.openings.open_soon(one.region)
                 case RaiseEpoch():
@@ -196,19 +197,22 @@ class RegionAssigner:
         """Return the ownership to open the region's store with (W2)."""
         region_id = self._ids.get(encoded)
         if region_id is None:
-            return Ownership(encoded, max(epoch, FIRST_EPOCH))  # a split or a merge makes it
+            return Ownership(encoded, max(epoch, FIRST_EPOCH))  # a split or a merge makes the region
         epochs = self.state.find(region_id).epochs
         own = tuple(part for part in self._logs.server_log.unreplayed_parts(encoded) if part.epoch in epochs)
         return Ownership(encoded, epoch, self._lacking.parts_of(region_id) + own)
 
     def _call_off(self, region_id: int, epoch: int) -> None:
-        """Cancel an opening that has not begun: an opening is one loop step.  Reading its logs may have begun."""
+        """Cancel an opening that has not begun, as it is one loop step.  Reading the region's logs may have begun."""
         self._lacking.has_all(region_id)
         self._server.openings.call_off(lambda one: one.region_id == region_id)
         self._carry_out(self.state.on_not_recovered(region_id, epoch))
 
     def settled(self, info: RegionInfo, failure: Exception | None) -> None:
-        """Report the end of an opening, for a request or in the background.  Without failure: opened or called off."""
+        """Handle the end of an opening, for a request or in the background.
+
+        ``failure`` is None if the region was opened or its opening was called off.
+        """
         region_id = info.region_id
         if failure is not None:
             self._not_opened(region_id, failure)
@@ -229,7 +233,7 @@ class RegionAssigner:
             reported = DamagedData(why) if is_damaged else HostError(why)
             self._carry_out(self.state.on_not_recovered(region_id, epoch), reported)
         elif isinstance(failure, NotServingRegion) or not self.state.find(region_id).may_serve:
-            pass  # it goes, or its table has
+            pass  # it is leaving, or its table was dropped
         else:
             self._report_unopened(region_id, epoch, why, is_damaged)
 
@@ -244,7 +248,10 @@ class RegionAssigner:
     # --- closing -------------------------------------------------------------------------------------
 
     async def _leave(self, info: RegionInfo, epoch: int) -> None:
-        """Close the region and report it.  A fault delays the report: no other server may open the region before."""
+        """Close the region, then report it closed.
+
+        A fault delays the report: no other server may open the region before the report.
+        """
         closed: Region | None = None
         while True:
             try:
@@ -264,7 +271,7 @@ class RegionAssigner:
         return any(part.epoch in epochs for part in self._logs.server_log.unreplayed_parts(info.encoded))
 
     async def _close(self, info: RegionInfo) -> Region | None:
-        """Close the region until no store of it is open and none will be.  Returns the region if one was open."""
+        """Close the region until its store neither is open nor will be.  Returns the region if its store was open."""
         hosting, region_id = self._hosting, info.region_id
         closed = None
         while (state := hosting.state.state(region_id)) is not State.NONE:
@@ -282,7 +289,10 @@ class RegionAssigner:
         return closed
 
     async def _prepare_to_close(self, region: Region) -> None:
-        """Pause its followers and flush it while it serves; faults are logged, as closing does not depend on it."""
+        """Pause the region's followers and flush the region while it serves.
+
+        Faults are only logged, as closing depends on neither.
+        """
         info = region.info
         try:
             busy = await self._server.listener.quiesce_region(region, QUIESCE_TIMEOUT_S)
@@ -308,7 +318,7 @@ class RegionAssigner:
             self.state.made(info.region_id, FIRST_EPOCH)
 
     def dropped(self, infos: Iterable[RegionInfo]) -> None:
-        """Forget each of these regions, which no table has any more, when its store is closed."""
+        """Forget each of these regions when its store is closed: no table has the region any more."""
         self._dropped.update((info.region_id, info) for info in infos if info.region_id in self._infos)
         self.forget_dropped()
 
@@ -319,7 +329,7 @@ class RegionAssigner:
             if not is_closed or region_id in self._lacking or self.state.find(region_id).is_leaving:
                 continue
             del self._dropped[region_id]
-            self._logs.server_log.brought_in(info.encoded)  # its records in this run's log are not needed
+            self._logs.server_log.brought_in(info.encoded)  # the log of this process need not keep its records
             self._infos.pop(region_id, None)
             self._ids.pop(info.encoded, None)
             self._unopened.pop(region_id, None)

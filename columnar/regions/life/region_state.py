@@ -6,7 +6,7 @@
     OPEN        is served            open
     READ_ONLY   reads are served     open for reading: the disk takes no writes
     REPLACING   is served            open; a split or a merge copies it
-    HOLDING     waits                open; a split or a merge takes the last of it over
+    HOLDING     waits                open; a split or a merge copies its last changes
     REPLACED    waits                open; the catalogue names its successors, which are being opened
     BLOCKED     is refused           none is open; the outcome of the catalogue's write is unknown
     CLOSING     reads are served     open; it is closed as soon as every write is on disk
@@ -14,19 +14,20 @@
     FAILED      waits                closed, as its disk refused an fsync in HOLDING: the split or merge ends first
     CLOSED      is not local         none is open; given up at an epoch, and refused at that epoch for ever
 
-An owner's epoch numbers the owners of regions: a standalone raises it once per start, a master with each owner
-that it names.  It is another number than the epoch of a region's change log, which counts openings.  A standalone
-owns every region.  A server of a cluster owns those that a master assigned:
+An owner's epoch numbers the owners of regions: a standalone raises it once per start, a master raises it with each
+owner that it names.  It differs from the epoch of a region's change log, which counts openings.  A standalone owns
+every region.  A server of a cluster owns the regions that a master assigned:
 
     request     assigned, recovering   assigned                    leaving                 CLOSED, or never assigned
     open        leaves, then opens     leaves, then opens          opens when it has left  opens, recovering or not
     renumber    leaves, then opens     its epoch rises in place    opens when it has left  as open
     close       leaves                 leaves                      waits                   closed
 
-A region is recovering until its store was opened with the unreplayed logs, or, if its last owner could not open it, at
-all.  A leaving region is given up, and served until its store is closed; if it is recovering, its opening is called
-off.  Each line of the table is about a later epoch than the region's; a close also about the same.  A repeated request
-is answered again without further effect; to open at an older epoch is refused, and to close at one is done already.
+A region is recovering until its store was opened with the unreplayed logs.  If its last owner could not open it, it is
+recovering until its first opening even without such logs.  A leaving region is given up, and served until its store is
+closed; if it is recovering, its opening is called off.  Each row of the table is about a request at a later epoch than
+the region's; a close may also have the same epoch.  A repeated request is answered again without further effect.  At an
+older epoch a request to open is refused, and a request to close is answered as done.
 
 Invariants (``check_invariants``; models: tests/model/test_hosting_state.py and test_told_regions_model.py):
     I1. A region that no master named is remembered only while it is open, waited for or given up (``hosting_state``).
@@ -35,8 +36,8 @@ Invariants (``check_invariants``; models: tests/model/test_hosting_state.py and 
     I3. Each OPEN_STORE is followed by exactly one CLOSE or CLOSE_ASIDE before the next OPEN_STORE, unless the
         opening failed.
     I4. PAUSE_REQUESTS and RELEASE or REFUSE alternate; requests wait in the states of WAITING and in no other.
-    T1. A region is owned at an epoch that a master assigned, once, and at no epoch at or below one that was given up
-        (C2).
+    T1. A region is owned only at an epoch that a master assigned, once at each, and never at or below an epoch that was
+        given up (C2).
     T2. ``ReportOpened`` comes only when no log is unreplayed (C4), ``ReportClosed`` only when no store is open.
     T3. Each request of a master is answered: by a report of its epoch, or by ``Refuse``.
     T4. A leader with a lower epoch than the last one is refused (``hosting_state``).
@@ -79,8 +80,8 @@ class Event(Enum):
     QUIET = auto()  # after LEAVES: every write is on disk
     STAYS = auto()  # after LEAVES: called off
     REPLACEMENT_BEGINS = auto()
-    PAUSE_BEGINS = auto()  # successors have nearly all: the pause begins
-    LET_IN = auto()  # the pause was too long; another try follows
+    PAUSE_BEGINS = auto()  # the successors have nearly all data: the pause begins
+    LET_IN = auto()  # the pause was too long; a new attempt follows
     CALLED_OFF = auto()
     COMMITTED = auto()  # the catalogue names the successors
     SUCCEEDED = auto()  # the successors serve
@@ -94,7 +95,7 @@ class Event(Enum):
 class Do(Enum):
     OPEN_STORE = auto()
     CLOSE = auto()
-    CLOSE_ASIDE = auto()  # in a thread: a store that failed needs a second
+    CLOSE_ASIDE = auto()  # in a thread: closing a failed store takes a second
     PAUSE_REQUESTS = auto()
     RELEASE = auto()  # waiting requests locate the region of their row again
     REFUSE = auto()  # waiting and new requests fail with the reason
@@ -138,7 +139,7 @@ _TABLE: Final[dict[tuple[State, Event], _Next]] = {
     # its disk fails
     **{(state, Event.FSYNC_FAILED): _BREAKS for state in (State.OPEN, State.REPLACING, State.CLOSING)},
     (State.BROKEN, Event.STORE_CLOSED): (State.NONE, (Do.RELEASE,)),
-    # Its successors may be in the catalogue already: writes to it would be lost to them if it were opened now.
+    # The catalogue may name its successors already: if the region were opened now, they would lack the writes to it.
     (State.HOLDING, Event.FSYNC_FAILED): (State.FAILED, (Do.CLOSE,)),
     (State.FAILED, Event.LET_IN): (State.NONE, (Do.RELEASE,)),
     (State.FAILED, Event.CALLED_OFF): (State.NONE, (Do.RELEASE,)),
@@ -210,14 +211,14 @@ class Why(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Refuse(AssignmentOutput):
-    """The answer to requests to open or renumber at ``epoch``; to every request about it if the leader is old."""
+    """Refuse a request to open or renumber the region at ``epoch``, or any request about it if its leader is old."""
 
     why: Why
 
 
 @dataclass(slots=True)
 class LocalRegion:
-    """Each event returns what is to be done, in this order."""
+    """The state machine of one region.  Each event returns instructions, in the order to carry them out."""
 
     region: int
     epoch: int  # at which this server owns the region, or owned it last; 0: never
@@ -228,7 +229,7 @@ class LocalRegion:
     is_recovering: bool = False
     has_unreplayed_log: bool = False  # once CLOSED, or recovering: this server's log may have writes the store lacks
     unanswered_closes: tuple[int, ...] = ()  # epochs of the closes that are not answered
-    next: Owner | None = None  # to be opened when it has left
+    next: Owner | None = None  # the request to open it when it has left
 
     @property
     def is_owned(self) -> bool:
@@ -260,7 +261,7 @@ class LocalRegion:
         return range(self.first, self.epoch + 1) if self.is_assigned else range(0)
 
     def apply_event(self, event: Event, *, is_stopping: bool = False) -> tuple[Do, ...]:
-        """Take an event of the store in.  OutOfPlace."""
+        """Apply an event of the store and return the instructions.  Raises OutOfPlace."""
         found = _TABLE.get((self.state, event))
         if found is None and event in _TOO_LATE:
             return ()
@@ -272,7 +273,7 @@ class LocalRegion:
         return doing
 
     def own(self, epoch: int) -> bool:
-        """A master names this server the region's owner at ``epoch``; False: refused, it is older or was given up."""
+        """Own the region at the epoch of a master's request.  Returns False if ``epoch`` is older or was given up."""
         if epoch <= self.given_up or epoch < self.epoch:
             return False
         self.epoch = epoch
@@ -281,7 +282,7 @@ class LocalRegion:
         return True
 
     def give_up(self) -> None:
-        """From now on the region is not opened at this epoch; it may be open still, until GIVEN_UP."""
+        """Never open the region at its present epoch again.  The region may stay open until the event GIVEN_UP."""
         self.given_up = self.epoch
 
     # --- requests of a master ----------------------------------------------------------------------
@@ -289,7 +290,7 @@ class LocalRegion:
     def on_open(self, owner: Owner, *, is_doubted: bool, is_stopping: bool) -> tuple[AssignmentOutput, ...]:
         """Handle a request to open.  ``owner``: the row on disk, which names this server and the unreplayed logs.
 
-        ``is_doubted``: the region is recovering first, even without unreplayed logs.
+        ``is_doubted``: the region recovers first, even without unreplayed logs, as its last owner could not open it.
         """
         if is_doubted:
             self.doubted = owner.epoch
@@ -307,7 +308,7 @@ class LocalRegion:
     def on_renumber(self, owner: Owner, *, is_stopping: bool) -> tuple[AssignmentOutput, ...]:
         """Handle a request to raise the epoch.
 
-        A region that is served had every log of ``owner.unreplayed_logs`` but this server's own replayed before.
+        A served region needs no replay: its store has every log of ``owner.unreplayed_logs`` but this server's own.
         """
         if not self.may_serve or owner.epoch <= self.epoch:
             return self.on_open(owner, is_doubted=False, is_stopping=is_stopping)
@@ -320,7 +321,7 @@ class LocalRegion:
                 self._give_up_unseen(epoch)
             return (ReportClosed(self.region, epoch, self.has_unreplayed_log),)
         if epoch < self.epoch:
-            # Perhaps renumbered in place since: its writes may be in the log only.
+            # The region was perhaps renumbered in place since: its writes may be only in the log.
             return (ReportClosed(self.region, epoch, has_unreplayed_log=True),)
         if epoch not in self.unanswered_closes:
             self.unanswered_closes = (*self.unanswered_closes, epoch)

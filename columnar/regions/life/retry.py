@@ -3,10 +3,10 @@
 RocksDB answers "incomplete" instead of stalling (design D3d) and has written nothing then, so the step
 can simply be repeated.  HBase makes its writers wait up to 90 s in the same place
 (``hbase.regionserver`` blocking waits) and then raises RegionTooBusyException; so do we, sooner.  Steps that wait for
-one store form a queue and only the first is retried, so they are done in order, except for a step that comes when
-the store has recovered.
+one store form a queue and only the first is retried, so the steps are done in order.  A step that comes when the store
+has recovered does not queue.
 
-A step whose client has disconnected meanwhile is not retried: it has not begun.
+A step whose client has disconnected meanwhile is not retried: it has changed nothing.
 
 A region that is being opened, split or merged raises RegionUnavailable: the step is retried when the region is open
 or a successor has taken its place.
@@ -24,7 +24,7 @@ from columnar.storage.api import StoreBusy
 
 STALL_POLL_S: Final = 0.005  # the engine has no notification of its recovery
 STALL_TIMEOUT_S: Final = 30.0
-UNAVAILABLE_TIMEOUT_S: Final = 10.0  # normal: tenths of a second; longer, and something is wrong
+UNAVAILABLE_TIMEOUT_S: Final = 10.0  # tenths of a second are normal; a longer wait means a fault
 OPENING_TIMEOUT_S: Final = 60.0  # in a queue of openings, some 6 ms each
 
 T = TypeVar("T")
@@ -41,7 +41,7 @@ class _Line:
         self._length += 1
 
     def leave(self) -> bool:
-        """Leave the queue; True: it is empty."""
+        """Leave the queue.  Returns True if it is empty."""
         self._length -= 1
         return self._length == 0
 
@@ -52,8 +52,8 @@ _lines: Final[dict[str, _Line]] = {}  # by the store's folder, while anybody wai
 async def retry_until_ready(step: Callable[[], T], is_disconnected: IsDisconnected = never_disconnected) -> T:
     """Return ``step()``, retried while the engine is busy or a region unavailable.
 
-    Raises StoreBusy or RegionUnavailable after the timeout; ClientGone if the client has disconnected, and then the
-    step was not done.
+    Raises StoreBusy or RegionUnavailable after the timeout.  Raises ClientGone if the client has disconnected; the step
+    was not done then.
     """
     loop = asyncio.get_running_loop()
     deadline_s = loop.time() + STALL_TIMEOUT_S
@@ -79,9 +79,10 @@ async def retry_until_ready(step: Callable[[], T], is_disconnected: IsDisconnect
 
 
 async def _retry_in_line(step: Callable[[], T], is_disconnected: IsDisconnected, store: str, deadline_s: float) -> T:
-    """Wait in the store's queue, then try until the engine has caught up.  StoreBusy, RegionUnavailable, ClientGone.
+    """Wait in the store's queue, then try until the engine has caught up.
 
-    A try may cost milliseconds, as much as the write: a hundred concurrent tries would starve all other requests.
+    Raises StoreBusy, RegionUnavailable or ClientGone.  A try may cost milliseconds, as much as the write: a hundred
+    concurrent tries would starve all other requests.
     """
     line = _lines.setdefault(store, _Line())
     line.join()

@@ -1,18 +1,18 @@
 """The change log of one region: written in the batch of the cells, read by followers from their cursors.
 
-It lives in the region's own store: records in the space ``log``, by sequence, cursors (``log_cursors``) and marks of
-time (``log_retention``) in ``meta``.  Invariants:
+The log lives in the region's own store: the space ``log`` has the records, by sequence, and the space ``meta`` has the
+cursors (``log_cursors``) and the marks of time (``log_retention``).  Invariants:
     I1. A record is in the same batch as the cells that it describes (design D6): never one without the other.
     I2. Within one opening n rises by one with each mutation of the region; each opening has a new
         epoch, so sequences of one origin only ever grow.
-    I3. A record is removed only when every follower that promises delivery has passed it, and, if the table has
-        CHANGE_LOG, not before that time, unless the log has more than CHANGE_LOG_BYTES.
+    I3. A record is removed only when every follower that promises delivery has passed it.  If the table has
+        CHANGE_LOG, the record stays that long, too, unless the log has more than CHANGE_LOG_BYTES.
     I4. Followers see a record only after an fsync that covers it (``durable``).
-    I5. Records that no follower needs, which only a replay may need, are marked as kept (``log_counts``).
+    I5. Records that only a replay may need, and no follower, are marked as kept (``log_counts``).
 
 The last records are in memory, too, while the log has a follower (``log_tail``).
 
-Knows nothing of kinds of followers: a consumer is the key of a cursor, whose bytes are its own.
+Knows nothing of kinds of followers: a consumer is the key of a cursor, whose bytes only the consumer can interpret.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from columnar.storage.api import Batch, Store
 from columnar.storage.layout import END_OF_COLUMN
 
 EPOCH: Final = b"epoch"
-TRIM_RECORDS: Final = 10_000  # of one call
+TRIM_RECORDS: Final = 10_000  # at most in one call
 
 
 class ChangeLog:
     def __init__(self, store: Store, origin: int, epoch: int) -> None:
-        """``epoch``: above every earlier opening's, and in the store already (``begin_log``)."""
+        """``epoch``: above the epoch of every earlier opening, and already in the store (``begin_log``)."""
         self._store = store
         self.origin = origin
         self.epoch = epoch
@@ -45,8 +45,8 @@ class ChangeLog:
         self.retention = LogRetention(store)
         self.cursors = LogCursors(store)
         self.counts = LogCounts(store, pack_key(Sequence(origin, epoch, 0)))
-        self._tail: LogTail | None = None  # where somebody follows the log
-        self._trimmed_to = b""  # key: no record at or below it, so that tombstones are not walked again
+        self._tail: LogTail | None = None  # while the log has a follower
+        self._trimmed_to = b""  # key: scans begin here, above the tombstones of trimmed records
 
     def next(self) -> Sequence:
         self.last_n += 1
@@ -59,7 +59,7 @@ class ChangeLog:
 
     @property
     def written_to(self) -> Sequence:
-        """Every record that is in the store stands at or below it."""
+        """A sequence at or above every record in the store."""
         return Sequence(self.origin, self.epoch, self.last_n)
 
     @property
@@ -72,13 +72,13 @@ class ChangeLog:
         self.durable_n = n
 
     def append(self, batch: Batch, sequence: Sequence, record: ChangeRecord) -> Appended:
-        """Add the record to the batch of its cells (I1); ``written`` must follow when the batch is."""
+        """Add the record to the batch of its cells (I1).  Call ``written`` when the batch is in the store."""
         data = pack(record)
         batch.put(LOG_SPACE, pack_key(sequence), data)
         return sequence, record, len(data)
 
     def written(self, appended: list[Appended]) -> None:
-        """Count the records: their batch is in the store."""
+        """Count the records after their batch was written to the store."""
         self.last_logged = appended[-1][0]
         counts, tail = self.counts, self._tail
         for sequence, record, packed_bytes in appended:
@@ -97,7 +97,7 @@ class ChangeLog:
             self._tail = None
 
     def read_records(self, after: Sequence | None) -> Iterator[tuple[Sequence, ChangeRecord]]:
-        """Yield the durable records after ``after`` (None: from the oldest), in order."""
+        """Yield the durable records after ``after`` in order; if ``after`` is None, from the oldest on."""
         tail = self._tail
         if tail is not None and after is not None and tail.covers(after):
             return tail.read_records(after, self.durable)
@@ -120,21 +120,24 @@ class ChangeLog:
         return unpack(data) if data is not None else None
 
     def count_after(self, after: Sequence | None, limit: int) -> int:
-        """Return the number of records after ``after`` (None: of all), at most ``limit``; costs as of ``LogCounts``."""
+        """Return the number of records after ``after`` (if it is None: of all), at most ``limit``.
+
+        Costs as ``LogCounts.count_after`` does.
+        """
         tail = self._tail
         if tail is not None and after is not None and tail.covers(after):
             return min(limit, tail.count_after(after))
         return self.counts.count_after(pack_key(after) if after is not None else b"", limit)
 
     def last_record(self) -> bytes | None:
-        """Return the last record of this region's own, of any opening; inherited records are not read."""
+        """Return the last record that this region wrote, in any opening; inherited records are not read."""
         start = pack_key(Sequence(self.origin, 0, 0))
         return next((data for _, data in self._store.scan_reverse(LOG_SPACE, start, None)), None)
 
     def keep(self, below: Sequence) -> bool:
         """Mark records below ``below`` as needed by no consumer (I5).
 
-        Reads TRIM_RECORDS at most; True: there are more.
+        Reads at most TRIM_RECORDS records.  Returns True if more may be left.
         """
         more = self.counts.keep_below(pack_key(below), TRIM_RECORDS)
         if not more and self._tail is not None:
@@ -146,17 +149,18 @@ class ChangeLog:
         self.counts.keep_all(pack_key(self.written_to) + b"\x00")
 
     def trim(self, below: Sequence, mark: bytes, highest: int) -> int:
-        """Remove records below ``below``, at most TRIM_RECORDS; the caller upholds I3.  Returns how many.
+        """Remove records below ``below``, at most TRIM_RECORDS; the caller upholds I3.  Returns their number.
 
-        The same batch writes ``highest`` to ``meta`` under ``mark``: at or above all stamps of the removed records.
+        The same batch writes ``highest``, which is at or above all stamps of the removed records, to ``meta`` under
+        ``mark``.
         """
         found = islice(self._store.scan(LOG_SPACE, self._trimmed_to, pack_key(below)), TRIM_RECORDS)
         return self._remove([(key, len(data)) for key, data in found], mark, highest)
 
     def trim_kept(self, below: Sequence, old: Sequence | None, most_bytes: int, mark: bytes, highest: int) -> int:
-        """As ``trim``, for kept records: those below ``old``, and the oldest while more than ``most_bytes`` stay.
+        """Remove kept records as ``trim`` does: all below ``old``, and the oldest while more than ``most_bytes`` stay.
 
-        ``below``: a replay still reads the kept records from there on.
+        ``below``: a replay still reads the kept records from this sequence on.
         """
         end, stop = pack_key(old) if old is not None else b"", min(self.counts.kept_end, pack_key(below))
         if self._trimmed_to >= stop:
@@ -171,7 +175,7 @@ class ChangeLog:
         return self._remove(doomed, mark, highest)
 
     def _remove(self, doomed: list[tuple[bytes, int]], mark: bytes, highest: int) -> int:
-        """Remove all records up to the last of ``doomed`` (keys and sizes).  Returns how many."""
+        """Remove all records up to the last of ``doomed`` (keys and sizes).  Returns their number."""
         if not doomed:
             return 0
         end = doomed[-1][0] + END_OF_COLUMN
@@ -190,7 +194,7 @@ class ChangeLog:
 def begin_log(store: Store, origin: int) -> ChangeLog:
     """Return the log of a region that is being opened: reads the epoch of the last opening, writes the next one (I2).
 
-    Without an fsync: every durable write of the new epoch follows the epoch in the same log.
+    No fsync is needed: every durable write of the new epoch follows the epoch itself in the store's WAL.
     """
     epoch = int.from_bytes(store.get(META_SPACE, EPOCH) or b"", "big") + 1
     batch = store.batch()

@@ -6,11 +6,11 @@ is ``change_log``.  Knows nothing of followers.
 Invariant I1: timestamps that the region gives to writes of a row of a logged table rise strictly.  They are the stamps
 of the row's records; trimming keeps the highest stamp of the trimmed records in ``meta``.
 
-The images in a row's change record are read before the row is changed and taken from its draft afterwards.  Named
-columns cost one ``multi_get`` for each family, together with the columns that the mutation touches.  A family that is
-wanted as a whole costs O(its columns in the row) for each write of the row, so it is bounded: a write is refused that
-finds or leaves more than IMAGE_CELLS or IMAGE_BYTES there.  A family that the table does not have, or no longer, has no
-cells.
+The images before a change are read before the row is changed; the images after it are taken from the row's draft.
+Named columns cost one ``multi_get`` for each family, together with the columns that the mutation touches.  The image of
+a whole family costs O(columns of the family in the row) for each write of the row, so it is bounded: a write is refused
+if the row has more than IMAGE_CELLS or IMAGE_BYTES in the family before or after the write.  A family that is missing
+from the table has no cells.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from columnar.regions.write.applied import Step
 from columnar.regions.write.row_draft import RowDraft
 from columnar.storage.api import Batch, Store
 
-STAMP: Final = b"stamp"  # in ``meta``: the highest given ahead of the clock, or whose record is gone
+STAMP: Final = b"stamp"  # in ``meta``: the highest stamp given ahead of the clock or trimmed from the log
 REMEMBERED_ROWS: Final = 4_096
-OLD_AHEAD_MS: Final = 3_600_000  # cells of the region run ahead of the clock as far as their stamps do
+OLD_AHEAD_MS: Final = 3_600_000  # the region's own timestamps run ahead of the clock as far as its stamps
 
 
 _NOTHING: Final[frozenset[bytes]] = frozenset()
-TRIGGER: Final = "trigger "  # begins the name of such a reader
+TRIGGER: Final = "trigger "  # begins the name of a reader that is a trigger
 
 
 def read_images(draft: RowDraft, mutation: RowMutation, policy: LogPolicy) -> None:
-    """Before the first operation: the columns whose images are wanted are in the draft.  ImageTooBig."""
+    """Read the columns of the images into the draft, before its first operation.  Raises ImageTooBig."""
     if not any(one.family in policy.families or isinstance(one, Contribute) for one in mutation.operations):
         draft.columns.prefetch(mutation.operations)
         return
@@ -50,7 +50,7 @@ def read_images(draft: RowDraft, mutation: RowMutation, policy: LogPolicy) -> No
 
 
 def check_lasting(draft: RowDraft, mutation: RowMutation, policy: LogPolicy) -> None:
-    """Raise NotAllowed if a put would expire in a column with a follower: an expiry is not notified."""
+    """Raise NotAllowed if a put would expire in a column with a follower: no follower is notified of an expiry."""
     for operation in mutation.operations:
         if isinstance(operation, Put) and operation.ttl_ms is not None and operation.family in policy.lasting:
             readers = policy.lasting[operation.family]
@@ -67,7 +67,10 @@ def check_lasting(draft: RowDraft, mutation: RowMutation, policy: LogPolicy) -> 
 def take_images(
     draft: RowDraft, policy: LogPolicy, touched: tuple[Entry, ...]
 ) -> tuple[tuple[Entry, ...], tuple[Entry, ...]]:
-    """After ``emit``: the cells of the images before, but for those in ``touched``, and what is another after."""
+    """Return the images before and after a change; call after ``emit``.
+
+    The images before begin with ``touched``; the images after have only the columns whose value changed.
+    """
     images, known = policy.images, {(entry.family, entry.qualifier) for entry in touched}
     before, after = list(touched), []
     for (family, qualifier), column in draft.columns.by_name.items():
@@ -88,7 +91,7 @@ def take_images(
 
 
 def _is_within(draft: RowDraft, family: bytes) -> bool:
-    """The cells of the family are within the bounds of an image after the mutation."""
+    """Tell whether the family's cells are within the bounds of an image after the mutation."""
     cells = size_bytes = 0
     for (name, qualifier), column in draft.columns.by_name.items():
         if name == family and column.newest is not None:
@@ -106,18 +109,18 @@ class RowStamps:
 
     Triggers order what they derive from a row's records by the stamps, so stamps must rise whatever timestamps
     clients give to cells, however many records fall into a millisecond, and whatever clock the region is opened
-    under.  They follow the clock, and run ahead of it if necessary.
+    under.  Stamps follow the clock, and run ahead of it if necessary.
 
     Invariants:
-        I1. A row's stamp is higher than every one that it was given before, in this opening or an earlier one.
-        I2. The mark ``meta/stamp`` and the last record of the log together are at or above every stamp given before
-            this opening: a stamp ahead of the clock is marked in its own batch, a stamp trimmed from the log in the
-            batch that trims it, and the last of the remaining records has the highest stamp, as the clock of one
-            opening never goes back.
+        I1. A row's stamp is higher than every stamp that the row was given before, in this opening or an earlier one.
+        I2. The higher of the mark ``meta/stamp`` and the stamp of the log's last record is at or above every stamp
+            given before this opening.  A stamp ahead of the clock is marked in its own batch, a stamp trimmed from the
+            log in the batch that trims it.  The last of the remaining records has their highest stamp, as the clock of
+            one opening never goes back.
         I3. At most REMEMBERED_ROWS rows are remembered.
 
-    Records of version 1 carry timestamps that clients invented: if the last record is one, stamps begin above every
-    timestamp written ahead of the clock, except those more than OLD_AHEAD_MS ahead of it.
+    Records of version 1 carry timestamps that clients invented: if the last record is of version 1, stamps begin above
+    every timestamp that was written up to OLD_AHEAD_MS ahead of the clock.
 
     Knows nothing of cells; the time is an argument.
 
@@ -130,11 +133,11 @@ class RowStamps:
         self._log = log
         self._future = future
         self._floor = -1  # at or above all stamps of rows that are not in ``_recent``; -1: not read yet
-        self._highest = 0  # given ahead of the clock, or found
+        self._highest = 0  # the highest stamp given ahead of the clock, or found at the opening
         self._recent: dict[bytes, int] = {}  # rows written in this very millisecond, or while the clock stood still
 
     def give(self, batch: Batch, row: bytes, now_ms: int) -> int:
-        """The stamp of the row's next record, which is in ``batch`` (I1)."""
+        """Return the stamp of the row's next record, which goes into ``batch`` (I1)."""
         if self._floor < 0:
             self._find_floor(now_ms)
         last = self._recent.get(row, self._floor)
@@ -150,13 +153,13 @@ class RowStamps:
         return stamp
 
     def mark(self, now_ms: int) -> int:
-        """At or above every stamp given so far."""
+        """Return a time at or above every stamp given so far."""
         if self._floor < 0:
             self._find_floor(now_ms)
         return max(self._highest, now_ms)
 
     def _find_floor(self, now_ms: int) -> None:
-        """Once an opening, before its first record: a get and a seek."""
+        """Find the floor, once per opening, before its first record.  Costs a get and a seek."""
         mark = self._store.get(META_SPACE, STAMP)
         self._floor = self._highest = max(int.from_bytes(mark or b"", "big"), self._last_stamp(now_ms))
 
@@ -173,7 +176,10 @@ class RowStamps:
         return record.stamp
 
     def _forget(self, now_ms: int) -> None:
-        """Forget rows whose stamp the clock has passed; if most are ahead, the lower half becomes the floor (I3)."""
+        """Forget rows whose stamp the clock has passed.
+
+        If most stamps are ahead, their median becomes the floor (I3).
+        """
         self._recent = {row: at for row, at in self._recent.items() if at >= now_ms}
         if len(self._recent) > REMEMBERED_ROWS // 2:
             floor = self._floor = max(self._floor, sorted(self._recent.values())[REMEMBERED_ROWS // 2])
@@ -190,7 +196,7 @@ class ChangeLogging:
     def record(
         self, batch: Batch, draft: RowDraft, sequence: Sequence, stamp: int, policy: LogPolicy, hops: int
     ) -> Appended | None:
-        """Add the record of the draft, whose cells are emitted; None if none of its families is logged."""
+        """Add the record of a draft whose cells are emitted.  Returns None if none of its families is logged."""
         entries = tuple(entry for entry in draft.entries if entry.family in policy.families)
         if not entries:
             return None
@@ -215,9 +221,9 @@ class ChangeLogging:
         return self.log.append(batch, sequence, record)
 
     def add_records(self, batch: Batch, records: Iterable[ChangeRecord], now_ms: int) -> list[Step]:
-        """Add records that stand for no mutation, with the stamps of changes made now, or their own if they have one.
+        """Add records that stand for no mutation.  A record without a stamp gets the stamp of a change made now.
 
-        A record with a stamp of its own is a change that is logged again: the row's highest stamp stays marked.
+        A record with a stamp keeps it: it is a change that is logged again, and the row's highest stamp stays marked.
         """
         steps = []
         for record in records:
@@ -231,13 +237,13 @@ class ChangeLogging:
         return steps
 
     def written(self, steps: list[Step]) -> None:
-        """The batch of these steps is in the store."""
+        """Note that the batch of these steps is in the store."""
         logged = [step.logged for step in steps if step.logged is not None]
         if logged:
             self.log.written(logged)
 
     def trim(self, below: Sequence, now_ms: int) -> int:
-        """Remove records below ``below``, a bounded number; returns how many."""
+        """Remove a bounded number of records below ``below``.  Returns their number."""
         return self.log.trim(below, STAMP, self.stamps.mark(now_ms))
 
     def trim_kept(self, below: Sequence, old: Sequence | None, most_bytes: int, now_ms: int) -> int:

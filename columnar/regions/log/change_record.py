@@ -3,7 +3,8 @@ r"""(pure) One record of a region's change log: what a row mutation changed, and
     key     := origin:u64 epoch:u32 n:u64                                    big-endian
     record  := version:u8(2) flags:u8 timestamp:u64 stamp:u64 hops:u8 row [only-for] entries before after sends [images]
     row     := length:u16 bytes
-    flags   := 1 made for one trigger only (a backfill): its name follows the row as ``only-for``, u16-length bytes
+    flags   := 1 made for one trigger only (a backfill): the trigger's name follows the row as ``only-for``, u16-length
+    bytes
                | 2 more records of the same atomic step follow | 4 ``images`` follow the sends
     entries, before, after := count:u32 entry*
     entry   := kind:u8 timestamp:u64 family:u8-length bytes  qualifier:u32-length bytes  value:u32-length bytes
@@ -13,24 +14,25 @@ r"""(pure) One record of a region's change log: what a row mutation changed, and
     images  := touched:u32 count:u16 covered*
     covered := family:u8-length bytes  whole:u8  count:u32 (qualifier:u32-length bytes)*     ascending; whole: count 0
 
-Version 1, which is read for ever, has neither ``stamp`` nor ``hops``, ``after`` nor ``sends``; its
-``timestamp`` was its stamp too.
+Version 1, which stays readable for ever, has no ``stamp``, ``hops``, ``after`` or ``sends``; its ``timestamp`` is its
+stamp, too.
 
-``timestamp`` is the highest that the mutation gave a cell: a client may have invented it.  ``stamp`` is the
-region's own and rises with each record of a row (``change_logging``), so that what is derived from the records of a
-row can be ordered by it.
+``timestamp`` is the highest that the mutation gave a cell: a client may have invented it.  ``stamp`` is given by the
+region and rises with each record of a row (``change_logging``), so that data derived from a row's records can be
+ordered by it.
 
 ``kind`` of an entry: 1 put, 2 delete of a column at or below the timestamp, 3 delete of a whole
 family, 4 delete of exactly the version of a column at the timestamp.  Increments and appends are
 recorded as the put they amount to.  ``hops`` counts the changes that led to this one through flows; it is 0 for a
-client's.  ``sends`` and the flag 2 are written empty so far.
+client's change.  So far ``sends`` is always written empty, and flag 2 is never set.
 
 ``before`` begins with the previous cells of the touched columns, for the families whose previous cells a follower
-requested (``touched``: how many; all, if the record has no images).  Images are the cells that a reader saw in the
-``covered`` columns before and after the change: in ``before`` each of their cells, in ``after`` only the cells whose
-value changed, as a put, or as a delete of the column if no cell is left.  ``regions.write.images`` reads them.
+requested; ``touched`` is their number.  If the record has no images, ``before`` has no other cells.  Images are the
+cells that a reader saw in the ``covered`` columns before and after the change: ``before`` has each such cell, ``after``
+only the columns whose value changed, as a put, or as a delete of the column if no cell is left.
+``regions.write.images`` reads them.
 
-The sequence of a change is ``(origin, epoch, n)``: origin is the region in which it was made, so
+The sequence of a change is ``(origin, epoch, n)``: origin is the region in which the change was made, so
 that daughters of a split can inherit a log and merged regions cannot clash (design D13); a new
 epoch begins at each opening, because a crash may lose unsynced numbers, which then are given again (design D6).
 
@@ -59,14 +61,14 @@ _ENTRY: Final = Struct(">BQB")
 _SEND: Final = Struct(">QB")
 _NO_MORE: Final = bytes(8)  # neither ``after`` nor ``sends``
 _VERSION: Final = 2
-MOST_HOPS: Final = 255  # that a record can say
+MOST_HOPS: Final = 255  # the highest number that a record holds
 _OLD_VERSION: Final = 1
 _FOR_ONE: Final = 1
 _MORE_FOLLOWS: Final = 2
 _IMAGES: Final = 4
 _COVERED: Final = Struct(">BI")
 
-Images = Mapping[bytes, frozenset[bytes] | None]  # columns: of a family its qualifiers; None: every one
+Images = Mapping[bytes, frozenset[bytes] | None]  # family -> qualifiers of columns; None: all its columns
 
 
 class Sequence(NamedTuple):
@@ -83,7 +85,7 @@ class Sequence(NamedTuple):
 
 
 def parse_token(token: str) -> Sequence:
-    """ValueError when ``token`` is none of ours."""
+    """Return the sequence of a token.  Raises ValueError if ``token`` is not the token of a sequence."""
     origin, epoch, n = (int(part) for part in token.split("-"))
     if max(origin, n) >= 1 << 64 or epoch >= 1 << 32:  # no key of a log
         raise ValueError(f"'{token}' is no sequence")
@@ -115,7 +117,7 @@ class Entry(NamedTuple):
 
 
 class Send(NamedTuple):
-    """A message that goes out if and only if its change is made."""
+    """A message that is sent if and only if its change is made."""
 
     target: bytes
     key: bytes
@@ -127,7 +129,7 @@ class Send(NamedTuple):
 
 
 class ChangeRecord:
-    """Constant.  A plain class: each change makes one, and a frozen dataclass takes 4 us, this one 1."""
+    """A change record, constant.  A plain class, as each change makes a record: 1 us, a frozen dataclass takes 4."""
 
     __slots__ = (
         "after", "before", "entries", "hops", "images", "more_follows", "only_for", "row", "sends", "stamp",
@@ -153,27 +155,27 @@ class ChangeRecord:
         self.timestamp = timestamp  # the highest of its entries: maybe a client's invention
         self.entries = entries
         self.before = before
-        self.only_for = only_for  # the trigger that wants to see every row, or a change of its dead letters again
-        self.stamp = stamp  # rises with each record of the row: what is derived from it is written and deleted at it
+        self.only_for = only_for  # the one trigger that gets it: a row of a backfill, or a dead letter again
+        self.stamp = stamp  # rises with each record of the row: the timestamp of cells derived from the record
         self.hops = hops  # how many changes led to this one
         self.after = after
         self.sends = sends
         self.more_follows = more_follows  # the next record is of the same atomic step
         self.images = images  # columns with images in ``before`` and ``after``; None: the record has none
-        self.touched = touched  # where it has images: how many cells of ``before`` are there for being touched
+        self.touched = touched  # if it has images: the number of touched cells, which begin ``before``
 
     @property
     def touched_before(self) -> tuple[Entry, ...]:
-        """The previous cells of touched columns, of the families whose previous cells a follower requested."""
+        """The previous cells of the touched columns, in the families whose previous cells a follower requested."""
         return self.before if self.images is None else self.before[: self.touched]
 
     @property
     def stands_for_row(self) -> bool:
-        """It shows one trigger a row as it is when it is delivered, and is no change."""
+        """Whether the record is no change, but shows one trigger a row as the row is at the delivery."""
         return self.only_for is not None and not self.entries
 
     def but(self, **changes: Any) -> ChangeRecord:
-        """With other values in these fields."""
+        """Return a copy of the record with these fields replaced."""
         return ChangeRecord(**(dict(zip(_FIELDS, self._as_tuple(), strict=True)) | changes))
 
     def _as_tuple(self) -> tuple[Any, ...]:
@@ -197,7 +199,7 @@ _FIELDS: Final = (
     "row", "timestamp", "entries", "before", "only_for", "stamp", "hops", "after", "sends", "more_follows", "images",
     "touched",
 )  # fmt: skip
-Appended = tuple[Sequence, ChangeRecord, int]  # to a log, and how many bytes it is there
+Appended = tuple[Sequence, ChangeRecord, int]  # a record appended to a log, and its size there
 
 
 def pack_key(sequence: Sequence) -> bytes:
@@ -236,7 +238,7 @@ def pack(record: ChangeRecord) -> bytes:
 
 
 def _pack_entries(entries: tuple[Entry, ...], parts: list[bytes]) -> None:
-    """Most entries of a record begin as the one before."""
+    """Append the bytes of the entries to ``parts``.  Most entries begin with the same bytes as the entry before."""
     last_kind: Kind | None = None
     last_timestamp, last_length, head = -1, -1, b""
     for kind, family, qualifier, timestamp, value in entries:
@@ -254,7 +256,7 @@ def _count(count: int) -> bytes:
 
 
 class _KnownImages:
-    """The bytes of the images of the last record: of one table's records they are one object."""
+    """The packed images of the last record: the records of one table share one ``Images`` object."""
 
     __slots__ = ("_last",)
 
@@ -272,7 +274,7 @@ _known: Final = _KnownImages()
 
 
 def pack_images(images: Images) -> bytes:
-    """``count`` and what follows it."""
+    """Return the bytes of the images from ``count`` on."""
     parts = [_SHORT.pack(len(images))]
     for family, qualifiers in sorted(images.items()):
         named = () if qualifiers is None else sorted(qualifiers)
@@ -283,7 +285,7 @@ def pack_images(images: Images) -> bytes:
 
 
 def unpack(data: bytes) -> ChangeRecord:
-    """DamagedData when the bytes are no record of ours."""
+    """Return the record.  Raises DamagedData if the bytes are no change record."""
     try:
         if not data or data[0] not in (_VERSION, _OLD_VERSION):
             version = data[0] if data else "none"
@@ -294,7 +296,7 @@ def unpack(data: bytes) -> ChangeRecord:
 
 
 def is_old(data: bytes) -> bool:
-    """It is of version 1, so its stamp may be a client's invention."""
+    """Tell whether the record is of version 1: its stamp may be a client's invention."""
     return data[0] == _OLD_VERSION
 
 
@@ -338,7 +340,7 @@ def _short(data: bytes, at: int) -> tuple[bytes, int]:
 
 @lru_cache(maxsize=64)
 def _images(data: bytes) -> Images:
-    """Unpack the covered columns.  Cached: one table's followers request the same ones for many records."""
+    """Unpack the covered columns.  Cached: one table's followers request the same columns for many records."""
     (count,), at = _SHORT.unpack_from(data), 2
     found: dict[bytes, frozenset[bytes] | None] = {}
     for _ in range(count):

@@ -1,12 +1,12 @@
-"""The dead logs that regions of this server lack: added when a store is to be opened with them, dropped when none is.
+"""The logs of dead servers that regions of this server lack: read when a store opens with them, dropped after the last.
 
 Invariants (``check_invariants``):
     L1. A dead log is in memory only while a region of this server lacks records of it.
-    L2. A region lacks a log until its store was opened with that log, or will not be opened by this server.
-    L3. A log in memory was read to the greatest extent that was reported.  A live server continues to write: its log is
-        longer for a region that it closed later, and longer still when it has died.
+    L2. A region lacks a log until its store was opened with that log, or this server will not open its store.
+    L3. A log in memory was read up to the greatest reported length of each segment.  A live server continues to write,
+        so it reports greater lengths for a region that it closes later, and the greatest when it has died.
 
-Knows nothing of regions but their ids, and of the source of the unreplayed logs.  Owned by the loop.
+Knows regions only by their ids, and nothing of the source of the unreplayed logs.  Owned by the loop.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _log = logging.getLogger(__name__)
 
 
 class OwnLog(Protocol):
-    """The server log of this run."""
+    """The log of this server process."""
 
     def unreplayed_parts(self, region: str) -> tuple[LogPart, ...]: ...
 
@@ -50,17 +50,17 @@ class LackingLogs:
     def __init__(self, local_server: Incarnation, logs: Logs) -> None:
         self._local_server = local_server
         self._logs = logs
-        self._sealed: dict[str, Segments] = {}  # the greatest reported extents of logs, by incarnation
+        self._sealed: dict[str, Segments] = {}  # greatest reported lengths of segments, by incarnation
         self._read_to: dict[str, Segments] = {}  # of the logs in memory
         self._unreadable: dict[str, DeadLog] = {}  # logs of which a reading failed, or is under way
         self._lacking: dict[int, tuple[LogPart, ...]] = {}  # by region id
-        self._needed: dict[str, set[int]] = {}  # the same by log
+        self._needed: dict[str, set[int]] = {}  # region ids by log
 
     def __contains__(self, region_id: int) -> bool:
         return region_id in self._lacking
 
     def know(self, sealed: Iterable[tuple[Incarnation, Segments]]) -> None:
-        """Note the extents of dead logs.  They may come out of order: the longest of each segment counts."""
+        """Note the segment lengths of dead logs.  Reports may come out of order: a segment's greatest length counts."""
         for server, lengths in sealed:
             longest = dict(self._sealed.get(str(server), ()))
             for name, length in lengths:
@@ -68,7 +68,7 @@ class LackingLogs:
             self._sealed[str(server)] = tuple(sorted(longest.items()))
 
     def lacks(self, region_id: int, unreplayed_logs: Iterable[OwnershipPeriod]) -> None:
-        """Mark the region as lacking the logs of these ownership periods; this server's own are in this run's log."""
+        """Mark the region as lacking the logs of these ownership periods; this process has its own periods' log."""
         parts = []
         for period in unreplayed_logs:
             name = THIS_RUN if period.server == self._local_server else str(period.server)
@@ -78,9 +78,9 @@ class LackingLogs:
         self._lacking[region_id] = tuple(parts)
 
     def parts_of(self, region_id: int) -> tuple[LogPart, ...]:
-        """Give the parts of logs that the region's store is to be opened with now.
+        """Return the parts of logs that the region's store is to be opened with now.
 
-        A log that is missing, or cannot be read, is an error where the store is opened.
+        A log that is missing or cannot be read raises an error only when the store is opened.
         """
         parts = self._lacking.get(region_id, ())
         for part in parts:
@@ -98,9 +98,9 @@ class LackingLogs:
         return parts
 
     async def load(self, region_id: int) -> None:
-        """Read its logs in a thread: 16 MiB take 24 ms.  An error comes again when the store is opened.
+        """Read the region's logs in a thread: 16 MiB take 24 ms.  Opening the store raises the same error again.
 
-        A log that cannot be read is read repeatedly, once for all regions that lack it.
+        If a log cannot be read, one region retries the reading, for all regions that lack the log.
         """
         for part in self.parts_of(region_id):
             log = self._logs.dead_logs.of(part.log)
@@ -113,7 +113,7 @@ class LackingLogs:
                 self._unreadable.pop(part.log, None)
 
     def has_all(self, region_id: int) -> None:
-        """Mark the region as lacking no log: its store was opened with them, or will not be opened locally (L2)."""
+        """Mark the region as lacking no log: its store was opened with its logs, or will not be opened locally (L2)."""
         for part in self._lacking.pop(region_id):
             needed = self._needed.get(part.log)
             if needed is None:

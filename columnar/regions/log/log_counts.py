@@ -1,11 +1,11 @@
 """The counts of one change log: how many records and bytes are in it, and how much of that a consumer still needs.
 
-Records of earlier openings are counted in steps after the opening (``count_step``), this opening's when they are
-written.
+Records of earlier openings are counted in steps after the opening (``count_step``), records of this opening when they
+are written.
 
 Invariants:
-    I1. ``records`` and ``size_bytes`` are of every record in the log, but for inherited ones not yet counted.
-    I2. Records below the kept end are the ones that only a replay may need; every other one is ``needed``.
+    I1. ``records`` and ``size_bytes`` cover every record in the log, except inherited records not yet counted.
+    I2. Only a replay may need the records below ``kept_end``; every other record is ``needed``.
 
 Owned by the loop.
 """
@@ -25,10 +25,10 @@ _SLACK: Final = 1_024  # dropped keys that stay in the list: removing one from i
 
 
 class LogMarks:
-    """Every EVERYth key of a part of a change log, in order: counts the records after a place.
+    """Every EVERYth key of a part of a change log, in order, to count the records after a key.
 
-    Pages, metrics, imports and merges request a lag amid the store's other work; reading each record would take the
-    longer, the further a follower lags.
+    Pages, metrics, imports and merges request a lag amid the store's other work; reading each record would take longer
+    the further a follower lags.
 
     Invariants:
         I1. Keys are added in ascending order, and removed from the lowest on (``drop``).
@@ -40,7 +40,7 @@ class LogMarks:
     def __init__(self) -> None:
         self.count = 0  # records that were added
         self._keys: list[bytes] = []
-        self._first = 0  # in ``_keys``: those before it are dropped
+        self._first = 0  # index in ``_keys``: the keys before it are dropped
         self._missing = 0  # keys that were removed from ``_keys``
 
     def add_mark(self, key: bytes) -> None:
@@ -59,7 +59,7 @@ class LogMarks:
     def count_after(self, key: bytes) -> tuple[int, bytes | None]:
         """Return (count, mark): ``count`` records are at or above ``mark``, which is above ``key`` by EVERY at most.
 
-        (0, None): no more than EVERY records are above ``key``.
+        Returns (0, None) if at most EVERY records are above ``key``.
         """
         at = bisect_right(self._keys, key, self._first)
         if at == len(self._keys):
@@ -70,7 +70,7 @@ class LogMarks:
 class LogCounts:
     def __init__(self, store: Store, inherited_end: bytes) -> None:
         """``inherited_end``: a key above every record of earlier openings and below every one of this opening."""
-        self.records = 0  # in the log; those of earlier openings as far as ``count_step`` has come
+        self.records = 0  # in the log; of earlier openings only records that ``count_step`` counted
         self.size_bytes = 0
         self.kept_end = b""  # key: no consumer needs the records below it, CHANGE_LOG keeps them
         self._store = store
@@ -84,7 +84,7 @@ class LogCounts:
 
     @property
     def needed(self) -> tuple[int, int]:
-        """Number and bytes of the records that a consumer has still to see; of earlier openings as far as counted."""
+        """Number and bytes of the records that a consumer has still to see, without records not yet counted."""
         return self.records - self._kept_records, self.size_bytes - self._kept_bytes
 
     def add_record(self, key: bytes, size_bytes: int) -> None:
@@ -94,9 +94,10 @@ class LogCounts:
         self._own.add_mark(key)
 
     def count_after(self, key: bytes, limit: int) -> int:
-        """Return the number of records after ``key`` (empty: of all), at most ``limit``.
+        """Return the number of records after ``key`` (if it is empty: of all records), at most ``limit``.
 
-        Reads 2 * EVERY records (``LogMarks``) at most, and as many as it counts while ``count_step`` is not done.
+        Reads at most 2 * EVERY records (``LogMarks``).  Until ``count_step`` is done it also reads each record of
+        earlier openings that it counts.
         """
         start = key + END_OF_COLUMN if key else b""
         count, stop = self._own.count_after(max(key, self._inherited_end))
@@ -110,7 +111,7 @@ class LogCounts:
         return sum(1 for _ in islice(self._store.scan(LOG_SPACE, start, stop), most)) if most > 0 else 0
 
     def count_step(self, limit: int) -> bool:
-        """Count up to ``limit`` records of earlier openings; False when all are."""
+        """Count up to ``limit`` records of earlier openings.  Returns False when all are counted."""
         start = self._counted_to + END_OF_COLUMN if self._counted_to else b""
         seen = 0
         for key, data in islice(self._store.scan(LOG_SPACE, start, self._inherited_end), limit):
@@ -128,7 +129,7 @@ class LogCounts:
     def keep_below(self, end: bytes, limit: int) -> bool:
         """Mark the records below ``end`` (a key) as needed by no consumer.
 
-        Reads ``limit`` records at most; True: there are more.
+        Reads at most ``limit`` records.  Returns True if more may be left.
         """
         count = 0
         counted_end = self._counted_to + b"\x00" if self._counted_to else b""
@@ -152,7 +153,7 @@ class LogCounts:
         self.kept_end, self._kept_records, self._kept_bytes = end, self.records, self.size_bytes
 
     def remove_records(self, removed: list[tuple[bytes, int]]) -> None:
-        """Take off the records (keys and sizes) that were removed, the oldest of the log."""
+        """Subtract records that were removed, the oldest of the log; ``removed``: their keys and sizes."""
         last = removed[-1][0]
         self._inherited.drop(last)
         self._own.drop(last)

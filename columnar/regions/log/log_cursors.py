@@ -1,7 +1,7 @@
 """The cursors in a region's log: the last saved state of each consumer, in the space ``meta``.
 
     cursor/ consumer  ->  the consumer's own bytes
-    number/ consumer  ->  u64, of the consumer's registration; none where an earlier version began the cursor
+    number/ consumer  ->  u64, of the consumer's registration; missing if an earlier version began the cursor
 
 Owned by the loop.
 """
@@ -19,7 +19,7 @@ NUMBER: Final = b"number/"
 
 
 def cursors_in(store: Store) -> dict[str, bytes]:
-    """The last saved state of each consumer of a region's log."""
+    """Return the last saved state of each consumer of a region's log."""
     found = store.scan(META_SPACE, CURSOR, CURSOR[:-1] + b"0")
     return {key[len(CURSOR) :].decode(): value for key, value in found}
 
@@ -27,7 +27,7 @@ def cursors_in(store: Store) -> dict[str, bytes]:
 class LogCursors:
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._names: frozenset[str] | None = None  # None: to be read
+        self._names: frozenset[str] | None = None  # None: not read yet
 
     def all_cursors(self) -> dict[str, bytes]:
         """Return the last saved state of each consumer."""
@@ -68,7 +68,7 @@ class LogCursors:
         self._names = None
 
     def number_of(self, consumer: str) -> int:
-        """Return the number of the registration that began the cursor; 0: an earlier version did."""
+        """Return the number of the registration that began the cursor; 0 if an earlier program version began it."""
         return int.from_bytes(self._store.get(META_SPACE, NUMBER + consumer.encode()) or b"", "big")
 
     def drop_cursor(self, consumer: str, *marks: bytes) -> None:

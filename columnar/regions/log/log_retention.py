@@ -1,16 +1,16 @@
 """Retention of change-log records that no follower needs (table attribute CHANGE_LOG).
 
-A record's own timestamp may be its writer's invention; so the log notes from time to time its end at
-a time of the server's clock.  In the space ``meta``:
+A record's own timestamp may be its writer's invention.  So from time to time the log notes its end together with the
+time of the server's clock, as a mark in the space ``meta``:
 
-    time/ ms:u64  ->  origin:u64 epoch:u32 n:u64        everything up to it was written by then
+    time/ ms:u64  ->  origin:u64 epoch:u32 n:u64        every record up to this sequence was written by ``ms``
 
 Invariants:
     I1. ``older_than`` never names a record that is younger than the requested age.
-    I2. At most MARKS + 2 marks are kept, however long the time.
+    I2. At most MARKS + 2 marks are kept, however long records are retained.
 
-``trimmed`` in ``meta`` is the last record that was removed, or the end of an empty log when ``vouch`` was called, so
-that a log can say whether it is whole after a mark.
+``trimmed`` in ``meta`` is the last record that was removed, or the end of an empty log when ``vouch`` was called.  It
+shows whether the log is whole after a mark: whether no record after the mark was removed.
 
 Knows nothing of clocks: the time is an argument.
 """
@@ -36,17 +36,18 @@ MARKS: Final = 64  # over the requested time: records stay up to 1/64 longer
 
 
 def mark(now_ms: int, written_to: Sequence) -> tuple[bytes, bytes]:
-    """Key and value that say: everything up to ``written_to`` was written by now."""
+    """Return key and value of a mark, which says that everything up to ``written_to`` was written by ``now_ms``."""
     return TIME + _MS.pack(now_ms), pack_key(written_to)
 
 
 def merged(
     logs: Several[tuple[list[int], Callable[[int], Sequence | None]]],
 ) -> list[tuple[int, Sequence]]:
-    """Marks of a log that has the records of several: their times, and the place before all that came since in each.
+    """Return the marks of a log that merges several logs: times, each with a sequence below all records written since.
 
-    The logs keep the order of their sequences, so the lowest of their places is before the records of every one.
-    A time for which some log is not whole has no mark.  MARKS at most (I2).
+    The merged log has the order of the sequences.  So at each time the lowest sequence of the logs' marks is below the
+    records that were written since to any log.  A time after which some log is not whole gets no mark.  Returns at most
+    MARKS marks (I2).
     """
     found: list[tuple[int, Sequence]] = []
     for at_ms in sorted({at_ms for times, _ in logs for at_ms in times}):
@@ -71,7 +72,7 @@ class LogRetention:
         return self._marks
 
     def note(self, written_to: Sequence, now_ms: int, keep_s: int) -> None:
-        """Everything up to ``written_to`` is written at ``now_ms``."""
+        """Mark that everything up to ``written_to`` is written at ``now_ms``, unless the last mark is recent."""
         marks = self._known()
         if marks and (marks[-1][1] >= written_to or now_ms - marks[-1][0] < keep_s * 1000 // MARKS):
             return
@@ -81,7 +82,7 @@ class LogRetention:
         marks.append((now_ms, written_to))
 
     def marks(self) -> list[tuple[int, Sequence]]:
-        """Times and how far the log went by then, ascending."""
+        """Return each mark, ascending: a time and the end of the log at that time."""
         return list(self._known())
 
     def forget_marks(self) -> None:
@@ -93,7 +94,10 @@ class LogRetention:
             self._marks = []
 
     def older_than(self, now_ms: int, keep_s: int) -> Sequence | None:
-        """Records below it were written more than ``keep_s`` ago; None: none is known to be."""
+        """Return a sequence: records below it were written more than ``keep_s`` ago.
+
+        Returns None if no mark is so old.
+        """
         marks = self._known()
         old = [mark for mark in marks if mark[0] < now_ms - keep_s * 1000]
         if not old:
@@ -108,7 +112,7 @@ class LogRetention:
     # --- whole since a time -------------------------------------------------------------------------
 
     def before(self, time_ms: int) -> Sequence | None:
-        """Return a place before every record written since that time, after which the log is whole, or None."""
+        """Return a sequence below every record written since that time, after which the log is whole, or None."""
         return next((at for ms, at in reversed(self._known()) if ms <= time_ms and self._is_whole(at)), None)
 
     def times(self) -> list[int]:
@@ -116,11 +120,11 @@ class LogRetention:
         return [ms for ms, _ in self._known()]
 
     def earliest_whole_time(self) -> int | None:
-        """Return the earliest time for which ``before`` finds a place, or None."""
+        """Return the earliest time for which ``before`` finds a sequence, or None."""
         return next((ms for ms, at in self._known() if self._is_whole(at)), None)
 
     def vouch(self, written_to: Sequence, now_ms: int, keep_s: int) -> None:
-        """Mark an empty log, written up to ``written_to``, as whole from now on, whatever it contained before."""
+        """Mark an empty log as whole from now on, whatever it contained before; ``written_to``: the log's end."""
         if self.earliest_whole_time() is None and not self._has_records(None):
             batch = self._store.batch()
             batch.put(META_SPACE, TRIMMED, pack_key(written_to))
@@ -128,7 +132,7 @@ class LogRetention:
             self.note(written_to, now_ms, keep_s)
 
     def _is_whole(self, after: Sequence) -> bool:
-        """Tell whether no record after ``after`` was removed: ``trimmed`` says so, or an older record is there."""
+        """Tell whether no record after ``after`` was removed: ``trimmed`` says so, or an older record is stored."""
         trimmed = self._store.get(META_SPACE, TRIMMED)
         if trimmed is not None:
             return trimmed <= pack_key(after)

@@ -4,9 +4,10 @@ A follower that reads after a sequence of the tail neither reads the store nor u
 behind the tail reads the log itself (``change_log``).
 
 Invariants:
-    I1. Every record of the log above ``after`` is in the tail, in order; none at or below it is.
+    I1. The tail has every record of the log above ``after``, in order, and no record at or below ``after``.
     I2. A tail is charged at most LOG_TAIL_BYTES, and all tails of a server together at most the bound of their
-        ``LogTails``.  The oldest records go first; of all tails the one that was written to longest ago.
+        ``LogTails``.  The oldest records of a tail are dropped first; among the tails, records of the tail that was
+        written to longest ago.
 
 Knows nothing of followers, durability and disks.
 """
@@ -21,8 +22,8 @@ from typing import Final
 from columnar.limits import LOG_TAIL_BYTES, LOG_TAILS_BYTES
 from columnar.regions.log.change_record import ChangeRecord, Sequence
 
-RECORD_BYTES: Final = 512  # of objects that a record is made of, beside its packed bytes
-_COMPACT: Final = 256  # places of records that went
+RECORD_BYTES: Final = 512  # of the objects of a record, beside its packed bytes
+_COMPACT: Final = 256  # dropped records that stay in the lists
 
 
 class LogTails:
@@ -58,7 +59,7 @@ class LogTail:
         self._sequences: list[Sequence] = []
         self._records: list[ChangeRecord] = []
         self._sizes: list[int] = []
-        self._first = 0  # those before it are gone
+        self._first = 0  # index: the records before it are dropped
 
     def append(self, sequence: Sequence, record: ChangeRecord, packed_bytes: int) -> None:
         size = packed_bytes + RECORD_BYTES
@@ -74,7 +75,7 @@ class LogTail:
         self._drop_to(self._first + 1)
 
     def trim(self, to: Sequence) -> None:
-        """Drop the records up to ``to``, which are gone from the log or needed by no follower."""
+        """Drop the records up to ``to``: they were removed from the log, or no follower needs them."""
         end = bisect_right(self._sequences, to, self._first)
         if end > self._first:
             self._drop_to(end)

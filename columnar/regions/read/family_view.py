@@ -31,7 +31,10 @@ class FamilyView:
 
 
 class Views(dict[bytes, FamilyView]):
-    """The views by family name.  A missing family was dropped since the request was checked: NoSuchColumnFamily."""
+    """The views by family name.
+
+    Raises NoSuchColumnFamily for a missing family: it was dropped after the request was checked.
+    """
 
     def __init__(self, table: str, views: dict[bytes, FamilyView]) -> None:
         super().__init__(views)

@@ -13,7 +13,7 @@ CELL_OVERHEAD_BYTES = 24  # of one cell in a reply, beside its column and value
 
 
 def size_of(row: ScanRow) -> int:
-    """Bytes of a row in a reply, about."""
+    """Return the approximate bytes of a row in a reply."""
     cells = row[1]
     if isinstance(cells, StoredCells):
         return len(row[0]) + cells.size_bytes + len(cells) * CELL_OVERHEAD_BYTES
@@ -21,12 +21,12 @@ def size_of(row: ScanRow) -> int:
 
 
 class FoundRows:
-    """The rows in the order in which they were found.  Iterating yields ``ScanRow``s, if no block was added."""
+    """The rows in the order in which they were found.  Iterating yields ``ScanRow``s if no rows are packed."""
 
     __slots__ = ("_pack", "blocks", "count", "size_bytes")
 
     def __init__(self, pack: PackRows | None = None) -> None:
-        """``pack`` makes bytes of the reply of a block at once, while its cells are in the processor's cache."""
+        """``pack`` turns a block into bytes of the reply at once, while its cells are in the processor's cache."""
         self._pack = pack
         self.blocks: list[ScanRow | StoredRows | PackedRows] = []
         self.count = 0
@@ -47,7 +47,7 @@ class FoundRows:
             self.size_bytes += block.size_bytes + cells * CELL_OVERHEAD_BYTES
 
     def add_packed(self, rows: PackedRows) -> None:
-        """Rows that another server has packed in the form of the reply."""
+        """Add rows that another server has packed in the form of the reply."""
         self.blocks.append(rows)
         self.count += rows.row_count
         self.size_bytes += len(rows.data)
@@ -62,7 +62,7 @@ class FoundRows:
             yield found
 
     def each(self) -> Iterator[ScanRow | PackedRows]:
-        """Row by row, packed ones as they came."""
+        """Yield row by row, and packed rows as the blocks that they are in."""
         for block in self.blocks:
             if isinstance(block, StoredRows):
                 yield from block.rows()

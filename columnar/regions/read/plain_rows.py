@@ -1,8 +1,8 @@
 """The fast path of the most frequent scan: the newest cells of one family, whole rows ascending, no filter.
 
-A single loop from the engine's pairs to ``StoredRows``, instead of the function calls for each row of
-``row_reader.RowCursor``.  Rows with cells that are more than a value with a timestamp (delete markers, cells with
-their own time to live) are left to ``row_reader``.
+A single loop makes ``StoredRows`` of the engine's pairs, without the function calls that ``row_reader.RowCursor`` makes
+for each row.  Rows with cells that are more than a value with a timestamp (delete markers, cells with their own time to
+live) are left to ``row_reader``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from columnar.storage.api import Store
 from columnar.storage.layout import CELL, END_OF_ROW, unescape
 from columnar.storage.stored_cells import VALUE_AT, Pairs, StoredRows
 
-ROW_BYTES: Final = STEP_BYTES  # of one row: a row of more than one cell is wide above it
+ROW_BYTES: Final = STEP_BYTES  # a row of more than one cell is wide above this size
 BLOCK_BYTES: Final = 128 * KIB  # packed at a time: input and output stay in a core's cache
 _THE_END: Final = ((b"", b""),)  # no key is empty
 
@@ -50,15 +50,15 @@ class PlainStep:
         found: FoundRows,
         bounds: tuple[int, int, int],
     ) -> None:
-        """``bounds``: of the rows of ``found``; of cells and of bytes of this step alone."""
+        """``bounds``: of the rows in ``found``, of the cells of this step, and of the bytes of this step."""
         self._store = store
         self._view = view
         self._spec = spec
         self._now_ms = now_ms
         self._found = found
         self._bounds = bounds
-        self.last_row: bytes | None = None  # the last that was read; None: none before the end, or before ``wide_row``
-        self.wide_row: bytes | None = None  # the next one, which costs more than a step: the items end within it
+        self.last_row: bytes | None = None  # the last row before a bound or ``wide_row``; None: the end, or no such row
+        self.wide_row: bytes | None = None  # the next row, if it costs more than a step: reading ended within it
         self.rows_read = 0
         self.cells_walked = 0
 
@@ -71,7 +71,7 @@ class PlainStep:
         prefix, cut, row, passed = b"", 0, b"", None  # type: bytes, int, bytes, bytes | None
         odd: Pairs | None = None  # the cells of the row that is read, once one of them is more than a value
         read, walked, size, count, before = 0, 0, 0, found.count, found.size_bytes
-        most = max_cells + STEP_CELLS  # with them the row that is read is wide
+        most = max_cells + STEP_CELLS  # after this many cells the current row is wide
         for key, raw in chain(islice(items, most), _THE_END):
             if not cut or not key.startswith(prefix):
                 if not key and walked == most:
@@ -123,7 +123,7 @@ class PlainStep:
 
 
 def _is_wide(block: StoredRows, odd: Pairs | None) -> bool:
-    """Whether the row that has not ended has a cell already: a single one is no wide row, however large it is."""
+    """Tell whether the unfinished row has a cell already: a row of one cell is not wide, however large the cell is."""
     return bool(odd) or len(block.cells) > (block.ends[-1] if block.ends else 0)
 
 
@@ -138,7 +138,7 @@ def _end(found: FoundRows, block: StoredRows, size_bytes: int) -> None:
 
 
 def _take_unfinished_row(block: StoredRows) -> Pairs:
-    """The cells of the row that has not ended."""
+    """Remove the cells of the unfinished row from the block and return them."""
     cells, start = block.cells, block.ends[-1] if block.ends else 0
     pairs = [(cells[at], cells[at + 1]) for at in range(start, len(cells), 2)]
     del cells[start:]

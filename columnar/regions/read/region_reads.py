@@ -33,14 +33,14 @@ from columnar.storage.overlay import NO_BOUND
 
 
 def fetch(region: Region, row: bytes, spec: ReadSpec, cost: int = NO_BOUND) -> RawRow:
-    """The row as it is stored.  RowIsWide: it costs more."""
+    """Return the row as it is stored.  Raises RowIsWide if the row costs more than ``cost``."""
     found = fetch_row(region.store, region.views, row, spec.projection, cost)
     region.count_read()
     return found
 
 
 def get_row(region: Region, row: bytes, spec: ReadSpec) -> Cells:
-    """Return the visible cells of one row, columns ascending; maybe empty.  RowIsWide: they cost more than one step."""
+    """Return the visible cells of one row, columns ascending; maybe empty.  Raises RowIsWide above one step's cost."""
     return visible_cells(region.store, row, fetch(region, row, spec, STEP_COST), spec, region.now_ms, STEP_CELLS)
 
 
@@ -50,16 +50,16 @@ def get_whole_row(region: Region, row: bytes, spec: ReadSpec) -> Cells:
 
 
 def get_column(region: Region, row: bytes, family: bytes, qualifier: bytes, spec: ReadSpec) -> list[tuple[bytes, int]]:
-    """(value, timestamp) of one column, newest first.  RowIsWide as ``get_row``."""
+    """Return (value, timestamp) of each version of one column, newest first.  Raises RowIsWide as ``get_row`` does."""
     found = read_column(region.store, region.views[family], row, qualifier, spec, region.now_ms, STEP_CELLS)
     region.count_read()
     return found
 
 
 def get_family(region: Region, row: bytes, family: bytes, spec: ReadSpec) -> list[tuple[bytes, int]]:
-    """(value, timestamp) of every version of every column of a family, column ascending, newest first.
+    """Return (value, timestamp) of every version of every column of a family, columns ascending, newest first.
 
-    RowIsWide as ``get_row``.
+    Raises RowIsWide as ``get_row`` does.
     """
     view, now_ms, found = region.views[family], region.now_ms, []
     for _, group in fetch(region, row, spec, STEP_COST):
@@ -74,9 +74,9 @@ def get_family(region: Region, row: bytes, family: bytes, spec: ReadSpec) -> lis
 def get_slice(
     region: Region, row: bytes, family: bytes, start: bytes, stop: bytes, limit: int, *, reverse: bool
 ) -> list[WireCell]:
-    """Newest visible cells of ``start <= qualifier < stop`` (empty: no bound), at most ``limit``; ends over STEP_BYTES.
+    """Return the newest visible cells with ``start <= qualifier < stop`` (empty: no bound), at most ``limit``.
 
-    O(cells that are answered), and those that are deleted but not yet cleaned up.
+    Returns fewer once they have more than STEP_BYTES.  O(returned cells), plus deleted cells not yet cleaned up.
     """
     region.count_read()
     view, now_ms = region.views[family], region.now_ms
@@ -97,7 +97,10 @@ def get_slice(
 
 
 def rows_of(region: Region, start: bytes = b"") -> Iterator[tuple[bytes, Cells]]:
-    """(row, cells) from ``start``, rows without a visible cell left out.  Not across a write to the region."""
+    """Yield (row, cells) from ``start`` on, without rows that have no visible cell.
+
+    No write to the region may come between two rows.
+    """
     spec = ReadSpec(projection(region.table, ()))
     low = range_start(start) if start else b""
     cursor = RowCursor.over(region.store, region.views, spec.projection, low, None, reverse=False)

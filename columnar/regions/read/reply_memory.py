@@ -24,11 +24,11 @@ from columnar.runtime.loop_budget import IsDisconnected, LoopBudget, never_disco
 
 class ReplyMemoryBudget:
     def __init__(self, bound_bytes: int, step_bytes: int, loop_budget: LoopBudget | None = None) -> None:
-        """``loop_budget``: another budget's, with which the steps share the loop."""
+        """``loop_budget``: of another reply budget, whose steps then share the loop with the steps of this one."""
         self._bound = bound_bytes
         self._step = step_bytes
-        self._reserved: OrderedDict[int, int] = OrderedDict()  # bytes, reserved ones too, by ticket; the oldest first
-        self._waiting: OrderedDict[int, asyncio.Future[None]] = OrderedDict()  # by ticket, in the order of coming
+        self._reserved: OrderedDict[int, int] = OrderedDict()  # ticket -> bytes filled and reserved; the oldest first
+        self._waiting: OrderedDict[int, asyncio.Future[None]] = OrderedDict()  # by ticket, in order of arrival
         self._gone: dict[int, IsDisconnected] = {}  # by ticket
         self._last_ticket = 0
         # The steps of all calls have one share of the loop.
@@ -58,7 +58,10 @@ class ReplyMemoryBudget:
         return self._last_ticket
 
     async def reserve_step(self, ticket: int, size_bytes: int) -> None:
-        """Note the size of the call's reply, yield the loop, and wait for room for the next step.  ClientGone."""
+        """Note the size of the call's reply, yield the loop, and wait for room for the next step.
+
+        Raises ClientGone if the call's client has disconnected.
+        """
         self._reserve(ticket, size_bytes)
         if not self.is_full or ticket == next(iter(self._reserved)):
             self._reserve(ticket, size_bytes + self._step)
@@ -77,7 +80,7 @@ class ReplyMemoryBudget:
         self._reserved[ticket] = size_bytes
 
     def end(self, ticket: int) -> None:
-        """End the call, whose reply is returned or given up: wake waiting calls as far as there is room."""
+        """End a call whose reply is returned or given up, and wake waiting calls as far as there is room."""
         self.total_bytes -= self._reserved.pop(ticket)
         del self._gone[ticket]
         if self._reserved:

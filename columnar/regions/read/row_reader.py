@@ -1,10 +1,10 @@
 """Read rows from a store: one row, or row after row, as cells a reader sees.
 
-Three shapes leave this module: ``StoredCells`` and ``WireCell`` (column, value, timestamp), which the
-reply codec packs as they are, and ``model.cell.Cell`` with older versions, which filters want.
+This module returns cells in three shapes: ``StoredCells`` and ``WireCell`` (column, value, timestamp), which the reply
+codec packs as they are, and ``model.cell.Cell`` with older versions, for filters.
 
-All iterators of one call are made before any write can come between, so a row is read as of one
-moment over all its families (storage promise S3).
+All iterators of one call are made before any write can come between, so all families of a row are read as of the same
+moment (storage promise S3).
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ from columnar.storage.stored_cells import VALUE_AT, StoredCells
 WireCell = tuple[bytes, bytes, int]  # column, value, timestamp
 Cells = list[WireCell] | StoredCells  # what a reader without a filter sees of a row, column ascending
 Group = list[tuple[bytes, bytes]]  # escaped qualifier, stored newest version; ascending
-Pairs = Iterator[tuple[bytes, bytes]]  # of the engine
+Pairs = Iterator[tuple[bytes, bytes]]  # keys and values of the engine
 RawRow = list[tuple[FamilyView, Group]]
 _Head = tuple[bytes, Group, FamilyView, Iterator[tuple[bytes, Group]]]  # a family's next row, and the rows after it
 Views = Mapping[bytes, FamilyView]
-STEP_COST: Final = STEP_BYTES  # of what one step reads, as ``Store.range_within`` counts it
-WIDE: Final[Group] = []  # in the place of the cells of a row that costs more
+STEP_COST: Final = STEP_BYTES  # the bound of one step, counted as ``Store.range_within`` does
+WIDE: Final[Group] = []  # stands for the cells of a row that costs too much
 
 
 class RowIsWide(Exception):
-    """The row costs more than a step: it is to be read by ``wide_row``.  Never reaches a client."""
+    """The row costs more than a step: ``wide_row`` has to read it.  Never reaches a client."""
 
     def __init__(self, row: bytes) -> None:
         super().__init__(row)
@@ -55,7 +55,10 @@ class RowIsWide(Exception):
 
 
 def fetch_row(store: Store, views: Views, row: bytes, projection: Projection, cost: int = NO_BOUND) -> RawRow:
-    """The stored newest versions of one row, family by family.  RowIsWide: they cost more than ``cost``."""
+    """Return the stored newest versions of one row, by family.
+
+    Raises RowIsWide if a family costs more than ``cost``.
+    """
     found: RawRow = []
     prefix = row_prefix(row)
     for family, qualifiers in projection.families:
@@ -171,7 +174,7 @@ def column_versions(
 def seen_versions(
     raws: Iterable[bytes], view: FamilyView, qualifier: bytes, spec: ReadSpec, now_ms: int
 ) -> Iterator[Cell]:
-    """As ``column_versions``, of the stored versions that are given, newest first.  Lazy."""
+    """Yield versions as ``column_versions`` does, from the given stored versions (newest first).  Lazy."""
     low, high = spec.range_of(view.name) if spec.family_ranges else spec.time_range
     for stored in kept_versions(raws, view, now_ms):
         if stored.timestamp < low:
@@ -181,7 +184,7 @@ def seen_versions(
 
 
 def stored_versions(store: Store, view: FamilyView, row: bytes, qualifier: bytes, raw: bytes) -> Iterator[bytes]:
-    """The versions of a column, newest first; ``raw``: the newest one.  Lazy."""
+    """Yield the stored versions of a column, newest first; ``raw``: the newest version.  Lazy."""
     yield raw
     if view.max_versions > 1:
         prefix = version_prefix(view.number, cell_key(row, qualifier))
@@ -192,7 +195,10 @@ def stored_versions(store: Store, view: FamilyView, row: bytes, qualifier: bytes
 def read_column(
     store: Store, view: FamilyView, row: bytes, qualifier: bytes, spec: ReadSpec, now_ms: int, most: int = NO_BOUND
 ) -> list[tuple[bytes, int]]:
-    """(value, timestamp) of one column, newest first, at most ``spec.max_versions``.  RowIsWide as ``wire_cells``."""
+    """Return (value, timestamp) of at most ``spec.max_versions`` versions of one column, newest first.
+
+    Raises RowIsWide as ``wire_cells`` does.
+    """
     raw = store.get(view.space, cell_key(row, qualifier))
     if raw is None:
         return []
@@ -220,7 +226,7 @@ def newest_seen(
 
 
 def latest_timestamp(store: Store, row: bytes, raw_row: RawRow, now_ms: int) -> int | None:
-    """The newest timestamp among a row's visible cells, or None where there are none."""
+    """Return the newest timestamp among a row's visible cells, or None if no cell is visible."""
     found = None
     for view, group in raw_row:
         for qualifier, raw in group:
@@ -231,12 +237,12 @@ def latest_timestamp(store: Store, row: bytes, raw_row: RawRow, now_ms: int) -> 
 
 
 class RowCursor:
-    """Row after row of a key range, in one direction, as of the moment it was made."""
+    """A cursor over the rows of a key range, in one direction, as of the moment at which it was made."""
 
     __slots__ = ("_heads", "_pick", "_walked")
 
     def __init__(self, heads: list[_Head], walked: list[int], *, reverse: bool) -> None:
-        """``heads``: of the families that have rows; ``walked`` is shared with the heads' generators."""
+        """``heads``: one for each family that has rows; ``walked`` is shared with the heads' generators."""
         self._pick = max if reverse else min
         self._walked = walked
         self._heads = heads
@@ -252,7 +258,10 @@ class RowCursor:
         reverse: bool,
         cost: int = NO_BOUND,
     ) -> RowCursor:
-        """The rows of ``low <= key < high`` in cell keys; ``reverse`` goes down from ``high``.  ``cost``: of a row."""
+        """Return a cursor over ``low <= key < high`` in cell keys, with ``reverse`` downwards from ``high``.
+
+        ``cost``: the most that the cells of a row may cost in one family.
+        """
         heads: list[_Head] = []
         walked = [0]
         for family, qualifiers in projection.families:
@@ -278,8 +287,8 @@ class RowCursor:
     def next_row(self) -> tuple[bytes, RawRow] | None:
         """Return (row, its stored newest versions by family), or None at the end of the range.
 
-        A row without a wanted cell is returned with an empty group: a step of a scan must be
-        able to end there.  RowIsWide ends the cursor: a family of the row costs more than one row may.
+        A row without a wanted cell is returned with an empty group: a step of a scan must be able to end there.  Raises
+        RowIsWide, which ends the cursor, if a family of the row costs more than one row may.
         """
         if not self._heads:
             return None
@@ -309,10 +318,10 @@ def _groups(
     *,
     reverse: bool,
 ) -> Iterator[tuple[bytes, Group]]:
-    """Group a family's cells by row, to the first that costs more (WIDE).  Cells walked are counted in ``walked``.
+    """Group a family's cells by row, up to the first row that costs more than ``cost`` (WIDE).
 
-    A function of its own: a method's generator would refer to its cursor and the cursor to it, and an
-    unfinished one would keep its store open until the garbage collector came by.
+    Counts the cells in ``walked``.  This is no method: a method's generator and its cursor would refer to each other,
+    and an unfinished generator would keep its store open until the garbage collector came by.
     """
     prefix, cut, group, passed = b"", 0, [], 0  # type: bytes, int, Group, int
     left = cost

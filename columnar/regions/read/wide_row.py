@@ -1,8 +1,8 @@
-"""A row that costs more than one step: read piece by piece, as of the moment at which the reading began.
+"""A row that costs more than one step: it is read in slices, as of the moment at which the reading began.
 
-All iterators are made at the beginning (storage promise S3), those of older versions, too: a write between two pieces
-is in none of them.  The iterators keep the region's store open, so the region ends them before it is closed; the
-caller then reads the row again from its present region.
+All iterators, also those of older versions, are made at the beginning (storage promise S3), so no iterator sees a write
+between two slices.  The iterators keep the region's store open, so the region ends them before it is closed; the caller
+then reads the row again from its present region.
 
 Knows nothing of replies, filters and loop iterations (``operations.wide_reads``).
 """
@@ -50,7 +50,7 @@ class _Family:
         self.wanted = wanted
         self.pairs = pairs
         self.older = older
-        self.ahead: tuple[bytes, bytes] | None = None  # of the older versions: taken, and of a later column
+        self.ahead: tuple[bytes, bytes] | None = None  # an older version, read already, of a later column
 
     def versions(self, row: bytes, qualifier: bytes, newest: bytes) -> Iterator[bytes]:
         """Yield the versions of one column, newest first.  Columns must be requested in ascending order."""
@@ -59,7 +59,7 @@ class _Family:
         end = version_end(prefix)
         found = self.ahead if self.ahead is not None else next(self.older, None)
         while found is not None and found[0] < end:
-            if found[0] >= prefix:  # else it is of a column whose reader stopped before it
+            if found[0] >= prefix:  # else the reader of its column stopped before it
                 yield found[1]
             found = next(self.older, None)
         self.ahead = found
@@ -76,12 +76,12 @@ def _family(region: Region, row: bytes, family: bytes, qualifiers: tuple[bytes, 
 
 
 class WideRow:
-    """Owned by the loop; one use."""
+    """The reading of one wide row.  Owned by the loop; one use."""
 
     def __init__(
         self, region: Region, row: bytes, spec: ReadSpec, families: Iterable[_Family], *, all_versions: bool
     ) -> None:
-        """``begun`` makes one."""
+        """Called by ``begun``."""
         self._region = region
         self._row = row
         self._cut = len(row_prefix(row))
@@ -94,9 +94,9 @@ class WideRow:
 
     @staticmethod
     def begun(region: Region, row: bytes, spec: ReadSpec, *, all_versions: bool) -> WideRow:
-        """``all_versions``: every version in the time range that its family keeps, as filters see them.
+        """Begin to read a row; the caller must call ``end`` afterwards.
 
-        ``end`` must follow.
+        ``all_versions``: read every version in the time range that its family keeps, as filters see them.
         """
         families = [_family(region, row, family, names) for family, names in spec.projection.families]
         made = WideRow(region, row, spec, families, all_versions=all_versions)
@@ -132,7 +132,7 @@ class WideRow:
         return cells
 
     def _group(self, family: _Family, cost: int) -> tuple[Group, int, bool]:
-        """The next wanted pairs, what is left of ``cost`` (below 0: there may be more), and whether all are plain."""
+        """Return the next wanted pairs, the rest of ``cost`` (below 0: pairs may follow), and whether all are plain."""
         group: Group = []
         cut, wanted, left, is_plain = self._cut, family.wanted, cost, True
         for key, raw in family.pairs:
@@ -146,7 +146,7 @@ class WideRow:
         return group, left, is_plain
 
     def end(self) -> None:
-        """Let go of the store."""
+        """End the reading and release the store."""
         self._has_ended = True
         self._families.clear()
         self._region.wide_reads.discard(self)

@@ -7,7 +7,8 @@ Invariants:
     I1. A failure before the commit has no effect: the old regions continue to serve.
     I2. While the outcome of the commit is unknown, neither old nor new regions are served until ``settle``:
         otherwise writes of the meantime could be lost.
-    I3. Only the owner of all old regions carries it out; the highest of their epochs is the change's.
+    I3. Only the owner of all old regions carries a change out; the change's epoch is the highest epoch of these
+        regions.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from columnar.regions.tables import ServedTable
 from columnar.storage.api import FileSpan, Store, StoreClosed
 from columnar.storage.layout import END_OF_ROW, range_start, split_cell_key
 
-TRIES: Final = 5  # to make the new ones within a pause; between two of them requests are served
+TRIES: Final = 5  # to make the successors within a pause; requests are served between two tries
 
 
 @contextmanager
@@ -57,8 +58,8 @@ class ChangingRegions:
         self._region_bytes = region_bytes
         self._in_progress: dict[RegionChange, Replacement] = {}
         self._unsure: dict[RegionChange, Replacement] = {}  # until ``settle``
-        self.at: Callable[[str], None] = lambda _step: None  # called when a step is over: tests die there
-        self.on_committed: Callable[[RegionChange], None] = lambda _change: None  # before its successors are opened
+        self.at: Callable[[str], None] = lambda _step: None  # called after each step, for tests that stop there
+        self.on_committed: Callable[[RegionChange], None] = lambda _change: None  # before successors are opened
 
     async def middle(self, info: RegionInfo) -> bytes | None:
         region = await self._server.opened(self._served(info.table), info)
@@ -136,14 +137,14 @@ class ChangingRegions:
             work.resume()
 
     def settle_for(self, info: RegionInfo) -> None:
-        """``settle`` each change that keeps the region blocked: the catalogue names the region."""
+        """Settle each change that keeps the region blocked: the catalogue names the region."""
         for change in [change for change in self._unsure if info in change.gone]:
             self.settle(change)
 
     def regions_of(self, table: str, named: list[RegionInfo]) -> list[RegionInfo]:
         """Return the table's regions as this server serves them, given the regions ``named`` in the catalogue.
 
-        A change whose commit the master has not answered yet continues: until then the old regions are the served ones.
+        Until the master answers the commit of a change, the change continues and the old regions are served.
         """
         served = named
         for change in self._in_progress:
@@ -171,26 +172,25 @@ class ChangingRegions:
 
 
 WALKED_BYTES: Final = 16 * MIB  # a region up to this size is read from end to end, in steps: some 0.1 s
-WALKED_ROWS: Final = 500_000  # of a region whose files show no two rows; the middle of the rows read is taken then
+WALKED_ROWS: Final = 500_000  # read of a region whose files show no two rows, to take the middle of these rows
 SEEKS_PER_FILE: Final = 16
 FILES_SOUGHT_IN: Final = 256
-_KEY_BYTES: Final = 24  # of a key that are taken as a number, after the common prefix of the file's keys
+_KEY_BYTES: Final = 24  # of a key, taken as a number, after the common prefix of the file's keys
 
 
 class Weight(NamedTuple):
-    """About ``size_bytes`` of the region are at ``row``, or between it and the row of the next Weight."""
+    """About ``size_bytes`` of the region are at ``row``, or between ``row`` and the row of the next Weight."""
 
     row: bytes
     size_bytes: int
 
 
 async def middle_row(region: Region) -> bytes | None:
-    """The row that divides a region in two halves of about the same bytes, found from its store in steps.
+    """Return the first row of the second half of a region: it divides the region's bytes about evenly.
 
-    A small region is read completely.  A large region is not read: the engine knows the first key, the last key and the
-    size of each of its files, and a few seeks between the two keys find rows that exist.
-
-    The first row of the second half; None: the region has fewer than two rows.
+    Returns None if the region has fewer than two rows.  A small region is read completely, in steps.  A large region is
+    not read: the engine knows the first key, the last key and the size of each of its files, and a few seeks between
+    the two keys find rows that exist.
     """
     weights: list[Weight] = []
     if region.store.files.size_bytes() > WALKED_BYTES:
@@ -202,7 +202,7 @@ async def middle_row(region: Region) -> bytes | None:
 
 
 def middle_of(weights: list[Weight], info: RegionInfo) -> bytes | None:
-    """The row of a weight that divides the bytes most evenly, never the region's first row."""
+    """Return the weight's row that divides the bytes most evenly, never the region's first row; None if none does."""
     by_row: dict[bytes, int] = {}
     for row, size in weights:
         if info.contains_row(row):
@@ -245,10 +245,11 @@ def _from_files(region: Region) -> list[Weight]:
 
 
 def _family_files(files: list[FileSpan]) -> list[FileSpan]:
-    """Files of families' own spaces, largest first, known by their keys: the engine does not name a file's space.
+    """Return the files of families' own spaces, largest first.
 
-    A cell's key contains the end of its row and never begins with 00 followed by anything but FF; keys of older
-    versions and of the log begin with 00 and another byte, keys of ``meta`` contain no end of a row.
+    Keys tell these files from others, as the engine does not name a file's space.  A cell's key contains the end of its
+    row and never begins with 00 followed by anything but FF; keys of older versions and of the log begin with 00 and
+    another byte, keys of ``meta`` contain no end of a row.
     """
     cells = [
         file for file in files if END_OF_ROW in file.first and (file.first[:1] != b"\x00" or file.first[1:2] == b"\xff")
@@ -257,7 +258,7 @@ def _family_files(files: list[FileSpan]) -> list[FileSpan]:
 
 
 def _between(file: FileSpan) -> Iterator[bytes]:
-    """The file's first key and keys after it, evenly spaced as numbers between its first and last key."""
+    """Yield the file's first key, then keys that, as numbers, are evenly spaced between its first and last key."""
     common = 0
     while common < min(len(file.first), len(file.last)) and file.first[common] == file.last[common]:
         common += 1
@@ -272,7 +273,7 @@ def _between(file: FileSpan) -> Iterator[bytes]:
 
 
 def _rows_at(region: Region, key: bytes) -> Iterator[bytes]:
-    """The first row at or after ``key`` in each family."""
+    """Yield the first row at or after ``key`` in each family."""
     low, high = range_start(region.info.start), range_start(region.info.end) if region.info.end else None
     for view in region.views.values():
         found = _first(region.store, view.space, max(low, key), high)

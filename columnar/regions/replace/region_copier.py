@@ -1,9 +1,9 @@
 """Copies regions' data into the stores of their successors while the regions keep serving.
 
-    begin    each successor's store is a checkpoint of the base, cut to its range; the rows of other sources
-             are copied into it
-    round    rows that were written since, and changes that were logged since
-    finish   the last rows and changes while writes are paused, and ``meta``; then it is on disk
+    begin    each successor's store is a checkpoint of the base region, cut to the successor's range; the rows of the
+             other source region are copied into it
+    round    copies the rows that were written and the changes that were logged since the last round
+    finish   copies the last rows and changes, and ``meta``, while writes are paused; then syncs the stores
 
 Each step reads and writes without an await in between, so the copy of a row is the row as it was at one
 moment; a row that changes later is in ``SyncGroups.touched`` for the next round.
@@ -43,13 +43,13 @@ from columnar.storage.rocks_errors import refused
 COPY_CELLS: Final = 1_000  # of one step: some 2 ms
 COPY_BYTES: Final = 512 * KIB
 COPY_ROWS: Final = 100  # touched rows of one step
-TOUCHED_ROWS: Final = 100_000  # waiting for the next round; over it all is called off
+TOUCHED_ROWS: Final = 100_000  # waiting for the next round; above this bound the copying fails
 FEW: Final = 500  # touched rows, or log records, that are copied while requests wait: some 20 ms
-ROUNDS: Final = 20  # a region that does not come down to FEW by then is left alone
+ROUNDS: Final = 20  # the copying fails if more than FEW are left after these rounds
 
 
 class RegionCopier:
-    """Owned by the loop.  ``stop`` must be called, whatever becomes of it."""
+    """Owned by the loop.  ``stop`` must be called in any case."""
 
     def __init__(
         self, server: RegionServer, base: Region, others: Sequence[Region], fresh: Sequence[RegionInfo],
@@ -62,16 +62,16 @@ class RegionCopier:
         self.fresh = fresh
         self._check = check
         self.stores: list[Store] = []  # of ``fresh``
-        self._log_place: dict[int, bytes] = {}  # by region id: records up to this key are carried over
+        self._log_place: dict[int, bytes] = {}  # region id -> key: log records up to it are copied
 
     async def begin_copy(self) -> None:
         base = self._base
         for source in self._sources:
             source.syncs.take_touched()
-        await base.work.run_aside(base.store.files.flush)  # or the checkpoint would block the loop for the flush
+        await base.work.run_aside(base.store.files.flush)  # else the checkpoint would block the loop for the flush
         self._check()
         self._log_place[base.info.region_id] = pack_key(base.log.written_to)
-        for info in self.fresh:  # both of one moment: no await between them
+        for info in self.fresh:  # all checkpoints of one moment: no await between them
             base.store.files.checkpoint(self._server.folder_of(info))
         for info in self.fresh:
             await asyncio.sleep(0)  # an opening takes the loop some 10 ms
@@ -95,7 +95,7 @@ class RegionCopier:
         self.stores.clear()
 
     async def catch_up(self) -> None:
-        """Copy in rounds until few rows and records are left; RegionTooBusy if writers are faster."""
+        """Copy in rounds until few rows and records are left.  Raises RegionTooBusy if writers are faster."""
         for _ in range(ROUNDS):
             if await self.round() <= FEW:
                 return
@@ -105,7 +105,7 @@ class RegionCopier:
         )
 
     async def round(self) -> int:
-        """Copy the rows and records written since the last round; returns how many."""
+        """Copy the rows and records written since the last round.  Returns their number."""
         count = 0
         for source in self._sources:
             rows = source.syncs.take_touched()
@@ -132,7 +132,7 @@ class RegionCopier:
             )
 
     async def _span(self, source: Region, span: Span) -> None:
-        """All of a source's keys in the span, into the one successor."""
+        """Copy all of a source's keys in the span into the only successor."""
         place: bytes | None = span[1]
         while place is not None:
             self._check_bound()
@@ -166,7 +166,7 @@ class RegionCopier:
             _even_out(source.store, target, batch, (VERSIONS_SPACE, *row_versions_range(view.number, row)))
 
     def _log_step(self, source: Region) -> int:
-        """Some log records into each successor: daughters of a split inherit all of them."""
+        """Copy the next log records into each successor, as daughters of a split inherit all.  Returns their number."""
         place = self._log_place.get(source.info.region_id)
         start = place + END_OF_COLUMN if place is not None else b""
         found, size = [], 0
@@ -185,7 +185,7 @@ class RegionCopier:
         return len(found)
 
     async def sync(self) -> None:
-        """Sync the stores and their folders' names.  Called before a catalogue may name them."""
+        """Sync the stores and their folders' names.  Called before a catalogue may name the stores."""
         loop = asyncio.get_running_loop()
         work: list[Callable[[], None]] = [*(store.sync for store in self.stores), self._server.folders.sync]
         await asyncio.gather(*(loop.run_in_executor(None, step) for step in work))
@@ -202,8 +202,8 @@ def _even_out(source: Store, target: Store, batch: Batch, span: Span) -> None:
         batch.delete(space, key)
 
 
-# Of ``meta``, in a copy without change log and consumers: sequences and timestamps of the new region continue from
-# those of the old region and never decrease.
+# Keys of ``meta`` that stay in a copy without change log and consumers: sequences and timestamps of the new region
+# continue from those of the old region and never decrease.
 KEPT: Final = (b"epoch", b"future", b"reached", b"stamp")
 
 
@@ -230,7 +230,7 @@ async def copy_region(server: RegionServer, info: RegionInfo, path: str) -> None
         try:
             await copy_open_region(await server.opened(served, info), path)
             break
-        except StoreClosed:  # it was the least used of all; open it again
+        except StoreClosed:  # it was evicted as the least used region; open it again
             continue
     if not served.enabled:
         await server.close_table(info.table)
@@ -248,7 +248,7 @@ async def copy_open_region(region: Region, path: str) -> None:
 def forget_log_at(engine: Engine, path: str, table: Table) -> None:
     """Remove change log and cursors from the copy at ``path``.  Blocks.
 
-    Its region may not have been opened since a crash, so the repair of every opening is done on the copy, too.
+    Its region may not have been opened since a crash, so the copy is repaired as at each opening.
     """
     store = engine.open_store(path, spaces_of(table), options_of_spaces(table))
     try:

@@ -1,14 +1,14 @@
 """Replacement of regions by successors: the common part of splits and merges, from the first copy to the last row.
 
-The states are those of ``region_state``: a region is REPLACING while it serves and is copied, HOLDING while requests
-wait, and ends as REPLACED or, if it is called off, as OPEN.  Its consumers are paused before the requests are and take
-up no more changes, so that no delivery is in flight when the region is closed, and its successors deliver no change
+``region_state`` defines the states: a region is REPLACING while it serves and is copied, HOLDING while requests wait,
+and ends as REPLACED or, if the replacement is called off, as OPEN.  Its consumers are paused before the requests and
+take up no more changes.  So no delivery is in flight when the region is closed, and its successors deliver no change
 twice.  Nearly all data is on disk before the pause begins.  If the rest is not ready after MADE_S, requests are let in
 again; otherwise one write of the catalogue follows.
 
 Invariants:
     I1. Until the catalogue names the successors the old regions are unchanged for a reader, and
-        ``leave`` makes them serve on.
+        ``leave`` lets them serve again.
     I2. A region is not closed while requests wait for it, unless its disk failed.
     I3. Successors of logged regions are open, with their consumers, before any request reaches them.
 
@@ -45,7 +45,7 @@ _log = logging.getLogger(__name__)
 
 QUIESCE_TIMEOUT_S: Final = 10.0  # for trigger calls in flight; the region serves meanwhile
 UPKEEP_TIMEOUT_S: Final = 60.0  # for a sweep or a compaction that was begun before
-MADE_S: Final = 0.06  # of a pause, until all is made; the rest of 0.3 s is for the catalogue's write
+MADE_S: Final = 0.06  # of a pause, until the successors are made; the rest of 0.3 s is for the catalogue's write
 POLL_S: Final = 0.02
 
 
@@ -64,7 +64,7 @@ class Replacement(ABC):
         self.paused_s = 0.0  # how long requests waited at most, once it is over
 
     async def begin_replacement(self) -> None:
-        """Open the regions.  RegionTooBusy: one of them is being replaced already."""
+        """Open the regions and begin.  Raises RegionTooBusy if a region is being replaced or closed already."""
         regions = await retry_until_ready(self._opened)
         for region in regions:
             region.check_disk()
@@ -99,7 +99,7 @@ class Replacement(ABC):
     async def make(self) -> bool:
         """Copy the rest while requests are paused.  The successors' stores are on disk when this returns.
 
-        False: it took too long; call ``let_in``, then begin again with ``quiesce_followers`` or call it off.
+        Returns False if it took too long: then call ``let_in``, and begin again with ``quiesce_followers`` or call off.
         """
         copier = self._copier
         assert copier is not None, "prepared before"
@@ -117,7 +117,7 @@ class Replacement(ABC):
             await asyncio.sleep(POLL_S)
 
     async def quiesce_followers(self) -> None:
-        """Quiesce the consumers and sync nearly all rows.  RegionTooBusy names the consumers that do not quiesce."""
+        """Quiesce the consumers and sync nearly all rows.  Raises RegionTooBusy if a consumer does not quiesce."""
         for region in self.regions:
             if region in self._quiesced:
                 continue  # since an earlier try
@@ -127,7 +127,7 @@ class Replacement(ABC):
                 raise RegionTooBusy(f"region {region.info.encoded} stays as it is for now: {under_way}")
         assert self._copier is not None, "prepared before"
         await self._copier.catch_up()
-        await self._copier.sync()  # or requests would wait for all that was copied
+        await self._copier.sync()  # else requests would wait for the sync of all copied data
         await self._copier.catch_up()
 
     async def pause_requests(self) -> None:
@@ -167,7 +167,7 @@ class Replacement(ABC):
     def _open(self, info: RegionInfo, store: Store) -> None:
         try:
             self.server.openings.open_in(info, store)
-        except ColumnarError as error:  # the next request tries again, and with a log the listener
+        except ColumnarError as error:  # the next request retries, and so does the listener of a logged region
             _log.error("region %s of %s cannot be opened: %s", info.encoded, info.table, error.text)
             if not self.server.is_open(info):
                 store.close()
@@ -178,7 +178,7 @@ class Replacement(ABC):
         self._report_event(Event.LET_IN)
 
     def leave(self) -> None:
-        """Call off: the old regions continue to serve, and no store of a successor is open."""
+        """Call the replacement off: the old regions continue to serve, and no store of a successor is open."""
         for region in self._quiesced:
             self.server.listener.release(region)
         self._report_event(Event.CALLED_OFF)
@@ -205,18 +205,16 @@ class Replacement(ABC):
 
 
 class Merging(Replacement):
-    """Merge of two neighbours: a checkpoint of the larger, into which the smaller is copied while both serve.
+    """Merge of two neighbours: the smaller region is copied into a checkpoint of the larger while both serve.
 
     ``meta`` and the change logs of both regions are combined as follows:
 
         log        records of both; sequences carry the origin in which they were given, so none clash
         cursor/    everything up to the new region's first sequence is read; undelivered changes of either stay open
-        future, stamp    the higher
-        time/      places before which both logs are as old (``log_retention.merged``), and the merge
-        trimmed    the first of these places: no record after it that was written since its time was removed
-        backfill/  both are at their end (``merge_obstacle``)
-
-    Replacement of two neighbours by one region; see ``Replacement``.
+        future, stamp    the higher of both
+        time/      the marks that hold for both logs (``log_retention.merged``), and a mark of the merge
+        trimmed    the first of these marks: no record after it that was written since its time was removed
+        backfill/  both backfills have ended (``merge_obstacle``)
     """
 
     def make_copier(self) -> RegionCopier:
@@ -261,14 +259,12 @@ class Merging(Replacement):
 
 
 class Splitting(Replacement):
-    """Split of a region into two daughters: each begins as a checkpoint of the whole, cut to its range.
+    """Split of a region into two daughters: each begins as a checkpoint of the region, cut to its range.
 
     A checkpoint links the engine's files and copies its small ones (1.5 ms, whatever the region's size); range deletes
     remove the rows outside a daughter's range, and ``region_copier`` copies what is written meanwhile.  Both daughters
-    inherit change log, cursors and marks whole: sequences carry the origin in which they were given, and consumers take
-    only rows of their own region.
-
-    Replaces a region by two; see ``Replacement``.
+    inherit the complete change log, cursors and marks: sequences carry the origin in which they were given, and
+    consumers take only rows of their own region.
     """
 
     def make_copier(self) -> RegionCopier:
@@ -276,7 +272,7 @@ class Splitting(Replacement):
         return RegionCopier(self.server, parent, (), self.change.fresh, self.check_open)
 
     def finish(self, info: RegionInfo, store: Store) -> None:
-        """``meta`` as the parent has it now; the daughter counts its own openings."""
+        """Write ``meta`` as the parent has it now, except the epoch: the daughter counts its own openings."""
         (parent,) = self.regions
         batch = store.batch()
         inherited = dict(parent.store.scan(META_SPACE, b"", None))
