@@ -1,14 +1,15 @@
-"""(pure, except ``is_of_this_machine``) Recognises HTTP requests from web pages, and the pages that may send them.
+"""(pure, except ``is_of_this_machine``) Recognises HTTP requests that web pages send, and the pages allowed to do so.
 
-A browser sends requests of any page to any address, this machine's own included, so every page opened on this machine
-reaches a store on loopback.  Four headers identify such a request; no Thrift client sends them:
+A browser sends any page's requests to any address, including this machine's own, so every page opened on this machine
+can reach a store on loopback.  Four headers identify a browser's request; Thrift clients send none of them like this:
 
     Origin            the page that made the request
     Sec-Fetch-*       a browser made the request; the relation of the page to the address
     Content-Type      of a form or text/plain: a page may send these without a preflight request
     Host              a name: the page's own name was made to resolve to this machine (DNS rebinding)
 
-A name as Host is refused on loopback only: on other addresses a server has names of its own, which it does not know.
+A host name in ``Host`` is refused only on loopback.  On other addresses a server may have host names, which it does not
+know.
 
 Knows nothing of sockets and of Thrift; ``http_framing`` and ``webui.pages`` call it.
 """
@@ -35,7 +36,7 @@ def is_loopback(host: str) -> bool:
 
 
 def is_of_this_machine(address: str) -> bool:
-    """Whether the IP address belongs to this machine: a socket can be bound to it."""
+    """Return whether the IP address belongs to this machine: a socket can be bound to it."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     try:
         with socket.socket(family, socket.SOCK_DGRAM) as probe:
@@ -46,7 +47,7 @@ def is_of_this_machine(address: str) -> bool:
 
 
 def checked_origin(text: str) -> str:
-    """An origin as browsers write it (``https://app.example:8443``); ValueError names the fault of ``text``."""
+    """Return ``text`` as browsers write an origin (``https://app.example:8443``); raises ValueError with the fault."""
     parts = urlsplit(text)
     if parts.scheme not in ("http", "https") or not parts.hostname or text.rstrip("/").count("/") != 2:
         raise ValueError(f"'{text}' is no origin; write it as https://app.example or http://localhost:8080")
@@ -55,7 +56,7 @@ def checked_origin(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Visitors:
-    """The hosts and pages whose HTTP requests are answered."""
+    """The hosts and web pages whose HTTP requests are answered."""
 
     on_loopback: bool = False  # the port listens on loopback alone
     origins: frozenset[str] = field(default_factory=frozenset)  # pages that may send requests, and read the answers
@@ -65,12 +66,12 @@ class Visitors:
         return Visitors(is_loopback(host), frozenset(map(checked_origin, origins)))
 
     def allowed_origin(self, headers: dict[str, str]) -> str | None:
-        """The origin of the page that sent the request, if it is allowed; else None."""
+        """Return the origin of the page that sent the request if that page is allowed; else None."""
         origin = headers.get("origin", "").lower()
         return origin if origin in self.origins else None
 
     def refuses_host(self, host: str | None) -> str | None:
-        """The reason why a request for this ``Host`` is refused; None: it is answered."""
+        """Return the reason for refusing a request with this ``Host``; None if the request is answered."""
         if not self.on_loopback or host is None or self._is_ours(host):
             return None
         return (
@@ -89,7 +90,7 @@ class Visitors:
         return address.is_loopback or is_of_this_machine(name)
 
     def refuses_page(self, headers: dict[str, str]) -> tuple[int, str] | None:
-        """The status and the reason if a web page sent this without permission; names of ``headers`` are lower case."""
+        """Return status and reason if a web page sent this without permission; ``headers`` has lower-case names."""
         if self.allowed_origin(headers) is not None:
             return None
         origin = headers.get("origin")
@@ -103,7 +104,7 @@ class Visitors:
 
 
 def _name_of(host: str) -> str:
-    """The host without its port, an IPv6 address also without its brackets."""
+    """Return ``host`` without its port, and an IPv6 address without its brackets."""
     host = host.strip().lower()
     if host.startswith("["):
         return host[1:].partition("]")[0]

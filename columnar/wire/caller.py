@@ -1,8 +1,9 @@
-"""The calls of one client: made by their handlers, waited for, retried or forwarded, and answered.
+"""The calls of one client: run by their handlers, awaited, retried or forwarded, and answered.
 
-``Caller`` is the common part of a connection, whose calls come one after the other, and of a message that another
-server forwarded, which is a single call (``raw_calls``).  A call is answered once (``_done``), at once or later.  A
-message over ``framing.INLINE_BYTES`` is decoded by the server's own thread and made in the queue of large calls.
+``Caller`` is the base class of a connection, whose calls come one after the other, and of ``RawCall``, the single call
+of a message that another server forwarded.  A call is answered exactly once (``_done``), immediately or later.  A
+message over ``framing.INLINE_BYTES`` is decoded by the server's decoder thread, and its call runs in the queue of large
+calls (``large_calls``).
 
 Owned by the loop.
 """
@@ -35,7 +36,7 @@ _DIRECT: Final = frozenset({list, RowList, type(None), bool, int, str, bytes, di
 
 class Caller:
     def __init__(self, server: WireServer, ctx: CallContext, *, counts: int, forwards: bool) -> None:
-        """``counts``: 0 for background work of the store.  ``forwards``: another server may answer its calls."""
+        """Pass ``counts`` 0 for background work of the store, else 1, and ``forwards`` if calls may be forwarded."""
         self._server = server  # constant, as are the next two
         self.counts = counts
         self._forwards = forwards
@@ -57,27 +58,27 @@ class Caller:
     def _done(
         self, message: Message, reply: bytes | memoryview, error: str | None, started: float, result: Any
     ) -> float:
-        """Answer the call; returns the time.  ``error``: the class of the error, for the metrics."""
+        """Answer the call; returns the time of the answer.  ``error`` is the error's class name, for the metrics."""
         raise NotImplementedError
 
     def _has_room(self, size_bytes: int) -> bool:
-        """Tell whether a request that is not small may begin."""
+        """Return whether the memory bounds allow a request of ``size_bytes`` to begin."""
         return True
 
     def _is_over(self) -> bool:
-        """End a client that has gone; True: no further call is made for it."""
+        """End the caller if its client has disconnected.  Returns True if no further call may begin."""
         return False
 
     def _hang_up(self, hangup: Hangup) -> None:
         raise NotImplementedError
 
     def _serve(self) -> None:
-        """Continue with the next message, after an answer that did not come at once."""
+        """Serve the next message, after an answer that was pending."""
 
     # --- calls -------------------------------------------------------------------------------------------
 
     def _answer(self, message: Message) -> float | None:
-        """Serve a message; returns the time at which it was answered, or None if its reply is pending."""
+        """Serve a message; returns the time of its answer, or None if the reply is pending."""
         started, server, ctx = perf_counter(), self._server, self._ctx
         if isinstance(message, Refusal):
             reply = server.errors.refused(ctx.peer, message, ctx.protocol)
@@ -124,7 +125,10 @@ class Caller:
         return None
 
     def _retry_or_forward(self, request: Request, error: Exception, started: float) -> float | None:
-        """Retry a call without effect so far, or forward it to its owner; else answer with ``error``."""
+        """Retry the call, or forward it to its region's owner; if neither is possible, answer with ``error``.
+
+        The call has had no effect so far if it is retried or forwarded.
+        """
         method, server = request.method, self._server
         assert method is not None, "it was begun"
         again = server.service.retry_or_forward(server.handlers[method.name], self._ctx, request, error)
@@ -149,7 +153,7 @@ class Caller:
         return None
 
     def resume(self, request: Request, future: Awaited, started: float, later: Later | None) -> None:
-        """Answer ``request``: the future that it waited for is done."""
+        """Answer ``request`` after the future that it waited for is done."""
         self._end_wait()
         self._settle(request, future, started, later)
 
@@ -183,7 +187,7 @@ class Caller:
     # --- large messages ----------------------------------------------------------------------------------
 
     def _decode_aside(self, whole: Whole) -> None:
-        """Decode a large message in a thread: it would block the loop for up to seconds."""
+        """Decode a large message in a thread; on the loop it would block other clients for up to seconds."""
         self._busy = True
         self.serving_bytes = len(whole.body)
         server, self._aside = self._server, Aside(whole)

@@ -1,8 +1,8 @@
-"""(pure) A service of the IDL as functions between bytes and calls, in both protocols.
+"""(pure) The codec of a service of the IDL: requests to calls and results to replies, in both protocols.
 
-Requests are decoded to ``Request``: the method and its arguments in the order of the IDL, structs
-as objects of the classes of ``definitions``, omitted fields as their default or None.  Replies are encoded from the
-results of handlers:
+Requests are decoded to ``Request``: the method and its arguments in the order of the IDL.  Structs become objects of
+the classes of ``definitions``; an omitted field has its default or None.  Replies are encoded from the results of
+handlers:
 
     list<TRowResult>  RowList(rows, sorted)           hand-packed
     list<TCell>       [(value, timestamp), ...]       hand-packed
@@ -11,9 +11,9 @@ results of handlers:
     void              None
     everything else   structs, lists, dicts and plain values, as the IDL has them
 
-On one core of a 2-core machine (CPython 3.11) rows are packed in binary at 2.7 M cells/s (2.5
-as sorted columns), against 1.4 M/s through structs and thriftpy2's C codec; in compact at 3.5
-(3.1) M/s, against 0.1 M/s: thriftpy2 has no C codec for it, and 14,000 cells blocked the loop for 140 ms.
+On one core of a 2-core machine (CPython 3.11) the binary protocol packs 2.7 M cells/s (2.5 M as sorted columns);
+structs and thriftpy2's C codec reach 1.4 M/s.  The compact protocol packs 3.5 M cells/s (3.1 M as sorted columns).
+thriftpy2, which has no C codec for compact, reaches 0.1 M/s: 14,000 cells blocked the loop for 140 ms.
 
 Knows nothing of frames, connections and handlers.
 """
@@ -56,7 +56,7 @@ _I64_SUCCESS = Struct(">BHqB").pack
 
 
 class Method:
-    """A method of the IDL; its readers are made when it is first called, for most methods never are.
+    """A method of the IDL.  Its readers are made at the first call, because most methods are never called.
 
     Used by one thread.
     """
@@ -106,7 +106,7 @@ class Method:
         return fields_reader(self._signature.args, self._signature.args_defaults, self._budget)
 
     def reply(self, protocol: Protocol, seqid: int, result: Any) -> bytes:
-        """The message that answers a call; raises if the IDL does not allow the handler's result."""
+        """Return the message that answers a call; raises if the IDL does not allow the handler's result."""
         if protocol is Protocol.BINARY:
             return self._binary_head + _I32(seqid) + self.pack_binary(result)
         return _compact_head(self.name.encode(), REPLY, seqid) + self.pack_compact(result)
@@ -115,7 +115,7 @@ class Method:
         return type(error) in self.throws
 
     def declared_error(self, protocol: Protocol, seqid: int, error: Any) -> bytes:
-        """The message that answers with an exception of the method's ``throws``."""
+        """Return the message that answers with an exception of the method's ``throws``."""
         field_id, spec = self.throws[type(error)], (STRUCT, type(error))
         if protocol is Protocol.BINARY:
             return b"%b%b%b\x00" % (self._binary_head, _I32(seqid), binary_field(field_id, spec, error))
@@ -123,7 +123,7 @@ class Method:
 
 
 class Request:
-    """A decoded call.  Constant, but that a call whose answer is pending drops what is not needed any more."""
+    """A decoded call.  Constant, except that a call with a pending answer drops data that it no longer needs."""
 
     __slots__ = ("args", "buffer", "kind", "method", "name", "seqid", "size_bytes", "start")
 
@@ -144,20 +144,20 @@ class Request:
         self.seqid = seqid
         self.args = args
         self.size_bytes = size_bytes
-        self.buffer = buffer  # has the message as it came, at ``start``; perhaps further ones; empty: dropped
+        self.buffer = buffer  # the received message at ``start``, perhaps more; empty if it was dropped
         self.start = start
 
     @property
     def message(self) -> bytes:
-        """Return the message as it came, without a frame or HTTP around it; a copy if the buffer has more."""
+        """Return the received message without its frame or HTTP; copied if the buffer has more than the message."""
         return self.buffer[self.start : self.start + self.size_bytes]
 
     def drop_message(self) -> None:
-        """Drop the message as it came: the call will not be forwarded."""
+        """Drop the received message, which only a forwarded call needs."""
         self.buffer = b""
 
     def drop_rows(self) -> None:
-        """Drop what is in the lists among the arguments; their lengths stay, for the slow log."""
+        """Empty the lists among the arguments to free memory.  Their lengths are kept for the slow log."""
         self.args = [[None] * len(one) if isinstance(one, list) else one for one in self.args]
 
     def drop_args(self) -> None:
@@ -165,7 +165,7 @@ class Request:
 
 
 def application_error(name: bytes, protocol: Protocol, seqid: int, kind: int, text: str) -> bytes:
-    """The message for a fault that no method declares; ``kind`` is one of TApplicationException's."""
+    """Return the message for a fault that no method declares; ``kind`` is a kind of TApplicationException."""
     if protocol is Protocol.BINARY:
         fields = binary_field(1, STRING, text) + binary_field(2, I32, kind)
         return b"%b%b%b\x00" % (_binary_head(name, EXCEPTION), _I32(seqid), fields)
@@ -174,10 +174,10 @@ def application_error(name: bytes, protocol: Protocol, seqid: int, kind: int, te
 
 
 class ServiceCodec:
-    """All methods of a service.  Used by one thread: decoding shares one budget."""
+    """All methods of a service.  Used by one thread only, because all decoding shares one ``Budget``."""
 
     def __init__(self, service: ServiceDefinition, pause: Callable[[], object] | None = None) -> None:
-        """``pause``: called at intervals while a long message is decoded, to let other threads run."""
+        """Pass ``pause``, called at intervals while a long message is decoded, to let other threads run."""
         self._budget = codec_binary.Budget(pause)
         self.methods: dict[str, Method] = {
             name: Method(name, signature, self._budget) for name, signature in service.signatures.items()
@@ -188,7 +188,7 @@ class ServiceCodec:
         return self._by_bytes.get(name)
 
     def read_args(self, protocol: Protocol, method: Method, buf: bytes, pos: int, end: int) -> tuple[list[Any], int]:
-        """The arguments and their end position.  Raises Short, Malformed, Refused."""
+        """Return the arguments and their end position.  Raises Short, Malformed, Refused."""
         self._budget.renew()
         args, pos = method.args_reader(protocol)(buf, pos, end)
         if pos > end:
@@ -197,7 +197,7 @@ class ServiceCodec:
 
 
 def read_message_begin(protocol: Protocol, buf: bytes, pos: int, end: int) -> tuple[bytes, int, int, int]:
-    """(method name, kind, seqid, start of the argument struct).  Raises Short, Malformed."""
+    """Return (method name, kind, seqid, start of the argument struct).  Raises Short, Malformed."""
     if protocol is Protocol.BINARY:
         return codec_binary.read_message_begin(buf, pos, end)
     return codec_compact.read_message_begin(buf, pos, end)
@@ -207,7 +207,7 @@ def read_message_begin(protocol: Protocol, buf: bytes, pos: int, end: int) -> tu
 
 
 def _packer(success: Any) -> Callable[[Any], bytes]:
-    """The function that packs a handler's result as the result struct of a method with this type of success."""
+    """Return the function that packs a handler's result into the result struct; ``success`` is the result's type."""
     if success is None:
         return _void_success
     kind = success[0] if isinstance(success, tuple) else success
@@ -257,12 +257,12 @@ def _compact_packer(success: Any) -> Callable[[Any], bytes]:
 
 
 def _listed_struct(spec: Any) -> str:
-    """The name of T if ``spec`` is ``list<T>`` and T a struct; else empty."""
+    """Return the name of T if ``spec`` is ``list<T>`` and T is a struct; else an empty string."""
     return _struct_name(spec[1]) if isinstance(spec, tuple) and spec[0] == LIST else ""
 
 
 def _struct_name(spec: Any) -> str:
-    """The name of ``spec`` if it is a struct; else empty."""
+    """Return the struct's name if ``spec`` is a struct; else an empty string."""
     return spec[1].__name__ if isinstance(spec, tuple) and spec[0] == STRUCT else ""
 
 

@@ -1,4 +1,4 @@
-"""(pure) Reading the compact protocol: the same readers as in ``codec_binary`` for other bytes.
+"""(pure) Readers of the compact protocol, with the same interface as the binary readers of ``codec_binary``.
 
     message := 82 (kind << 5 | 1):u8 seqid:varint name:string struct
     struct  := (delta << 4 | type:u8 value | type:u8 id:zigzag value)* 00
@@ -7,7 +7,7 @@
     map     := 00, or count:varint (key_type << 4 | value_type):u8 then pairs
     bool    := in a struct the type itself (1 true, 2 false), in a container one byte
 
-The promise of ``codec_binary`` holds: no length or count is trusted before its bytes have arrived.
+As in ``codec_binary``, no length or count is trusted before the bytes have arrived.
 """
 
 from __future__ import annotations
@@ -56,13 +56,13 @@ _COMPACT: Final = {
     MAP: C_MAP,
     STRUCT: C_STRUCT,
 }
-_FIRST_BOOL: Final = 1 << 4 | C_TRUE  # a bool whose id is one above that of the field before; false is one more
+_FIRST_BOOL: Final = 1 << 4 | C_TRUE  # header of a true bool whose id is one above the previous; false is one more
 _SHORT_BINARY: Final = 1 << 4 | C_BINARY
 _F64 = struct.Struct("<d").unpack_from
 
 
 def varint(buf: bytes | bytearray, pos: int, end: int, width: int = 10) -> tuple[int, int]:
-    """An unsigned integer of at most ``width`` bytes (5 hold 32 bits, 10 hold 64)."""
+    """Return an unsigned integer of at most ``width`` bytes (5 hold 32 bits, 10 hold 64), and the next position."""
     result = shift = 0
     for _ in range(width):
         if pos >= end:
@@ -77,7 +77,7 @@ def varint(buf: bytes | bytearray, pos: int, end: int, width: int = 10) -> tuple
 
 
 def read_message_begin(buf: bytes, pos: int, end: int) -> tuple[bytes, int, int, int]:
-    """(method name, kind, seqid, start of the argument struct)."""
+    """Return (method name, kind, seqid, start of the argument struct)."""
     if end - pos < 2:
         raise Short
     if buf[pos] != PROTOCOL or buf[pos + 1] & 0x1F != VERSION:
@@ -160,7 +160,7 @@ def _same(sent: int, wanted: int) -> bool:
 
 
 def list_head(buf: bytes | bytearray, pos: int, end: int) -> tuple[int, int, int]:
-    """(element type, count, next pos)."""
+    """Return (element type, count, next pos)."""
     if pos >= end:
         raise Short
     head = buf[pos]
@@ -172,7 +172,7 @@ def list_head(buf: bytes | bytearray, pos: int, end: int) -> tuple[int, int, int
 
 
 def map_head(buf: bytes | bytearray, pos: int, end: int) -> tuple[int, int, int, int]:
-    """(key type, value type, count, next pos)."""
+    """Return (key type, value type, count, next pos)."""
     count, pos = varint(buf, pos, end, 5)
     if not count:
         return 0, 0, 0, pos
@@ -182,7 +182,7 @@ def map_head(buf: bytes | bytearray, pos: int, end: int) -> tuple[int, int, int,
 
 
 def _list_begin(buf: bytes, pos: int, end: int, wanted: int, budget: Budget) -> tuple[int, int]:
-    """(count of elements, start of the first)."""
+    """Return (count of elements, start of the first)."""
     sent, count, pos = list_head(buf, pos, end)
     if not count:
         return 0, pos
@@ -195,7 +195,7 @@ def _list_begin(buf: bytes, pos: int, end: int, wanted: int, budget: Budget) -> 
 
 
 def _mutations_reader(budget: Budget) -> Reader:
-    """A reader of a list of Mutations; the puts of a bulk load may be read as a ``SentPuts``."""
+    """Return a reader of a list of Mutations, which may return the puts of a bulk load as a ``SentPuts``."""
     read_any = _struct_reader(Mutation, budget)
     shape = CompactPutsShape()
 
@@ -222,11 +222,11 @@ def _mutations_reader(budget: Budget) -> Reader:
 
 
 def _usual_put(buf: bytes, pos: int, end: int) -> tuple[Mutation | None, int]:
-    """A Mutation in the form in which clients send their puts; None: it has another form.
+    """Read a Mutation in the form in which clients usually send puts.  Returns None if it has a different form.
 
         1 (1|2):u8   18 length:u8 column   18 length:varint value   1 (1|2):u8   00
 
-    All four fields in order, a column of under 128 bytes, a value of under 16 KiB.
+    All four fields must be present in this order, the column shorter than 128 bytes and the value shorter than 16 KiB.
     """
     if end - pos < 7 or buf[pos + 1] != _SHORT_BINARY or not _FIRST_BOOL <= buf[pos] <= _FIRST_BOOL + 1:
         return None, pos
@@ -284,7 +284,7 @@ def _map_reader(key_spec: Any, value_spec: Any, budget: Budget) -> Reader:
 
 
 def _field_head(buf: bytes, pos: int, end: int, last: int) -> tuple[int, int, int]:
-    """(compact type, field id, next pos); type 0 is the end of the struct."""
+    """Return (compact type, field id, next pos); type 0 marks the end of the struct."""
     if pos >= end:
         raise Short
     head = buf[pos]
@@ -296,7 +296,7 @@ def _field_head(buf: bytes, pos: int, end: int, last: int) -> tuple[int, int, in
 
 
 def fields_reader(thrift_spec: dict[int, Any], defaults: list[tuple[str, Any]], budget: Budget) -> Reader:
-    """A reader of a struct as the list of its values in the order of the IDL, as in ``codec_binary``."""
+    """Return a reader that gives a struct's values as a list in the order of the IDL, as in ``codec_binary``."""
     order = {name: index for index, (name, _) in enumerate(defaults)}
     unset = [default for _, default in defaults]
     known_fields = {
@@ -334,7 +334,10 @@ def _struct_reader(cls: Any, budget: Budget) -> Reader:
 
 
 def reader_of(spec: Any, budget: Budget) -> Reader:
-    """Return the reader of an element or a field; a bool must be an element: as a field it has no bytes to read."""
+    """Return the reader of an element or a field.
+
+    A bool must be an element, because a bool field has no value bytes.
+    """
     if isinstance(spec, int):
         return _SCALARS[spec]
     kind, inner = spec
@@ -354,7 +357,7 @@ def skip_field(buf: bytes, pos: int, end: int, kind: int, depth: int, budget: Bu
 
 
 def _skip(buf: bytes, pos: int, end: int, kind: int, depth: int, budget: Budget) -> int:
-    """The end of the element of compact type ``kind`` at ``pos``."""
+    """Return the end position of the element of compact type ``kind`` that begins at ``pos``."""
     if kind <= C_BYTE:
         pos += 1
     elif kind <= C_I64:

@@ -9,7 +9,7 @@
 Worked example: the success of ``get`` with one cell, value "v", timestamp 5:
     0F 0000 0C 00000001  0B 0001 00000001 76  0A 0002 0000000000000005 00  00
 
-The compact protocol, the same values (bytes of its types in ``codec_compact``):
+The same values in the compact protocol (``codec_compact`` has the bytes of its types):
 
     result    := 09 00 list  00          list := (count << 4 | 0C):u8 or FC count:varint
     TCell     := 18 length:varint value  16 timestamp:zigzag  00
@@ -43,7 +43,7 @@ class RowList(NamedTuple):
     sorted: bool = False  # as sortedColumns, a list, rather than columns, a map
 
     def size(self) -> tuple[int, int, bytes]:
-        """(number of rows, number of cells, key of the last row)."""
+        """Return (number of rows, number of cells, key of the last row)."""
         rows, cells, key = 0, 0, b""
         for one in self.rows:
             if isinstance(one, PackedRows):
@@ -59,14 +59,14 @@ _U32 = Struct(">I").pack
 _VALUE = Struct(">BHI").pack  # field header and length of a TCell's value
 _CELL = Struct(">BHBHI").pack  # field header of a TColumn's cell, then as _VALUE
 _TIMESTAMP = Struct(">BHqB").pack  # the rest of the TCell, its stop included
-_TIMESTAMP_SORTED = Struct(">BHqBB").pack  # ... and the stop of the TColumn around it
+_TIMESTAMP_SORTED = Struct(">BHqBB").pack  # the rest of the TCell, then the stop of the TColumn around it
 _LIST_SUCCESS: Final = b"\x0f\x00\x00\x0c"
 _MAP_HEAD: Final = b"\x0d\x00\x02\x0b\x0c"
 _SORTED_HEAD: Final = b"\x0f\x00\x03\x0c"
 
 
 def cells_success(cells: Iterable[CellOut] | PackedCells) -> bytes:
-    """The whole result struct of a method that returns ``list<TCell>``."""
+    """Return the whole result struct of a method that returns ``list<TCell>``."""
     if isinstance(cells, PackedCells):
         return b"".join((_LIST_SUCCESS, _U32(cells.cell_count), *cells.pieces, b"\x00"))
     packed = [_VALUE(11, 1, len(value)) + value + _TIMESTAMP(10, 2, timestamp, 0) for value, timestamp in cells]
@@ -74,7 +74,7 @@ def cells_success(cells: Iterable[CellOut] | PackedCells) -> bytes:
 
 
 def packed_cells(cells: Iterable[CellOut]) -> bytes:
-    """A part of the list, in binary."""
+    """Return ``cells`` packed in binary, as a part of the list."""
     return b"".join([_VALUE(11, 1, len(value)) + value + _TIMESTAMP(10, 2, stamp, 0) for value, stamp in cells])
 
 
@@ -83,7 +83,7 @@ def compact_packed_cells(cells: Iterable[CellOut]) -> bytes:
 
 
 def rows_success(result: RowList) -> bytes:
-    """The whole result struct of a method that returns ``list<TRowResult>``."""
+    """Return the whole result struct of a method that returns ``list<TRowResult>``."""
     parts: list[bytes] = [_LIST_SUCCESS, b""]
     in_order, count = result.sorted, 0
     for one in result.rows:
@@ -142,7 +142,7 @@ def _value_head(length: int) -> bytes:
 
 
 def _map_stored(parts: list[bytes], row: bytes, cells: StoredCells) -> None:
-    """Pack a row, copying timestamps and values as stored: takes a third of the time of ``_map_row``."""
+    """Pack a row, copying its stored timestamps and values; takes a third of the time of ``_map_row``."""
     parts.append(b"\x0b\x00\x01%b%b%b%b" % (_u32(len(row)), row, _MAP_HEAD, _u32(len(cells))))
     for prefix, pairs in cells.groups:
         before = len(prefix)
@@ -161,7 +161,7 @@ def _map_stored(parts: list[bytes], row: bytes, cells: StoredCells) -> None:
 
 
 def map_rows(block: StoredRows) -> bytes:
-    """The rows of a block in binary, columns as a map, each as ``_map_stored`` packs it."""
+    """Return the rows of a block packed in binary, with columns as a map, as ``_map_stored`` packs one row."""
     parts: list[bytes] = []
     cells, prefix, at = block.cells, block.prefix, 0
     before = len(prefix)
@@ -223,7 +223,7 @@ def varint(value: int) -> bytes:
 
 @lru_cache(maxsize=1024)
 def _stamp(timestamp: int) -> bytes:
-    """The rest of a TCell after its value; cells of the same write share it."""
+    """Return the bytes of a TCell after its value; cached, because cells of the same write have the same bytes."""
     if not -(2**63) <= timestamp < 2**63:
         raise OverflowError(f"timestamp {timestamp}")
     return b"\x16%b\x00" % varint((timestamp << 1 ^ timestamp >> 63) & 0xFFFF_FFFF_FFFF_FFFF)
@@ -278,7 +278,7 @@ def _compact_row(parts: list[bytes], row: bytes, columns: ColumnsOut, in_order: 
 
 
 def packed_row(row: bytes, cells: ColumnsOut, *, in_order: bool) -> bytes:
-    """A TRowResult in binary, as ``rows_success`` has it."""
+    """Return a TRowResult in binary, as ``rows_success`` packs it."""
     parts: list[bytes] = []
     if isinstance(cells, StoredCells):
         (_sorted_stored if in_order else _map_stored)(parts, row, cells)

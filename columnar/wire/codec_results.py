@@ -5,23 +5,23 @@
     value     := 0B 0001 length:u32 family  0B 0002 length:u32 qualifier  0B 0003 length:u32 value
                  0A 0004 timestamp:i64  03 0006 04  00
 
-The compact protocol, the same values (bytes of its types in ``codec_compact``):
+The same values in the compact protocol (``codec_compact`` has the bytes of its types):
 
     success   := 09 00 list 00                           or  0C 00 result 00
     TResult   := [18 length:varint row 19 | 29 00] list  12 | 11 of both flags  00
     value     := 18 length family  18 length qualifier  18 length value  16 timestamp:zigzag  23 04  00
 
-A value's type is 4, a put, and it has no tags: HBase's gateway never fills in anything else.
+A value's type is always 4 (put) and its tags are always omitted, as in replies of HBase's gateway.
 
-On a busy 2-core machine both protocols pack as many cells a second as the Thrift 1 replies of ``codec_replies``,
-and four times as many as structs and thriftpy2's C codec.
+On a busy 2-core machine both protocols pack as many cells per second as ``codec_replies`` does for Thrift 1, and four
+times as many as structs with thriftpy2's C codec.
 
-A row of either service may be packed piece by piece (``RowPieces``), to the same bytes:
+A row of either service may also be packed in slices (``RowPieces``), which gives the same bytes:
 
     row := head(row, number of cells) piece* tail
 
-The head has the number of cells, which is known last.  A piece is what the packer of whole rows makes of its cells,
-without head and tail, so there is one packer of each form.
+The head contains the number of cells, so it is packed last.  A piece is packed by the packer of whole rows, from whose
+output head and tail are cut off, so each form has only one packer.
 
 Knows nothing of methods; ``codec`` chooses the replies that this module packs.
 """
@@ -49,7 +49,7 @@ _TAIL = Struct(">BHqBHBB").pack  # timestamp, type and the stop of a value
 _LIST_SUCCESS: Final = b"\x0f\x00\x00\x0c"
 _VALUES: Final = b"\x0f\x00\x02\x0c"
 _FLAGS: Final = (b"\x02\x00\x03\x00\x02\x00\x04\x00\x00", b"\x02\x00\x03\x00\x02\x00\x04\x01\x00")
-_COMPACT_FLAGS: Final = (b"\x12\x12\x00", b"\x12\x11\x00")  # a bool's value is its type: 1 true, 2 false
+_COMPACT_FLAGS: Final = (b"\x12\x12\x00", b"\x12\x11\x00")  # a bool's value is in its type: 1 true, 2 false
 _PUT: Final = 4
 SHORT_BYTES: Final = 128  # a longer name of a column is packed each time
 REMEMBERED: Final = 1024  # names of columns, timestamps
@@ -57,7 +57,7 @@ _MASK: Final = 0xFFFF_FFFF_FFFF_FFFF
 
 
 class Result(NamedTuple):
-    """A handler's result for the IDL's TResult; a row without cells is sent without its name."""
+    """A handler's result for the IDL's TResult; the reply omits the row's key if the row has no cells."""
 
     row: bytes
     cells: list[ColumnOut]  # column (family:qualifier), value, timestamp
@@ -98,7 +98,7 @@ def _count(found: Results) -> int:
 
 
 def packed_result(row: bytes, cells: list[ColumnOut]) -> bytes:
-    """A TResult in binary, as ``results_success`` has it."""
+    """Return a TResult in binary, as ``results_success`` packs it."""
     parts: list[bytes] = []
     _pack(parts, Result(row, cells))
     return b"".join(parts)
@@ -120,7 +120,7 @@ def _names(column: bytes) -> bytes:
 
 
 def _packed_names(column: bytes) -> bytes:
-    """The fields of family and qualifier."""
+    """Return the packed fields of family and qualifier."""
     family, _, qualifier = column.partition(b":")
     return b"%b%b%b%b" % (_STRING(11, 1, len(family)), family, _STRING(11, 2, len(qualifier)), qualifier)
 
@@ -156,7 +156,7 @@ def _compact_names(column: bytes) -> bytes:
 
 
 def _packed_compact_names(column: bytes) -> bytes:
-    """The fields of family and qualifier, and the header of the value."""
+    """Return the packed fields of family and qualifier, and the header of the value."""
     family, _, qualifier = column.partition(b":")
     return b"\x18%b%b\x18%b%b\x18" % (varint(len(family)), family, varint(len(qualifier)), qualifier)
 
@@ -167,7 +167,7 @@ _short_compact_names = lru_cache(maxsize=REMEMBERED)(_packed_compact_names)
 
 @lru_cache(maxsize=REMEMBERED)
 def _compact_tail(timestamp: int) -> bytes:
-    """Timestamp, type and stop; cells of one write share them."""
+    """Return the packed timestamp, type and stop; cached, because cells of one write share them."""
     return b"\x16%b\x23\x04\x00" % varint((timestamp << 1 ^ timestamp >> 63) & _MASK)
 
 
@@ -234,7 +234,7 @@ COMPACT_RESULT: Final = Form(
 
 
 class RowPieces:
-    """The pieces of one row."""
+    """The packed slices of one row."""
 
     def __init__(self, form: Form) -> None:
         self._form = form
@@ -255,6 +255,6 @@ class RowPieces:
         self.size_bytes += end - start
 
     def row(self, row: bytes) -> PackedRows:
-        """There is at least one cell."""
+        """Return the whole row, packed.  At least one cell must have been added."""
         data = b"".join((self._form.head(row, self.cells), *self._pieces, self._tail))
         return PackedRows(data, 1, self.cells, row)

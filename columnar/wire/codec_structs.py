@@ -1,11 +1,11 @@
-"""(pure) Writing of values without a hand-packed form: any value of the IDL, in both protocols, by its spec.
+"""(pure) The general encoder of values: any value of the IDL, in both protocols, by its spec.
 
-``codec_binary`` and ``codec_compact`` state the bytes of the types.  A field that is None is omitted, as Thrift
-requires; text and bytes are the same on the wire.  For replies of administration: a table of 1,000 regions is 7,000
-fields.
+It encodes replies without a hand-packed form, such as those of administration: a table of 1,000 regions has 7,000
+fields.  ``codec_binary`` and ``codec_compact`` state the bytes of the types.  A field that is None is omitted, as
+Thrift requires; text and bytes are the same on the wire.
 
-Raises TypeError, ValueError, AttributeError, OverflowError or struct.error for a value that its spec does not
-allow; no part of it has been sent then.
+For a value that its spec does not allow, the functions raise TypeError, ValueError, AttributeError, OverflowError or
+struct.error, before any byte of the reply is sent.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _BITS: Final = {I16: 16, I32: 32, I64: 64}
 
 
 def binary_field(field_id: int, spec: Any, value: Any) -> bytes:
-    """A field of a struct, its header included."""
+    """Return the bytes of a struct's field, including its header."""
     parts = [_HEAD(binary_type(spec), field_id)]
     _binary(parts, spec, value)
     return b"".join(parts)
 
 
 def compact_field(field_id: int, spec: Any, value: Any, last: int = 0) -> bytes:
-    """A field of a struct, its header included; ``last`` is the id of the field before it."""
+    """Return the bytes of a struct's field, including its header; ``last`` is the id of the previous field."""
     parts: list[bytes] = []
     _compact_field(parts, last, field_id, spec, value)
     return b"".join(parts)

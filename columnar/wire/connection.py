@@ -1,13 +1,14 @@
-"""A client connection: bytes in, calls made in order, replies out, all within bounds.
+"""A client connection: receives bytes, runs calls in order and sends replies, with bounded memory and time slices.
 
 States (a connection may be in several; it serves only when in none of them):
-    busy      a handler's awaitable is not done; replies keep the order of requests, so the next request waits
+    busy      a handler's awaitable is not done; the next request waits, because replies keep the order of requests
     resting   its time slice on the loop is used up; it continues after the slices of other connections
     blocked   more than ``output_bytes`` are unsent: the client does not read
     closing   no further request is served; unsent replies are still sent
 
-TCP does not distinguish a client that closes its socket from one that only ends its side.  A call that has begun by
-then is carried out and answered, but for further steps, which end (``has_gone``); a call that has not begun is dropped.
+With TCP, a client that closes its socket looks the same as a client that only ends its sending side.  A call that has
+already begun is carried out and answered, except that a call of several steps ends before its next step (``has_gone``).
+A call that has not begun is dropped.
 
 Reading from the socket stops while blocked, and while busy or resting with more than ``read_ahead_bytes`` read ahead.
 There is no idle timeout: pools keep connections for days (keepalive finds the dead ones).  Owned by the loop.
@@ -40,10 +41,16 @@ _UNKNOWN: Final = "unknown"  # in metrics: names that clients invent do not beco
 
 
 class Connection(Caller):
-    """An ``asyncio.Protocol`` in all but name: a class without foreign bases compiles to plain fields and calls."""
+    """An ``asyncio.Protocol`` in all but name.
+
+    It does not inherit from asyncio's class, so that it compiles to plain fields and direct calls.
+    """
 
     def __init__(self, server: WireServer, connection_id: int, read: bytes | None = None, counts: int = 1) -> None:
-        """``read``: bytes of its request read by another server; None: accepted locally.  ``counts``: 0: background."""
+        """Pass as ``read`` what another server read of the next request, or None if this server accepted the client.
+
+        ``counts`` is 0 for background work of the store.
+        """
         super().__init__(server, CallContext(connection_id, "?"), counts=counts, forwards=True)
         limits = server.limits
         self._stream = RequestStream(server.codec, limits.message_bytes, limits.drained_bytes, server.visitors)
@@ -88,7 +95,7 @@ class Connection(Caller):
         self._regulate_reading()
 
     def eof_received(self) -> bool:
-        """Note that the client sends no more; a call that has begun is still answered before we close."""
+        """Note that the client sends no more bytes.  A call that has begun is still answered before we close."""
         self._is_read_out = True
         self._leave()
         return self._busy or (self.output.is_paused and not self._closing)
@@ -126,31 +133,37 @@ class Connection(Caller):
             self.output.close()
 
     def begun(self, most_bytes: int) -> bytes | None:
-        """Return the bytes read of the next request; None: a request is being served, or too much was read."""
+        """Return the received bytes of the next request; None if a request is being served or too much was received."""
         if self._busy or self._resting or self._closing or self.has_gone():
             return None
         return self._stream.begun(most_bytes)
 
     def send_all(self) -> None:
-        """Stop reading until every reply is sent; the server's ``leaving`` checks the connection again then."""
+        """Stop reading until every reply is sent; then the server's ``leaving`` checks the connection again."""
         self.input.pause_reading(True)
         self.output.notify_when_sent()
 
     def let_go(self) -> int:
-        """End this side only; returns a descriptor of the connection, owned by the caller.  OSError: none is left."""
+        """Detach this server from the connection; returns a descriptor of the open connection, which the caller owns.
+
+        Raises OSError if no file descriptor is free.
+        """
         descriptor = os.dup(self._fd)
         self._closing = True
         self.output.abort()
         return descriptor
 
     def abort(self, why: str) -> int:
-        """End the connection; returns as ``ConnectionOutput.abort`` does."""
+        """End the connection; returns the number of unsent bytes, as ``ConnectionOutput.abort`` does."""
         log.warning("%s: closed: %s", self._ctx.peer, why)
         self._closing = True
         return self.output.abort()
 
     def has_gone(self) -> bool:
-        """Tell whether the client has ended the connection or its side of it; the kernel may know before we read it."""
+        """Return whether the client has ended the connection or its sending side.
+
+        Asks the kernel, which knows before the loop has read the end.
+        """
         if not self._has_gone and (self._fd < 0 or has_ended(self._fd)):
             self._leave()
         return self._has_gone
@@ -163,7 +176,7 @@ class Connection(Caller):
             self._end_wait()
 
     def shed_input(self, error: ColumnarError) -> bool:
-        """Refuse the first waiting request, or close; False: it is refused already, after requests in progress."""
+        """Refuse the first waiting request, or close the connection.  Returns False if it is refused already."""
         ahead = self._busy or self._resting
         if not self.input.shed_message(error):
             if ahead or self._closing or (self.output.is_paused and self.output.is_over):
@@ -229,9 +242,10 @@ class Connection(Caller):
         return self._server.has_room(size_bytes - self.input.counted_bytes)
 
     def _close_quietly(self) -> None:
-        """Send the answers and close, once all is read that a client sent before it ended its side.
+        """Send the answers, read all bytes that the client sent before it ended its side, then close.
 
-        A socket closed over unread bytes is reset, and the reset overtakes answers.  The kernel's buffer bounds them.
+        If a socket is closed while it has unread bytes, TCP resets the connection, and the client may lose sent
+        answers.  The kernel's buffer bounds the number of unread bytes.
         """
         self._closing = True
         self.output.send_replies()

@@ -1,6 +1,6 @@
-"""The bytes of a connection that wait: requests that were read and not answered, replies that are unsent.
+"""The buffered bytes of a connection: received requests without an answer, and unsent replies.
 
-The server bounds both, of all its connections together, and is notified of each change.  Owned by the loop.
+The server bounds the total of each over all its connections, and is notified of each change.  Owned by the loop.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class ConnectionInput:
         self._transport = transport
 
     def count_input(self, serving_bytes: int) -> None:
-        """Report what waits to the server.  ``serving_bytes``: of the request whose reply is pending."""
+        """Report the buffered input to the server; ``serving_bytes`` is the size of the request being served."""
         self.buffered_bytes = self._stream.buffered_bytes
         total = self.buffered_bytes + serving_bytes
         if total != self.counted_bytes:
@@ -42,7 +42,7 @@ class ConnectionInput:
             self._server.input_changed(total - before)
 
     def shed_message(self, error: ColumnarError) -> bool:
-        """Refuse the first message that waits; False: the connection is to be closed instead."""
+        """Refuse the first waiting message.  Returns False if the connection must be closed instead."""
         if self._stream.shed(error):
             return True
         self.buffered_bytes = 0  # not chosen again before it is served, or read
@@ -73,7 +73,7 @@ class ConnectionOutput:
         transport.set_write_buffer_limits(high=UNTRACKED_OUTPUT_BYTES)
 
     def add_reply(self, reply: bytes | memoryview, http: HttpFraming | None, is_framed: bool) -> None:
-        """Add a reply to those that ``send_replies`` sends; empty: the method has none."""
+        """Add a reply for ``send_replies`` to send.  Outside HTTP an empty reply (of a oneway method) adds nothing."""
         self.size_bytes += len(reply)
         if http is not None:
             self.parts += http.answer(reply)
@@ -83,7 +83,7 @@ class ConnectionOutput:
             self.parts.append(reply)
 
     def send_replies(self) -> None:
-        """Give the replies to the transport."""
+        """Pass the added replies to the transport."""
         transport, parts = self._transport, self.parts
         if transport is None or not parts:
             return
@@ -107,11 +107,11 @@ class ConnectionOutput:
         self._server.output_changed(-before)
 
     def count_output(self) -> None:
-        """Report what is unsent to the server."""
+        """Report the number of unsent bytes to the server."""
         self._server.output_changed(self.counted_again())
 
     def counted_again(self) -> int:
-        """Count what is unsent; returns the change."""
+        """Count the unsent bytes; returns the change since the last report."""
         before, self.unsent_bytes = self.unsent_bytes, self.unsent_now()
         return self.unsent_bytes - before
 
@@ -120,11 +120,11 @@ class ConnectionOutput:
 
     @property
     def is_over(self) -> bool:
-        """Whether more than ``output_bytes`` of the limits are unsent: the client does not read."""
+        """Whether more than ``output_bytes`` of the limits are unsent, because the client does not read."""
         return self.unsent_now() + self.size_bytes > self._server.limits.output_bytes
 
     def notify_when_sent(self) -> None:
-        """Have ``resume_writing`` called when no byte is left."""
+        """Have the transport call ``resume_writing`` when every byte is sent."""
         if self._transport is not None:
             self._transport.set_write_buffer_limits(high=0)
 
@@ -134,7 +134,7 @@ class ConnectionOutput:
             self._transport.close()
 
     def abort(self) -> int:
-        """End the connection; returns the bytes that were unsent, as last reported, which go with it."""
+        """End the connection and drop its unsent bytes; returns their number as last reported to the server."""
         if self._transport is not None:
             self._transport.abort()
         dropped, self.unsent_bytes = self.unsent_bytes, 0

@@ -1,4 +1,4 @@
-"""(pure) A dead letter as clients get it (``record_codec``): a change that a trigger gave up."""
+"""(pure) A dead letter as clients receive it (``record_codec``): a change that a trigger gave up processing."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class LetterChange:
     before: tuple[LoggedCell, ...]
     after: tuple[LoggedCell, ...]
     images: bool
-    lacks_images: bool  # they were too large to be kept
+    lacks_images: bool  # the row's images were too large to be kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,5 +36,5 @@ class DeadLetter:
     attempts: int
     error: str
     output: str
-    timestamp_ms: int  # when it was given up
-    change: LetterChange | None = None  # only where it is requested, and kept
+    timestamp_ms: int  # when the trigger gave the change up
+    change: LetterChange | None = None  # None unless the change was requested, and kept

@@ -4,12 +4,12 @@
     82 x1 ..                          compact, unframed        (x is the kind of the message)
     00..40 .. .. ..  80 01            binary, framed: four bytes of frame length come first
     00..40 .. .. ..  82 x1            compact, framed
-    00 00 00 nn  letter               binary without a version, unframed: nn is a name's length
+    00 00 00 nn  letter               binary without a version, unframed: nn is a method name's length
     00..40 .. .. ..  00 00 00 nn ..   the same, framed
     "GET ", "POST", ...               HTTP
     16 03                             TLS
 
-Six bytes are enough to decide.  Anything else is not Thrift, nor is a frame over the bound.
+Six bytes are enough to decide.  All other bytes, and a frame length over the bound, are not Thrift.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class NotThrift:
 
 
 def detect(head: bytes) -> Speech | NotThrift | None:
-    """Return what ``head``, the first bytes of the connection, speaks; None: it is too short to decide."""
+    """Return transport and protocol from ``head``, the connection's first bytes; None if ``head`` is too short."""
     if len(head) < 4:
         return None
     protocol = _versioned(head[0], head[1])

@@ -1,9 +1,9 @@
-"""(pure) Faults of bytes from the network, classed by their consequence.
+"""(pure) Faults in bytes from the network, classified by their consequence.
 
 Short        no fault yet: the message continues after the received bytes
 Malformed    no further message can be found; the connection is answered and closed
-Refused      the message is sound but over a bound: once its end is found it is answered, and
-             the connection lives
+Refused      the message is well-formed but exceeds a bound; once its end is found it is answered, and the
+             connection stays open
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ class Short(Exception):
 
 
 class Malformed(Exception):
-    """These bytes are no value of the type they claim, whatever follows."""
+    """The bytes are not a value of the type that they claim, whatever bytes follow."""
 
 
 class Refused(Exception):
-    """A sound message over a named bound; ``error`` is the caller's error."""
+    """A well-formed message exceeds a bound; ``error``, which names the bound, is the answer to the caller."""
 
     def __init__(self, error: ColumnarError) -> None:
         super().__init__(error.text)

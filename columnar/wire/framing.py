@@ -1,24 +1,25 @@
-"""(pure) The bytes of one connection, in whatever pieces they come, as requests.
+"""(pure) Splits the bytes of one connection into requests, in whatever pieces the bytes arrive.
 
 States of a stream:
     detecting   too few bytes to decide on transport and protocol
-    between     at the beginning of a message
+    between     no byte of the next message has been consumed
     waiting     framed: the frame is not complete
-    walking     unframed: the first try at the message was short, so a walker searches its
-                end and the message is decoded once, when it is complete
-    draining    the message is over a bound or was shed: its bytes are dropped as they come,
-                and at its end a Refusal comes out
+    walking     unframed: the first attempt to decode the message raised Short, so a walker searches for the message's
+                        end, and the message is decoded once it is complete
+    draining    the message exceeds a bound or was shed: its bytes are dropped as they arrive, and at its end ``next``
+                        returns a Refusal
     http        each message is the body of a POST; ``http_framing`` finds it
 
 Invariants:
-    I1. No value is decoded before its bytes have arrived; no length or count is believed.
+    I1. No value is decoded before its bytes have arrived; no length or count is trusted.
     I2. At most ``message_bytes`` and the bytes of one ``feed`` are kept.
     I3. Every byte is read a bounded number of times, however the pieces fall.
-    I4. After a Hangup no further message comes out.
+    I4. After a Hangup, ``next`` returns no further message.
 
-A message over INLINE_BYTES comes out undecoded, for a thread to decode.
+A message over INLINE_BYTES is returned undecoded (``Whole``), for a thread to decode.
 
-A batch of 880 KB takes 1.4 ms whole and 5.3 ms in 629 pieces (2-core machine, CPython 3.11).
+A batch of 880 KB takes 1.4 ms if it arrives whole, and 5.3 ms if it arrives in 629 pieces (2-core machine, CPython
+3.11).
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ HEAD_BYTES: Final = NAME_BYTES + 16  # no message begin is longer
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A message that was not decoded, and why; its sender is to be answered."""
+    """A message that was not decoded, and the reason, with which its sender must be answered."""
 
     method: Method | None
     name: bytes
@@ -54,21 +55,21 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """A complete message that is too large to be decoded in one loop iteration: see ``decode_message``."""
+    """A complete message, too large to decode within one loop iteration; ``decode_message`` decodes it in a thread."""
 
     speech: Speech
     body: bytes
 
 
 class YieldLoop:
-    """No message yet, though bytes are left: call again in a later loop iteration."""
+    """The result of ``next`` if bytes are left but time is used up: call again in a later loop iteration."""
 
 
 YIELD_LOOP: Final = YieldLoop()
 
 
 class Hangup(Exception):
-    """Send ``answer``, log ``why`` and close: no further message can be found."""
+    """No further message can be found: the connection must send ``answer``, log ``why`` and close."""
 
     def __init__(self, why: str, answer: bytes = b"") -> None:
         super().__init__(why)
@@ -78,7 +79,7 @@ class Hangup(Exception):
 
 @dataclass(slots=True)
 class _Head:
-    """The beginning of a message that is not complete."""
+    """The decoded beginning of an incomplete message."""
 
     name: bytes
     kind: int
@@ -101,7 +102,7 @@ class RequestStream:
         self.speech: Speech | None = None
         self.protocol = Protocol.BINARY
         self.is_framed = False
-        self.http: HttpFraming | None = None  # where the connection speaks HTTP: what wraps the replies
+        self.http: HttpFraming | None = None  # set if the connection speaks HTTP; wraps the replies
         self._buf: bytes | bytearray = b""
         self._pos = 0  # of the current or next message
         self._head: _Head | None = None  # of a message that is walked over or drained
@@ -118,15 +119,16 @@ class RequestStream:
 
     @property
     def is_within_message(self) -> bool:
-        """Is a message begun and not yet out?"""
+        """Whether a message has begun that ``next`` has not returned yet."""
         if self.http is not None:
             return self.http.is_within_message
         return self._head is not None or self._pos < len(self._buf)
 
     def begun(self, most_bytes: int) -> bytes | None:
-        """Return the received bytes of the next message, which has not come out yet.
+        """Return the received bytes of the next message, so that another server can continue it.
 
-        None: no other server can continue, as they are more than ``most_bytes``, incomplete, or within HTTP.
+        Returns None if no other server can: the bytes are more than ``most_bytes``, within an HTTP request, or partly
+        dropped.
         """
         if self.http is not None:
             return b"" if self.http.is_between else None
@@ -151,7 +153,7 @@ class RequestStream:
         self._buf += data
 
     def next(self) -> Request | Refusal | Whole | YieldLoop | None:
-        """The next message; None when more bytes are needed.  Raises Hangup."""
+        """Return the next message, or None if more bytes are needed.  Raises Hangup."""
         if self.speech is None and not self._detect():
             return None
         try:
@@ -164,7 +166,10 @@ class RequestStream:
             raise self._hangup(str(fault)) from None
 
     def waits(self, out: list[bytes | memoryview]) -> bool:
-        """Answer a client that waits for "100 Continue", when no message came out.  True: no request can follow."""
+        """Answer a client that waits for "100 Continue"; call when ``next`` returned None.
+
+        Returns True if no further request can follow on the connection.
+        """
         if self.http is None:
             return False
         if self.http.interim:
@@ -172,9 +177,9 @@ class RequestStream:
         return self.http.ended
 
     def shed(self, error: ColumnarError) -> bool:
-        """Give up the incomplete message: drop its received bytes, and refuse it at its end.
+        """Give up the incomplete message: drop its received bytes now, and refuse the message at its end.
 
-        False if there is no message whose beginning is known.
+        Returns False if there is no message whose beginning is known.
         """
         try:
             if self.speech is None and not self._detect():  # no request was served yet: the first one was queued
@@ -219,7 +224,7 @@ class RequestStream:
     # --- HTTP ------------------------------------------------------------------------------------------
 
     def _next_http(self, http: HttpFraming) -> Request | Refusal | Whole | YieldLoop | None:
-        """A message is the whole body of a POST, in either protocol."""
+        """Return the next message: the whole body of a POST, in either protocol."""
         try:
             body = http.next_body()
         except HttpRefused as fault:
@@ -254,7 +259,7 @@ class RequestStream:
             with memoryview(buf) as view:
                 body = bytes(view[start:end])
             start, stop = 0, length
-            if end == len(buf):  # its memory goes now, not once the next request comes
+            if end == len(buf):  # free its memory now, not when the next request arrives
                 self._buf, end = b"", 0
         else:
             body, stop = buf, end
@@ -358,7 +363,7 @@ class RequestStream:
     # --- both --------------------------------------------------------------------------------------------
 
     def _whole(self, body: bytes, start: int, end: int) -> Request | Refusal | Whole:
-        """A message that is there from beginning to end."""
+        """Return the complete message ``body[start:end]``, decoded unless it is large."""
         assert self.speech is not None
         if end - start > INLINE_BYTES:
             return Whole(self.speech, body[start:end])
@@ -383,7 +388,7 @@ class RequestStream:
         return Refusal(self._codec.method(head.name), head.name, head.kind, head.seqid, error, size_bytes)
 
     def _forget(self, count: int) -> None:
-        """Adjust positions: the first ``count`` bytes of the buffer, before the message's start, were dropped."""
+        """Adjust positions after the first ``count`` bytes of the buffer, all before the message, were dropped."""
         if self._walker is not None:
             self._walker.forget(count)
         self._pos -= count
@@ -396,7 +401,7 @@ class RequestStream:
 
 
 def decode_message(codec: ServiceCodec, speech: Speech, body: bytes, start: int, end: int) -> Request | Refusal:
-    """Decode the message that fills ``body[start:end]``.  Touches no other state, so any thread may call it.
+    """Decode the message that fills ``body[start:end]``.  Touches no shared state, so any thread may call it.
 
     Raises Hangup.
     """
@@ -423,7 +428,7 @@ def decode_message(codec: ServiceCodec, speech: Speech, body: bytes, start: int,
 
 
 def _broken(speech: Speech, name: bytes, seqid: int, why: str) -> Hangup:
-    """Answer with PROTOCOL_ERROR, then close."""
+    """Return a Hangup that answers with PROTOCOL_ERROR before the connection closes."""
     kind = PROTOCOL_ERROR
     answer = application_error(name, speech.protocol, seqid, kind, f"malformed arguments: {why}")
     if speech.framed:
@@ -434,5 +439,5 @@ def _broken(speech: Speech, name: bytes, seqid: int, why: str) -> Hangup:
 
 
 def _unreadable(speech: Speech, why: str) -> Hangup:
-    """No message to answer: HTTP says so, everything else is closed."""
+    """Return a Hangup for bytes without a message to answer: over HTTP it has an answer, else it only closes."""
     return Hangup(why, closing_answer(400, why.encode() + b"\n") if speech.http else b"")

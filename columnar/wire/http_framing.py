@@ -1,25 +1,25 @@
-"""(pure) HTTP/1.x around Thrift messages: each POST is a message, its response the reply.
+"""(pure) HTTP/1.x around Thrift messages: each POST carries a message, its response the reply.
 
     request   := POST any-path HTTP/1.x  headers  body      the body is one unframed message
     response  := 200  Content-Type: application/x-thrift  Content-Length  the reply
-    an exception of Thrift is a reply like any other, hence a 200; a oneway call has an empty reply
+    a Thrift exception is a reply like any other, so its status is 200; a oneway call has an empty reply
 
-A fault of the HTTP itself is answered with its status and a line of text, then the connection is closed:
-    400 no HTTP, or no message within     403 of a web page, or for a foreign Host (``browsers``)
+A fault of the HTTP request itself is answered with a status and a line of text; then the connection is closed:
+    400 no HTTP, or no message within     403 from a web page, or a foreign Host (``browsers``)
     405 another method than POST          411 no length                   413 body over the bound
     415 a compressed body, or a form      431 headers over the bound      503 dropped for lack of memory
     505 not HTTP/1.x
 
-Two lengths (Content-Length and Transfer-Encoding; RFC 9112, 6.1) are a 400, too: a proxy that
-believes the other length would take the end of the body for the next request.
+A request with two lengths (Content-Length and Transfer-Encoding; RFC 9112, 6.1) is also answered with 400: a proxy that
+uses the other length would take the end of the body for the next request.
 
 Pages of an allowed origin may send a preflight request (OPTIONS: 204) and read the answers.
 
-h11 parses.  It is fed small pieces, so that it buffers at most HEADER_BYTES and a piece; ``buffered_bytes`` counts the
-bytes that wait for it.
+h11 parses the requests.  It receives small pieces, so that it buffers at most HEADER_BYTES and one piece;
+``buffered_bytes`` counts the bytes that h11 has not received yet.
 
 Invariants:
-    I1. No length is believed: the body grows with the bytes that arrive.
+    I1. No length is trusted: the body grows with the bytes that arrive.
     I2. The next request is parsed only when the request before it has been answered (pipelining).
     I3. A call of ``next_body`` handles no more than EVENTS events, so that other connections are served in between.
 
@@ -56,7 +56,7 @@ _REASONS: Final = {
 
 
 class HttpRefused(Exception):
-    """This request gives no message: send ``answer`` and close."""
+    """The request contains no usable message: send ``answer`` and close the connection."""
 
     def __init__(self, why: str, answer: bytes) -> None:
         super().__init__(why)
@@ -65,7 +65,7 @@ class HttpRefused(Exception):
 
 
 def closing_answer(status: int, body: bytes, content_type: bytes = _TEXT_TYPE, *, head_only: bool = False) -> bytes:
-    """A whole response after which the connection is closed."""
+    """Return a whole response that announces the close of the connection."""
     allow = b"Allow: POST\r\n" if status == 405 else b""
     head = b"HTTP/1.1 %d %b\r\nContent-Type: %b\r\nContent-Length: %d\r\n%bConnection: close\r\n\r\n"
     packed = head % (status, _REASONS.get(status, b"Error"), content_type, len(body), allow)
@@ -119,7 +119,7 @@ class HttpFraming:
 
     @property
     def is_between(self) -> bool:
-        """Whether no byte of a further request has arrived, and one may come."""
+        """Whether a further request may come, and no byte of it has arrived."""
         return not (self.ended or self.is_within_message or self._parser.trailing_data[0])
 
     def feed(self, data: bytes | bytearray | memoryview) -> None:
@@ -127,7 +127,7 @@ class HttpFraming:
             self._pending += data
 
     def next_body(self) -> bytes | None:
-        """The body of the next POST; None when more bytes are needed.  Raises HttpRefused."""
+        """Return the body of the next POST, or None if more bytes are needed.  Raises HttpRefused."""
         self.has_yielded = False
         if self.ended:
             return None
@@ -156,7 +156,7 @@ class HttpFraming:
         return taken
 
     def answer(self, reply: bytes | memoryview) -> list[bytes | memoryview]:
-        """The response with ``reply``; the next request can be read after it."""
+        """Return the response with ``reply``; afterwards the next request can be read."""
         headers = [(b"Content-Type", THRIFT_TYPE), (b"Content-Length", b"%d" % len(reply))]
         if self._origin:
             headers += [(b"Access-Control-Allow-Origin", self._origin), (b"Vary", b"Origin")]
@@ -170,7 +170,7 @@ class HttpFraming:
         return [part for part in (sent, reply, end) if part]
 
     def shed(self, why: str) -> bool:
-        """Drop the incomplete body; False if there is none."""
+        """Drop the incomplete body.  Returns False if there is none."""
         if not self._in_body or self._refused is not None:
             return False
         self._drop(refused(503, why))

@@ -1,6 +1,6 @@
-"""The interface definitions as classes, made once at import (some 5 ms): what server and client both speak.
+"""The interface definitions of server and client as classes, made once at import (some 5 ms).
 
-The files stand in ``columnar/thrift``; ``definitions`` says what their structs are like.
+The IDL files are in ``columnar/thrift``; ``definitions`` describes the classes of their structs.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The Thrift 2 service as classes, made at import: what ``idl`` is for the other one.
+"""The interface definition of the Thrift 2 service as classes, made at import, as ``idl`` is for Thrift 1.
 
-A module of its own, because most stores do not serve it.
+It is a separate module, because most stores do not serve Thrift 2.
 """
 
 from __future__ import annotations

@@ -1,27 +1,27 @@
-"""Calls in messages too large for a time slice: each client is charged for the cost of its own calls.
+"""The queue of calls whose messages are too large for a time slice: each client pays for the cost of its own calls.
 
     light   a call of a client whose last large call was short, or a smaller call of a client without large calls so
             far: made as soon as it has arrived
     heavy   a call of a client whose last large call blocked the loop, or a larger call of a client without large calls
             so far
 
-A row of 60 MB is a single write of the engine, which cannot be divided: it blocks the loop for a third of a second.  A
+A row of 60 MB is a single, indivisible write of the engine, which blocks the loop for a third of a second.  A
 client that sends such rows without pause would starve other clients.  After a call that blocked the loop, the next
-heavy call waits REST times as long as that call took, and REST_BESIDE_OTHERS times while other clients send requests.
-So all heavy calls together have a quarter of the loop, or a hundredth, and fewer than 1 in 100 requests of other
-clients meets a heavy call.
+heavy call waits REST times as long as that call took, or REST_BESIDE_OTHERS times as long while other clients send
+requests.  So all heavy calls together take a quarter of the loop's time, or a hundredth beside other clients, and fewer
+than 1 in 100 requests of other clients waits for a heavy call.
+
 The next heavy call is from the client whose calls have cost least (start-time fair queueing: Goyal, Vin and Cheng,
-1996).  Light calls (a batch of many rows is divided into short steps) are made in the order of arrival and wait for no
-rest: a client that loads batches is not slowed by a client that writes large rows.
+1996).  Light calls run in the order of arrival and wait for no rest, so a client that loads batches (of many rows,
+divided into short steps) is not slowed by a client that writes large rows.
 
 Invariants:
     I1. A client has at most one large call, and its cost is charged to that client only.
-    I2. A client whose call blocked the loop is heavy for REST_BESIDE_OTHERS times as long, at any cost of its next
-        calls.
-    I3. Waiting calls are counted as input and bounded with it (``limits.SERVER_INPUT_BYTES``); the call of a client
-        that has disconnected is forgotten, and its memory freed.
+    I2. A client whose call blocked the loop stays heavy for REST_BESIDE_OTHERS times as long, even if its next calls
+    are short.  I3. Waiting calls count as input and are bounded with it (``limits.SERVER_INPUT_BYTES``).  The call of a
+    client that has disconnected is dropped, and its memory freed.
 
-Time is processor time of the loop's thread: a busy machine makes no client heavy.  Owned by the loop.
+Cost is measured in processor time of the loop's thread, so a busy machine makes no client heavy.  Owned by the loop.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ LONG_CALL_S: Final = 0.05  # a call that blocks the loop longer is followed by a
 REST: Final = 3
 REST_BESIDE_OTHERS: Final = 99
 LIGHT_BYTES: Final = BATCH_BYTES  # a larger message is heavy until a call of its client was short
-_OWN_ANSWERS: Final = 1  # in a rest: the answer of the call itself
+_OWN_ANSWERS: Final = 1  # answers within a rest that do not count: the one of the heavy call itself
 
 
 class Aside:
-    """A large message that the decoder's thread decodes; ``whole`` is None once its client has gone."""
+    """A large message that the decoder's thread decodes; ``whole`` is None once its client has disconnected."""
 
     __slots__ = ("whole",)
 
@@ -53,7 +53,7 @@ class Aside:
         self.whole: Whole | None = whole
 
     def drop_message(self) -> None:
-        """Forget the message: its client has gone."""
+        """Drop the message, because its client has disconnected."""
         self.whole = None
 
     def decoded(self, codec: ServiceCodec) -> Request | Refusal:
@@ -87,9 +87,9 @@ class LargeCaller:
 
 class LargeCalls:
     def __init__(self, answered: Callable[[], int], others_wait: Callable[[], bool]) -> None:
-        """``answered``: the number of requests that the server has answered so far.
+        """Pass ``answered``, which returns the number of requests that the server has answered so far.
 
-        ``others_wait``: whether a request that is not heavy is being served.
+        ``others_wait`` returns whether a request that is not heavy is being served.
         """
         self._answered = answered
         self._others_wait = others_wait
@@ -111,7 +111,7 @@ class LargeCalls:
                 asyncio.get_running_loop().call_soon(self._next_heavy)
 
     def forget(self, caller: LargeCaller) -> bool:
-        """Forget a client that has disconnected; True: its call was waiting and will not be made."""
+        """Drop the waiting call of a client that has disconnected.  Returns True if there was one."""
         light, heavy = self._light.pop(caller, None), self._heavy.pop(caller, None)
         return light is not None or heavy is not None
 
@@ -151,7 +151,7 @@ class LargeCalls:
         return self._heavy[caller][0]
 
     def _made(self, caller: LargeCaller, call: Callable[[], object]) -> float:
-        """Make the call; its processor time in seconds."""
+        """Run the call; returns its processor time in seconds."""
         begun = thread_time()
         try:
             call()
@@ -167,7 +167,7 @@ class LargeCalls:
         asyncio.get_running_loop().call_later(REST * took, self._rested, took, REST * took, answered)
 
     def _rested(self, took: float, rested: float, answered: int) -> None:
-        """Continue after a pause of ``rested`` seconds; ``answered``: requests answered before its last part."""
+        """Continue after a pause of ``rested`` seconds; ``answered`` requests were answered before its last part."""
         now, zero_requests = answered, False
         with surviving("large calls"):  # if the callback fails, heavy calls continue after the whole pause
             now = self._answered()

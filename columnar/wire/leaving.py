@@ -1,4 +1,4 @@
-"""Transfer of connections to another server, between two requests: all of a server that leaves, or its surplus.
+"""Transfer of connections to another server, between two requests: all connections of a server that leaves, or a few.
 
     within a request --answered--> replies unsent --sent--> transferred     plain TCP
                                                             closed          TLS, whose keys cannot be passed on
@@ -24,23 +24,23 @@ from columnar.coordination.connection_channel import READ_BYTES
 if TYPE_CHECKING:
     from columnar.wire.connection import Connection
 
-CHECKED_AT_ONCE: Final = 64  # connections in an iteration of the loop: 1 ms, and so many descriptors more
+CHECKED_AT_ONCE: Final = 64  # connections in an iteration of the loop: 1 ms, and as many additional descriptors
 
 _log = logging.getLogger("columnar.wire")
-Give = Callable[[socket.socket, bytes], None]  # the socket is the callee's
+Give = Callable[[socket.socket, bytes], None]  # the callee owns the socket
 Stays = Callable[[int], bool]  # by the id of a connection
 
 
 class Leaving:
-    """``check_connection`` is called for a connection whenever it may be between two requests."""
+    """Transfers all connections.  ``check_connection`` is called whenever a connection may be between two requests."""
 
     def __init__(self, give: Give | None) -> None:
-        """``give`` passes a connection on; None: connections are closed."""
+        """Pass ``give``, which transfers a connection, or None if connections are to be closed."""
         self._give = give
         self.closed = 0
 
     def check_connections(self, connections: list[Connection]) -> None:
-        """Check the connections, some in each loop iteration."""
+        """Check the connections, CHECKED_AT_ONCE in each loop iteration."""
         for connection in connections[:CHECKED_AT_ONCE]:
             self.check_connection(connection)
         if len(connections) > CHECKED_AT_ONCE:
@@ -59,7 +59,7 @@ class Leaving:
         else:
             try:
                 descriptor = connection.let_go()
-            except OSError as error:  # served on until its next request is answered, or the server stops
+            except OSError as error:  # serve it until its next request is answered, or the server stops
                 _log.error("%s: cannot go on at another server: %s", connection.peer, error)
                 return
             self._give(socket.socket(fileno=descriptor), read)
@@ -77,10 +77,10 @@ class Surplus(Leaving):
         self.all_gone = asyncio.Event()
 
     def check_connection(self, connection: Connection) -> None:
-        """Transfer the connection if it may go.
+        """Transfer the connection if it is between two requests and may leave.
 
-        A client that connected to this server's own port chose it, and stays.  A client that is slow to read its
-        replies stays, too: waiting for it would delay its connection.
+        A client that connected to this server's own port chose this server, and stays.  A client that is slow to read
+        its replies also stays, because waiting for unsent replies would delay its requests.
         """
         if self.given == self._most or not connection.was_brought or connection.output.unsent_now():
             return

@@ -3,7 +3,7 @@
     columnar/thrift/hbase.thrift, columnar.thrift  ->  columnar.json
     columnar/thrift/hbase2.thrift                  ->  hbase2.json
 
-To be run after a change of an IDL; a test compares the JSONs with the IDLs.  ``definitions`` states their form.
+Run it after each change of an IDL; a test compares the JSONs with the IDLs.  ``definitions`` states the JSONs' form.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PARSED: Final = {"columnar.json": ("hbase.thrift", "columnar.thrift"), "hbase2.j
 
 
 def parsed(sources: tuple[str, ...], folder: Path = FILES) -> str:
-    """The text of the JSON; the last source includes the sources before it."""
+    """Return the text of the JSON; the last source includes the sources before it."""
     definitions: dict[str, Any] = {}
     for source in sources:
         name = source.removesuffix(".thrift")
@@ -32,7 +32,7 @@ def parsed(sources: tuple[str, ...], folder: Path = FILES) -> str:
 
 
 def _lines(value: dict[str, Any], indent: str, depth: int) -> str:
-    """JSON with a line for each struct, enumeration or method: a change of the IDL changes few lines."""
+    """Return JSON with a line for each struct, enumeration or method, so that a change of the IDL changes few lines."""
     if not depth or not value:
         return json.dumps(value)
     inner = indent + " "
@@ -57,7 +57,7 @@ def _definition(module: ModuleType) -> dict[str, Any]:
 
 
 def _line(cls: Any) -> int:
-    """Its line in the file, which is after all types that it names."""
+    """Return the line of ``cls`` in its file; all types that ``cls`` names come before it."""
     number: int = cls.__thrift_lineno__
     return number
 

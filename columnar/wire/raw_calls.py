@@ -1,11 +1,11 @@
-"""Calls that come as raw messages, without a connection: decoded, made and answered as those of a connection are.
+"""Calls that arrive as raw messages, without a connection: decoded, run and answered like calls of a connection.
 
-A call ends once (``RawCaller``): with its reply, which may be an error of the method; with the news that another server
-owns its region, and then it had no effect; or broken, if no reply can be made.
+A call ends exactly once, in one of three ways (``RawCaller``): with its reply, which may be an error of the method;
+without effect, because another server owns its region; or broken, if no reply can be made.
 
 A call is not forwarded again.  It waits for a region that is briefly unavailable.
 
-Owned by the loop; a message over ``framing.INLINE_BYTES`` is decoded by the server's own thread.
+Owned by the loop; a message over ``framing.INLINE_BYTES`` is decoded by the server's decoder thread.
 """
 
 from __future__ import annotations
@@ -30,29 +30,33 @@ class Unreadable(ColumnarError):
 
 
 class RawCaller(Protocol):
-    """The caller's side; one of the three is called, once, at once or later."""
+    """The sender of a raw call; exactly one of the three methods is called, once, immediately or later."""
 
     def replied(self, reply: bytes) -> None:
-        """The whole reply, in the call's protocol and with its seqid."""
+        """Take the whole reply, in the call's protocol and with the call's seqid."""
 
     def not_local(self, error: RegionNotLocal, request: Request) -> None:
-        """End a call without effect; the request's arguments may be dropped, but for names of table and row."""
+        """End a call that had no effect.  The request may have lost its arguments except the names of table and row."""
 
     def broken(self, error: Exception) -> None: ...
 
 
 class RawCall(Caller):
-    """One message.  It is a client of its own for the queue of large calls: a link carries the calls of many."""
+    """The call of one message.
+
+    The queue of large calls treats each RawCall as a separate client, because a link carries calls of many clients.
+    """
 
     def __init__(self, server: WireServer, ctx: CallContext, caller: RawCaller) -> None:
-        """``server``: whose service and codecs are used; it need not listen."""
+        """Pass the server whose service and codecs the call uses; it need not listen."""
         super().__init__(server, ctx, counts=1, forwards=False)
         self._caller = caller
 
     def begin_call(self, buffer: bytes, start: int, end: int) -> None:
-        """Begin the call of the message ``buffer[start:end]``, in the protocol of the context; the buffer is not kept.
+        """Begin the call of the message ``buffer[start:end]``, in the protocol of the context, without keeping the
+        buffer.
 
-        The caller gets the end before this returns if the call can be answered at once.
+        If the call can be answered immediately, the caller's method is called before this method returns.
         """
         speech = _BINARY if self._ctx.protocol is detect.Protocol.BINARY else _COMPACT
         if end - start > INLINE_BYTES:
@@ -84,7 +88,7 @@ class RawCall(Caller):
     def _done(
         self, message: Message, reply: bytes | memoryview, error: str | None, started: float, result: Any
     ) -> float:
-        """Answer the call.  It counts for background work, which yields to it: clients of other servers wait for it."""
+        """Answer the call.  It is counted so that background work yields to it, for another server's client waits."""
         self._server.answers[1] += 1
         self._caller.replied(bytes(reply))
         return started

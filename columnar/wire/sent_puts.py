@@ -1,20 +1,20 @@
-"""(pure) ``Mutation`` of the IDL, written out, and the puts of a row in the form of a bulk load.
+"""(pure) The IDL's ``Mutation`` as a handwritten class, and a compact form for the puts of a bulk load's rows.
 
-Bulk loads consist of mutations, and compiled a mutation is four fields.  ``definitions`` takes the class instead of the
-one that it would make, as long as the IDL says the same; what it must be like is ``definitions.Struct``.
+Bulk loads consist of mutations, and a compiled, handwritten Mutation is only four plain fields.  ``definitions`` uses
+this class instead of generating one, as long as the IDL has the same fields; it must behave like a
+``definitions.Struct``.
 
-A row of a bulk load has the same columns in the same order, row after row.
-
-The bytes between the values of such a row are those of the row before.  They are compared, and only the values are
-extracted.  A column costs a comparison and a slice, 0.25 us, and no object of its own.
+All rows of a bulk load have the same columns in the same order, so the bytes between the values are the same in each
+row.  They are only compared with those of earlier rows, and only the values are extracted.  A column costs a comparison
+and a slice, 0.25 us, and no object of its own.
 
     row     := head[0] value[0] head[1] value[1] ... tail
-    head[n] := the end of the mutation before it, then this mutation up to the length of its value
+    head[n] := the end of the previous mutation, then mutation n up to the length of its value
 
 Invariants:
-    I1. A row is read so only if each of its bytes equals ``head`` and ``tail`` or belongs to a value: the
-        result is the same as that of the reader of any Mutation.
-    I2. A single shape is remembered: columns, never a value.
+    I1. A row is read in this way only if each of its bytes equals ``head`` and ``tail`` or belongs to a value, so the
+            result is the same as the general reader's.
+    I2. Only one shape is remembered, and it contains columns, never a value.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from columnar.wire.codec_replies import varint
 
 
 class Mutation:
-    """Fields as the IDL names them; what was left out is its default, or None."""
+    """A Mutation of the IDL; an omitted field has its default, or None."""
 
     thrift_spec: ClassVar[dict[int, tuple[Any, ...]]] = {
         1: (2, "isDelete", False),
@@ -67,7 +67,7 @@ class Mutation:
         return self.isDelete, self.column, self.value, self.writeToWAL
 
     def read(self, protocol: Any) -> None:
-        """As thriftpy2's clients call it."""
+        """Read the fields; called by thriftpy2's clients."""
         protocol.read_struct(self)
 
     def write(self, protocol: Any) -> None:
@@ -75,7 +75,7 @@ class Mutation:
 
 
 SHAPED_COLUMNS: Final = 4  # a row of fewer columns is not worth a shape
-SHAPE_BYTES: Final = 64 * KIB  # of the names of a shape's columns
+SHAPE_BYTES: Final = 64 * KIB  # the bound on the names of a shape's columns
 _U32: Final = Struct(">I")
 _BEGIN: Final = b"\x02\x00\x01\x00"  # isDelete: false
 _COLUMN: Final = b"\x0b\x00\x02"
@@ -83,16 +83,16 @@ _VALUE: Final = b"\x0b\x00\x03"
 _TAIL: Final = b"\x02\x00\x04\x01\x00"  # writeToWAL: true, and the end of the struct
 _TAIL_BYTES: Final = len(_TAIL)
 _LENGTH_BYTES: Final = 4
-# The same in the compact protocol, where a field's type stands in one byte with the step from the field before.
+# The same in the compact protocol, where one byte has a field's type and the difference to the previous field's id.
 _COMPACT_BEGIN: Final = b"\x12"  # isDelete: false
 _COMPACT_BINARY: Final = b"\x18"  # column, value
 _COMPACT_TAIL: Final = b"\x11\x00"  # writeToWAL: true, and the end of the struct
 _COMPACT_TAIL_BYTES: Final = len(_COMPACT_TAIL)
-_LONGEST_LENGTH: Final = 3  # bytes that are looked at for a value's length; a value and the tail have as many
+_LONGEST_LENGTH: Final = 3  # bytes that are read for a value's length; value and tail together have at least as many
 
 
 class SentPuts:
-    """A list of Mutations that are all puts with writeToWAL; iterates as that list, stores only columns and values."""
+    """A list of Mutations, all puts with writeToWAL.  Stores only columns and values; iterates over Mutations."""
 
     __slots__ = ("columns", "values")
 
@@ -125,7 +125,7 @@ class PutsShape:
         self._seen: tuple[bytes, ...] = ()  # the columns of the last row that the general reader read
 
     def take_row(self, buf: bytes, pos: int, end: int, count: int) -> tuple[SentPuts | None, int]:
-        """The row of ``count`` mutations at ``pos``, and its end; None: it does not have this shape."""
+        """Return the row of ``count`` mutations at ``pos`` and its end; (None, ``pos``) if its shape differs."""
         heads = self._heads
         if count != len(heads):
             return None, pos
@@ -142,7 +142,7 @@ class PutsShape:
         return SentPuts(self._columns, values), pos + _TAIL_BYTES
 
     def learn(self, row: list[Mutation]) -> None:
-        """Learn from a row that the general reader read: columns of two rows in succession are the next shape."""
+        """Note a row that the general reader read; if it has the same columns as the row before, learn them."""
         seen, self._seen = self._seen, tuple([mutation.column or b"" for mutation in row])
         if sum(map(len, self._seen)) > SHAPE_BYTES:
             self._seen = ()
@@ -151,13 +151,13 @@ class PutsShape:
             self._heads = [self._head(column, is_first=not number) for number, column in enumerate(seen)]
 
     def _head(self, column: bytes, *, is_first: bool) -> bytes:
-        """Return the bytes from the end of the value before it to the length of the column's value."""
+        """Return the bytes from the end of the previous value to the length of the column's value."""
         own = _BEGIN + _COLUMN + _U32.pack(len(column)) + column + _VALUE
         return own if is_first else _TAIL + own
 
 
 class CompactPutsShape(PutsShape):
-    """As ``PutsShape``, in the compact protocol."""
+    """A ``PutsShape`` of the compact protocol."""
 
     __slots__ = ()
 

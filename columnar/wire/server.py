@@ -1,9 +1,10 @@
-"""The listening side: admission of connections, and the totals over all connections.
+"""The listening server of a port: admission of connections, and bounds over all connections together.
 
-Everything is owned by the loop, but ``codec_aside`` by the decoder's one thread.
-Requests and unsent replies are counted over all connections; over a total the largest half-received request
-or unsent reply is dropped, because it is most likely the cause and one victim is better than many.
-A request that is being served is never dropped: its client could not know its outcome.
+The bytes of requests and of unsent replies are counted over all connections.  If a total exceeds its bound, the largest
+half-received request or unsent reply is dropped: it is most likely the cause, and one victim is better than many.  A
+request that is being served is never dropped, because its client could not know the outcome.
+
+The loop owns everything except ``codec_aside``, which the decoder's one thread owns.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ from columnar.wire.framing import Refusal
 from columnar.wire.large_calls import LargeCalls
 from columnar.wire.service import NO_ERROR, Ahead, Handler, NoObserver, Observer, Service, Waiter
 
-if TYPE_CHECKING:  # a port without TLS has no use for one, a standalone none for the other
+if TYPE_CHECKING:  # a port without TLS does not load the one, a standalone server not the other
     from columnar.wire.leaving import Give, Leaving, Stays
     from columnar.wire.tls_protocol import Tls, TlsProtocol
 
@@ -53,22 +54,22 @@ log = logging.getLogger("columnar.wire")
 
 
 class ErrorReplies:
-    """Replies to calls that failed, were refused or are unknown, of connections and of other servers.  Constant.
+    """Replies to calls that failed, were refused or are unknown, for connections and for other servers.  Constant.
 
     an error that the method declares, or that the service translates to one     the method's own exception
-    an error that is none to clients, says the service                           a reply without a result
+    an error that the service translates to NO_ERROR                             a reply without a result
     any other error of a call                                                    INTERNAL_ERROR, with a line in the log
-    a method that is not served; a message that is no call                       UNKNOWN_METHOD; INVALID_MESSAGE_TYPE
+    a method that is not served; a message that is not a call                    UNKNOWN_METHOD; INVALID_MESSAGE_TYPE
     """
 
     def __init__(self, codec: ServiceCodec, service: Service, unknown: Callable[[str], str]) -> None:
-        """``unknown``: the text for a method that is not served."""
+        """Pass ``unknown``, which returns the error text for a method that is not served."""
         self._codec = codec
         self._service = service
         self._unknown = unknown
 
     def failed(self, peer: str, request: Request, protocol: Protocol, error: Exception) -> bytes:
-        """``peer``: the client, for the log."""
+        """Return the reply to a call that failed with ``error``; ``peer`` is the client, for the log."""
         method = request.method
         assert method is not None, "a call was begun"
         declared = self._declared(method.name, error)
@@ -102,11 +103,11 @@ class ErrorReplies:
         return self._service.translate(method, error)
 
 
-# Lambdas would cost each call of their methods a closure, once compiled.
+# In compiled code, lambdas would make a closure at each call of the methods that use them.
 _BUFFERED_BYTES: Final = attrgetter("input.buffered_bytes")
 _UNSENT_BYTES: Final = attrgetter("output.unsent_bytes")
 RESUMED_AT_ONCE: Final = 128  # requests that waited for the same fsync, in one loop iteration: 2 ms
-CHECKED_WAITERS: Final = 8  # of the requests that wait for one thing
+CHECKED_WAITERS: Final = 8  # of the requests that wait for the same future
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,22 +124,22 @@ class WireLimits:
 
 
 class PendingCalls:
-    """The calls of a server whose answers are not there yet: those that wait for an fsync, and those that run."""
+    """The unanswered calls of a server: calls that wait for a future, mostly an fsync, and calls that run as tasks."""
 
     def __init__(self) -> None:
-        self._waiting: dict[asyncio.Future[Any], list[Waiter]] = {}  # by what they wait for
-        self._calls: set[asyncio.Future[Any]] = set()  # that run by themselves
+        self._waiting: dict[asyncio.Future[Any], list[Waiter]] = {}  # by the future that they wait for
+        self._calls: set[asyncio.Future[Any]] = set()  # that run as tasks of their own
 
     def began(self, call: asyncio.Future[Any]) -> None:
-        """Register a call that runs by itself: ``end`` ends it, even after its connection has ended."""
+        """Register a call that runs as a task, so that ``end`` ends it even after its connection has ended."""
         if isinstance(call, asyncio.Task):
             self._calls.add(call)
             call.add_done_callback(self._calls.discard)
 
     def resume_after(self, future: asyncio.Future[Any], waiting: Waiter) -> None:
-        """Continue a request once ``future`` is done, together with all requests that wait for the same future.
+        """Continue a request once ``future`` is done, together with all other requests that wait for ``future``.
 
-        A callback of its own for each would cost 2 us more.
+        A callback for each request would cost 2 us more per request.
         """
         waiters = self._waiting.get(future)
         if waiters is None:
@@ -165,13 +166,13 @@ class PendingCalls:
         for one in waiting[begin:end]:
             try:
                 one.resume(future)
-            except Exception:  # as of ImmediateFuture: one that fails takes no other along
+            except Exception:  # as in ImmediateFuture: if one fails, the others are still resumed
                 log.exception("an answer failed that waited for an fsync")
         if end < len(waiting):
             future.get_loop().call_soon(self._resume_some, future, waiting, end)
 
     async def end(self) -> None:
-        """End the calls that run."""
+        """Cancel the calls that run as tasks, and wait for their end."""
         if self._calls:
             for call in self._calls:
                 call.cancel()
@@ -181,10 +182,11 @@ class PendingCalls:
 class WireServer:
     """Serves ``service`` on one port, on the running loop.
 
-    ``definition`` is the service of the IDL.  Servers of one process that share scanners and the like
-    take their connection ids from one iterator.  ``sibling_hint`` returns, for a method that is not served, a
-    few words after the error on the port that serves it; empty: unknown.  With ``tls`` the port speaks
-    only TLS.  ``visitors`` decide whose HTTP requests are answered: by default those of all but web pages.
+    ``definition`` is the service of the IDL.  Servers of one process that share scanners and other state of connections
+    take their connection ids from one iterator.  For a method that is not served, ``sibling_hint`` returns words for
+    the error text that name the port which serves the method, or an empty string if it knows of none.  With ``tls`` the
+    port speaks only TLS.  ``visitors`` decide whose HTTP requests are answered; by default all except those of web
+    pages.
     """
 
     def __init__(
@@ -227,7 +229,7 @@ class WireServer:
         self.leaving: Leaving | None = None  # once the server leaves
 
     async def start(self, host: str, port: int) -> None:
-        """Listen; port 0 takes a free one.  OSError if the address is in use."""
+        """Listen; port 0 takes a free port.  Raises OSError if the address is in use."""
         loop = asyncio.get_running_loop()
         factory = cast(Callable[[], asyncio.Protocol], self._accept if self._tls is None else self._accept_tls)
         self._server = await loop.create_server(factory, host, port, backlog=1024, reuse_address=True)
@@ -235,10 +237,10 @@ class WireServer:
         self._port = sockets[0].getsockname()[1]
 
     async def serve_privately(self, listening: socket.socket) -> None:
-        """Also serve the callers of ``listening``, a socket of this machine, without TLS.
+        """Also serve the callers of ``listening``, a socket that only this machine can reach, without TLS.
 
-        The socket replaces an earlier one.  Its callers do background work of the store: their requests are not
-        counted in ``answered``.
+        The socket replaces an earlier private socket.  Its callers do background work of the store, so ``answered``
+        does not count their requests.
         """
         factory = cast(Callable[[], asyncio.Protocol], self._accept_privately)
         if self._private is not None:
@@ -246,9 +248,10 @@ class WireServer:
         self._private = await asyncio.get_running_loop().create_unix_server(factory, sock=listening)
 
     async def take_connection(self, connection: socket.socket, read: bytes = b"") -> None:
-        """Serve a client's connection that another process accepted, as if it had come to this port.
+        """Serve a client's connection that another process accepted, as if the client had connected to this port.
 
-        ``read``: the bytes of its next request that were read there.  A client that has disconnected is no error.
+        ``read`` has the bytes of the next request that the other process has already read.  A client that has
+        disconnected is not an error.
         """
         accept = self._accept_tls if self._tls is not None else partial(self._accept, read)
         factory = cast(Callable[[], asyncio.Protocol], accept)
@@ -261,7 +264,7 @@ class WireServer:
 
     @property
     def port(self) -> int:
-        """The port; known after a stop, too: addresses of regions are named until the end."""
+        """The port; still known after a stop, because addresses of regions are given out until the end."""
         assert self._port, "not started"
         return self._port
 
@@ -271,7 +274,7 @@ class WireServer:
 
     @property
     def answered(self) -> int:
-        """The number of answers to clients."""
+        """The number of requests of clients answered so far."""
         return self.answers[1]
 
     @property
@@ -285,13 +288,14 @@ class WireServer:
 
     @property
     def output_bytes(self) -> int:
-        """Bytes unsent to clients that do not keep up."""
+        """Unsent bytes of replies to clients that read slowly."""
         return self._output_bytes
 
     async def leave(self, give: Give) -> None:
-        """Stop listening, and transfer each connection, or close it, between two requests.  Return when none is left.
+        """Stop listening, and transfer or close each connection between two requests.  Returns when none is left.
 
-        A port that speaks TLS closes them.  Cancelled: the rest is served on, and transferred later.
+        A port that speaks TLS closes its connections.  If cancelled, the remaining connections are still served, and
+        transferred later.
         """
         from columnar.wire.leaving import Leaving
 
@@ -304,11 +308,11 @@ class WireServer:
             await self._empty.wait()
 
     async def part_with(self, most: int, give: Give, stays: Stays, within_s: float) -> int:
-        """Transfer up to ``most`` connections that came by ``take_connection``, each between two requests; returns
-        their number.
+        """Transfer up to ``most`` connections that ``take_connection`` took, each between two requests.  Returns the
+        number.
 
-        ``stays``: by a connection's id, whether it has state in this server that it would lose.  A port that speaks
-        TLS, or a server that leaves, transfers none.  Serves on meanwhile.
+        ``stays`` returns, for a connection's id, whether the connection would lose state in this server.  A port that
+        speaks TLS, or a server that leaves, transfers none.  The server keeps serving meanwhile.
         """
         if self._tls is not None or self.leaving is not None or not most:
             return 0
@@ -318,12 +322,12 @@ class WireServer:
         surplus.check_connections(list(self._connections))
         with suppress(TimeoutError):
             await asyncio.wait_for(surplus.all_gone.wait(), within_s)
-        if self.leaving is surplus:  # else the server leaves
+        if self.leaving is surplus:  # if not, the server leaves
             self.leaving = None
         return surplus.given
 
     async def close(self, grace_s: float) -> None:
-        """Stop listening, finish the calls in flight for up to ``grace_s``, end the rest, close everything."""
+        """Stop listening, let calls in flight finish for up to ``grace_s``, cancel the rest, close all connections."""
         for server in (self._server, self._private):
             if server is not None:
                 server.close()
@@ -363,12 +367,12 @@ class WireServer:
         if len(self._connections) >= self.limits.connections:
             return False
         self._connections.add(connection)
-        if self.leaving is not None:  # it came at the last moment
+        if self.leaving is not None:  # accepted just before the port stopped listening
             asyncio.get_running_loop().call_soon(self.leaving.check_connection, connection)
         return True
 
     def forget_connection(self, connection: Connection) -> bool:
-        """Forget a connection that has ended; False if it had never been admitted."""
+        """Forget a connection that has ended.  Returns False if it had never been admitted."""
         if connection not in self._connections:
             return False
         self._connections.remove(connection)
@@ -389,7 +393,7 @@ class WireServer:
                     break
 
     def has_room(self, more_bytes: int) -> bool:
-        """Tell whether a request that adds so much input may begin."""
+        """Return whether a request that adds ``more_bytes`` of input may begin."""
         return self._input_bytes + more_bytes <= self.limits.server_input_bytes
 
     def full(self) -> CallQueueTooBig:
@@ -397,13 +401,13 @@ class WireServer:
 
     @property
     def read_ahead_bytes(self) -> int:
-        """The bytes to read ahead on one connection, after the request that is served."""
+        """The number of bytes to read ahead on one connection, after the request that is served."""
         return self.limits.input_bytes if self.has_room(0) else 0
 
     def output_changed(self, delta: int) -> None:
-        """Count unsent bytes; over the total, abort the connection with the most.
+        """Add ``delta`` to the unsent bytes; if they exceed the bound, abort the connection with the most unsent bytes.
 
-        ``unsent_bytes`` of the other connections is as of their last write: it is updated before one is aborted.
+        ``unsent_bytes`` of other connections dates from their last write, so it is updated before one is aborted.
         """
         self._output_bytes += delta
         if delta <= 0 or self._output_bytes <= self.limits.server_output_bytes:
@@ -414,5 +418,6 @@ class WireServer:
         if self._connections and self._output_bytes > self.limits.server_output_bytes:
             fullest = max(self._connections, key=_UNSENT_BYTES)
             why = f"{self._output_bytes} bytes are unsent on all connections, most of them here"
-            # Its buffer goes with it: counted until the loop says so, it would cost a second one its connection.
+            # Its buffer is freed with it.  If its bytes stayed counted until the loop reports the end, a second
+            # connection would be aborted.
             self._output_bytes -= fullest.abort(why)

@@ -1,4 +1,4 @@
-"""The interfaces of the services and metrics that the wire calls, and the calls whose answers are pending.
+"""The interfaces of services and metrics that the wire calls, and the classes of pending answers.
 
 The services implement ``Service``, the metrics ``Observer``; ``connection`` calls both on the
 loop's thread.
@@ -26,21 +26,21 @@ class CallContext:
     connection_id: int  # never used twice while the server lives
     peer: str  # "host:port", for log lines
     protocol: detect.Protocol = detect.Protocol.BINARY  # of this call
-    # Whether the connection has ended.  Called before each step of a call that waits: some 2 us.
+    # Returns whether the connection has ended.  Called before each step of a call that waits; takes some 2 us.
     has_gone: IsDisconnected = never_disconnected
 
 
 Handler = Callable[..., Any]
-Sent = bytes | None  # an argument as sent: a client can omit it, even if the IDL requires it
+Sent = bytes | None  # an argument as sent: a client can omit it even if the IDL requires it
 SentNumber = int | None
 NO_ERROR: Final = object()  # of ``Service.translate``: the call is answered as if it had returned None
 
 
 class Later:
-    """A handler's answer that is ready but must wait: ``result``, once ``future`` has resolved.
+    """A handler's answer that is ready but must wait: the call is answered with ``result`` once ``future`` is done.
 
-    The future may be shared by many answers (a group commit); no task is made for it.  Its
-    failure is the answer's failure.
+    Many answers may share the future (a group commit); no task is made for it.  If the future fails, the call fails
+    with its exception.
     """
 
     __slots__ = ("future", "result")  # no named tuple: plain fields cost a compiled caller almost nothing
@@ -51,7 +51,7 @@ class Later:
 
 
 class Raw:
-    """A reply as it goes to the client: a whole message in the client's protocol, with its seqid."""
+    """A reply that goes to the client unchanged: a whole message in the client's protocol, with the call's seqid."""
 
     __slots__ = ("message",)
 
@@ -60,14 +60,14 @@ class Raw:
 
 
 Ended = Callable[[Any], object]  # called with the ForwardedReply
-# Forwards a call before its handler is called, if it is known that another server owns its region; None: it is not.
+# Forwards a call, without calling its handler, if another server is known to own its region; else returns None.
 Ahead = Callable[[CallContext, Request], "ForwardedReply | None"]
 
 
 class ForwardedReply:
-    """A call that another server answers: the part of a future's interface that a connection needs; it ends once.
+    """A call that another server answers; has the part of a future's interface that a connection needs.  Ends once.
 
-    It is not a future of the loop: an answer goes to the client within the loop iteration in which it came.
+    It is not a future of the loop, so that an answer goes to the client within the loop iteration in which it arrives.
     """
 
     __slots__ = ("_ended", "_failure", "_is_done", "_reply")
@@ -89,7 +89,7 @@ class ForwardedReply:
         return self._reply
 
     def add_callback(self, ended: Ended) -> None:
-        """Call ``ended`` at the end of the call, as the last step; the call must not have ended yet."""
+        """Have ``ended`` called as the last step of the call's end.  The call must not have ended yet."""
         self._ended = ended
 
     def succeed(self, reply: bytes | memoryview) -> None:
@@ -107,29 +107,28 @@ class ForwardedReply:
             ended(self)
 
     def client_left(self) -> None:
-        """Drop the callback: the client's connection has ended, so no caller waits for the answer."""
+        """Drop the callback, because the client's connection has ended and nothing waits for the answer."""
         self._ended = None
 
 
 class Service(Protocol):
-    """Answers calls.  No method may block: the loop's thread is waiting."""
+    """The service that answers calls.  No method may block, because the loop's thread calls it."""
 
     @property
     def handlers(self) -> Mapping[str, Handler]:
-        """Method name -> ``handler(ctx, *args)``, args in the order of the IDL.
+        """The handlers by method name: ``handler(ctx, *args)``, with args in the order of the IDL.
 
-        A handler returns its result, or ``Later``, or an awaitable of it: a future (cheaper:
-        no task is made for it) or a coroutine.  The next request of the connection begins after it.
-        ``columnar.wire.codec`` states the forms of results.  Methods that are not in the
-        mapping are unknown to the client.
+        A handler returns its result, a ``Later``, or an awaitable of the result: a future (cheaper, as no task is made
+        for it) or a coroutine.  The connection's next request begins when the result is known.  ``columnar.wire.codec``
+        states the forms of results.  A method that is not in the mapping is answered as unknown.
         """
 
     def translate(self, method: str, error: Exception) -> Any | None:
         """Translate ``error`` to one of the exceptions that ``method`` declares, a struct of the IDL.
 
-        NO_ERROR for an error that is none to clients, of a method without a result.  None for an error that we do
-        not raise on purpose: the client gets INTERNAL_ERROR and the log has the traceback.  Also called for
-        the wire's own refusals (RequestTooBig, CallQueueTooBig), with methods that have not been called.
+        Returns NO_ERROR for an error of a method without a result that clients do not see as an error.  Returns None
+        for an error that we do not raise on purpose; then the client gets INTERNAL_ERROR and the log has the traceback.
+        Also called for the wire's own refusals (RequestTooBig, CallQueueTooBig), whose methods have not been called.
         """
 
     def retry_or_forward(
@@ -137,26 +136,27 @@ class Service(Protocol):
     ) -> Awaitable[Any] | ForwardedReply | None:
         """Retry a call whose region is briefly unavailable, or forward it to its owner; returns the pending result.
 
-        None: ``error`` is final.  An awaitable may fail with an error for which this is to be called again.
+        Returns None if ``error`` is final.  If the awaitable fails, this method must be called again with the new
+        error.
         """
 
     def may_be_forwarded(self, method: str) -> bool:
-        """Tell whether a pending call may still be forwarded to another server: its message is kept until then."""
+        """Return whether a pending call may still be forwarded to another server, so that its message must be kept."""
 
     @property
     def slow_after_s(self) -> float:
-        """The time from which ``was_slow`` is called for a request."""
+        """The duration from which a request is reported to ``was_slow``."""
 
     def was_slow(self, ctx: CallContext, method: str, args: list[Any], took_s: float, result: Any) -> None:
         """Note a request that took ``slow_after_s`` or longer, waits included; ``result`` is None if it failed."""
 
     def connection_closed(self, connection_id: int) -> None:
-        """Note that the connection is closed: its open resources may be freed sooner."""
+        """Note that the connection is closed, so that its resources can be freed early."""
 
 
 class Observer(Protocol):
     def request_done(self, method: str, seconds: float, error: str | None, bytes_in: int, bytes_out: int) -> None:
-        """Note an answered request; ``error`` is the class of its error, None if it succeeded."""
+        """Note an answered request; ``error`` is the class name of its error, None if it succeeded."""
 
 
 class NoObserver:
@@ -164,7 +164,7 @@ class NoObserver:
         pass
 
 
-Awaited = asyncio.Future[Any] | ForwardedReply  # what a pending reply waits for
+Awaited = asyncio.Future[Any] | ForwardedReply  # a pending reply waits for one of these
 
 
 class Waiter:

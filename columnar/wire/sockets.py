@@ -1,4 +1,4 @@
-"""Sockets: options and the state of a client's socket in the kernel, and a socket of this process tree alone."""
+"""Sockets: options, the kernel's view of a client's socket, and a socket that only this process tree can reach."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import socket
 from typing import Final
 
 KEEPALIVE_IDLE_S: Final = 60
-# Linux reports an end after unread bytes; other systems report only a connection that is closed in both directions.
+# Linux reports an end that follows unread bytes; other systems only a connection that is closed in both directions.
 _ENDED: Final = getattr(select, "POLLRDHUP", 0) | select.POLLHUP | select.POLLERR | select.POLLNVAL
 
 
@@ -19,14 +19,14 @@ def name_of_peer(transport: asyncio.BaseTransport) -> str:
 
 
 def has_ended(fd: int) -> bool:
-    """Tell whether the peer has closed the connection or its side of it, even after unread bytes.  Some 2 us."""
+    """Return whether the peer has closed the connection or its sending side, even if unread bytes remain; some 2 us."""
     poll = select.poll()
     poll.register(fd, _ENDED)
     return bool(poll.poll(0))
 
 
 def tune(sock: socket.socket) -> None:
-    """Send small replies at once (a delay would be 40 ms), and find dead peers without an idle timeout."""
+    """Set options to send small replies without delay (of 40 ms), and to find dead peers without an idle timeout."""
     if sock.family not in (socket.AF_INET, socket.AF_INET6):
         return
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -41,25 +41,25 @@ BACKLOG: Final = 100
 class PrivateSocket:
     """A listening socket that only this process and its children can reach.
 
-    A store that speaks TLS on its ports still serves its own trigger worker, and the status page its own
-    front; both are in the same process tree and need no certificate.
+    A store that speaks TLS on its ports serves its trigger worker over a private socket, and so does the status page
+    for its front.  Both are in the same process tree and need no certificate.
 
-    The socket is bound in a folder of its own that no other user may enter.  Linux reaches it by a descriptor: the
-    name is removed at once, so that a crash leaves no file, and a child finds it by the same number.
-    On other systems the folder stays until ``close``.
+    The socket is bound in a folder of its own that no other user may enter.  On Linux its name is removed immediately,
+    so that a crash leaves no file, and a child process reaches the socket by its inherited descriptor, which has the
+    same number.  On other systems the folder stays until ``close``.
     """
 
     def __init__(self, folder: str, listening: socket.socket) -> None:
-        """``folder``: of its own; ``listening`` is to be bound in it."""
+        """Pass a folder that only this socket uses; the caller must bind ``listening`` to ``path``, which is in it."""
         self._folder = folder
         self.listening = listening
-        self.descriptor: int | None = None  # to be inherited by a child that is to reach it
+        self.descriptor: int | None = None  # for a child to inherit that must reach the socket
         self.path = os.path.join(folder, "socket")  # to connect to
 
     @classmethod
     def opened(cls) -> PrivateSocket:
-        """OSError where no temporary folder can be made."""
-        from tempfile import mkdtemp  # with shutil 0.3 MB that a server without such a socket needs not
+        """Open a socket in a new folder.  Raises OSError if no temporary folder can be made."""
+        from tempfile import mkdtemp  # takes 0.3 MB, with shutil, which a server without such a socket does not need
 
         folder = mkdtemp(prefix="columnar-")  # 0700
         private = cls(folder, socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))

@@ -1,7 +1,7 @@
-"""The server's certificate: read at the start, read again when it was renewed.
+"""The server's certificate: read at the start, and again when it was renewed.
 
-A context is made whole or not at all, so a connection never meets a certificate without its key, and a broken
-new file leaves the old context in use.  TLS 1.2 and 1.3, with the ciphers of Python's ssl.
+A context is replaced only by a complete new one.  So a connection never meets a certificate without its key, and if a
+new file is broken, the old context stays in use.  TLS 1.2 and 1.3, with the ciphers of Python's ssl.
 
 Knows nothing of connections: ``tls_protocol`` takes ``context`` for each new one.
 """
@@ -24,7 +24,7 @@ _log = logging.getLogger("columnar.tls")
 
 @dataclass(frozen=True, slots=True)
 class TlsFiles:
-    """PEM files; ``client_ca`` empty: clients need no certificate."""
+    """The paths of PEM files.  If ``client_ca`` is empty, clients need no certificate."""
 
     cert: str
     key: str
@@ -36,17 +36,17 @@ def _now() -> datetime:
 
 
 class ServerTls:
-    """Owned by the loop."""
+    """The TLS context of a server, made of its files.  Owned by the loop."""
 
     def __init__(self, files: TlsFiles, context: ssl.SSLContext, now: Callable[[], datetime]) -> None:
-        """``context`` was made of the files."""
+        """Pass the ``context`` that was made of ``files``."""
         self._files = files
         self._now = now
         self.context = context  # of each new connection
 
     @classmethod
     def read(cls, files: TlsFiles, now: Callable[[], datetime] = _now) -> ServerTls:
-        """HostError where the files cannot be used."""
+        """Read the files.  Raises HostError if they cannot be used."""
         return cls(files, _read(files, now), now)
 
     @property
@@ -54,7 +54,7 @@ class ServerTls:
         return self.context.verify_mode is ssl.CERT_REQUIRED
 
     def renew(self) -> bool:
-        """Read the files again; False, with a line in the log, where they are broken and the old ones stay."""
+        """Read the files again.  If they are broken, logs it, keeps the old context and returns False."""
         try:
             self.context = _read(self._files, self._now)
         except HostError as error:
@@ -69,7 +69,7 @@ def _read(files: TlsFiles, now: Callable[[], datetime]) -> ssl.SSLContext:
     _readable(files.key, "--tls-key")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.options |= ssl.OP_NO_RENEGOTIATION  # a client could have us work for ever
+    context.options |= ssl.OP_NO_RENEGOTIATION  # with renegotiation a client could keep the server busy for ever
     load_certificate(context, files.cert, files.key, "--tls-cert", "--tls-key")
     if files.client_ca:
         load_authorities(context, files.client_ca, "--tls-client-ca")
@@ -79,7 +79,7 @@ def _read(files: TlsFiles, now: Callable[[], datetime]) -> ssl.SSLContext:
 
 
 def _warn_of_dates(name: str, pem: str, now: datetime) -> None:
-    from asn1crypto.x509 import Certificate  # a store without TLS never takes it
+    from asn1crypto.x509 import Certificate  # a store without TLS never loads it
 
     certificate = Certificate.load(ssl.PEM_cert_to_DER_cert(_first_certificate(pem)))
     begins, ends = certificate.not_valid_before, certificate.not_valid_after
@@ -92,7 +92,7 @@ def _warn_of_dates(name: str, pem: str, now: datetime) -> None:
 
 
 def load_certificate(context: ssl.SSLContext, cert: str, key: str, cert_option: str, key_option: str) -> None:
-    """HostError, which names the options, where the two files are no certificate and its key."""
+    """Load a certificate and its key.  Raises HostError, which names the options, if the files are not such a pair."""
 
     def encrypted() -> NoReturn:
         raise HostError(f"the key in {key} ({key_option}) is encrypted; take the pass phrase off with: openssl pkey")
@@ -114,7 +114,7 @@ def load_certificate(context: ssl.SSLContext, cert: str, key: str, cert_option: 
 
 
 def load_authorities(context: ssl.SSLContext, path: str, option: str) -> None:
-    """Load the authorities.  HostError if the file has no certificate."""
+    """Load the certificates of authorities.  Raises HostError if the file has none."""
     _readable(path, option)
     try:
         context.load_verify_locations(cafile=path)

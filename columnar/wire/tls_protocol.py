@@ -4,14 +4,13 @@
     handshake --plain text, a bad certificate, too long--> closed, with a line in the log
 
 A TlsProtocol is a protocol to the loop, and a transport to the inner protocol (a ``Connection``, or the status page's
-relay).  Python's ssl works over two buffers in memory.  The loop's own TLS would buffer encrypted replies that are
-not counted, so a client that does not read could make the server buffer any number of bytes.  In this class all unsent
-bytes are in the TCP transport, whose size and pauses are passed on unchanged.
+relay).  Python's ssl works over two buffers in memory.  The loop's own TLS is not used, because it buffers encrypted
+replies without counting them, so a client that does not read could make the server buffer any number of bytes.  In this
+class all unsent bytes are in the TCP transport, whose size and pauses are passed on unchanged.
 
 Invariants:
-    I1. No bytes are left undecrypted after a loop iteration: received bytes are passed on at once.  So pausing the TCP
-        transport pauses everything.
-    I2. Before the handshake is over, nothing is read ahead of a step: the transport is paused meanwhile.
+    I1. Received bytes are decrypted and passed on within the loop iteration.  So pausing the TCP transport pauses all
+    input.  I2. During the handshake the transport is paused until the next step, so nothing is read ahead.
 
 Owned by the loop.
 """
@@ -38,10 +37,10 @@ SLICE_S: Final = 0.002
 
 class Handshake(Protocol):
     def step(self) -> None:
-        """Take in what has come; calls ``Handshakes.end`` when the handshake is over, well or not."""
+        """Process the received bytes.  Calls ``Handshakes.end`` when the handshake has succeeded or failed."""
 
     def refuse(self, why: str) -> None:
-        """Close, with ``why`` in the log; calls ``Handshakes.end``."""
+        """Close the connection, log ``why``, and call ``Handshakes.end``."""
 
 
 class Handshakes:
@@ -49,11 +48,11 @@ class Handshakes:
 
         begun --bytes came--> wants a step --queue turn--> a step --...--> over
 
-    A step costs up to a millisecond (a signature).  Thousands of clients that connect at once would block the loop for
-    seconds, so the steps are done in slices of SLICE_S, between which all other requests are served.
+    A step costs up to a millisecond (a signature).  Thousands of clients that connect at the same time would block the
+    loop for seconds, so the steps are done in slices of SLICE_S, between which all other requests are served.
 
-    Over the bound the oldest handshake is closed: honest clients need milliseconds, so it most likely belongs to a
-    client that never continues.
+    If there are more handshakes than the bound, the oldest is closed: honest clients need milliseconds, so the oldest
+    most likely belongs to a client that never continues.
     """
 
     def __init__(self, bound: int = HANDSHAKES, limit_s: float = HANDSHAKE_S) -> None:
@@ -102,14 +101,14 @@ class Handshakes:
                 return
 
     def close(self) -> None:
-        """Stop: no handshake is accepted any more."""
+        """Close all handshakes, and accept no further ones."""
         for handshake in list(self._open):
             handshake.refuse("the server stops")
 
 
 HANDSHAKE_RECORD: Final = 0x16
 RECORD_BYTES: Final = 16 * 1024  # the most that one read of a record gives
-PIECE_BYTES: Final = 256 * 1024  # encrypted at once: the copy of a large reply is no larger
+PIECE_BYTES: Final = 256 * 1024  # encrypted at a time: bounds the copy of a large reply
 
 _log = logging.getLogger("columnar.tls")
 _WHY: Final = {  # OpenSSL's reason -> the explanation for people
@@ -125,7 +124,7 @@ _WHY: Final = {  # OpenSSL's reason -> the explanation for people
 
 
 class Inner(Protocol):
-    """The methods of an ``asyncio.Protocol`` that this module calls."""
+    """The methods of an inner ``asyncio.Protocol`` that this module calls."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None: ...
     def data_received(self, data: bytes) -> None: ...
@@ -146,11 +145,11 @@ class TlsProtocol:
         self._transport = cast(asyncio.Transport, None)  # from connection_made on
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
-        self._ssl: ssl.SSLObject | None = None  # from the first bytes on: silent connections need none
+        self._ssl: ssl.SSLObject | None = None  # made at the first bytes: silent connections need none
         self._peer = "?"
         self._is_over = False  # further bytes are ignored
         self._is_paused = False  # by the inner protocol
-        self._has_ended = False  # the peer has announced that it sends no more
+        self._has_ended = False  # the peer has announced that it sends no more bytes
 
     # --- what the loop calls ------------------------------------------------------------------------
 
@@ -177,7 +176,7 @@ class TlsProtocol:
     def eof_received(self) -> bool | None:
         if self._inner is None:
             if self._ssl is None:
-                self._is_over = True  # a probe whether the port is open: no line in the log
+                self._is_over = True  # a probe whether the port is open: not logged
             self.refuse("closed by the client within the TLS handshake")
             return False
         if self._has_ended:
@@ -227,7 +226,7 @@ class TlsProtocol:
             self._read(self._inner, self._ssl)
 
     def refuse(self, why: str) -> None:
-        """Close the connection, with the reason in the log: its handshake must not continue."""
+        """Close the connection, whose handshake must not continue, and log the reason."""
         if not self._is_over:
             _log.warning("%s: closed: %s", self._peer, why)
         self._is_over = True
@@ -290,7 +289,7 @@ class TlsProtocol:
     def close(self) -> None:
         if self._ssl is not None and not self._is_over:
             self._is_over = True
-            with suppress(ssl.SSLError):  # it expects the peer's close_notify too, for which we do not wait
+            with suppress(ssl.SSLError):  # ssl also expects the peer's close_notify, for which we do not wait
                 self._ssl.unwrap()
             self._send_outgoing()
         self._transport.close()
@@ -321,7 +320,7 @@ class TlsProtocol:
 
 
 class Tls:
-    """The certificate and the handshakes of a process; makes the protocols of every port."""
+    """The certificate and the handshakes of a process; makes the TLS protocols of all its ports."""
 
     def __init__(self, certificate: ServerTls, handshakes: Handshakes | None = None) -> None:
         self.certificate = certificate

@@ -1,13 +1,13 @@
-"""(pure) Finds the end of an unframed message in one pass, however many pieces it comes in.
+"""(pure) Finds the end of an unframed message in one pass, in however many pieces the message arrives.
 
-An unframed message does not state its length: it ends with its outermost struct.
-A walker goes from value to value, keeps its position and the enclosing structs and containers, and continues
-from there when more bytes have come, so that a message of n bytes costs n bytes of walking.
-It builds no objects and believes no length: a string is a position to wait for.
+An unframed message does not state its length; it ends with its outermost struct.  A walker goes from value to value. It
+keeps its position and the enclosing structs and containers, and continues from there when more bytes have arrived, so
+each byte is walked only once.  It builds no objects and trusts no length: a string's length only gives the position to
+wait for.
 
-States: the stack.  An entry of None is a struct whose next field header comes at ``pos``; a
-list ``[left, types]`` is a container with so many values to come, of types taken alternately (a map
-has an even number of them, so an even ``left`` means a key).
+The state is a stack.  An entry of None is a struct whose next field header begins at ``pos``.  A list ``[left, types]``
+is a container with ``left`` values to come, whose types are taken from ``types`` alternately.  A map has an even number
+of values, so an even ``left`` means that a key is next.
 
 Knows nothing of methods and of bounds in bytes; ``framing`` checks ``pos`` for these.
 """
@@ -36,11 +36,11 @@ class Walker:
         return not self._stack
 
     def forget(self, count: int) -> None:
-        """Adjust positions: the first ``count`` bytes of the buffer, all walked, were dropped."""
+        """Adjust positions after the first ``count`` bytes of the buffer, all of them walked, were dropped."""
         self.pos -= count
 
     def walk(self, buf: Buffer, steps: int = STEPS) -> bool:
-        """Walk to the end of the received bytes; False if the steps of one loop iteration were used up first.
+        """Walk to the end of the received bytes.  Returns False if ``steps`` were used up first.
 
         Afterwards ``done`` says whether the message's end was found.  Raises Malformed.
         """
@@ -86,7 +86,7 @@ class Walker:
         raise NotImplementedError
 
     def _value(self, buf: Buffer, pos: int, end: int, kind: int) -> None:
-        """Pass the value of type ``kind``; the state must be unchanged when it raises Short."""
+        """Walk over the value of type ``kind``.  Must leave the state unchanged if it raises Short."""
         raise NotImplementedError
 
 
@@ -131,7 +131,7 @@ class BinaryWalker(Walker):
 
 
 class CompactWalker(Walker):
-    """Walks the compact protocol.  Field ids are relative to the one before, which does not matter for skipping."""
+    """Walks the compact protocol.  Field ids are relative to the previous field's, which skipping does not need."""
 
     def _field(self, buf: Buffer, end: int) -> None:
         pos = self.pos
