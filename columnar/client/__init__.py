@@ -1,11 +1,10 @@
-"""happybase's API, with what Columnar adds to it.
+"""happybase's API with Columnar's additions.
 
-``Connection`` is a ``happybase.Connection``: every program written for happybase runs with it
-unchanged.  New are ``Table.check_and_mutate``, ``Connection.admin`` (``Admin``: create with
-attributes and split points, alter, truncate, regions, namespaces), ``Connection.triggers``, ``Connection.views``,
-``Connection.view`` (reads of a view), ``Connection.snapshots``, ``Table.slice`` (a part of a wide row),
-``Connection.status``, and ``Connection.is_columnar``, which says whether the server is more than
-a plain HBase.
+``Connection`` is a ``happybase.Connection``, so every program written for happybase runs with it unchanged.  The
+additions are ``Table.check_and_mutate``, ``Connection.admin`` (``Admin``: create with attributes and split points,
+alter, truncate, regions, namespaces), ``Connection.triggers``, ``Connection.views``, ``Connection.view`` (reads of a
+view), ``Connection.snapshots``, ``Table.slice`` (a part of a wide row), ``Connection.status``, and
+``Connection.is_columnar``, which tells Columnar from a plain HBase.
 """
 
 from columnar.client.admin import (

@@ -1,10 +1,10 @@
-"""Administration from a client: tables, families, attributes, regions, namespaces.
+"""Administration by a client: tables, families, attributes, regions, namespaces.
 
-Names are bytes or str as in happybase; families are given as ``{"name": {"versions": 3, "ttl": 86400}}``,
-where each key is an attribute of a family by HBase's name, in either case (docs/administration.md), or
-happybase's ``max_versions`` and ``time_to_live``.
+As in happybase, names are bytes or str.  Families are passed as ``{"name": {"versions": 3, "ttl": 86400}}``.  Each key
+is HBase's name of a family attribute, in upper or lower case (docs/administration.md), or happybase's ``max_versions``
+or ``time_to_live``.
 
-``Admin`` speaks our extension: on a plain HBase every method raises NotColumnar.
+``Admin`` uses our extension: with a plain HBase every method raises NotColumnar.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _HAPPYBASE_NAMES: Final = {
 @dataclass(frozen=True, slots=True)
 class FamilyDescription:
     name: bytes
-    attributes: dict[str, str]  # every one, as it acts
+    attributes: dict[str, str]  # all attributes, with their effective values
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class TableDescription:
 
 @dataclass(frozen=True, slots=True)
 class RegionStatus:
-    """Reads, writes and the log are counted from the region's opening."""
+    """The status of a region; reads, writes and log are counted since the region was opened."""
 
     name: bytes
     encoded_name: str
@@ -65,7 +65,7 @@ class RegionStatus:
 
 
 class Admin:
-    """Each method blocks until the change is done, and on disk."""
+    """Administration over a connection.  Each method blocks until the change is done and on disk."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -115,10 +115,10 @@ class Admin:
         drop: Iterable[Name] = (),
         attributes: Attributes | None = None,
     ) -> None:
-        """Change the table while it serves: all of it or nothing.
+        """Alter the table while it serves requests: all changes are made, or none.
 
-        ``change`` touches only the attributes it names; None as a value, there and in ``attributes``,
-        means the default.
+        ``change`` affects only the attributes that it names.  None as a value in ``change`` or ``attributes`` means the
+        default.
         """
         self._connection.call(
             "columnarAlterTable",
@@ -141,17 +141,17 @@ class Admin:
         self._connection.call("disableTable", _bytes(table))
 
     def drop(self, table: Name, *, disable: bool = False) -> None:
-        """Drop a table; with ``disable`` an enabled one too, in one step: if that is refused, the table stays enabled.
+        """Drop a disabled table; with ``disable`` also an enabled table, which stays enabled if the drop is refused.
 
-        Without it an enabled table is refused, as in HBase.
+        Disable and drop are one step.  Without ``disable`` the drop of an enabled table is refused, as in HBase.
         """
         self._connection.call("columnarDropTable" if disable else "deleteTable", _bytes(table))
 
     def truncate(self, table: Name, *, preserve_splits: bool = False, enable: bool = False) -> int:
-        """Remove all rows at once; how many regions they were in.
+        """Remove all rows of the table.  Returns the number of regions that it had.
 
-        ``enable``: a disabled table is enabled by the same step, as in HBase; else it stays disabled.
-        Refused if somebody must hear of each row (a trigger, CHANGE_LOG, DELETE_MARKERS).
+        With ``enable`` the same step also enables a disabled table, as in HBase; else the table stays disabled.
+        Refused if each removed row would have to be logged (for a trigger, CHANGE_LOG, DELETE_MARKERS).
         """
         return int(self._connection.call("columnarTruncateTable", _bytes(table), preserve_splits, enable))
 
@@ -163,9 +163,10 @@ class Admin:
         *,
         progress: Callable[[int], None] = lambda _: None,
     ) -> int | None:
-        """Remove the rows from ``start`` to ``stop``, not with it; empty is the table's end.
+        """Remove the rows from ``start`` up to ``stop``, exclusive; an empty bound is the table's beginning or end.
 
-        How many there were; None if the range went whole and nobody counted.  Repeat it after a failure.
+        Returns the number of removed rows, or None if the range was removed as a whole, without counting.  After a
+        failure, call it again.
         """
         row, counted = _bytes(start), None
         while True:
@@ -198,15 +199,15 @@ class Admin:
         ]
 
     def flush(self, table_or_region: Name) -> None:
-        """Write memory to files.  A region by its full or its encoded name."""
+        """Write the memtables of a table or region to files.  A region is named by its full or its encoded name."""
         self._connection.call("columnarFlush", _bytes(table_or_region))
 
     def compact(self, table_or_region: Name) -> None:
-        """Merge files."""
+        """Merge the files of a table or region."""
         self._connection.call("columnarCompact", _bytes(table_or_region), False)
 
     def major_compact(self, table_or_region: Name) -> None:
-        """Remove what no reader sees any more and write every file anew, compressed as the schema now says."""
+        """Rewrite all files, without cells that no reader can see, and with the schema's present compression."""
         self._connection.call("columnarCompact", _bytes(table_or_region), True)
 
     # --- namespaces --------------------------------------------------------------------------------
@@ -215,14 +216,14 @@ class Admin:
         self._connection.call("columnarCreateNamespace", _bytes(name), _configuration(configuration or {}))
 
     def alter_namespace(self, name: Name, change: Attributes) -> None:
-        """Change only the keys that are named; None as a value removes a key."""
+        """Set the named keys and keep all others.  None as a value removes a key."""
         self._connection.call("columnarAlterNamespace", _bytes(name), _configuration(change))
 
     def namespace_configuration(self, name: Name) -> dict[str, str]:
         return _read_texts(self._connection.call("columnarDescribeNamespace", _bytes(name)))
 
     def drop_namespace(self, name: Name) -> None:
-        """Drop a namespace, which must be empty."""
+        """Drop a namespace; it must be empty."""
         self._connection.call("columnarDropNamespace", _bytes(name))
 
     def namespaces(self) -> list[bytes]:
@@ -241,7 +242,7 @@ def _text(value: Any) -> str:
 
 
 def _texts(given: Attributes) -> dict[str, str]:
-    """Return attributes as the wire has them: text, empty for the default."""
+    """Return the attributes as texts for the wire; an empty text means the default."""
     return {_HAPPYBASE_NAMES.get(name, attribute_name(name)): _sent(value) for name, value in given.items()}
 
 
@@ -266,13 +267,13 @@ def _options(name: Name, given: Attributes) -> Any:
 
 
 def hex_splits(ranges: int) -> list[bytes]:
-    """Split keys that begin with lower-case hexadecimal digits, as an MD5 does: ``10000000``, ``20000000``, ..."""
+    """Return split points for keys that begin with hexadecimal digits, like an MD5: ``10000000``, ``20000000``, ..."""
     with wrong_arguments():
         return region_info.hex_splits(ranges)
 
 
 def uniform_splits(ranges: int) -> list[bytes]:
-    """Split keys whose first bytes take all values equally often: a hash as it is, a random number."""
+    """Return split points for keys whose first bytes are evenly distributed: a binary hash or a random number."""
     with wrong_arguments():
         return region_info.uniform_splits(ranges)
 
@@ -282,19 +283,19 @@ class _Caller(Protocol):
 
 
 class RegionAdmin:
-    """The part of an administration that is about regions; ``connection`` is a ``columnar.client.Connection``."""
+    """The administration of regions; ``connection`` is a ``columnar.client.Connection``."""
 
     def __init__(self, connection: _Caller) -> None:
         self._connection = connection
 
     def split(self, table_or_region: bytes, row: bytes = b"") -> list[bytes]:
-        """Split a region at ``row``, or in the middle of its bytes; return the names of the two, which serve by then.
+        """Split a region at ``row``, or in the middle of its bytes.  Returns the names of both halves once these serve.
 
-        A region is named by its full or its encoded name.  For a table it is the region that contains ``row``, or
-        without one the largest.
+        A region is named by its full or its encoded name.  If a table is named, the region that contains ``row`` is
+        split, or the table's largest region if ``row`` is empty.
         """
         return [bytes(name) for name in self._connection.call("columnarSplit", table_or_region, row)]
 
     def merge(self, region: bytes, other: bytes) -> bytes:
-        """Merge two neighbours, in any order; return the name of the new region, which serves by then."""
+        """Merge two neighbouring regions, given in any order.  Returns the name of the new region once it serves."""
         return bytes(self._connection.call("columnarMerge", region, other))

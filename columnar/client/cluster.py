@@ -1,7 +1,7 @@
-"""A cluster from a client: servers, where regions are and why, and what a person has done about it.
+"""Cluster administration by a client: servers, places of regions with the reasons, and instructions of operators.
 
-``ClusterAdmin`` speaks our extension.  A store that is one process answers what it can show, and refuses what needs
-another server.
+``ClusterAdmin`` uses our extension.  A standalone store returns what it can show, and refuses requests that need a
+second server.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ class _Caller(Protocol):
 class ServerStatus:
     name: str
     state: str  # starting, up, fencing, down
-    incarnation: int  # of its start; 0: it was never started
+    incarnation: int  # number of its start; 0 if it was never started
     drained: bool
-    state_ms: int  # how long it has been so; -1: nobody knows
+    state_ms: int  # time in this state; -1 if unknown
     regions: int
     load: float
     requests_per_s: float
     moves: int
     version: str
-    address: str  # of its own port
+    address: str  # of the server's own port
     pid: int
     connections: int
     notes: tuple[str, ...]
-    last_lines: tuple[str, ...] = ()  # of the log of its start that died last, the newest last
+    last_lines: tuple[str, ...] = ()  # last log lines of its process that died last, newest last
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterStatus:
     servers: tuple[ServerStatus, ...]
     regions: int
-    unassigned: int  # without an owner, though they should have one
+    unassigned: int  # regions that should have an owner and have none
     transitions: int
     balancer: bool
     auto_split: bool
@@ -51,13 +51,13 @@ class RegionLocation:
     name: bytes
     encoded_name: str
     start_key: bytes
-    end_key: bytes  # empty: to the last row
+    end_key: bytes  # empty: no upper bound
     region_id: int
     table: bytes
-    server: str  # empty: nobody owns it
+    server: str  # empty: the region has no owner
     incarnation: int
     host: str
-    port: int  # 0: not known
+    port: int  # 0 if unknown
     state: str  # OPENING, OPEN, CLOSING, SPLITTING, MERGING, OFFLINE, FAILED_OPEN
     state_ms: int
     epoch: int
@@ -73,7 +73,7 @@ class RegionLocation:
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    kind: str  # open, move, close, split, merge; waiting: for a server; failed: until a person assigns it
+    kind: str  # open, move, close, split, merge; waiting (for a server); failed (until an operator assigns the region)
     name: bytes
     encoded_name: str
     table: bytes
@@ -88,18 +88,18 @@ class Transition:
 class Decision:
     ago_ms: int
     kind: str  # give, prefer, close, split, merge, fence
-    regions: tuple[str, ...]  # encoded names, or ids of those that are gone
+    regions: tuple[str, ...]  # encoded names, or ids of regions that no longer exist
     server: str
     why: str
     text: str
-    at_ms: int = 0  # of the Unix epoch; 0: an older server has not said
+    at_ms: int = 0  # since the Unix epoch; 0 from older servers
 
 
 @dataclass(frozen=True, slots=True)
 class RowLocation:
     region: RegionLocation
     server: ServerStatus | None
-    remarks: tuple[str, ...]  # why a request may wait
+    remarks: tuple[str, ...]  # reasons why a request may wait
     decisions: tuple[Decision, ...]
 
 
@@ -116,14 +116,17 @@ class RegionMove:
 @dataclass(frozen=True, slots=True)
 class ClusterChange:
     text: str
-    done: bool  # False: a dry run
+    done: bool  # False after a dry run
     moves: tuple[RegionMove, ...]
     remarks: tuple[str, ...]
     regions_left: int
 
 
 class ClusterAdmin:
-    """``connection`` is a ``columnar.client.Connection``; regions are named by their full or encoded names."""
+    """The administration of a cluster over a ``columnar.client.Connection``.
+
+    Regions are named by their full or encoded names.
+    """
 
     def __init__(self, connection: _Caller) -> None:
         self._connection = connection
@@ -140,28 +143,28 @@ class ClusterAdmin:
         return _record(RowLocation, self._connection.call("columnarLocate", table, row))
 
     def transitions(self) -> list[Transition]:
-        """Return the transitions, the longest first."""
+        """Return the transitions of regions, the longest-running first."""
         return [_record(Transition, one) for one in self._connection.call("columnarTransitions")]
 
     def decisions(self) -> list[Decision]:
         """Return the last 200 decisions, newest first."""
         return [_record(Decision, one) for one in self._connection.call("columnarDecisions")]
 
-    # --- changes: each returns when it is done -----------------------------------------------------
+    # --- changes: each call returns when the change is done ----------------------------------------
 
     def move(self, region: bytes, server: str = "", *, dry_run: bool = False) -> ClusterChange:
-        """Move a region; if ``server`` is empty the master chooses."""
+        """Move a region; if ``server`` is empty, the master chooses the server."""
         return self._change("columnarMove", region, server, dry_run)
 
     def assign(self, region: bytes, *, dry_run: bool = False) -> ClusterChange:
         return self._change("columnarAssign", region, dry_run)
 
     def unassign(self, region: bytes, *, dry_run: bool = False) -> ClusterChange:
-        """Close the region until it is assigned."""
+        """Close the region until it is assigned again."""
         return self._change("columnarUnassign", region, dry_run)
 
     def drain(self, server: str, *, wait_s: float = 0.0, dry_run: bool = False) -> ClusterChange:
-        """Keep the server empty.  Return when it is, or after ``wait_s`` with what it still has."""
+        """Move all regions off the server, and assign it no others.  Returns when it is empty, or after ``wait_s``."""
         return self._change("columnarDrain", server, True, round(wait_s * 1_000), dry_run)
 
     def undrain(self, server: str, *, dry_run: bool = False) -> ClusterChange:
@@ -171,7 +174,7 @@ class ClusterAdmin:
         return self._change("columnarBalance", dry_run)
 
     def switch(self, what: str, on: bool, *, dry_run: bool = False) -> ClusterChange:
-        """Switch ``what``: balancer or auto-split."""
+        """Switch the balancer or auto-split, as ``what`` says, on or off."""
         return self._change("columnarSwitch", what, on, dry_run)
 
     # --- over the private socket of a supervisor, or with a client certificate ---------------------
@@ -190,7 +193,7 @@ class ClusterAdmin:
 
 
 def _record(kind: type[R], struct: Any) -> R:
-    """Make the record of the struct's fields, whose names are those of the record in the IDL's spelling."""
+    """Make a record of the struct's fields, which have the record's names in the IDL's spelling."""
     hints = get_type_hints(kind)
     values = {name: _value(hint, getattr(struct, _idl_name(name))) for name, hint in hints.items()}
     return kind(**{name: value for name, value in values.items() if value is not None or hints[name] is not int})

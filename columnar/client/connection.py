@@ -1,8 +1,8 @@
-"""A happybase connection that also speaks our extension, over the same socket.
+"""A happybase connection that also calls our extension, over the same socket.
 
-The methods of HBase go through happybase's own client, ours beside it.  Both raise ``IOError`` and
-``IllegalArgument`` of ``happybase.hbase``, as classes whose text is the message (``errors``).
-Thread safety is happybase's: one connection for one thread, or a ``ConnectionPool``.
+HBase's methods are called through happybase's own client, our methods through a second client.  Both raise ``IOError``
+and ``IllegalArgument`` of ``happybase.hbase``, as subclasses whose ``str()`` is the message (``errors``). As in
+happybase, use a connection from one thread only, or use a ``ConnectionPool``.
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ class _Client(TClient):  # type: ignore[misc]
         except DECLARED as error:
             raise as_ours(error) from None
         except TApplicationException as error:
-            if isinstance(error.message, bytes):  # as it comes where replies are not decoded, and str() fails of it
+            if isinstance(error.message, bytes):  # bytes if replies are not decoded; then str(error) fails
                 error.message = error.message.decode(errors="replace")
             raise
 
 
 class Connection(_HappybaseConnection):
-    """As ``happybase.Connection``; blocks like it.  ``timeout`` in milliseconds, None: wait for ever.
+    """A ``happybase.Connection``, as blocking as happybase's.  ``timeout`` is in milliseconds; None waits for ever.
 
-    ``tls_ca`` (or ``tls=True``: the authorities that this system trusts) has it speak TLS, ``tls_cert`` and
-    ``tls_key`` are the client's own certificate; ``tls`` may also be a ``ClientTls`` or an ``ssl.SSLContext``.
-    ``unix_socket`` is a path instead of host and port.
+    With ``tls_ca`` the connection uses TLS; with ``tls=True`` too, and then trusts the authorities that this system
+    trusts. ``tls_cert`` and ``tls_key`` are the client's own certificate.  ``tls`` may also be a ``ClientTls`` or an
+    ``ssl.SSLContext``.  ``unix_socket`` is a path that replaces host and port.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Connection(_HappybaseConnection):
         self.close()
 
     def _refresh_thrift_client(self) -> None:
-        """Do what happybase does in this place, over a socket of ours."""
+        """Make the Thrift clients as happybase does in its method of this name, but over our own socket."""
         self.transport = self._transport_class(self._socket())
         protocol = self._protocol_class(self.transport, decode_response=False)
         self.client = _Client(Hbase, protocol)
@@ -97,7 +97,7 @@ class Connection(_HappybaseConnection):
         return StoreSocket(self.host, self.port, socket_timeout=self.timeout)
 
     def call(self, method: str, *args: Any) -> Any:
-        """Call a method of the extension; NotColumnar where the server is a plain HBase."""
+        """Call a method of the extension.  Raises NotColumnar if the server is a plain HBase."""
         function: Callable[..., Any] = getattr(self._extension, method)
         try:
             return function(*args)
@@ -108,7 +108,7 @@ class Connection(_HappybaseConnection):
 
     @property
     def is_columnar(self) -> bool:
-        """Whether the server is a Columnar; calls it once, then remembers."""
+        """Whether the server is a Columnar.  Calls the server at the first use, then remembers the answer."""
         if self._is_columnar is None:
             try:
                 self.call("columnarStatus")
@@ -129,14 +129,17 @@ class Connection(_HappybaseConnection):
         attributes: Mapping[str, str] | None = None,
         splits: Sequence[bytes] = (),
     ) -> None:
-        """Create a table as happybase; with ``attributes`` of the table or ``splits`` as ``admin``, by its defaults."""
+        """Create a table as happybase does; with ``attributes`` or ``splits`` as ``admin`` does, with its defaults."""
         if not attributes and not splits:
             super().create_table(name, families)
             return
         self.admin.create_table(self._table_name(name), families, attributes, splits=splits)
 
     def delete_table(self, name: bytes | str, disable: bool = False) -> None:
-        """Delete a table as happybase; with ``disable`` in one step: after a refused drop the table stays enabled."""
+        """Delete a table as happybase does.
+
+        With ``disable`` the table is disabled and dropped in one step, and stays enabled if the drop is refused.
+        """
         if not disable:
             super().delete_table(name)
             return
@@ -146,7 +149,10 @@ class Connection(_HappybaseConnection):
             self._disable_and_delete(name)
 
     def _disable_and_delete(self, name: bytes | str) -> None:
-        """Disable and drop at a plain HBase, a call each; after a refused drop an enabled table is enabled again."""
+        """Disable and drop on a plain HBase, in two calls.
+
+        If the drop is refused, a table that was enabled is again.
+        """
         was_enabled = self.is_table_enabled(name)
         if was_enabled:
             self.disable_table(name)
@@ -162,13 +168,13 @@ class Connection(_HappybaseConnection):
         return self.call("columnarStatus")
 
     def flows(self) -> str:
-        """Return the graph of flows as JSON (docs/operations.md)."""
+        """Return the graph of flows, from tables through triggers and views, as JSON (docs/operations.md)."""
         found = self.call("columnarFlows")
         return found.decode() if isinstance(found, bytes) else str(found)
 
     @property
     def admin(self) -> Admin:
-        """Table names are whole there: a ``table_prefix`` of this connection is not put before them."""
+        """The administration over this connection.  It takes whole table names and ignores ``table_prefix``."""
         return Admin(self)
 
     @property
@@ -180,7 +186,7 @@ class Connection(_HappybaseConnection):
         return Views(self)
 
     def view(self, name: str) -> ViewReader:
-        """Reads of the view ``name``; its definition is requested at the first one."""
+        """Return a reader of the view ``name``, which requests the view's definition at its first read."""
         return ViewReader(self, Definitions(self.views, name))
 
     @property
@@ -189,7 +195,7 @@ class Connection(_HappybaseConnection):
 
 
 class ConnectionPool(_HappybasePool):
-    """happybase's pool, of our connections."""
+    """happybase's connection pool, with our connections."""
 
     if TYPE_CHECKING:
 

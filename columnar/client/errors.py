@@ -1,8 +1,8 @@
-"""Errors of a client, by happybase's names: ``except IllegalArgument`` catches those of the store and those found here.
+"""Errors of a client under happybase's names: ``except IllegalArgument`` catches errors of the store and of the client.
 
 IOError, IllegalArgument, AlreadyExists   happybase's own classes, so that one ``except`` serves both libraries
-StoreIOError, ...                         what is raised: the same, and ``str(error)`` is the message
-WrongArgument                             an IllegalArgument that this library found before it called the store
+StoreIOError, ...                         their subclasses, which are raised; ``str(error)`` is the message
+WrongArgument                             an IllegalArgument raised by this library before it called the store
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ AlreadyExists: Final[Any] = Hbase_thrift.AlreadyExists
 
 
 class _Said(Exception):
-    """The message as text; ``message`` is that of happybase, bytes or text as it came."""
+    """An error whose ``str()`` is the message as text; ``message`` is happybase's, bytes or text as received."""
 
     message: bytes | str | None
 
@@ -56,7 +56,7 @@ class StoreAlreadyExists(_Said, AlreadyExists):  # type: ignore[misc]
 
 
 class WrongArgument(StoreIllegalArgument, errors.IllegalArgument):
-    """The store was not called."""
+    """An argument is wrong; the store was not called."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -65,7 +65,7 @@ class WrongArgument(StoreIllegalArgument, errors.IllegalArgument):
 
 @contextmanager
 def wrong_arguments() -> Iterator[None]:
-    """Raise WrongArgument for an argument that the model refuses; for ``with``, and as a decorator."""
+    """Raise WrongArgument if the model refuses an argument; used by ``with`` or as a decorator."""
     try:
         yield
     except errors.IllegalArgument as error:
@@ -86,7 +86,7 @@ DECLARED: Final = tuple(_OURS)  # for ``except``
 
 
 def as_ours(error: Any) -> Exception:
-    """Return the error that a store declared, as the class of its message; any other error as it is."""
+    """Return ``error`` as our subclass if the IDL declares its class; else return it unchanged."""
     made = _OURS.get(type(error))
     found: Exception = error if made is None else made(error.message)
     return found

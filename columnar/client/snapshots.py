@@ -1,4 +1,4 @@
-"""Snapshots of tables from a client, and the staging folders that commands on the server's machine work with."""
+"""Snapshots of tables by a client, and the staging folders that commands on the server's machine use."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Snapshot:
     table: bytes
     created_ms: int
     regions: int
-    size_bytes: int  # of its files, which it may share with the table and other snapshots
+    size_bytes: int  # of the snapshot's files, which it may share with the table and with other snapshots
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,23 +31,26 @@ class StagedFolder:
 
 
 class SnapshotAdministration:
-    """For a class that has a ``_connection``.  All methods block until what they do is done on disk."""
+    """Methods on snapshots, for a class that has a ``_connection``.  Each blocks until its effect is on disk."""
 
     _connection: Connection
 
     def take_snapshot(self, name: str, table: bytes) -> Snapshot:
-        """Take a snapshot while the table serves; each row is consistent, the whole not more than that."""
+        """Take a snapshot while the table serves.
+
+        Each row is consistent; different rows may be of different moments.
+        """
         return _snapshot(self._connection.call("columnarSnapshotTake", name, table))
 
     def list_snapshots(self) -> list[Snapshot]:
         return [_snapshot(one) for one in self._connection.call("columnarSnapshotList")]
 
     def clone_snapshot(self, name: str, table: bytes) -> None:
-        """Make a table with the snapshot's schema and rows, without triggers."""
+        """Create a table with the snapshot's schema and rows, without triggers."""
         self._connection.call("columnarSnapshotClone", name, table)
 
     def restore_snapshot(self, name: str) -> None:
-        """Restore the table to the snapshot; later writes are gone.  Refused if triggers watch the table."""
+        """Restore the table to the snapshot, which discards later writes.  Refused if triggers follow the table."""
         self._connection.call("columnarSnapshotRestore", name)
 
     def delete_snapshot(self, name: str) -> None:
@@ -55,9 +58,10 @@ class SnapshotAdministration:
 
     @contextmanager
     def staged(self, what: str, table: bytes = b"") -> Iterator[StagedFolder]:
-        """Yield a folder of the server, ours until the block ends: ``copy`` of a table, ``everything`` or ``empty``.
+        """Yield a folder on the server that is reserved for us until the block ends.
 
-        Raises HostError if the server is another machine, or its folder belongs to another user.
+        ``what`` is its content: ``copy`` (of a table), ``everything`` or ``empty``.  Raises HostError if the server
+        runs on a different machine, or its folder belongs to a different user.
         """
         answer = self._connection.call("columnarStage", what, table)
         folder = StagedFolder(_text(answer.token), _text(answer.folder))
@@ -76,7 +80,7 @@ class SnapshotAdministration:
             self._connection.call("columnarStageRelease", folder.token)
 
     def adopt_staged(self, folder: StagedFolder, table: bytes) -> None:
-        """Make a table of the regions in ``folder``."""
+        """Create a table from the regions in ``folder``."""
         self._connection.call("columnarStageAdopt", folder.token, table)
 
 

@@ -1,8 +1,8 @@
-"""A client's socket: thriftpy2's, whose errors say what became of the connection once it was open.
+"""A client's socket: thriftpy2's, with errors that say why an open connection failed.
 
-NoAnswer              nothing came, or could be sent, within the timeout; it is a ``TimeoutError``
-ConnectionResetError  the other side has ended the connection, also where the system says "broken pipe":
-                      command lines take a ``BrokenPipeError`` for the end of the reader of their own output
+NoAnswer              nothing was received, or could be sent, within the timeout; a ``TimeoutError``
+ConnectionResetError  the server ended the connection; raised also if the system reports "broken pipe", because
+                          command lines take a ``BrokenPipeError`` for the end of their own output's reader
 
 NotConnected          the connection could not be opened, has ended, or is closed; a ``TTransportException`` of
                       thriftpy2, whose text is its message
@@ -17,7 +17,7 @@ from thriftpy2.transport import TSocket, TTransportException
 
 
 class NoAnswer(TimeoutError):
-    """The outcome of the call is unknown."""
+    """No answer came within the timeout; the outcome of the call is unknown."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__(f"no answer within {seconds:g} s")
@@ -44,7 +44,7 @@ class StoreSocket(TSocket):  # type: ignore[misc]
         try:
             super().open()
         except TTransportException as error:
-            cause = error.__context__  # thriftpy2 leaves out what the system says
+            cause = error.__context__  # thriftpy2 omits the system's reason
             why = f": {cause.strerror or cause}" if isinstance(cause, OSError) else ""
             place = self.unix_socket or f"{self.host}:{self.port}"
             raise NotConnected(NotConnected.NOT_OPEN, f"cannot connect to {place}{why}") from None
@@ -76,5 +76,5 @@ class StoreSocket(TSocket):  # type: ignore[misc]
 def _said(error: OSError, timeout_s: float | None) -> OSError:
     if isinstance(error, TimeoutError) and error.errno is None and timeout_s is not None:
         return NoAnswer(timeout_s)
-    # The system has an ETIMEDOUT of its own, for another side that is not reached any more.
+    # The system itself raises ETIMEDOUT if the server can no longer be reached.
     return ConnectionResetError(errno.ECONNRESET, os.strerror(errno.ECONNRESET))

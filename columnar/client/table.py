@@ -1,4 +1,4 @@
-"""A happybase table with one atomic step on a row: conditions, then operations in their order."""
+"""A happybase table with additional methods: atomic steps on a row (conditions, then operations), and wide rows."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _OPS = {"<": 0, "<=": 1, "=": 2, "!=": 3, ">=": 4, ">": 5, "exists": 6, "absent"
 
 @dataclass(frozen=True, slots=True)
 class Expect:
-    """``column op value``.
+    """The condition ``column op value``.
 
-    An empty cell exists: ``absent`` is true if ``exists`` is false, ``!=`` if ``=`` is false.  ``absent or empty``
-    is what HBase's checkAndPut expects without a value.
+    A cell with an empty value exists.  ``absent`` is the negation of ``exists``, and ``!=`` that of ``=``.  HBase's
+    checkAndPut without a value is ``absent or empty``.
     """
 
     column: bytes
@@ -54,13 +54,13 @@ class Put:
 
 
 def puts(cells: Mapping[bytes, bytes], timestamp: int | None = None) -> list[Put]:
-    """Return the puts of ``cells``, all at one time."""
+    """Return the puts of ``cells``, all with the same timestamp."""
     return [Put(column, value, timestamp) for column, value in cells.items()]
 
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Removes what stands at or below ``timestamp``; a bare family removes the whole of it."""
+    """Removes cells of a column, or of a whole family, whose timestamps are not above ``timestamp``."""
 
     column: bytes
     timestamp: int | None = None
@@ -80,21 +80,22 @@ class Append:
 
 @dataclass(frozen=True, slots=True)
 class Contribute:
-    """A source says what it gives to totals of the row: exact, however often and however late it is said.
+    """Sets the amounts that a source contributes to totals of the row; exact even if repeated or late.
 
-    The server keeps it in the cell ``members:source``.  A sequence at or below the kept one changes nothing; any other
-    adds the difference to each total.  With ``order`` the source has a cell in the family ``ordered``, sorted by the
-    order's bytes, which holds ``carry``.  Families with a time to live are refused.
+    The server stores the contribution in the cell ``members:source``.  A sequence not above the stored sequence changes
+    nothing; a higher one adds the difference of the amounts to each total.  With ``order`` the source also has a cell
+    in the family ``ordered``, sorted by the order's bytes, which contains ``carry``.  Families with a time to live are
+    refused.
     """
 
     source: bytes
     sequence: int | str  # rises with each change of the source: a number, or ``Change.sequence`` of a trigger
-    amounts: Mapping[bytes, int] | None  # by the column of each total, a counter; None: nothing any more
+    amounts: Mapping[bytes, int] | None  # by the column of each total, a counter; None withdraws the source
     members: bytes = b"m"
     order: bytes | None = None
     ordered: bytes = b"o"
     carry: Mapping[bytes, bytes] = field(default_factory=dict)
-    relative: bool = False  # the amounts are added to what the source gave
+    relative: bool = False  # the amounts are added to the source's earlier amounts
 
 
 Operation = Put | Delete | Increment | Append | Contribute
@@ -102,7 +103,7 @@ Operation = Put | Delete | Increment | Append | Contribute
 
 @dataclass(frozen=True, slots=True)
 class MemberCell:
-    """The amounts that a source gives to its row, and what it has beside."""
+    """The amounts that a source contributes to its row, with the source's other fields."""
 
     amounts: dict[bytes, int]  # by the column of the total
     sequence: str
@@ -113,10 +114,10 @@ class MemberCell:
 @dataclass(frozen=True, slots=True)
 class CheckResult:
     applied: bool
-    timestamp: int  # what cells without one of their own were stamped with
+    timestamp: int  # of all cells whose operation has no timestamp
     sequence: str  # opaque; for ``Triggers.wait``
     counters: list[int]  # new values of the increments, in their order
-    failed_condition: int | None  # index of the first that was not met
+    failed_condition: int | None  # index of the first unmet condition
 
 
 if TYPE_CHECKING:
@@ -131,9 +132,10 @@ class Table(_HappybaseTable):
     def check_and_mutate(
         self, row: bytes, conditions: Sequence[Expect], operations: Sequence[Operation]
     ) -> CheckResult:
-        """Apply all operations, in the order given, as one step, if all conditions are met; else nothing.
+        """Apply all operations, in the given order, as one atomic step, if all conditions are met; else none.
 
-        Returns after the fsync.  IllegalArgument, IOError as happybase; NotColumnar on a plain HBase.
+        Returns after the fsync.  Raises IllegalArgument and IOError as happybase does, and NotColumnar with a plain
+        HBase.
         """
         return _check_result(
             self.connection.call(
@@ -149,9 +151,10 @@ class Table(_HappybaseTable):
     def check_and_mutate_rows(
         self, rows: Mapping[bytes, tuple[Sequence[Expect], Sequence[Operation]]]
     ) -> dict[bytes, CheckResult]:
-        """Do ``check_and_mutate`` for several rows, each of them one step; mostly in one call, with one fsync.
+        """Do ``check_and_mutate`` for several rows, mostly in one call with one fsync.  Each row is a separate step.
 
-        After an error some rows may be written.  IllegalArgument, IOError as happybase; NotColumnar on a plain HBase.
+        After an error some rows may be written.  Raises IllegalArgument and IOError as happybase does, and NotColumnar
+        with a plain HBase.
         """
         sent = [
             columnar.CheckedRow(
@@ -163,7 +166,7 @@ class Table(_HappybaseTable):
         ]
         try:
             answers = self.connection.call("columnarCheckAndMutateRows", self.name, sent)
-        except NotColumnar:  # or a Columnar of before
+        except NotColumnar:  # or an older Columnar
             answers = [columnar.CheckedRowResult() for _ in sent]
         return {
             row: self.check_and_mutate(row, *rows[row]) if answer.result is None else _check_result(answer.result)
@@ -182,15 +185,16 @@ class Table(_HappybaseTable):
     ) -> list[tuple[bytes, bytes]]:
         """Return (qualifier, value) of cells of one family, from ``start`` up to ``stop``, exclusive (empty: no bound).
 
-        In the order of qualifiers, or with ``reverse`` from the last on.  At most ``limit`` (10,000), and fewer where
-        they have over 4 MiB: none says that there are none.  The cost is that of the answer, however wide the row is.
+        The cells are in the order of qualifiers; with ``reverse`` in descending order.  Returns at most ``limit`` cells
+        (itself at most 10,000), and fewer if they exceed 4 MiB; only an empty list means that no cells are left.  The
+        cost depends on the answer's size only, not on the row's width.
         """
         found = self.connection.call("columnarRowSlice", self.name, row, family, start, stop, limit, reverse)
         cut = len(family.removesuffix(b":")) + 1
         return [(one.columnName[cut:], one.cell.value) for row_result in found for one in row_result.sortedColumns]
 
     def members(self, row: bytes, family: bytes = b"m") -> dict[bytes, MemberCell]:
-        """Return the sources that give to the row (``Contribute``); those that were withdrawn are not among them."""
+        """Return the sources that contribute to the row (``Contribute``), without withdrawn ones."""
         prefix = family + b":"
         found = {}
         for column, value in self.row(row, columns=[family]).items():
@@ -206,9 +210,10 @@ class Table(_HappybaseTable):
         return self.check_and_mutate(row, (), operations)
 
     def mutate_rows(self, rows: Mapping[bytes, Sequence[Operation]]) -> None:
-        """Write many rows in one call, each of them one step; returns when all are on disk.
+        """Write many rows in one call; each row is a separate step.  Returns when all rows are on disk.
 
-        After an error some rows may be written.  IllegalArgument, IOError as happybase; NotColumnar on a plain HBase.
+        After an error some rows may be written.  Raises IllegalArgument and IOError as happybase does, and NotColumnar
+        with a plain HBase.
         """
         loaded = [
             columnar.LoadedRow(row=row, operations=[_to_wire(operation) for operation in operations])

@@ -1,6 +1,6 @@
-"""TLS of a client: whom it trusts, and who it says it is.
+"""TLS of a client: the authorities that it trusts, and its own certificate.
 
-The certificate of the server is always verified, and that it is made out to the host that was requested.
+The server's certificate is always verified, including that it was issued for the requested host.
 """
 
 from __future__ import annotations
@@ -16,7 +16,11 @@ from columnar.wire.tls_context import load_authorities, load_certificate
 
 @dataclass(frozen=True, slots=True)
 class ClientTls:
-    """PEM files.  ``ca`` empty: the authorities that this system trusts; ``cert`` empty: no certificate of our own."""
+    """The paths of PEM files.
+
+    If ``ca`` is empty, the authorities that this system trusts are used.  If ``cert`` is empty, the client has no
+    certificate.
+    """
 
     ca: str = ""
     cert: str = ""
@@ -38,7 +42,7 @@ class ClientTls:
 
 
 def given(tls: ClientTls | ssl.SSLContext | bool | None, ca: str, cert: str, key: str) -> ssl.SSLContext | None:
-    """Return the meaning of the arguments of ``Connection`` mean; None: plain TCP."""
+    """Return the context that ``Connection``'s arguments describe, or None for plain TCP."""
     if isinstance(tls, ssl.SSLContext):
         return tls
     if isinstance(tls, ClientTls):
@@ -51,7 +55,10 @@ def given(tls: ClientTls | ssl.SSLContext | bool | None, ca: str, cert: str, key
 
 
 class TlsSocket(StoreSocket):
-    """A client's socket, wrapped once it is connected; its own TLS hides why a handshake failed."""
+    """A client's socket that is wrapped in TLS once connected.
+
+    thriftpy2's own TLS socket is not used, because it hides the reason of a failed handshake.
+    """
 
     sock: Any  # None while closed
 

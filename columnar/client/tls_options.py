@@ -1,4 +1,4 @@
-"""The options with which a command of ours connects to a store that speaks TLS: the same names everywhere."""
+"""The options with which our commands connect to a store that speaks TLS; all commands use the same names."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from columnar.client.tls import ClientTls
 
 
 def tls_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds them; the command gets ``tls``, a ``ClientTls``, or None for plain TCP."""
+    """Add the options to a command, which receives ``tls``: a ``ClientTls``, or None for plain TCP."""
 
     @click.option("--tls", "wanted", is_flag=True, envvar="COLUMNAR_TLS", help="The store speaks TLS.")
     @click.option(

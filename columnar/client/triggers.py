@@ -1,4 +1,4 @@
-"""Administration of triggers from a client: add, pause, list, wait for."""
+"""Administration of triggers by a client: add, pause, list, wait for deliveries."""
 
 from __future__ import annotations
 
@@ -46,11 +46,13 @@ class Triggers:
     ) -> None:
         """Register ``function`` ("module:function") on ``families`` of ``table`` under ``name``.
 
-        The very same registration again changes nothing; another one under a taken name is an IllegalArgument.
-        ``before``: changes carry the cells as they were.  ``from_where``: ``now``, ``beginning`` (every row that is
-        there counts as changed), or a time.  ``row``: changes carry the row as it is then, which costs a read each.
-        ``rate``: of calls that begin, as 10/s, 600/min, 5/h or 1/d.  ``batch``: the function takes a sequence of so
-        many changes at most, which waits ``within_ms`` for more.  All others: see ``triggers.api.on``; 0: the default.
+        An identical registration changes nothing; a different one under the same name raises IllegalArgument.
+
+        With ``before`` changes carry the previous cells.  ``from_where`` is ``now``, ``beginning`` (every existing row
+        counts as changed), or a time.  With ``row`` changes carry the row at the time of delivery, which costs a read
+        each.  ``rate`` limits the calls that begin, as 10/s, 600/min, 5/h or 1/d.  With ``batch`` the function takes a
+        sequence of at most ``batch`` changes, which waits ``within_ms`` for more.  ``triggers.api.on`` describes the
+        other arguments; 0 means the default.
         """
         self.register(
             Registration(
@@ -80,15 +82,15 @@ class Triggers:
         )
 
     def register(self, registration: Registration) -> None:
-        """Add a trigger as ``add``; a number of 0 means the server's default."""
+        """Add a trigger, as ``add`` does.  A number of 0 means the server's default."""
         self._connection.call("columnarTriggerAdd", to_json(registration))
 
     def sync(self, declared: Sequence[Registration], removed: Sequence[str] = ()) -> None:
-        """Make the triggers of a module as it declares them; ``removed``: those of an earlier sync that are to go."""
+        """Make the triggers equal to a module's declarations; drop the triggers ``removed``, from an earlier sync."""
         self._connection.call("columnarTriggerSync", list(removed), [to_json(one) for one in declared])
 
     def reload(self) -> None:
-        """Have workers run the source of functions as it is on disk; IOError: one of them cannot be used any more."""
+        """Have workers load the functions' present source from disk.  Raises IOError if a function cannot be loaded."""
         self._connection.call("columnarTriggerReload")
 
     def remove(self, name: str) -> None:
@@ -104,36 +106,39 @@ class Triggers:
         self._connection.call("columnarTriggerResume", name)
 
     def replay(self, name: str, from_ms: int = 0) -> None:
-        """Show the trigger again what was written since ``from_ms`` (milliseconds since 1970), or with 0 every row."""
+        """Deliver again what was written since ``from_ms`` (milliseconds since 1970), or with 0 every row."""
         self._connection.call("columnarTriggerReplay", name, from_ms)
 
     def dead_letters(self, name: str = "", limit: int = 100) -> list[DeadLetter]:  # type: ignore[valid-type]
         return self._dead(name, b"", limit, with_changes=False)
 
     def show_dead(self, name: str, row: bytes = b"", limit: int = 1) -> list[DeadLetter]:  # type: ignore[valid-type]
-        """Return dead letters of a trigger with their changes, of one row or of any; 10 at most."""
+        """Return at most 10 dead letters of a trigger, with their changes, of one row or of all rows."""
         return self._dead(name, row, limit, with_changes=True)
 
     def _dead(self, name: str, row: bytes, limit: int, *, with_changes: bool) -> list[DeadLetter]:  # type: ignore[valid-type]
         return unpack_records(self._connection.call("columnarTriggerDead", name, row, limit, with_changes), DeadLetter)
 
     def retry(self, name: str, row: bytes = b"", *, as_it_was: bool = False) -> int:
-        """Run the trigger again for a dead row (none given: for all); how many there were.
+        """Deliver a row's dead letters again, or if ``row`` is empty those of all rows.  Returns their number.
 
-        As the row is now; ``as_it_was``: with the change that failed.
+        The trigger gets the row's present state, or with ``as_it_was`` the change that failed.
         """
         if not as_it_was:
             return int(self._connection.call("columnarTriggerRetry", name, row))  # earlier servers know it
         return int(self._connection.call("columnarTriggerDeadRetry", name, row, True))
 
     def skip_dead(self, name: str, row: bytes) -> int:
-        """Remove the dead letters of a row, undelivered; how many there were."""
+        """Remove the dead letters of a row without delivering them.  Returns their number."""
         return int(self._connection.call("columnarTriggerDeadSkip", name, row))
 
     def purge_dead(self, name: str) -> int:
-        """Remove all dead letters of a trigger, undelivered; how many there were."""
+        """Remove all dead letters of a trigger without delivering them.  Returns their number."""
         return int(self._connection.call("columnarTriggerDeadPurge", name))
 
     def wait(self, name: str = "", sequence: str = "", timeout_ms: int = 5_000) -> bool:
-        """Block until the change ``sequence`` (none: all that is written now) is delivered; False: not in time."""
+        """Block until the change ``sequence`` is delivered, or if it is empty, all changes written so far.
+
+        Returns False after ``timeout_ms``.
+        """
         return bool(self._connection.call("columnarTriggerWait", name, sequence, timeout_ms))

@@ -1,8 +1,8 @@
-"""(pure) Cells of a view's table as the groups and members that its definition says they are.
+"""(pure) Decodes cells of a view's table to groups and members, as the view's definition says.
 
-    totals    the family v: eight bytes each; a total that is not there is 0
-    members   the family m: of each source row what it gives; a withdrawn one stays for a while and is never shown
-    order     the family o: order bytes and the source row; first cell, last cell, first k cells
+    totals    the family v: eight bytes each; a missing total is 0
+    members   the family m: the contribution of each source row; a withdrawn member stays for a while and is never shown
+    order     the family o: qualifiers of order bytes and source row; first cell, last cell, first k cells
 
 Knows nothing of how cells are read.
 """
@@ -20,20 +20,20 @@ from columnar.model.key_parts import SEPARATOR, escaped, joined, parted
 from columnar.model.number_cells import Number, Order, number_of, order_of
 from columnar.model.view_definition import COUNT, LEFT, RIGHT, Source, View, total_columns
 
-Key = bytes | tuple[bytes, ...]  # of a group: its one part, or all of several
-Figure = int | Decimal  # a Decimal where the definition names a scale
+Key = bytes | tuple[bytes, ...]  # of a group: its only part, or a tuple of its parts
+Figure = int | Decimal  # a Decimal if the definition names a scale
 SIDES: Final = {LEFT: "left", RIGHT: "right", b"": ""}
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A group without members has the count 0."""
+    """The totals of a group.  A group without members has the count 0."""
 
     key: Key
     count: int = 0
     sums: Mapping[str, Figure] = field(default_factory=dict)
-    averages: Mapping[str, float | Decimal | None] = field(default_factory=dict)  # None: no row has the cell
-    lowest: Figure | bytes | None = None  # by the view's order; None: no member stands in it, or it was not requested
+    averages: Mapping[str, float | Decimal | None] = field(default_factory=dict)  # None if no row has the cell
+    lowest: Figure | bytes | None = None  # by the view's order; None without one, or if not requested
     highest: Figure | bytes | None = None
 
 
@@ -41,13 +41,13 @@ class Group:
 class Member:
     row: bytes  # of the source
     side: str = ""  # left or right in a join
-    order: Figure | bytes | None = None  # by what it stands in the view's order
-    columns: Mapping[bytes, bytes] = field(default_factory=dict)  # what it carries
-    place: bytes = b""  # its qualifier: where the next page begins
+    order: Figure | bytes | None = None  # the member's value in the view's order
+    columns: Mapping[bytes, bytes] = field(default_factory=dict)  # the columns that it carries
+    place: bytes = b""  # its qualifier, after which the next page begins
 
 
 class Side:
-    """A source of a view, and how its cells are read.  Constant."""
+    """A source of a view, which decodes the source's cells.  Constant."""
 
     def __init__(self, source: Source, letter: bytes) -> None:
         self.letter = letter
@@ -65,7 +65,7 @@ class Side:
     # --- totals ------------------------------------------------------------------------------------
 
     def group(self, key: Key, rows: Iterable[Mapping[bytes, bytes]]) -> Group:
-        """Return the group.  ``rows``: the cells of the rows into which it is spread, by column."""
+        """Return the group; ``rows`` are the rows over which it is spread, each with its cells by column."""
         totals = dict.fromkeys(self._columns, 0)
         for cells in rows:
             for name, column in self._columns.items():
@@ -91,7 +91,7 @@ class Side:
         return Member(qualifier[len(self.letter) :], self.name, order, dict(unpacked.carried), qualifier)
 
     def ordered(self, qualifier: bytes, value: bytes) -> Member:
-        """Return a member as it stands in the order.  Raises DamagedData."""
+        """Return the member of a cell of the order family.  Raises DamagedData."""
         order, member = split_order_qualifier(qualifier)
         row = member[len(self.letter) :]
         return Member(row, self.name, self._order_of(order), dict(unpack_carried(value)), qualifier)
@@ -117,7 +117,7 @@ def _scaled(total: int, number: Number) -> Figure:
 
 
 def rows_of(view: View, key: Key) -> list[bytes]:
-    """Return the rows of the view's table with the group.  Raises IllegalArgument at a wrong number of key parts."""
+    """Return the row keys of the group in the view's table.  Raises IllegalArgument for a wrong number of key parts."""
     parts = (key,) if isinstance(key, bytes) else tuple(key)
     wanted = len(view.source.key)
     if len(parts) != wanted:
@@ -131,13 +131,16 @@ def rows_of(view: View, key: Key) -> list[bytes]:
 
 
 def key_of(view: View, row: bytes) -> Key:
-    """Return the group of a row of the view's table.  Raises DamagedData if the row is none of the view's."""
+    """Return the group key of a row of the view's table.  Raises DamagedData if ``row`` is not a row of the view."""
     parts = parted(row, view.key_parts)[: len(view.source.key)]
     return parts[0] if len(parts) == 1 else parts
 
 
 def prefix_of(view: View, prefix: Key) -> bytes:
-    """Return the prefix of rows whose keys begin so; only the last part may be cut.  Raises IllegalArgument."""
+    """Return the row prefix of groups whose keys begin with ``prefix``, which may cut its last part.
+
+    Raises IllegalArgument.
+    """
     parts = (prefix,) if isinstance(prefix, bytes) else tuple(prefix)
     if not 1 <= len(parts) <= len(view.source.key):
         raise WrongArgument(f"a prefix of keys of view {view.name} has 1 to {len(view.source.key)} parts")
@@ -145,7 +148,7 @@ def prefix_of(view: View, prefix: Key) -> bytes:
 
 
 def merged(pages: Sequence[Sequence[Member]], limit: int) -> list[Member]:
-    """Merge the first members of each row of a group into the first members of the group."""
+    """Merge pages of members, one for each row of a group, into the first ``limit`` members of the group."""
     return sorted((one for page in pages for one in page), key=_place)[:limit]
 
 

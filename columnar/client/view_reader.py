@@ -1,7 +1,7 @@
-"""Reads of a view: groups, their members and the order of those, of the one generation that the reader knows.
+"""Reads of a view: groups, their members, and members in the view's order, of the generation that the reader knows.
 
-A view is a table, and so any HBase client reads it.  The reader adds up the rows of a spread group, decodes totals as
-the definition says, leaves withdrawn members out, and pages through groups of any size at the cost of a page.
+A view is a table, so any HBase client can read it.  The reader adds up the rows of a spread group, decodes totals as
+the definition says, omits withdrawn members, and pages through groups of any size at the cost of a page.
 
 Thread safety is the connection's.
 """
@@ -33,7 +33,7 @@ from columnar.model.view_definition import MEMBERS, ORDERED, TOTALS, View
 if TYPE_CHECKING:
     from columnar.client.connection import Connection
 
-PAGE: Final = 1_000  # members that one call answers
+PAGE: Final = 1_000  # members that one call returns
 SCANNED_ROWS: Final = 1_000  # of groups
 WAIT_MS: Final = 5_000
 
@@ -42,21 +42,21 @@ Pair = tuple[Member | None, Member | None]
 
 
 class ViewReader:
-    """A view as ``connection.view(name)`` has it."""
+    """The reader of a view, made by ``connection.view(name)``."""
 
     def __init__(self, connection: Connection, definition: Callable[[], tuple[View, str]]) -> None:
-        """``definition``: of the view as it is now, and the name under which this generation's table is read."""
+        """Pass ``definition``, which returns the view's present definition and the table name of its generation."""
         self._connection = connection
         self._definition = definition
 
     # --- groups ------------------------------------------------------------------------------------
 
     def get(self, group: Key, *, extremes: bool = True, after: str = "", timeout_ms: int = WAIT_MS) -> Group:
-        """Return a group's totals; those of a missing group are 0.
+        """Return a group's totals; the totals of a missing group are 0.
 
-        ``extremes``: ``lowest`` and ``highest`` too, two more reads where the view has an order.  ``after``: the token
-        of a write (``CheckResult.sequence``) that must be in it.  NotYet: it was not within ``timeout_ms``.
-        IllegalArgument: the view is a join, whose groups have two sides (``sides``).
+        With ``extremes`` also ``lowest`` and ``highest``, which cost two more reads if the view has an order. ``after``
+        is the token of a write (``CheckResult.sequence``) that the totals must include.  Raises NotYet if they do not
+        within ``timeout_ms``, and IllegalArgument if the view is a join, whose groups have two sides (``sides``).
         """
         view, table = self._at(after, timeout_ms)
         if view.join is not None:
@@ -64,7 +64,7 @@ class ViewReader:
         return self._group(table, view, sides_of(view)[0], group, extremes=extremes)
 
     def sides(self, group: Key, *, after: str = "", timeout_ms: int = WAIT_MS) -> tuple[Group, Group]:
-        """Return the two sides of a join's group, the left one first."""
+        """Return the two sides of a join's group, the left side first."""
         view, table = self._at(after, timeout_ms)
         left, right = self._two_sides(view)
         return self._group(table, view, left, group), self._group(table, view, right, group)
@@ -78,10 +78,11 @@ class ViewReader:
         written: str = "",
         timeout_ms: int = WAIT_MS,
     ) -> list[Group]:
-        """Return groups whose keys begin with ``prefix``, ascending, beyond ``after``; without extremes.
+        """Return groups whose keys begin with ``prefix``, ascending, after the key ``after``; without extremes.
 
-        A prefix of several parts is whole but for its last one: ``(b"alice", b"")`` is all of ``alice``.  Groups of a
-        join are left sides; ``sides`` has the other.  ``written``: the token of a write that must be in them (``get``).
+        Only the last part of a prefix may be incomplete: ``(b"alice", b"")`` matches all groups of ``alice``.  For a
+        join the left sides are returned; ``sides`` returns both.  ``written`` is the token of a write that the groups
+        must include, as ``after`` of ``get``.
         """
         view, table = self._at(written, timeout_ms)
         side = sides_of(view)[0]
@@ -130,10 +131,9 @@ class ViewReader:
         written: str = "",
         timeout_ms: int = WAIT_MS,
     ) -> list[Member]:
-        """Return members by source row, beyond ``after``, the last one of the page before.
+        """Return members by source row, after ``after``, the last member of the previous page.
 
-        ``side``: of a join, ``left`` or ``right``; ``left`` where nothing is said.  ``written``: as in
-        ``groups``.
+        ``side`` selects a join's side, ``left`` (the default) or ``right``.  ``written`` is the same as in ``groups``.
         """
         view, table = self._at(written, timeout_ms)
         return self._members(table, self._side(view, side), rows_of(view, group), limit, after)
@@ -148,11 +148,10 @@ class ViewReader:
         written: str = "",
         timeout_ms: int = WAIT_MS,
     ) -> list[Member]:
-        """Return the first members by the view's order, each with what it carries.
+        """Return the first ``n`` members in the view's order, each with its carried columns.
 
-        Raises IllegalArgument if the view has no order.
-
-        ``written``: as in ``groups``.
+        Raises IllegalArgument if the view has no order.  ``side``, ``after`` and ``written`` are the same as in
+        ``members``.
         """
         view, table = self._at(written, timeout_ms)
         chosen = self._side(view, side)
@@ -163,17 +162,17 @@ class ViewReader:
     def pairs(
         self, group: Key, kind: Kind = "inner", *, written: str = "", timeout_ms: int = WAIT_MS
     ) -> Iterator[Pair]:
-        """Yield each member of the left side with each of the right one, by their rows.
+        """Yield each pair of a left and a right member, in the order of their rows.
 
-        ``left``: a left member without any right one comes with None; ``outer``: a right one without a left one, too.
-        ``written``: as in ``groups``; waited for with the first pair.
+        With the kind ``left``, a left member is paired with None if there is no right member; with ``outer``, a right
+        member without a left member, too.  ``written`` is the same as in ``groups``; the first pair waits for it.
         """
         view, table = self._at(written, timeout_ms)
         left, right = self._two_sides(view)
         if kind not in ("inner", "left", "outer"):
             raise WrongArgument(f"pairs are 'inner', 'left' or 'outer', not '{kind}'")
         rows = rows_of(view, group)
-        first = self._members(table, right, rows, PAGE, None)  # most often all of the side
+        first = self._members(table, right, rows, PAGE, None)  # in most cases the whole side
         is_alone = True
         for one in self._all_members(table, left, rows, None):
             is_alone = False
@@ -199,7 +198,7 @@ class ViewReader:
             after = page[-1]
 
     def _members(self, table: Table, side: Side, rows: list[bytes], limit: int, after: Member | None) -> list[Member]:
-        """``rows`` are of one group; a member's row says in which of them it stands."""
+        """Return members of one group's ``rows``; a member's source row determines which of the rows it is in."""
         start = side.letter if after is None else after.place + b"\0"
         return merged([self._page(table, side, row, start, limit) for row in rows], limit)
 

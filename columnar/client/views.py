@@ -1,4 +1,4 @@
-"""Views from a client: declare, list, wait for, check, rebuild and swap them; ``view_reader`` reads them."""
+"""Administration of views by a client: declare, list, wait, check, rebuild, swap.  ``view_reader`` reads views."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from columnar.model.view_definition import View, checked, to_json
 if TYPE_CHECKING:
     from columnar.client.connection import Connection
 
-REMEMBERED_S: Final = 5.0  # a definition, by a reader: a generation that was swapped out is kept up for much longer
+REMEMBERED_S: Final = 5.0  # of a reader's definition; swapped-out generations are maintained much longer
 
 
 class Views:
@@ -24,10 +24,10 @@ class Views:
     # --- declaring -----------------------------------------------------------------------------------
 
     def add(self, view: View) -> None:
-        """Declare a view: from now on it follows its sources, and existing rows are backfilled meanwhile.
+        """Declare a view, which follows its sources from now on while existing rows are backfilled.
 
-        Adding the very same view again changes nothing; another one under a name that is taken is an IllegalArgument.
-        ``wait`` returns when it is built.
+        Adding an identical view changes nothing; a different one under the same name raises IllegalArgument. ``wait``
+        returns when the view is built.
         """
         with wrong_arguments():
             definition = to_json(checked(view))
@@ -42,46 +42,52 @@ class Views:
         return unpack_records(self._connection.call("columnarViews"), ViewStatus)
 
     def status(self, name: str) -> ViewStatus:
-        """Return the status of the generation that readers see.  Raises IllegalArgument if there is no such view."""
+        """Return the status of the generation that readers see.  Raises IllegalArgument if the view does not exist."""
         found = next((one for one in self.list() if one.name == name and one.role == "live"), None)
         if found is None:
             raise WrongArgument(f"there is no view {name}; columnar view list shows those there are")
         return found
 
     def wait(self, name: str, token: str = "", timeout_ms: int = 5_000) -> bool:
-        """Block until the view shows the change ``token`` (none: all that is written now); False: not in time."""
+        """Block until the view includes the change ``token``, or if it is empty, all changes written so far.
+
+        Returns False after ``timeout_ms``.
+        """
         return bool(self._connection.call("columnarViewWait", name, token, timeout_ms))
 
     def rebuild(self, name: str, view: View | None = None) -> str:
-        """Build the next generation beside the live one, with another definition or the same; the name of its table.
+        """Build the next generation beside the live one, with the definition ``view`` or the same.  Returns its table.
 
-        ``list`` shows how far it is; ``swap`` has readers see it.
+        ``list`` shows its progress; ``swap`` makes readers use it.
         """
         with wrong_arguments():
             definition = to_json(checked(view)) if view is not None else b""
         return _text(self._connection.call("columnarViewRebuild", name, definition))
 
     def swap(self, name: str) -> tuple[str, str]:
-        """Readers of the name see the next generation from now on; (its table, the one before)."""
+        """Make readers of ``name`` use the next generation.  Returns (its table, the previous generation's table)."""
         live, kept = self._connection.call("columnarViewSwap", name)
         return _text(live), _text(kept)
 
     def rollback(self, name: str) -> tuple[str, str]:
-        """Readers see the generation before again, which is kept up for an hour after a swap; as ``swap``."""
+        """Make readers use the previous generation again, which is maintained for an hour after a swap.
+
+        Returns the two tables as ``swap`` does.
+        """
         live, kept = self._connection.call("columnarViewRollback", name)
         return _text(live), _text(kept)
 
     def check(self, name: str, *, repair: bool = False) -> CheckReport:
-        """Prove that the view equals its tables; with ``repair`` repair differences.
+        """Compare the view with what its tables imply; with ``repair`` correct the differences.
 
-        Reads both sides once, while writers write: the connection's ``timeout`` must allow for that.
+        Reads tables and view once, while writers continue; the connection's ``timeout`` must be long enough.
         """
         (report,) = unpack_records(self._connection.call("columnarCheckView", name, repair), CheckReport)
         return report
 
 
 class Definitions:
-    """The definition of a view as a reader works by it: requested, and remembered for REMEMBERED_S."""
+    """The definition of a view for a reader: requested from the store, and kept for REMEMBERED_S."""
 
     def __init__(self, views: Views, name: str, clock: Callable[[], float] = monotonic) -> None:
         self._views = views
@@ -91,7 +97,7 @@ class Definitions:
         self._until_s = 0.0
 
     def __call__(self) -> tuple[View, str]:
-        """Return the view, and the name of its generation for reads.  Raises IllegalArgument if none can be read."""
+        """Return the view's definition and its readable generation's name.  Raises IllegalArgument if there is none."""
         now_s = self._clock()
         if self._known is None or now_s >= self._until_s:
             status = self._views.status(self._name)

@@ -1,7 +1,7 @@
-"""Our methods on a cluster: servers and regions with their states and reasons, and a person's instructions.
+"""Our methods on a cluster: states of servers and regions with the reasons, and instructions of operators.
 
-A cluster is ``master.cluster_control``, a standalone process ``SingleServer``.  A server forwards these calls
-to its master.
+In a cluster ``master.cluster_control`` serves them, in a standalone process ``SingleServer``.  A server of a cluster
+forwards these calls to its master.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class ClusterReports(Protocol):
     def cluster_status(self) -> ClusterStatus: ...
 
     def regions(self, table: str) -> Sequence[RegionStatus]:
-        """In the order of their keys."""
+        """Return the status of the table's regions, in the order of their keys."""
 
     def locate_row(self, table: str, row: bytes) -> RowStatus: ...
 
@@ -52,7 +52,7 @@ class ClusterReports(Protocol):
 
 class ProcessControl(Protocol):
     async def restart(self, server: str, dry_run: bool, came_by: str) -> Change:
-        """Restart the server.  ``came_by``: the requesting client, as ``CallContext.peer`` names it."""
+        """Restart the server; ``came_by`` is the requesting client, as ``CallContext.peer`` names it."""
 
     async def stop(self, server: str, dry_run: bool, came_by: str) -> Change: ...
 
@@ -81,7 +81,7 @@ class Cluster(Protocol):
 
 class ClusterMethods:
     def __init__(self, descriptions: Descriptions, cluster: Cluster, *, may_end_servers: bool) -> None:
-        """``may_end_servers``: whether the caller came by the private socket, or has presented a certificate."""
+        """Pass ``may_end_servers`` if the caller uses the private socket or has presented a certificate."""
         self._descriptions = descriptions
         self._cluster = cluster
         self._may_end_servers = may_end_servers
@@ -178,7 +178,7 @@ class ClusterMethods:
 
 
 async def _changed(work: Coroutine[Any, Any, Change]) -> Any:
-    """Carry the change to its end, even if the caller has disconnected: half a restart is none."""
+    """Complete the change even if the caller disconnects, because half a restart would leave a server stopped."""
     change = await asyncio.shield(asyncio.ensure_future(work))
     moves = [_struct(columnar.RegionMove, one, **_names(one.info), **_ends(one)) for one in change.moves]
     return _struct(columnar.ClusterChange, change, moves=moves, done=change.is_done, regionsLeft=change.left)
@@ -215,7 +215,7 @@ def _ends(status: TransitionStatus | PlannedMove) -> dict[str, Any]:
 
 
 def _struct(kind: Any, record: Any, **given: Any) -> Any:
-    """Make a struct of the record's fields, whose names are the struct's own in our spelling, but for those given."""
+    """Make a struct of ``kind`` from ``given`` and the record's fields, which have the same names in our spelling."""
     for _, name, *_ in kind.thrift_spec.values():
         if name not in given:
             value = getattr(record, _UPPER.sub(_lower, name).replace("per_second", "per_s"))
@@ -233,10 +233,10 @@ WHY: Final = "this store is one process: everything is here"
 
 
 class SingleServer:
-    """The reports of a standalone process on itself: one server with every region."""
+    """The reports of a standalone process about itself: one server that owns every region."""
 
     def __init__(self, descriptions: Descriptions, server: Callable[[], ServerStatus]) -> None:
-        """``server``: this process, without its number of regions."""
+        """Pass ``server``, which returns the status of this process without its number of regions."""
         self._descriptions = descriptions
         self._server = server
 
@@ -279,7 +279,7 @@ class SingleServer:
 
 
 class SingleServerControl:
-    """The control of a standalone process: it refuses requests that need another server, naming how to get one."""
+    """The control of a standalone process.  It refuses requests that need a second server, and says how to get one."""
 
     def __init__(self, reports: SingleServer) -> None:
         self.reports = reports
@@ -313,7 +313,7 @@ class SingleServerControl:
 
 
 class SingleProcess:
-    """The process control of a standalone process, which no other server replaces."""
+    """The process control of a standalone process, which cannot be replaced by another server."""
 
     async def restart(self, _server: str, _dry_run: bool, _came_by: str) -> Change:
         raise NotAllowed(f"{ALONE} to serve meanwhile; stop it with SIGTERM and start it again, or {NEXT_STEP}")

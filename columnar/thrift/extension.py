@@ -1,4 +1,4 @@
-"""Our own methods, named ``columnar...``: one atomic step on a row, tables with attributes, status."""
+"""Our own methods, named ``columnar...``: atomic steps on a row, tables with attributes, status."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:  # a server of a cluster has no master within
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """The parts of ``columnarStatus`` beside what the server counts."""
+    """The parts of ``columnarStatus`` that the server does not count."""
 
     version: str
     data_folder: str
@@ -58,7 +58,7 @@ class ExtensionMethods:
     def columnarCheckAndMutate(
         self, ctx: Any, table: bytes, row: bytes, conditions: Any, operations: Any, attributes: Any
     ) -> Any:
-        """Check the conditions and apply the operations, in the order given, as one step."""
+        """Check the conditions and apply the operations, in the given order, as one atomic step."""
         served = self._access.meant(table)
         translate.check_changing_attributes(attributes)
         mutation = _checked_mutation(served, row, conditions, operations)
@@ -96,7 +96,7 @@ class ExtensionMethods:
         )
 
     async def columnarStatus(self, _ctx: Any) -> Any:
-        """Sum up all servers.  Servers that do not answer in time are named, and their figures are missing."""
+        """Return the sums over all servers.  Servers that do not answer in time are named and not included."""
         sizes: Counter[str] = Counter()
         asking = asyncio.ensure_future(self.others()) if self.others is not None else None
         states, unasked = await self._descriptions.everywhere(self._descriptions.all())
@@ -106,7 +106,7 @@ class ExtensionMethods:
         return self._status(sizes, [self.figures(), *others], sorted({*unasked, *silent}))
 
     def figures(self) -> Figures:
-        """The figures of this process."""
+        """Return the figures of this process."""
         facts = self._facts
         opened, remarks = self._descriptions.open_count(), self._descriptions.faults()
         return Figures(opened, len(self._scanners), facts.connections(), facts.requests(), remarks)
@@ -149,7 +149,7 @@ def _checked_mutation(served: ServedTable, row: bytes | None, conditions: Any, o
 
 
 def _result(mutation: RowMutation, applied: Applied) -> Any:
-    increments = sum(isinstance(one, Increment) for one in mutation.operations)  # their results come first
+    increments = sum(isinstance(one, Increment) for one in mutation.operations)  # the results of increments come first
     return columnar.CheckAndMutateResult(
         applied=applied.failed_condition is None,
         timestamp=applied.timestamp,

@@ -1,7 +1,7 @@
-"""Methods that read rows by their names: get, getVer, getRow, getRows and their kin.
+"""Methods that read rows by their keys (get, getVer, getRow, getRows and similar ones), and scanners.
 
-A handler returns its result, or ``Later(future, result)`` if the answer must wait for a
-future that other answers may share (the group commit); no handler makes a task.
+A handler returns its result, or ``Later(future, result)`` if the answer must wait for a future, which other answers may
+share (the group commit).  No handler makes a task.
 """
 
 from __future__ import annotations

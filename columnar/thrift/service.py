@@ -1,4 +1,4 @@
-"""The service on a port, its methods by name: HBase's Thrift 1 and ours, or Thrift 2 (``thrift2``)."""
+"""The service of a port, with its methods by name: HBase's Thrift 1 and our extension, or Thrift 2 (``thrift2``)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:  # a process without other servers does not need these modules
 
 
 def _declared(method: str) -> frozenset[str]:
-    """Names of the exceptions that ``method`` declares."""
+    """Return the names of the exceptions that ``method`` declares."""
     spec = SERVICE.signatures[method].result
     return frozenset(field[2].__name__ for number, field in spec.items() if number > 0)
 
@@ -43,7 +43,7 @@ _DECLARED: Final[dict[str, frozenset[str]]] = {method: _declared(method) for met
 
 
 def to_wire(method: str, error: Exception) -> Any | None:
-    """Return the struct of Thrift 1 to answer with; None: it is no error of ours.
+    """Return the Thrift 1 struct with which to answer ``error``; None if we do not raise such errors on purpose.
 
     An IllegalArgument is sent as such if the method declares it and as IOError otherwise.  ``canRetry`` is false for
     errors that the caller must correct.
@@ -77,7 +77,7 @@ class ThriftService:
         other_door: SiblingHint | None = None,
         of_master: frozenset[str] = frozenset(),
     ) -> None:
-        """``of_master``: methods that go to the master, whatever the parts have for them."""
+        """Pass as ``of_master`` the methods that go to the master, even if ``parts`` have a handler for them."""
         self._scanners = scanners
         self.slow_after_s = slow_log.limit_s
         self.was_slow = SlowCalls(slow_log, definition).was_slow
@@ -85,7 +85,7 @@ class ThriftService:
         self._to_wire = to_wire
         self._sibling_hint = other_door
         self.request_forwarder: RequestForwarder | None = (
-            None  # to other servers, where there are any; set once, before the first call
+            None  # routes to other servers, if there are any; set once, before the first call
         )
         found = {}
         for name in self._names:
@@ -171,16 +171,19 @@ def _argument_names(definition: ServiceDefinition, method: str) -> tuple[str, ..
 
 
 class LazyHandlers:
-    """The first call loads modules on the loop, some milliseconds.  Owned by the loop."""
+    """Handlers that are made at the first call, which loads modules on the loop for some milliseconds.
+
+    Owned by the loop.
+    """
 
     def __init__(self, names: Iterable[str], make: Callable[[], object]) -> None:
-        """``names``: of the methods; ``make``: the part that has them."""
+        """Pass the names of the methods, and ``make``, which makes the object that has them."""
         self._names = frozenset(names)
         self._make = make
         self._part: object | None = None
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        """A handler, for names of methods."""
+        """Return a handler if ``name`` is one of the methods."""
         if name not in self._names:
             raise AttributeError(name)
         return partial(self._call, name)
@@ -192,10 +195,14 @@ class LazyHandlers:
 
 
 class SiblingHint:
-    """The other service, as the one at hand describes it."""
+    """The text of an error that names the other service (Thrift 1 or 2) for a method unknown to this one."""
 
     def __init__(self, definition: Callable[[], Any], title: str, port: Callable[[], int | None]) -> None:
-        """``definition`` is called at the first unknown method; ``port`` each time, None: it is not served."""
+        """Pass functions that describe the other service.
+
+        ``definition`` is called at the first unknown method.  ``port`` is called each time, and returns None if the
+        other service is not served.
+        """
         self._definition = definition
         self._title = title
         self._port = port
@@ -207,7 +214,7 @@ class SiblingHint:
         return method in self._methods
 
     def where_is(self, method: str) -> str:
-        """Return the text after "unknown method": the port that serves it; empty if none does."""
+        """Return the text after "unknown method": the port that serves the method, or an empty string if none does."""
         if not self._has(method):
             return ""
         port = self._port()
@@ -216,7 +223,7 @@ class SiblingHint:
         return f"it belongs to the {self._title} service, which is at port {port}"
 
     def hint(self, method: str) -> str:
-        """Return the text after "was not sent", for a method that both services have; empty if that is no reason."""
+        """Return the text after "was not sent" if the other service is served and has the method; else empty."""
         port = self._port()
         if port is None or not self._has(method):
             return ""

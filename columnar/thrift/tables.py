@@ -35,7 +35,7 @@ class TableMethods:
         address_of: Callable[[RegionInfo], tuple[str, int]],
         cluster_id: str,
     ) -> None:
-        """``address_of`` a region's server is called only by requests: before them the port may not be known."""
+        """Pass ``address_of``, called only during requests, because the port may not be known before."""
         self._descriptions = operations.descriptions
         self._upkeep = operations.upkeep
         self._changes = changes
@@ -80,12 +80,12 @@ class TableMethods:
         }
 
     def getTableRegions(self, _ctx: Any, table: bytes) -> list[Any]:
-        """A table that is not there has none; it is no error (gateway behaviour 8)."""
+        """Return the table's regions.  A missing table is not an error and has none (gateway behaviour 8)."""
         served = self._descriptions.find_meant(table)
         return [self._region(info) for info in served.regions] if served is not None else []
 
     def getRegionInfo(self, _ctx: Any, row: bytes) -> Any:
-        """The region whose ``table,start,id`` is the last at or before ``row``."""
+        """Return the last region whose name ``table,start,id`` is not greater than ``row``."""
         table, _, rest = (row or b"").partition(b",")
         served = self._descriptions.find_meant(table)
         if served is None:
@@ -108,7 +108,7 @@ class TableMethods:
     # --- upkeep ------------------------------------------------------------------------------------
 
     def compact(self, _ctx: Any, name: bytes) -> None:
-        """Do nothing: the engine compacts continuously by itself."""
+        """Do nothing, because the engine compacts continuously by itself."""
         self._descriptions.regions_named(name)
 
     def majorCompact(self, _ctx: Any, name: bytes) -> Any:
@@ -130,7 +130,7 @@ class AdminMethods:
         alterations: Alterations,
         triggers_of: Callable[[str], list[str]],
     ) -> None:
-        """``triggers_of``: the names of a table's triggers."""
+        """Pass ``triggers_of``, which returns the names of a table's triggers."""
         self._access = operations.access
         self._descriptions = operations.descriptions
         self._upkeep = operations.upkeep
@@ -229,7 +229,7 @@ def _region(state: RegionState) -> Any:
 
 
 def family_of(options: Any) -> Family:
-    """FamilyOptions with our own defaults: one version, for ever, LZ4."""
+    """Return the family that FamilyOptions describe, with our defaults: one version, no time to live, LZ4."""
     family = Family(checked_family_name(options.name or b""), compression=OWN_COMPRESSION)
     return with_attributes(family, _given(options))
 
@@ -250,7 +250,7 @@ def _change_of(change: Any) -> TableChange:
 
 
 def _given(options: Any) -> dict[str, str]:
-    """The attributes that FamilyOptions give; fields of their own go before the map."""
+    """Return the attributes that FamilyOptions give; a field of its own takes precedence over the map of attributes."""
     given = {attribute_name(name): text for name, text in (options.attributes or {}).items()}
     ttl = options.ttlSeconds
     if ttl is not None:
@@ -291,5 +291,5 @@ class RegionMethods:
 
 
 async def _undisturbed(work: Coroutine[Any, Any, T]) -> T:
-    """Carry the change to its end, even if the caller has disconnected: half a split is none."""
+    """Complete the change even if the caller disconnects, because half a split is of no use."""
     return await asyncio.shield(asyncio.ensure_future(work))

@@ -27,22 +27,25 @@ from columnar.model.read import ALL_TIME, ReadSpec, ScanSpec, after_prefix, proj
 from columnar.model.schema import FOR_EVER, Family, Table, checked_family_name
 from columnar.wire.sent_puts import SHAPE_BYTES, Mutation, SentPuts
 
-Columns = dict[bytes, tuple[bytes, bytes]]  # as they are sent -> family, qualifier
+Columns = dict[bytes, tuple[bytes, bytes]]  # column as sent -> family, qualifier
 PutColumns = tuple[tuple[bytes, bytes], ...]
 
 _LATEST: Final = (1 << 63) - 1  # HConstants.LATEST_TIMESTAMP: "now"
-_SURELY_SMALL: Final = CELL_BYTES - SHAPE_BYTES  # a value that no column of ``SentPuts`` makes a cell that is too large
+_SURELY_SMALL: Final = CELL_BYTES - SHAPE_BYTES  # bytes of a value that fit with every column of ``SentPuts``
 _TTL_ATTRIBUTE: Final = b"_ttl"
 _RAW_ATTRIBUTE: Final = b"_raw_"
-# Attributes by which HBase's clients say who may see a cell: written without them it would be seen by everybody.
+# Attributes by which HBase's clients restrict who may see a cell; if we ignored them, everybody would see it.
 _SEEN_BY: Final = (b"VISIBILITY", b"acl")
 
 
 def family_from_wire(descriptor: Any) -> Family:
-    """A ColumnDescriptor; a time to live of zero or less means for ever (HBase's gateway)."""
+    """Return the family of a ColumnDescriptor.
+
+    As in HBase's gateway, a time to live of zero or less means for ever.
+    """
     ttl = descriptor.timeToLive
     bloom_filter = "NONE" if descriptor.bloomFilterType is None else descriptor.bloomFilterType
-    # "Off" is the IDL's default of a field that the client does not set: it is described again, but does not act
+    # "Off" is the IDL's default of a field that the client does not set: descriptions repeat it, but it has no effect
     # (model.schema).
     unsaid = ("BLOCKCACHE",) * (not descriptor.blockCacheEnabled) + ("BLOOMFILTER",) * (bloom_filter == "NONE")
     return Family(
@@ -72,7 +75,7 @@ def family_to_wire(make: Any, family: Family) -> Any:
 
 
 def checked_timestamp(timestamp: int | None) -> int | None:
-    """None and LATEST mean the region's clock; a negative one is refused."""
+    """Return ``timestamp``, or None for None and LATEST, which mean the region's clock.  A negative one is refused."""
     if timestamp is None or timestamp == _LATEST:
         return None
     if timestamp < 0:
@@ -81,7 +84,7 @@ def checked_timestamp(timestamp: int | None) -> int | None:
 
 
 def checked_value(value: bytes | None, column: bytes) -> bytes:
-    """No value is an empty one (observed T6)."""
+    """Return the value, if the cell is not too large; a missing value is an empty one (observed T6)."""
     value = value or b""
     if len(column) + len(value) > CELL_BYTES:
         raise CellTooBig(f"the cell {abbreviate(column)}", len(column) + len(value), CELL_BYTES)
@@ -89,7 +92,7 @@ def checked_value(value: bytes | None, column: bytes) -> bytes:
 
 
 def put_value(value: bytes | None, column: bytes) -> bytes:
-    """As ``checked_value``, with the error that a put has."""
+    """Return the same as ``checked_value``; raises the error of a put."""
     value = value or b""
     if len(column) + len(value) > CELL_BYTES:
         raise PutTooBig(column, len(column) + len(value), CELL_BYTES)
@@ -97,7 +100,7 @@ def put_value(value: bytes | None, column: bytes) -> bytes:
 
 
 def checked_operations(count: int, row: bytes) -> None:
-    """RequestTooBig where one row's step would have more operations than ROW_OPERATIONS."""
+    """Raise RequestTooBig if one row's step would have more operations than ROW_OPERATIONS."""
     if count > ROW_OPERATIONS:
         raise RequestTooBig(
             f"{count} operations on row {abbreviate(row)} as one step, at most {ROW_OPERATIONS} are allowed; nothing "
@@ -106,7 +109,7 @@ def checked_operations(count: int, row: bytes) -> None:
 
 
 def checked_bound(row: bytes | None) -> bytes:
-    """The row where a scan begins or ends; none and an empty one are the table's end."""
+    """Return the row where a scan begins or ends, checked; None and an empty row mean the end of the table."""
     if row and len(row) > ROW_KEY_BYTES:
         raise IllegalArgument(f"row key has {len(row)} bytes, at most {ROW_KEY_BYTES} are allowed")
     return row or b""
@@ -123,7 +126,7 @@ def check_write_attributes(attributes: Mapping[bytes, bytes] | None) -> None:
 
 
 def check_changing_attributes(attributes: Mapping[bytes, bytes] | None) -> None:
-    """As ``check_write_attributes``, for calls whose cells get no time to live by an attribute."""
+    """Check like ``check_write_attributes``, for calls whose cells get no time to live from an attribute."""
     check_write_attributes(attributes)
     if attributes and _TTL_ATTRIBUTE in attributes:
         raise IllegalArgument(
@@ -132,13 +135,13 @@ def check_changing_attributes(attributes: Mapping[bytes, bytes] | None) -> None:
 
 
 def check_scan_attributes(attributes: Mapping[bytes, bytes] | None) -> None:
-    """IllegalArgument: a raw scan, which is to show deleted cells; they are not kept."""
+    """Raise IllegalArgument for a raw scan, which would show deleted cells: they are not kept."""
     if attributes and any(attributes.get(_RAW_ATTRIBUTE, b"")):
         raise IllegalArgument("attribute _raw_: deleted cells are not kept, so there is no raw scan; leave it out")
 
 
 def ttl_of(attributes: Mapping[bytes, bytes] | None) -> int | None:
-    """The cell time to live that the attribute ``_ttl`` gives, in milliseconds (observed row 26)."""
+    """Return the cells' time to live in milliseconds from the attribute ``_ttl``, or None (observed row 26)."""
     check_write_attributes(attributes)
     data = (attributes or {}).get(_TTL_ATTRIBUTE)
     if data is None:
@@ -154,9 +157,9 @@ def ttl_of(attributes: Mapping[bytes, bytes] | None) -> int | None:
 def operations(
     table: Table, row: bytes, mutations: Sequence[Mutation], timestamp: int | None, ttl_ms: int | None, known: Columns
 ) -> tuple[tuple[Operation, ...], Durability]:
-    """A row's Mutations in their order, and whether their writer waits for the fsync.
+    """Return the operations of a row's Mutations, in their order, and the durability that their writer waits for.
 
-    ``known`` remembers the columns that the rows of one call put: they are mostly the same.
+    ``known`` caches the columns of one call, because its rows mostly put the same columns.
     """
     if len(mutations) > ROW_OPERATIONS:
         checked_operations(len(mutations), row)
@@ -179,7 +182,10 @@ def operations(
 
 
 def put_columns(table: Table, row: bytes, sent: SentPuts, known: dict[tuple[bytes, ...], PutColumns]) -> PutColumns:
-    """Return the columns of a row of puts only, checked with its values; ``known`` remembers those of one call."""
+    """Return the checked columns of a row that has only puts; also checks the values.
+
+    ``known`` caches a call's columns.
+    """
     if len(sent.values) > ROW_OPERATIONS:
         checked_operations(len(sent.values), row)
     columns = known.get(sent.columns)
@@ -205,7 +211,7 @@ def _put_column(table: Table, column: bytes) -> tuple[bytes, bytes]:
 
 
 def counter_column(table: Table, column: bytes | None) -> tuple[bytes, bytes]:
-    """A bare family means its empty qualifier (HBase's atomicIncrement)."""
+    """Return family and qualifier; a family alone means its empty qualifier (HBase's atomicIncrement)."""
     checked_value(None, column or b"")
     family, qualifier = parse_column(column or b"")
     table.family(family)
@@ -278,7 +284,7 @@ def _contribution_from_wire(table: Table, family: bytes, source: bytes, said: An
 
 
 def read_spec(table: Table, columns: Sequence[bytes] | None, timestamp: int | None, max_versions: int = 1) -> ReadSpec:
-    """A read with a timestamp sees what is older than it: ``[0, timestamp)`` (observed row 2 of the gateway)."""
+    """Return the ReadSpec.  A timestamp reads older cells only: ``[0, timestamp)`` (observed row 2 of the gateway)."""
     if columns and len(columns) > COLUMNS_PER_CALL:
         raise RequestTooBig(f"{len(columns)} columns in one call, at most {COLUMNS_PER_CALL} are allowed")
     if timestamp is None or timestamp == _LATEST:
@@ -291,13 +297,13 @@ def read_spec(table: Table, columns: Sequence[bytes] | None, timestamp: int | No
 
 
 def scan_spec(table: Table, scan: Any) -> ScanSpec:
-    """A TScan.  ``caching`` is the client's own affair: each call says how many rows it wants."""
+    """Return the ScanSpec of a TScan.  ``caching`` is ignored, because each call states how many rows it wants."""
     return ScanSpec(
         start=checked_bound(scan.startRow),
         stop=checked_bound(scan.stopRow),
         read=read_spec(table, scan.columns, scan.timestamp),
         reversed=bool(scan.reversed),
-        batch=max(0, scan.batchSize or 0),  # none, zero and less: whole rows
+        batch=max(0, scan.batchSize or 0),  # None, zero and less mean whole rows
         sort_columns=bool(scan.sortColumns),
         filter_string=scan.filterString,
     )

@@ -1,4 +1,4 @@
-"""Our methods on triggers, and waits for views: changes go to the master, the rest to the owner of regions."""
+"""Our methods on triggers, and waits for views.  Changes go to the master, all other calls to owners of regions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _EARLIER_CLIENT: Final = "this store speaks of triggers, views and dead letters 
 
 
 class TriggerChangeMethods:
-    """The master's."""
+    """The methods on triggers that the master serves."""
 
     def __init__(self, changes: TriggerChanges) -> None:
         self._changes = changes
@@ -65,7 +65,7 @@ class TriggerChangeMethods:
 
 
 class EarlierMethods:
-    """Methods of earlier clients, whose answers had another form: refused."""
+    """Methods of earlier clients, which expect a different form of answer.  They are refused."""
 
     def __getattr__(self, name: str) -> Callable[..., NoReturn]:
         if name not in _EARLIER_METHODS:
@@ -78,7 +78,7 @@ def _refuse_earlier_client(*_request: Any) -> NoReturn:
 
 
 class TriggerMethods:
-    """An owner's."""
+    """The methods on triggers that an owner of regions serves."""
 
     def __init__(self, keeper: TriggerManager, views: LocalViews) -> None:
         self._manager = keeper
@@ -154,7 +154,7 @@ class TriggerMethods:
         return self.others.wait_delivered(self._manager.awaited_tables(trigger), trigger, token, timeout_s)
 
     async def _wait_through_view(self, view: str, trigger: str, token: str, timeout_s: float) -> bool:
-        """Wait for the change through the view that the trigger follows."""
+        """Wait until the change has passed through the view, and then through the trigger that follows the view."""
         ends_s = monotonic() + timeout_s
         if not await self._shows(view, token, timeout_s):
             return False

@@ -23,12 +23,12 @@ if TYPE_CHECKING:  # a server of a cluster has no master within
     from columnar.master.view_generations import ViewGenerations
 
 
-# Status of other servers, and the servers that were silent.
+# The statuses of other servers, and the names of servers that did not answer.
 RemoteViewStatuses: TypeAlias = Callable[[], Awaitable[tuple[list[ViewStatus], list[str]]]]
 
 
 class ViewChangeMethods:
-    """The master's."""
+    """The methods on views that the master serves."""
 
     def __init__(self, changes: ViewChanges, generations: ViewGenerations) -> None:
         self._changes = changes
@@ -61,7 +61,7 @@ class ViewMethods(ViewChangeMethods):
         others: Callable[[], RemoteViewStatuses | None],
         checks: ViewChecks,
     ) -> None:
-        """``others``: None: this process has all regions."""
+        """Pass ``others``, which returns None if this process has all regions."""
         super().__init__(changes, generations)
         self._checks = checks
         self._local_views = here
@@ -91,7 +91,7 @@ class ViewMethods(ViewChangeMethods):
         return pack_records([await self._checks.check(ctx, name or "", repair=bool(repair))])
 
 
-LAG_MS: Final = 60_000  # that a check waits for the lag to be over; what differs then is said to be unsure
+LAG_MS: Final = 60_000  # how long a check waits for the lag to end; afterwards it reports differences as unsure
 
 
 class ViewChecks:
@@ -103,7 +103,7 @@ class ViewChecks:
         wait: Callable[[Any, str, str, int], Awaitable[bool]],
         owners: Callable[[], Owners | None],
     ) -> None:
-        """``wait``: ``columnarViewWait``; ``owners``: None: this process has all regions."""
+        """Pass ``columnarViewWait``'s handler as ``wait``; ``owners`` returns None if all regions are local."""
         self._local_views = here
         self._peer_handlers = asked
         self._applier = applier
@@ -111,7 +111,10 @@ class ViewChecks:
         self._owners = owners
 
     async def check(self, ctx: Any, name: str, *, repair: bool) -> CheckReport:
-        """ViewError: there is no such view, or it is not built yet.  ClientGone ends it."""
+        """Compare the view with its table.
+
+        Raises ViewError if the view does not exist or is not built yet, and ClientGone if the client has disconnected.
+        """
         view = self._local_views.views.known(self._local_views.views.live_table(name))
         if view.state != "live" and not await self._caught_up(view.name):
             raise ViewError(f"view {name} is still being built; columnar view list shows how far it is")

@@ -17,7 +17,10 @@ from columnar.wire.service import Sent, SentNumber
 
 
 class _Translator:
-    """Translates the BatchMutations of one call to writes; remembers the columns, which are mostly the same."""
+    """Translates the BatchMutations of one call to writes.
+
+    Caches the columns, which are mostly the same in each row.
+    """
 
     def __init__(self, served: ServedTable, stamp: int | None, ttl_ms: int | None) -> None:
         self._schema = served.schema
@@ -77,7 +80,7 @@ class WriteMethods:
     def mutate_rows(
         self, ctx: Any, table: Sent, batches: Any, timestamp: SentNumber, attributes: Any, answer: Answer
     ) -> Any:
-        """Everything is checked before anything is written (observed row 4); the answer is made from the last row."""
+        """Check all rows, then write them (observed row 4); ``answer`` makes the answer from the last row."""
         if not batches:
             return answer(None)
         served = self._access.meant(table)
@@ -122,7 +125,7 @@ class WriteMethods:
         operations = tuple(Delete(family.bytes_name, None, stamp) for family in served.schema.families)
         return self._writes.write_row(ctx, served, RowMutation(checked_row(row), operations), _nothing)
 
-    # --- a row is read, decided on and written as one step -----------------------------------------
+    # --- read, decide and write a row as one step --------------------------------------------------
 
     def atomicIncrement(self, ctx: Any, table: Sent, row: Sent, column: Sent, amount: SentNumber) -> Any:
         served = self._access.meant(table)
@@ -134,7 +137,7 @@ class WriteMethods:
         return self.incrementRows(ctx, [increment])
 
     def incrementRows(self, ctx: Any, increments: Any) -> Any:
-        """Everything is checked before anything is written; each row is a step of its own."""
+        """Check all increments, then apply them; each row is a separate step."""
         asked: list[tuple[ServedTable, RowMutation]] = []
         for one in increments or ():
             if one is None:
@@ -163,7 +166,7 @@ class WriteMethods:
     def checkAndPut(
         self, ctx: Any, table: Sent, row: Sent, column: Sent, value: Sent, mutation: Any, attributes: Any
     ) -> Any:
-        """No value, or an empty one, expects the cell to be absent or empty (observed row 23)."""
+        """Write if the cell has ``value``.  If that is missing or empty, the cell must be so too (observed row 23)."""
         served = self._access.meant(table)
         family, qualifier = translate.full_column(served.schema, column)
         op = CompareOp.EQUAL if value else CompareOp.ABSENT_OR_EMPTY

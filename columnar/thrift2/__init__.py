@@ -1,1 +1,1 @@
-"""The Thrift 2 service: translates between its structs and the operations, which Thrift 1 uses, too."""
+"""The Thrift 2 service: translates between its structs and the operations, which it shares with Thrift 1."""

@@ -1,6 +1,6 @@
-"""Rows by the Thrift 2 service: gets, puts, deletes, counters, appends and checks.
+"""Methods of the Thrift 2 service on rows: gets, puts, deletes, counters, appends, checks and scanners.
 
-Knows nothing of the meaning of writes and reads: ``operations`` does.
+Knows nothing of the semantics of writes and reads, which are in ``operations``.
 """
 
 from __future__ import annotations
@@ -66,9 +66,9 @@ class RowMethods2:
         return Result(row, translate.cut_by_family(cells, tget))
 
     def getMultiple(self, ctx: Any, table: bytes | None, tgets: Any) -> Any:
-        """A result for each get, in their order; an empty one for a row that is not there.
+        """Return a result for each get, in the same order; the result of a missing row is empty.
 
-        So is that of a get of existence only, as in HBase: ``exists`` is the method that says more.
+        As in HBase, the result of a get with ``existence_only`` is empty, too; ``exists`` tells whether a row exists.
         """
         bare = {place for place, tget in enumerate(tgets or ()) if tget.existence_only}
         return self._several(ctx, table, tgets, (lambda found: _results_without(found, bare)) if bare else _results)
@@ -80,7 +80,10 @@ class RowMethods2:
         return self._several(ctx, table, tgets, lambda found: [_is_there(row) for row in found], 1)
 
     def _several(self, ctx: Any, table: bytes | None, tgets: Any, answer: RowsAnswer, wanted: int = -1) -> Any:
-        """All are checked first.  ``wanted``: so many cells of each family are enough for the answer; -1: all."""
+        """Read the rows, after all gets are checked.
+
+        ``wanted`` is the number of cells of each family that the answer needs; -1 means all.
+        """
         served = self._table(table)
         asked = translate.given(tgets, "list of TGet")
         rows, specs = [], []
@@ -111,7 +114,7 @@ class RowMethods2:
         return self._writes.write_row(ctx, served, translate.put(served.schema, tput), _nothing)
 
     def putMultiple(self, ctx: Any, table: bytes | None, tputs: Any) -> Any:
-        """All are checked before anything is written; each row is a step of its own."""
+        """Check all puts, then write them; each row is a separate step."""
         served = self._table(table)
         asked = translate.given(tputs, "list of TPut")
         return self._writes.write_planned(ctx, served, asked, lambda now: partial(translate.put, now.schema), _nothing)
@@ -121,7 +124,7 @@ class RowMethods2:
         return self._writes.write_row(ctx, served, translate.delete(served.schema, tdelete), _nothing)
 
     def deleteMultiple(self, ctx: Any, table: bytes | None, tdeletes: Any) -> Any:
-        """The deletes that failed are none: it fails as a whole, before anything is written."""
+        """Delete, and return an empty list of failed deletes: if one fails, the whole call fails before it writes."""
         served = self._table(table)
         asked = translate.given(tdeletes, "list of TDelete")
         return self._writes.write_planned(
@@ -147,7 +150,7 @@ class RowMethods2:
             assert applied is not None, "one row"
             if asked.returnResults is False:
                 return Result(mutation.row, [])
-            latest = {cell[0]: cell for cell in applied.results}  # a column that was named twice is one cell
+            latest = {cell[0]: cell for cell in applied.results}  # a column that was named twice has one cell
             return Result(mutation.row, sorted(latest.values(), key=lambda cell: cell[0].partition(b":")))
 
         return self._writes.write_row(ctx, served, mutation, answer)
@@ -200,7 +203,7 @@ def _results(found: Iterable[FoundRow]) -> Results:
 
 
 def _results_without(found: list[FoundRow], bare: Collection[int]) -> Results:
-    """``bare``: the places of the results that have no cells."""
+    """Return the results; those at the places in ``bare`` get no cells."""
     kept = [(b"", []) if place in bare else one for place, one in enumerate(found)]
     return _results(kept)
 
@@ -243,7 +246,7 @@ class ScanMethods2:
         return self._rows(ctx, self._scanners.get(translate.given(scanner_id, "scanner id")), count)
 
     def getScannerResults(self, ctx: Any, table: bytes | None, tscan: Any, count: int | None) -> Any:
-        """Scan and close; fewer rows than requested come only at the end or at a reply's bounds."""
+        """Scan, then close.  Returns fewer rows than requested only at the scan's end or at the bounds of a reply."""
         return self._scanner(ctx, table, tscan, lambda scanner: self._rows(ctx, scanner, count))
 
     def _rows(self, ctx: Any, scanner: Scanner, count: int | None) -> Any:
@@ -257,7 +260,10 @@ class ScanMethods2:
         return _scan_results(found, scanner) if isinstance(found, FoundRows) else _awaited(found, scanner)
 
     def closeScanner(self, _ctx: Any, scanner_id: int | None) -> None:
-        """ScannerNotFound: another server may have it; else it is no error (``thrift2.service``)."""
+        """Close the scanner.
+
+        Raises ScannerNotFound because another server may have the scanner; clients see no error (``thrift2.service``).
+        """
         self._scanners.close(translate.given(scanner_id, "scanner id"))
 
 
@@ -266,7 +272,7 @@ async def _awaited(found: Awaitable[FoundRows], scanner: Scanner) -> Results:
 
 
 def _scan_results(found: FoundRows, scanner: Scanner) -> Results:
-    """Return the results; a result is partial if the next one continues its row."""
+    """Return the results.  A result is partial if the next result continues the same row."""
     if not scanner.spec.batch:
         return _results(found.each())
     rows = list(found)

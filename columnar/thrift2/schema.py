@@ -1,7 +1,7 @@
 """(pure) Translation between table and family descriptors of the Thrift 2 service and our schema.
 
-A field of a descriptor is an attribute by another name: it takes precedence over the map of attributes, and
-``model.attributes`` defines the values.  Sending a descriptor back as it was read changes nothing.
+A descriptor's field is an attribute under a different name.  The field takes precedence over the map of attributes, and
+``model.attributes`` defines the values.  A client that sends a descriptor back as received changes nothing.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from columnar.wire.idl2 import hbase2
 
 _BLOOM_FILTERS: Final = ("NONE", "ROW", "ROWCOL", "ROWPREFIX_FIXED_LENGTH")
 _COMPRESSIONS: Final = ("LZO", "GZ", "NONE", "SNAPPY", "LZ4", "BZIP2", "ZSTD")
-_BLOCK_SIZE: Final = 65536  # HBase's default; clients that fill everything in send it, so it stands for ours
+_BLOCK_SIZE: Final = 65536  # HBase's default; clients that fill in all fields send it, so it means our default
 _DURABILITIES: Final = ("USE_DEFAULT", "SKIP_WAL", "ASYNC_WAL", "SYNC_WAL", "FSYNC_WAL")
 _ENCODINGS: Final = {0: "NONE", 2: "PREFIX", 3: "DIFF", 4: "FAST_DIFF", 7: "ROW_INDEX_V1"}
 _KEEP_DELETED: Final = ("FALSE", "TRUE", "TTL")
-_SEVERAL: Final[Mapping[str, tuple[str, Mapping[int, str]]]] = {  # fields that are numbers of names
+_SEVERAL: Final[Mapping[str, tuple[str, Mapping[int, str]]]] = {  # fields whose numbers stand for names
     "bloomnFilterType": ("BLOOMFILTER", dict(enumerate(_BLOOM_FILTERS))),
     "compressionType": ("COMPRESSION", dict(enumerate(_COMPRESSIONS))),
     "dataBlockEncoding": ("DATA_BLOCK_ENCODING", _ENCODINGS),
@@ -47,12 +47,12 @@ _FLAGS: Final[Mapping[str, str]] = {
     "compressTags": "COMPRESS_TAGS",
     "evictBlocksOnClose": "EVICT_BLOCKS_ON_CLOSE",
 }
-# HBase answers every descriptor with these in its attributes.
+# HBase includes these attributes in every descriptor that it returns.
 _ALWAYS_SAID: Final = ("DATA_BLOCK_ENCODING", "INDEX_BLOCK_ENCODING", "KEEP_DELETED_CELLS", "REPLICATION_SCOPE")
 
 
 def table_name(wire: Any) -> bytes:
-    """The name as one: ``qualifier``, or ``namespace:qualifier`` outside the default one."""
+    """Return the whole name: ``qualifier``, or ``namespace:qualifier`` outside the default namespace."""
     name = given(given(wire, "table name").qualifier, "table name's qualifier")
     return name if wire.ns in (None, b"", b"default") else b"%b:%b" % (wire.ns, name)
 
@@ -63,7 +63,10 @@ def table_name_to_wire(name: str) -> Any:
 
 
 def family_from_wire(wire: Any) -> Family:
-    """Fields left out have HBase's defaults: one version, for ever, a Bloom filter of rows, the block cache."""
+    """Return the family.
+
+    Omitted fields have HBase's defaults: one version, no time to live, row Bloom filter, block cache.
+    """
     name = checked_family_name(given(wire.name, "name of a column family"))
     what, known = f"family {name}", (*FAMILY_ATTRIBUTES, *FAMILY_INERT)
     sent = {**_texts(wire.attributes, what), **_configuration(wire.configuration, what)}
@@ -92,12 +95,12 @@ def _attribute_of(field: str, value: Any) -> tuple[str, str]:
 
 
 def _check_inert(said: str, attribute: str, text: str) -> None:
-    """IllegalArgument in the words of the client."""
+    """Raise IllegalArgument for a value that the attribute does not allow, with the client's name of the field."""
     inert.kept(FAMILY_INERT, attribute, text, said)
 
 
 def _ever(text: str) -> str:
-    """No time to live, or a negative one, is for ever."""
+    """Return the TTL attribute for ``text``: a time to live of zero or less means for ever."""
     return "FOREVER" if text == "0" or text.startswith("-") else text
 
 
@@ -109,7 +112,7 @@ def _texts(attributes: Mapping[bytes, bytes] | None, what: str) -> dict[str, str
 
 
 def _configuration(sent: Mapping[Any, Any] | None, what: str) -> dict[str, str]:
-    """Texts, which a client may send as broken UTF-8."""
+    """Return the configuration as texts.  Raises IllegalArgument for broken UTF-8, which clients may send."""
     return _texts({_sent(key): _sent(value) for key, value in (sent or {}).items()}, what)
 
 
@@ -118,7 +121,7 @@ def _sent(text: str | bytes) -> bytes:
 
 
 def family_to_wire(family: Family) -> Any:
-    """As the family acts; settings of HBase are its configuration."""
+    """Return a descriptor of the family's effective settings; HBase's other settings are in its configuration."""
     texts = {
         **{name: FAMILY_INERT[name].default for name in _ALWAYS_SAID},
         "BLOCKSIZE": str(_BLOCK_SIZE),
@@ -147,7 +150,7 @@ def _text_of(texts: Mapping[str, str], attribute: str) -> str:
 
 
 def table_from_wire(wire: Any) -> tuple[bytes, list[Family], dict[str, str]]:
-    """(name, families, attributes); the schema itself checks what each may be."""
+    """Return (name, families, attributes); the schema itself checks their values."""
     name = table_name(given(wire, "TTableDescriptor").tableName)
     if not wire.columns:
         raise IllegalArgument(f"table {abbreviate(name)} needs at least one column family")
@@ -170,7 +173,7 @@ def table_to_wire(table: Table) -> Any:
 
 
 def namespace_from_wire(wire: Any) -> tuple[bytes, dict[str, str]]:
-    """(name, configuration)."""
+    """Return (name, configuration)."""
     name: str = given(given(wire, "TNamespaceDescriptor").name, "namespace")
     return _sent(name), _configuration(wire.configuration, f"namespace {name}")
 

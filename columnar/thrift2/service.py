@@ -25,9 +25,9 @@ DEFINITION: Final[Any] = SERVICE2
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """The server that the service is part of, as its answers describe it."""
+    """The facts about this server that answers of the service state."""
 
-    address_of: Callable[[RegionInfo], tuple[str, int]]  # of its server; called only by requests
+    address_of: Callable[[RegionInfo], tuple[str, int]]  # of the region's server; called only during requests
     cluster_id: str
     started_s: float  # time.time()
 
@@ -65,7 +65,7 @@ def make(
 
 
 def to_wire(method: str, error: Exception) -> Any | None:
-    """The struct to answer with, or None for what is no error of ours."""
+    """Return the struct with which to answer ``error``; None if we do not raise such errors on purpose."""
     if not isinstance(error, ColumnarError):
         return None
     if isinstance(error, ScannerNotFound) and method == "closeScanner":

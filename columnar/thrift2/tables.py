@@ -1,4 +1,4 @@
-"""Tables, namespaces and regions by the Thrift 2 service, over ``master.schema_changes``."""
+"""Methods of the Thrift 2 service on tables, namespaces and regions, over ``master.schema_changes``."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class TableMethods2:
         cluster_id: str,
         started_ms: int,
     ) -> None:
-        """``address_of`` a region's server is called only by requests: before them the port may not be known."""
+        """Pass ``address_of``, called only during requests, because the port may not be known before."""
         self._descriptions = descriptions
         self._alterations = alterations
         self._address_of = address_of
@@ -54,7 +54,7 @@ class TableMethods2:
         return not self.isTableEnabled(_ctx, name)
 
     def isTableAvailable(self, _ctx: Any, name: Any) -> bool:
-        """Tell whether all its regions can be used; closed regions open at their first request."""
+        """Return whether all regions of the table can be used; closed regions open at their first request."""
         served = self._descriptions.find(schema.table_name(name))
         return served is not None and served.enabled
 
@@ -68,7 +68,7 @@ class TableMethods2:
         return schema.table_to_wire(self._descriptions.known(schema.table_name(name)).schema)
 
     def getTableDescriptors(self, _ctx: Any, names: Any) -> list[Any]:
-        """The descriptors of the tables that are there."""
+        """Return the descriptors of the named tables that exist."""
         found = [self._descriptions.find(schema.table_name(name)) for name in given(names, "list of tables")]
         return [schema.table_to_wire(served.schema) for served in found if served is not None]
 
@@ -85,7 +85,7 @@ class TableMethods2:
         return [schema.table_name_to_wire(one.schema.name) for one in self._within(name)]
 
     def _matching(self, pattern: str | None, system_too: bool) -> list[ServedTable]:
-        """The whole name must match; that of a table of the default namespace may be written with it."""
+        """Return the tables whose whole name matches, with or without ``default:`` in the default namespace."""
         tables = self._descriptions.all() if system_too else self._descriptions.of_users()
         if pattern is None:
             return tables
@@ -108,7 +108,7 @@ class TableMethods2:
         within = set(self._alterations.tables_of(_known_namespace(self._alterations, name).encode()))
         return [one for one in self._descriptions.all() if one.schema.name in within]
 
-    # --- where rows are ----------------------------------------------------------------------------
+    # --- locations of rows -------------------------------------------------------------------------
 
     def getRegionLocation(self, _ctx: Any, table: bytes | None, row: bytes | None, _reload: bool | None) -> Any:
         """Return the region's location; an empty row means the first region."""
@@ -116,7 +116,7 @@ class TableMethods2:
         return self._location(served.holding(checked_row(row) if row else b""))
 
     def getAllRegionLocations(self, _ctx: Any, table: bytes | None) -> list[Any]:
-        """A table that is not there has none; it is no error, as in HBase."""
+        """Return the locations of all regions.  As in HBase, a missing table is not an error and has none."""
         served = self._descriptions.find(given(table, "table name"))
         return [self._location(info) for info in served.regions] if served is not None else []
 
@@ -144,11 +144,11 @@ class TableMethods2:
         return self._cluster_id
 
     def getSlowLogResponses(self, _ctx: Any, _servers: Any, _filter: Any) -> list[Any]:
-        """None are kept, as in an HBase whose buffer for them is off: slow requests are lines of the log."""
+        """Return an empty list, as an HBase without a slow log buffer does; slow requests are written to the log."""
         return []
 
     def clearSlowLogResponses(self, _ctx: Any, servers: Any) -> list[bool]:
-        """For each server whether something was cleared."""
+        """Return for each server whether something was cleared: nothing ever is."""
         return [False for _ in servers or ()]
 
 
@@ -172,7 +172,7 @@ class AlterationMethods2:
         return self._changes.disable(schema.table_name(name))
 
     def truncateTable(self, _ctx: Any, name: Any, preserve_splits: bool | None) -> Awaitable[None]:
-        """Truncate the table.  HBase requires it to be disabled first; we do not.  It is enabled then, as in HBase."""
+        """Truncate the table and leave it enabled, as HBase does.  Unlike in HBase it need not be disabled first."""
         return _void(self._alterations.truncate(schema.table_name(name), bool(preserve_splits), enable=True))
 
     def addColumnFamily(self, _ctx: Any, name: Any, family: Any) -> Awaitable[None]:
@@ -199,11 +199,11 @@ class AlterationMethods2:
         return self._alterations.alter(table, TableChange(change={wanted.name: whole(wanted, held[wanted.name])}))
 
     def _families_of(self, table: bytes) -> dict[str, Family]:
-        """The families that the table has; TableNotFound."""
+        """Return the table's families.  Raises TableNotFound."""
         return {family.name: family for family in self._descriptions.known(table).schema.families}
 
     def modifyTable(self, _ctx: Any, descriptor: Any) -> Awaitable[None]:
-        """Families that the descriptor does not name go, with their cells."""
+        """Alter the table to match the descriptor.  Families that it does not name are deleted with their cells."""
         name, families, attributes = schema.table_from_wire(descriptor)
         held, known = self._descriptions.known(name).schema, self._families_of(name)
         change = TableChange(
@@ -232,7 +232,7 @@ class AlterationMethods2:
         return self._alterations.create_namespace(*schema.namespace_from_wire(descriptor))
 
     def modifyNamespace(self, _ctx: Any, descriptor: Any) -> Awaitable[None]:
-        """The configuration is the descriptor's from then on, as a whole."""
+        """Replace the namespace's whole configuration by the descriptor's."""
         name, configuration = schema.namespace_from_wire(descriptor)
         return self._alterations.alter_namespace(name, configuration, replace=True)
 

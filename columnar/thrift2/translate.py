@@ -1,8 +1,9 @@
 """(pure) Translation between the structs of the Thrift 2 service and our values.
 
-As a running HBase 2.6.1 takes them: a timestamp on a column of a get or a scan is ignored; a
-``timestamp`` of a get means exactly that one; a delete's ``timestamp`` is used only if the delete names
-no columns; deletes of columns take a missing qualifier for the empty one, deletes of families ignore it.
+Fields mean what they mean to a running HBase 2.6.1.  A timestamp on a column of a get or a scan is ignored.  A get's
+``timestamp`` selects cells with exactly this timestamp.  A delete's ``timestamp`` is used only if the delete names no
+columns.  For a delete of columns a missing qualifier means the empty qualifier; a delete of families ignores
+qualifiers.
 
 Knows nothing of regions; every refusal is a CallerError.
 """
@@ -36,7 +37,7 @@ T = TypeVar("T")
 
 DELETE_COLUMN, DELETE_COLUMNS, DELETE_FAMILY, DELETE_FAMILY_VERSION = range(4)
 SKIP_WAL, ASYNC_WAL = 1, 2
-# The method has the given value on the left: GREATER is true if it is greater than the stored value.
+# The method has the given value on the left: GREATER is true if the given value is greater than the stored value.
 _TURNED: Final = {
     0: CompareOp.GREATER,
     1: CompareOp.GREATER_OR_EQUAL,
@@ -60,7 +61,7 @@ def durability_of(wire: int | None) -> Durability:
 
 
 def column_name(table: Table, family: bytes | None, qualifier: bytes | None) -> tuple[bytes, bytes]:
-    """Both checked; a missing qualifier is the empty one."""
+    """Return family and qualifier, both checked; a missing qualifier means the empty qualifier."""
     name = given(family, "column family")
     table.family(name)
     return name, qualifier or b""
@@ -103,7 +104,7 @@ def get_spec(table: Table, tget: Any) -> ReadSpec:
 
 
 def filter_of(sent: Any) -> bytes | None:
-    """The filter string of a TGet or TScan, also of a filter that Java's client has serialised; None: no filter."""
+    """Return the filter of a TGet or TScan as text, even if Java's client serialised it; None if there is none."""
     if sent.filterBytes is None:
         text: bytes | None = sent.filterString
         return text
@@ -115,7 +116,7 @@ def filter_of(sent: Any) -> bytes | None:
 
 
 def cut_of(tget: Any) -> tuple[int, int] | None:
-    """(offset, limit) of each family's cells, by ``storeOffset`` and ``storeLimit``; None: all."""
+    """Return (offset, limit) of each family's cells, from ``storeOffset`` and ``storeLimit``; None means all cells."""
     offset, limit = max(tget.storeOffset or 0, 0), tget.storeLimit
     if not offset and (limit is None or limit < 0):
         return None
@@ -128,7 +129,7 @@ def cut_by_family(cells: Iterable[tuple[bytes, bytes, int]], tget: Any) -> list[
 
 
 def scan_spec(table: Table, tscan: Any) -> ScanSpec:
-    """``caching``, ``cacheBlocks``, ``readType`` and replicas are the server's or the client's own affair."""
+    """Return the ScanSpec.  ``caching``, ``cacheBlocks``, ``readType`` and replicas do not change results: ignored."""
     _check_replica(tscan)
     translate.check_scan_attributes(tscan.attributes)
     if tscan.batchSize is not None and tscan.batchSize < 0 and tscan.batchSize != -1:
@@ -151,7 +152,7 @@ def scan_spec(table: Table, tscan: Any) -> ScanSpec:
 
 
 def _check_open(sent: Any) -> None:
-    """IllegalArgument: the cells are to be seen by some alone; they would be seen by everybody."""
+    """Raise IllegalArgument if cells are to be visible to some users only, because everybody would see them."""
     if sent.cellVisibility is not None:
         raise IllegalArgument(
             "cellVisibility: cells have no visibility labels here, and everybody would see this one; leave it out"
@@ -159,7 +160,7 @@ def _check_open(sent: Any) -> None:
 
 
 def _check_plain(one: Any) -> None:
-    """IllegalArgument: a TColumnValue that is more than a value to put."""
+    """Raise IllegalArgument for a TColumnValue that is not a plain value to put."""
     if one.tags:
         raise IllegalArgument("tags of a TColumnValue are not kept; leave them out")
     if one.type not in (None, _PUT_TYPE):
@@ -167,7 +168,7 @@ def _check_plain(one: Any) -> None:
 
 
 def _check_replica(sent: Any) -> None:
-    """IllegalArgument: a region has no replica beside itself."""
+    """Raise IllegalArgument if a region's replica is requested, because regions have none."""
     if sent.targetReplicaId is not None and sent.targetReplicaId > 0:
         raise IllegalArgument(f"targetReplicaId {sent.targetReplicaId}: regions have no replicas here; leave it out")
 
@@ -253,7 +254,7 @@ def _changing(row: bytes, operations: Sequence[Operation], asked: Any) -> RowMut
 
 
 def row_mutations(table: Table, asked: Any) -> RowMutation:
-    """Puts and deletes of one row, in the order given, as one step."""
+    """Return the puts and deletes of one row, in the given order, as one atomic step."""
     row = checked_row(given(asked, "TRowMutations").row)
     operations: list[Operation] = []
     durability = Durability.ASYNC
@@ -283,10 +284,10 @@ def same_row(row: bytes, other: bytes) -> None:
 def guarded(
     table: Table, row: bytes | None, column: tuple[bytes | None, bytes | None], op: int | None, value: Any, then: Any
 ) -> RowMutation:
-    """``then`` under the condition that ``value`` OP the stored one; both rows must be the same.
+    """Return ``then`` with the condition ``value`` OP the stored value; the row must be the same as that of ``then``.
 
-    Without a value the comparison is with an empty one; an absent cell is as an empty one (observed row 23),
-    and stands in no relation to anything else.
+    A missing ``value`` means an empty one.  An absent cell equals an empty value (observed row 23), and no comparison
+    with any other value is true.
     """
     same_row(checked_row(row), then.row)
     family, qualifier = column_name(table, column[0], given(column[1], "qualifier"))

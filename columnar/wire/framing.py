@@ -5,9 +5,9 @@ States of a stream:
     between     no byte of the next message has been consumed
     waiting     framed: the frame is not complete
     walking     unframed: the first attempt to decode the message raised Short, so a walker searches for the message's
-                        end, and the message is decoded once it is complete
+                end, and the message is decoded once it is complete
     draining    the message exceeds a bound or was shed: its bytes are dropped as they arrive, and at its end ``next``
-                        returns a Refusal
+                returns a Refusal
     http        each message is the body of a POST; ``http_framing`` finds it
 
 Invariants:

@@ -18,8 +18,9 @@ divided into short steps) is not slowed by a client that writes large rows.
 Invariants:
     I1. A client has at most one large call, and its cost is charged to that client only.
     I2. A client whose call blocked the loop stays heavy for REST_BESIDE_OTHERS times as long, even if its next calls
-    are short.  I3. Waiting calls count as input and are bounded with it (``limits.SERVER_INPUT_BYTES``).  The call of a
-    client that has disconnected is dropped, and its memory freed.
+        are short.
+    I3. Waiting calls count as input and are bounded with it (``limits.SERVER_INPUT_BYTES``).  The call of a client that
+        has disconnected is dropped, and its memory freed.
 
 Cost is measured in processor time of the loop's thread, so a busy machine makes no client heavy.  Owned by the loop.
 """

@@ -13,7 +13,7 @@ and a slice, 0.25 us, and no object of its own.
 
 Invariants:
     I1. A row is read in this way only if each of its bytes equals ``head`` and ``tail`` or belongs to a value, so the
-            result is the same as the general reader's.
+        result is the same as the general reader's.
     I2. Only one shape is remembered, and it contains columns, never a value.
 """
 
