@@ -47,7 +47,6 @@ class Triggers:
         """Register ``function`` ("module:function") on ``families`` of ``table`` under ``name``.
 
         An identical registration changes nothing; a different one under the same name raises IllegalArgument.
-
         With ``before`` changes carry the previous cells.  ``from_where`` is ``now``, ``beginning`` (every existing row
         counts as changed), or a time.  With ``row`` changes carry the row at the time of delivery, which costs a read
         each.  ``rate`` limits the calls that begin, as 10/s, 600/min, 5/h or 1/d.  With ``batch`` the function takes a

@@ -1,1 +1,1 @@
-"""Connections of clients on one machine: from the ports of a supervisor to its servers, and between these."""
+"""Transfer of client connections on one machine: from a supervisor's ports to its servers, and between servers."""

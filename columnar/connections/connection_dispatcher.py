@@ -1,7 +1,7 @@
-"""Dispatches client connections to the servers of a supervisor: each goes to the server with the fewest open.
+"""Dispatches client connections to a supervisor's servers: each goes to the server with the fewest open connections.
 
 A server takes connections while it is up and not leaving.  Its connection channel has a short queue; if every queue is
-full, or no server is up, the caller keeps its connection and waits until a server may take it.
+full, or no server is up, the caller keeps the connection and waits until a server may take it.
 
 Owned by the loop.
 """
@@ -30,22 +30,22 @@ TOLERATED_PART: Final = 8
 
 
 class OpenConnections(Generic[Name]):
-    """The number of open connections of each server, as its supervisor knows it at any moment.
+    """The number of open connections of each server, as far as the supervisor knows.
 
-        open = the server's own number in its last beat
-             + connections that were dispatched to it and that it had not taken by then
-             - connections that it has returned since then
+        open = the server's own number in its last heartbeat
+             + connections dispatched to the server that it had not taken at that heartbeat
+             - connections that the server has returned since that heartbeat
 
-    Both sides count the connections on the channel since the server's start, so a late number is only late: no
-    connection is counted twice.
+    Server and supervisor both count the connections on the channel since the server's start, so a late heartbeat only
+    makes the number old: no connection is counted twice.
 
-    Knows nothing of sockets and processes; ``Name`` is whatever names a server.
+    Knows nothing of sockets and processes; ``Name`` is the type of a server's identifier.
     """
 
     def __init__(self) -> None:
         self._said: dict[Name, Beat] = {}
         self._dispatched: dict[Name, int] = {}  # to the server, since its start
-        self._returned: dict[Name, int] = {}  # by it
+        self._returned: dict[Name, int] = {}  # by the server, since its start
 
     def joined(self, server: Name) -> None:
         self._said[server], self._dispatched[server], self._returned[server] = Beat(0), 0, 0
@@ -62,7 +62,7 @@ class OpenConnections(Generic[Name]):
         self._dispatched[server] += 1
 
     def count_returned(self, server: Name) -> None:
-        """Count a connection that the server returned; no effect if the server has ended meanwhile."""
+        """Count a connection that the server returned.  Has no effect if the server has ended meanwhile."""
         if server in self._returned:
             self._returned[server] += 1
 
@@ -74,9 +74,10 @@ class OpenConnections(Generic[Name]):
         return max(0, said.open + coming - max(0, self._returned[server] - said.given))
 
     def surplus(self, servers: Iterable[Name]) -> tuple[Name, int] | None:
-        """Return the server with the most connections, and its number above its share; None: they are even enough.
+        """Return the server with the most connections and its excess over an equal share, or None if balanced.
 
-        O(servers).  A difference of one is no surplus, nor is an eighth of a share: connections come and go.
+        O(servers).  An excess of one connection, or of an eighth of a share, counts as balanced, because connections
+        come and go.
         """
         counts = {server: self.of(server) for server in servers if server in self._said}
         if len(counts) < 2:
@@ -89,22 +90,25 @@ class OpenConnections(Generic[Name]):
         return fullest, over
 
     def fewest_first(self, servers: Iterable[Name]) -> list[Name]:
-        """Order the servers that have joined; equals keep the order in which they joined."""
+        """Return the servers that have joined by their number of open connections; equals in the order of joining."""
         wanted = set(servers)
         return sorted((server for server in self._said if server in wanted), key=self.of)
 
 
 class ConnectionDispatcher:
     def __init__(self, taking: Callable[[], Mapping[Incarnation, Child]]) -> None:
-        """``taking``: the servers that take connections now."""
+        """Pass ``taking``, which returns the servers that take connections now."""
         self._taking = taking
         self.open: OpenConnections[Incarnation] = OpenConnections()
         self._waiting: list[Callable[[], None]] = []
-        self._watched: list[socket.socket] = []  # doorbells that are full: copies, for a child closes its own
+        self._watched: list[socket.socket] = []  # copies of full channels, because a child's end closes its own
         self._pause: asyncio.TimerHandle | None = None
 
     def dispatch(self, dispatched: DispatchedConnection) -> bool:
-        """Send the connection to a server and close it here; False: no server takes it now, and the caller keeps it."""
+        """Send the connection to a server and close our descriptor.
+
+        Returns False if no server takes it now; then the caller keeps it.
+        """
         taking = self._taking()
         for server in self.open.fewest_first(taking):
             if taking[server].send_connection(dispatched):
@@ -114,17 +118,17 @@ class ConnectionDispatcher:
         return False
 
     def wait(self, again: Callable[[], None]) -> None:
-        """Call ``again`` once, when a server may take a connection; it may fail again."""
+        """Have ``again`` called once, when a server may take a connection.  The next ``dispatch`` may fail again."""
         self._waiting.append(again)
         if self._watched or self._pause is not None:
             return
         loop = asyncio.get_running_loop()
         for child in self._taking().values():
-            with suppress(OSError):  # no descriptor is left, or the child has ended
+            with suppress(OSError):  # no file descriptor is free, or the child has ended
                 channel = child.connection_channel.dup()
                 self._watched.append(channel)
                 loop.add_writer(channel, self._again)
-        self._pause = loop.call_later(PAUSE_S, self._again)  # no server is up, or one with a full queue has ended
+        self._pause = loop.call_later(PAUSE_S, self._again)  # no server is up, or a server with a full queue has ended
 
     def _again(self) -> None:
         self._stop_watching()
@@ -143,7 +147,7 @@ class ConnectionDispatcher:
             self._pause = None
 
     def close(self) -> None:
-        """Call no callback any more."""
+        """Cancel all callbacks."""
         self._waiting.clear()
         self._stop_watching()
 
@@ -152,21 +156,22 @@ _log = logging.getLogger(__name__)
 
 TICK_S: Final = 1.0
 RETRY_S: Final = 10.0
-WITHIN_S: Final = 2.0  # in which a connection that works is between two requests at some time
+WITHIN_S: Final = 2.0  # in which a busy connection is at least once between two requests
 
 RequestServer = Callable[[Incarnation, ReturnConnections], Awaitable[int]]
 
 
 class ConnectionRebalancer:
-    """Rebalances the connections of the servers of a supervisor: the server with the most returns its surplus,
-    repeatedly.
+    """Rebalances a supervisor's servers: repeatedly, the server with the most connections returns its surplus.
 
-    A restarted server has no connections, and clients of pools do not reconnect for days.  Without rebalancing the
-    first of two servers would read every request of all old clients after a rolling restart, and forward half of them.
+    A restarted server has no connections, and clients with connection pools do not reconnect for days.  Without
+    rebalancing, the server that was restarted first would, of two servers, receive every request of all old clients
+    after a rolling restart, and forward half of the requests.
 
-        checks     at each beat of a server, while no request is under way
-        requests   the surplus of the server with the most; a returned connection is dispatched like a new one
-        pauses     TICK_S, or RETRY_S after a server returned fewer than requested: its clients are busy
+        checks     at each heartbeat of a server, while no request to return connections is under way
+        requests   the surplus of the server with the most connections; a returned connection is dispatched like a new
+        one pauses     TICK_S, or RETRY_S if a server returned fewer connections than requested, because its clients are
+        busy
 
     Owned by the loop.
     """
@@ -177,7 +182,10 @@ class ConnectionRebalancer:
         taking: Callable[[], Iterable[Incarnation]],
         request_server: RequestServer,
     ) -> None:
-        """``taking``: the servers that take connections now; ``request_server``: ``ServerProcesses.request_server``."""
+        """Pass ``taking``, which returns the servers that take connections now.
+
+        ``request_server`` is ``ServerProcesses.request_server``.
+        """
         self._open = connections
         self._taking = taking
         self._request_server = request_server
@@ -186,7 +194,7 @@ class ConnectionRebalancer:
         self._is_closed = False
 
     def tick(self) -> None:
-        """Start a rebalance if a server has a surplus.  Costs O(servers), at most once in TICK_S."""
+        """Start a rebalance if a server has a surplus.  Costs O(servers), at most once per TICK_S."""
         loop = asyncio.get_running_loop()
         if self._is_closed or self._asking is not None or loop.time() < self._not_before_s:
             return
@@ -203,7 +211,7 @@ class ConnectionRebalancer:
             if given == surplus:
                 pause_s = TICK_S
         except (NotSent, LinkBroke):
-            pass  # the server ends, and its connections with it
+            pass  # the server is ending, which closes its connections
         except Exception:  # noqa: BLE001 - connections are uneven until the next check, and every client is served
             _log.exception("server %s gives no connections back", server)
         finally:
@@ -211,7 +219,7 @@ class ConnectionRebalancer:
             self._asking = None
 
     def close(self) -> None:
-        """Stop checking, and cancel the request under way."""
+        """Stop checking, and cancel a request under way."""
         self._is_closed = True
         if self._asking is not None:
             self._asking.cancel()

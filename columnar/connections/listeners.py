@@ -1,13 +1,14 @@
-"""The listeners of a supervisor: sources of connections, each of which is dispatched between two of its requests.
+"""The listeners of a supervisor: sources of connections.  Each connection is dispatched between two requests.
 
-    Port                   clients that connect: each goes to a server before a byte of it is read
-    ReturnedConnections    a leaving server: each connection that it returns goes to another, up to its channel's end
+    Port                   clients that connect: each connection goes to a server before any byte of it is read
+    ReturnedConnections    a leaving server: each connection that it returns goes to a different server, until the
+                               channel ends
 
-    take       as they come, TAKEN_AT_ONCE per loop iteration
-    wait       if no server takes a connection: it is kept, and the listener is not read until one does; other
-               connections wait in the system's queues
+    take       connections are taken as they arrive, up to TAKEN_AT_ONCE per loop iteration
+    wait       if no server takes a connection, it is kept, and the listener is not read until a server does; other
+                   connections wait in the system's queues
 
-TLS and HTTP are handled by the servers: a raw socket is dispatched.  Owned by the loop.
+Raw sockets are dispatched; the servers handle TLS and HTTP.  Owned by the loop.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ _log = logging.getLogger(__name__)
 
 BACKLOG: Final = 1024
 TAKEN_AT_ONCE: Final = 64
-PAUSE_S: Final = 0.1  # after no descriptor was left
+PAUSE_S: Final = 0.1  # after no file descriptor was free
 
 
 class Servers(Protocol):
-    """``connection_dispatcher.ConnectionDispatcher``."""
+    """The part of ``connection_dispatcher.ConnectionDispatcher`` that listeners call."""
 
     def dispatch(self, dispatched: DispatchedConnection) -> bool: ...
 
@@ -37,23 +38,26 @@ class Servers(Protocol):
 
 
 class Listener:
-    """Connections that come over sockets; a subclass says how."""
+    """A source of connections that arrive over sockets; a subclass implements how."""
 
     def __init__(self, sockets: list[socket.socket], servers: Servers) -> None:
-        """``sockets``: this object's from now on; they do not block."""
+        """Pass non-blocking sockets, which this object owns from now on."""
         self.sockets = sockets
         self._servers = servers
         self._is_open = False
         self._is_over = False
-        self._kept: DispatchedConnection | None = None  # taken, and no server has it as yet
+        self._kept: DispatchedConnection | None = None  # taken from the source, and not yet by a server
         self._pause: asyncio.TimerHandle | None = None
 
     def next(self, sock: socket.socket) -> DispatchedConnection | None:
-        """The next connection; None: the source has ended.  BlockingIOError: none waits.  OSError: it was not taken."""
+        """Return the next connection, or None if the source has ended.
+
+        Raises BlockingIOError if none waits, and any other OSError if the connection could not be taken.
+        """
         raise NotImplementedError
 
     def open(self) -> None:
-        """Take connections from now on; again: does nothing."""
+        """Take connections from now on.  A second call does nothing."""
         self._pause = None
         if self._is_over or (self._kept is not None and not self._given(self._kept)):
             return
@@ -63,7 +67,7 @@ class Listener:
                 asyncio.get_running_loop().add_reader(one, self._take, one)
 
     def wait(self) -> None:
-        """Take nothing until ``open``."""
+        """Take no connections until the next ``open``."""
         if self._is_open:
             self._is_open = False
             for one in self.sockets:
@@ -75,9 +79,9 @@ class Listener:
                 dispatched = self.next(sock)
             except (BlockingIOError, ConnectionAbortedError):
                 return
-            except ConnectionResetError:  # a server has ended with connections in its queue; its own follow those
+            except ConnectionResetError:  # a server ended with connections in its queue; those that it returned follow
                 continue
-            except OSError as error:  # no descriptor is left: waiting connections keep waiting
+            except OSError as error:  # no file descriptor is free: connections keep waiting
                 _log.error("cannot take a connection: %s", error)
                 self.wait()
                 self._pause = asyncio.get_running_loop().call_later(PAUSE_S, self.open)
@@ -89,7 +93,7 @@ class Listener:
                 return
 
     def _given(self, dispatched: DispatchedConnection) -> bool:
-        """Dispatch the connection; False: it is kept, and nothing is taken before a server has it."""
+        """Dispatch the connection.  Returns False if it is kept; then no other is taken before a server takes it."""
         if self._servers.dispatch(dispatched):
             self._kept = None
             return True
@@ -112,13 +116,16 @@ class Listener:
 
 class Port(Listener):
     def __init__(self, service: bytes, sockets: list[socket.socket], servers: Servers) -> None:
-        """``service``: the port's service, as of ``coordination.connection_channel``."""
+        """Pass the port's service as ``coordination.connection_channel`` names it."""
         super().__init__(sockets, servers)
         self._service = service
 
     @classmethod
     def bound(cls, service: bytes, host: str, port: int, option: str, servers: Servers) -> Port:
-        """Bind: no other process gets the port, and clients are refused before ``listen``.  HostError: it is taken."""
+        """Bind the port, so that no other process gets it; clients are refused before ``listen``.
+
+        Raises HostError if the port is taken.
+        """
         sockets: list[socket.socket] = []
         try:
             infos = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
@@ -138,7 +145,7 @@ class Port(Listener):
         return cls(service, sockets, servers)
 
     def listen(self, host: str, option: str) -> None:
-        """Listen, before ``open``.  HostError: another program listens on the port."""
+        """Listen; call before ``open``.  Raises HostError if another program listens on the port."""
         try:
             for one in self.sockets:
                 one.listen(BACKLOG)
@@ -160,14 +167,14 @@ def _taken(host: str, port: int, option: str, error: OSError) -> HostError:
 
 
 class ReturnedConnections(Listener):
-    """The connections that a server returns; closed when the server has ended and the last one is dispatched."""
+    """The connections that a server returns; closed when the server has ended and its last connection is dispatched."""
 
     def __init__(
         self, channel: socket.socket, servers: Servers, returned: Callable[[], None], ended: Callable[[], None]
     ) -> None:
-        """``channel``: owned by this object from now on.
+        """Pass ``channel``, which this object owns from now on.
 
-        ``returned`` is called for each connection; ``ended`` at the end.
+        ``returned`` is called for each connection, ``ended`` at the channel's end.
         """
         super().__init__([channel], servers)
         self._returned = returned

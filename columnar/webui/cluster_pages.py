@@ -1,15 +1,15 @@
-"""The pages of servers: who has what and why.  Read only, as ``pages``.
+"""The pages about servers: which server has which regions, and why.  Read only, as ``pages``.
 
     /servers   /servers/NAME   /tables/NAME (the map of its regions)   /where   /transitions   /decisions   /requests
 
-A cluster's master shows them with ``/triggers``, ``/metrics`` and ``/health``; a store that is one process beside its
+A cluster's master shows them with ``/triggers``, ``/metrics`` and ``/health``; a standalone store shows them beside its
 status page.
 
 The map of a table shows its regions as a strip in the order of their keys:
 
-    width    the region's size, with a least width so that none vanishes
-    colour   its server, by the server's place in the list of all
-    shade    its load beside that of the busiest region
+    width    the region's size, with a minimum so that no region vanishes
+    colour   the region's server, by the server's place in the list of all servers
+    shade    the region's load relative to the busiest region's
 
 Positions are percentages, so the strip is as wide as the page and its labels stay legible.
 """
@@ -55,19 +55,22 @@ from columnar.wire.browsers import Visitors
 
 MAX_LISTED_TABLES: Final = 200
 MAX_LISTED_TRANSITIONS: Final = 200
-UNSERVED: Final = ("waiting", "failed")  # kinds of transitions: no server serves the region
+UNSERVED: Final = ("waiting", "failed")  # kinds of transitions in which no server serves the region
 MAX_LISTED_UNSERVED: Final = 20
 MAX_LISTED_DECISIONS: Final = 20  # about one server or region
 
 
 class Servers(Protocol):
-    """The status of all servers.  The web thread calls, and is blocked for seconds at most.  Raises NotAnswering."""
+    """The status of all servers.
+
+    Its methods are called in the web thread, block for a few seconds at most, and raise NotAnswering.
+    """
 
     def measures(self) -> tuple[Mapping[str, Sequence[Family]], Sequence[str]]:
-        """Return families by the server's name, and names of servers that did not answer."""
+        """Return the metric families by server's name, and the names of servers that did not answer."""
 
     def room(self) -> Room | None:
-        """Return the room of the data folder's disk by the last probe; None: it is not known.  Never blocks."""
+        """Return the free space of the data folder's disk at the last probe, or None if unknown.  Never blocks."""
 
     def flows(self) -> tuple[Sequence[FlowStatus], Sequence[str]]:
         """Return the status of each flow, and names of servers that did not answer."""
@@ -80,7 +83,7 @@ class Servers(Protocol):
 
 
 class ClusterStatusPages:
-    """The pages by their paths, for an application to take in.  Constant after construction."""
+    """The pages by their paths, to be included in an application.  Constant after construction."""
 
     def __init__(
         self,
@@ -89,7 +92,7 @@ class ClusterStatusPages:
         status: Callable[[], PageStatus],
         templates: Environment,
     ) -> None:
-        """``status``: on the loop."""
+        """Pass ``status``, which is called on the loop."""
         self._run_on_loop = run_on_loop
         self._source = source
         self._status = status
@@ -187,7 +190,7 @@ class ClusterStatusPages:
 
 
 class ClusterPages(Pages):
-    """The whole port of a cluster's master."""
+    """All pages of the web port of a cluster's master."""
 
     def __init__(
         self,
@@ -228,20 +231,20 @@ class ClusterPages(Pages):
         return self._page("triggers.html", status, triggers=lines, hidden=hidden, silent=silent)
 
     def _metrics(self) -> list[Metric]:
-        """Return the master's families, and with their name those of the servers that answer in time."""
+        """Return the master's families, and those of servers that answer in time, labelled with the server's name."""
         status = self._run_on_loop(self._status)
         of_servers, silent = self._servers.measures()
         own = map(metric_of, (*of_cluster(status, silent), *of_room(self._servers.room())))
         return merged([*own, *self._process.collect()], of_servers)
 
     def _health(self) -> Response:
-        """Whether the master's loops work, some server is up and every region serves; notes on busy servers."""
+        """Answer 503 if a loop of the master failed, no server is up or a region does not serve; notes busy servers."""
         status = self._run_on_loop(self._status)
         busy = [busy_remark(server) for server in status.cluster.servers if server.busy_ms]
         return health_of(() if status.up else ("no server is up",), status.cluster.faults, notes=busy)
 
     def _live(self) -> Response:
-        """Whether the master's loop iterates: it replaces servers by itself."""
+        """Answer ``/live`` if the master's loop iterates.  Failed servers do not count: the master replaces them."""
         self._run_on_loop(self._status)
         return live()
 
@@ -254,7 +257,7 @@ def cluster_pages(
     store: str = "",
     visitors: Visitors | None = None,
 ) -> ClusterPages:
-    """Return the application, with its pages read from the package."""
+    """Return the application, with its templates read from the package."""
     return ClusterPages(run_on_loop, source, status, servers, environment(), store, visitors)
 
 
@@ -267,7 +270,7 @@ def _none(text: str) -> Response:
 
 
 def _slice(request: Request, regions: Sequence[RegionStatus]) -> tuple[Sequence[RegionStatus], int, int]:
-    """Return the regions of the page that was requested, which one it is, and how many there are."""
+    """Return the regions on the requested page, the page's number, and the number of pages."""
     text = request.args.get("page", "")
     page_number = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 1
     pages = max(1, -(-len(regions) // REGIONS_PER_PAGE))
@@ -292,7 +295,7 @@ _ESCAPE: Final = re.compile(rb"\\x([0-9A-Fa-f]{2})")
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """``found`` or ``error``; neither if nothing was searched."""
+    """The result of a search for a row: ``found`` or ``error``, or neither if nothing was searched."""
 
     table: str
     row: str
@@ -301,18 +304,18 @@ class Answer:
 
 
 def row_of(text: str) -> bytes:
-    """Read a row as it was typed; ``\\xNN`` is that byte."""
+    """Return the row key that a person typed; ``\\xNN`` stands for the byte NN."""
     return _ESCAPE.sub(lambda found: bytes([int(found[1], 16)]), text.encode("utf-8", "surrogateescape"))
 
 
 def link_to(table: str, start: bytes) -> str:
-    """The address at which the region that begins with ``start`` is looked up; of the table where that is too long."""
+    """Return the address that looks up the region that begins with ``start``, or only its table if that is too long."""
     row = {"row": printable(start)} if len(start) <= LINKED_BYTES else {}
     return f"/where?{urlencode({'table': table, **row})}"
 
 
 def answered(request: Request, build_row_status: Callable[[str, bytes], RowStatus]) -> Answer:
-    """``build_row_status`` raises ColumnarError for what is not there."""
+    """Search the row of the request; ``build_row_status`` raises ColumnarError if table or region is missing."""
     table, row = request.args.get("table", "").strip(), request.args.get("row", "")
     if not table:
         return Answer(table, row)
@@ -322,20 +325,20 @@ def answered(request: Request, build_row_status: Callable[[str, bytes], RowStatu
         return Answer(table, row, error=error.wire_message)
 
 
-COLOURS: Final = 8  # of servers; the ninth has that of the first, and its name
-_LEAST: Final = 0.25  # of the mean size: the width of an empty region
+COLOURS: Final = 8  # of servers; the ninth server has the first's colour, and is told apart by its name
+_LEAST: Final = 0.25  # the width of an empty region, as a share of the mean size
 _LABEL_PERCENT: Final = 9.0  # a narrower region has no label
 _PALEST: Final = 0.25
 
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """A region on the strip."""
+    """A region as drawn on the strip."""
 
     region: RegionStatus
     left: float  # percent
     width: float
-    colour: int  # 0: no server serves it; else 1 to COLOURS
+    colour: int  # 1 to COLOURS; 0 if no server serves the region
     shade: float  # 0 to 1
     label: str  # empty if it has no room
 
@@ -357,7 +360,10 @@ def colour_of(server: str, servers: Sequence[str]) -> int:
 
 
 def strip_of(regions: Sequence[RegionStatus], servers: Sequence[str]) -> list[Stretch]:
-    """``regions`` in the order of their keys; ``servers``: all names, in a lasting order."""
+    """Return the strip of ``regions``, which are in the order of their keys.
+
+    ``servers`` has the names of all servers in an order that does not change.
+    """
     if not regions:
         return []
     least = 1 + _LEAST * sum(one.size_bytes for one in regions) / len(regions)
@@ -376,7 +382,7 @@ def strip_of(regions: Sequence[RegionStatus], servers: Sequence[str]) -> list[St
 
 
 def legend_of(regions: Sequence[RegionStatus], servers: Sequence[str]) -> list[Legend]:
-    """Servers that have some of the regions; last those without a server."""
+    """Return the servers that have some of the regions, and last an entry for regions without a server."""
     found = []
     for name in (*servers, ""):
         owned = [one for one in regions if one.server == name]

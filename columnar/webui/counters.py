@@ -1,7 +1,7 @@
-"""(pure) What the port counts of requests: by method and outcome, how long, how many bytes.
+"""(pure) Counters of a port's requests by method and outcome, of their durations and of their bytes.
 
-``RequestCounters`` is the wire's ``Observer``.  It is called once for each request, so it holds plain
-lists and integers (0.3 microseconds a call) that ``metrics`` turns into Prometheus' form when asked.
+``RequestCounters`` is the wire's ``Observer``.  It is called once for each request, so it only updates plain lists and
+integers (0.3 microseconds a call); ``metrics`` converts them to Prometheus' form at each scrape.
 
 Owned by the loop: read it there.
 """
@@ -24,7 +24,7 @@ class MethodCounters:
     __slots__ = ("buckets", "bytes_in", "bytes_out", "errors", "seconds")
 
     def __init__(self) -> None:
-        self.buckets = [0] * (len(BOUNDS_S) + 1)  # by latency: up to each bound; the last one holds the rest
+        self.buckets = [0] * (len(BOUNDS_S) + 1)  # calls by latency, up to each bound; the last bucket has the rest
         self.seconds = 0.0
         self.bytes_in = 0
         self.bytes_out = 0
@@ -47,7 +47,7 @@ class MethodCounters:
         return sum(self.errors.values())
 
     def quantile_s(self, share: float) -> float:
-        """Return the bound under which ``share`` of the calls stayed; infinite over the last, 0 without calls."""
+        """Return the bound that ``share`` of the calls kept to; infinite beyond the last bound, 0 without calls."""
         wanted = share * self.calls
         seen = 0
         for bound, count in zip((*BOUNDS_S, float("inf")), self.buckets, strict=True):
@@ -72,26 +72,26 @@ class RequestCounters:
         return sum(counters.calls for counters in self.by_method.values())
 
     def calls(self) -> dict[str, int]:
-        """Calls by method, as ``columnarStatus`` returns them."""
+        """Return the number of calls by method, for ``columnarStatus``."""
         return {method: counters.calls for method, counters in self.by_method.items()}
 
     def of_service(self, prefix: str) -> ServiceCounters:
-        """Count here, under names that begin with ``prefix``: services share names of methods."""
+        """Return an Observer that counts here under names with ``prefix``, because services share method names."""
         return ServiceCounters(self, prefix)
 
     # --- requests per second -------------------------------------------------------------------------
 
     def sample(self, now_s: float) -> None:
-        """Remember how many requests there were until now; to be called once a second."""
+        """Record the number of requests so far.  Call once a second."""
         self._samples.append((now_s, self.total()))
 
     def rates(self) -> tuple[float, ...]:
-        """Requests per second between the samples, oldest first."""
+        """Return the requests per second between consecutive samples, oldest first."""
         samples = list(self._samples)
         return tuple((late[1] - early[1]) / max(late[0] - early[0], 1e-9) for early, late in pairwise(samples))
 
     def rate(self, seconds: int = 10) -> float:
-        """Requests per second over the last ``seconds`` samples."""
+        """Return the requests per second over the last ``seconds`` samples."""
         samples = list(self._samples)[-seconds - 1 :]
         if len(samples) < 2:
             return 0.0
@@ -104,7 +104,7 @@ class ServiceCounters:
     def __init__(self, counters: RequestCounters, prefix: str) -> None:
         self._counters = counters
         self._prefix = prefix
-        self._names: dict[str, str] = {}  # as many as the service has methods
+        self._names: dict[str, str] = {}  # full names by method; bounded by the service's methods
 
     def request_done(self, method: str, seconds: float, error: str | None, bytes_in: int, bytes_out: int) -> None:
         name = self._names.get(method)

@@ -1,7 +1,7 @@
-"""(pure) The families of ``/metrics``: of a process with clients, made of its ``Status``, and of a cluster's master.
+"""(pure) The metric families of ``/metrics``: of a server, made of its ``Status``, and of a cluster's master.
 
-A process that is alone shows them itself; a server of a cluster sends them to its master, which shows them with the
-server's name.
+A standalone process shows its families itself.  A server of a cluster sends them to its master, which shows them with
+the server's name.
 
 Knows nothing of Prometheus' form (``metrics``) and of disks.
 """
@@ -58,7 +58,7 @@ def _requests(status: Status) -> Iterator[Family]:
 
 
 def of_tables(status: Status, size_of: Callable[[TableLine], int]) -> Iterator[Family]:
-    """``size_of`` may block."""
+    """Yield the families of tables; ``size_of`` may block."""
     tables = status.tables
     regions = [(one.name, len(one.regions)) for one in tables]
     yield by_label("columnar_table_regions", GAUGE, "Regions of the table.", "table", regions)
@@ -88,7 +88,7 @@ def of_triggers(status: Status) -> Iterator[Family]:
 
 
 def of_flows(status: Status) -> Iterator[Family]:
-    """Show every follower, idle ones too."""
+    """Yield the families of flows, with every follower, including idle ones."""
     found = status.flows
     for name, kind, about, values in (
         ("lag_changes", GAUGE, "Durable changes not yet delivered.", [one.lag_changes for one in found]),
@@ -113,7 +113,7 @@ def _of_triggers(status: Status, values: Iterable[float]) -> tuple[tuple[tuple[s
 
 
 def of_views(status: Status) -> Iterator[Family]:
-    """Nothing of a store without views."""
+    """Yield the families of views; none for a store without views."""
     found = status.views
     if not found:
         return
@@ -132,7 +132,7 @@ def of_views(status: Status) -> Iterator[Family]:
 
 
 def of_cluster(status: PageStatus, silent: Collection[str]) -> Iterator[Family]:
-    """``silent``: names of servers that did not send their own families in time."""
+    """Yield the master's families; ``silent`` names the servers that did not send their own in time."""
     look = status.cluster
     yield by_label("columnar_info", GAUGE, "Always 1; says the version.", "version", [(status.version, 1)])
     yield single("columnar_uptime_seconds", GAUGE, "Since the start.", status.uptime_s)

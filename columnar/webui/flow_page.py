@@ -1,11 +1,12 @@
-"""``/flows``: which table feeds which trigger and view, as a drawing without script and as a table of figures.
+"""``/flows``: a drawing, without script, of which table feeds which trigger and view, and a table of figures.
 
-The drawing is a list of rows with arcs: places and flows from top to bottom, in the order of data.
+The drawing is a list of rows with arcs: places (tables) and flows from top to bottom, in the direction of the data.
 
-    left    arcs from each place to the flows below that it feeds, and from each flow to the places below that it writes
-    right   arcs that lead back up: they close a cycle
+    left    arcs from each place to the flows below it that it feeds, and from each flow to the places below that it
+    writes right   arcs that go back up, and so close a cycle
 
-Heights and widths are those of an SVG without script.  The list is as wide as a phone, however many flows there are.
+Heights and widths are computed here, because the SVG has no script.  However many flows there are, the list is as wide
+as a phone's screen.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ MAX_LISTED_FLOWS: Final = 200
 
 
 class FlowPage:
-    """Constant after construction."""
+    """The page ``/flows``.  Constant after construction."""
 
     def __init__(
         self, read_flows: Callable[[], FlowStatuses], status: Callable[[], PageStatus], page: Callable[..., Response]
     ) -> None:
-        """Called in the web thread: ``read_flows`` and ``status`` call the loop."""
+        """Pass functions that are called in the web thread; ``read_flows`` and ``status`` call the loop."""
         self._read_flows = read_flows
         self._status = status
         self._page = page
@@ -48,12 +49,12 @@ class FlowPage:
 
 WIDTH: Final = 358  # of a phone's page
 ROW: Final = 44
-LEFT: Final = 70  # of the texts; arcs stand beside them
+LEFT: Final = 70  # where texts begin, beside the left arcs
 RIGHT: Final = 318
-NAME_WIDTH: Final = RIGHT - LEFT - 10  # of names and figures: arcs that lead back stand after them
+NAME_WIDTH: Final = RIGHT - LEFT - 10  # of names and figures, before the right arcs
 NAME_SIZE: Final = 14
 FIGURES_SIZE: Final = 12
-# Widths of letters in parts of their size, in the widest of the usual fonts; all others count as MIDDLE.
+# Widths of letters as a share of the font size, in the widest usual font; all other letters count as MIDDLE.
 MIDDLE: Final = 0.64
 _WIDTHS: Final = {**dict.fromkeys("ijlItfr.,:;|!'()[]/ -", 0.42), **dict.fromkeys("mwMWQO@%", 1.0)}
 FLOWS_DRAWN: Final = 100
@@ -63,7 +64,7 @@ FLOWS_DRAWN: Final = 100
 class Row:
     y: int  # of its middle
     name: str
-    figures: str  # empty: a place
+    figures: str  # empty for a place
     is_ill: bool = False
 
 
@@ -116,7 +117,7 @@ def fitted(text: str, size: int, width: int = NAME_WIDTH) -> str:
     """Return the text, or as much of its beginning as is not wider than ``width`` pixels in letters of ``size``."""
     if sum(map(_width, text)) * size <= width:
         return text
-    left = width / size - 1.0  # for the dots
+    left = width / size - 1.0  # room for the ellipsis
     for at, letter in enumerate(text):
         left -= _width(letter)
         if left < 0:
@@ -135,7 +136,7 @@ def _y(row: int) -> int:
 
 
 def _arc(start: int, end: int) -> Arc:
-    """Return a curve that is the wider the further it goes; down at the left of the texts, up at their right."""
+    """Return a curve, left of the texts if it goes down and right of them if it goes up; longer curves are wider."""
     a, b = _y(start), _y(end)
     bow = min(56, 14 + 7 * abs(end - start))
     is_upward = end < start

@@ -1,4 +1,4 @@
-"""Figures of the operating system: bytes of closed regions, memory of the process; read off the loop."""
+"""Figures of the operating system (bytes of closed regions, memory of the process), never read on the loop."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from columnar.webui.status import TableLine
 
 
 def sizes_of(table: TableLine) -> list[int]:
-    """Return bytes of each region; some 50 microseconds for a closed one."""
+    """Return the bytes of each region.  Takes some 50 microseconds for each closed region."""
     return [region.size_bytes if region.is_open else size_of(region.folder) for region in table.regions]
 
 
 def of_disk(data_folder: str) -> Iterator[Family]:
-    """Yield the room of the data folder's disk; nothing while the system does not say."""
+    """Yield the families of the data folder's disk; none while the system does not report its free space."""
     try:
         room = room_of(data_folder)
     except OSError:
@@ -26,7 +26,7 @@ def of_disk(data_folder: str) -> Iterator[Family]:
 
 
 def of_room(room: Room | None) -> Iterator[Family]:
-    """Yield the room of the data folder's disk as it was probed last; nothing if it is not known."""
+    """Yield the families of the data folder's disk as last probed; none if its free space is unknown."""
     if room is not None:
         text = "Of the data folder's disk, for the store's user."
         yield single("columnar_disk_free_bytes", GAUGE, text, room.free_bytes)
@@ -34,9 +34,9 @@ def of_room(room: Room | None) -> Iterator[Family]:
 
 
 def memory_bytes() -> int:
-    """Resident, of this process; 0 if the system does not say."""
+    """Return the resident memory of this process; 0 if the system does not report it."""
     try:
         with open("/proc/self/statm", encoding="ascii") as statm:
             return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except OSError:  # no Linux
+    except OSError:  # not on Linux
         return 0

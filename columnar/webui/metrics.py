@@ -1,7 +1,7 @@
-"""``/metrics``: families of measures in Prometheus' text form.
+"""``/metrics``: metric families in Prometheus' text form.
 
-A registry of its own, so that two servers in one process do not mix.  Nothing is counted here: the
-hot path fills plain lists (``counters``) and each scrape turns them into families.
+Each server has its own registry, so that the metrics of two servers in one process do not mix.  Nothing is counted
+here: the hot path updates plain lists (``counters``), and each scrape converts them to families.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ _BOUNDS: Final = (*(f"{bound:g}" for bound in BOUNDS_S), "+Inf")
 
 
 class FamilyCollector(Collector):
-    """Calls ``found`` at each scrape."""
+    """A collector that calls ``found`` at each scrape."""
 
     def __init__(self, found: Callable[[], Iterable[Metric]]) -> None:
         self._found = found
 
     def describe(self) -> list[Metric]:
-        return []  # else the registry would scrape once just to learn the names
+        return []  # without it the registry would scrape once only to learn the names
 
     def collect(self) -> Iterable[Metric]:
         return self._found()
 
 
 def registry_of(status: Callable[[], Status]) -> CollectorRegistry:
-    """Return the metrics of a process that is alone."""
+    """Return the registry of a standalone process."""
     registry = CollectorRegistry()
     registry.register(FamilyCollector(lambda: map(metric_of, _of_one(status()))))
     ProcessCollector(registry=registry)  # process_resident_memory_bytes, process_cpu_seconds_total, process_open_fds
@@ -70,7 +70,10 @@ def metric_of(family: Family) -> Metric:
 
 
 def merged(own: Iterable[Metric], of_servers: Mapping[str, Iterable[Family]]) -> list[Metric]:
-    """Return the metrics of a master with the families of its servers, which get a label more: each name once."""
+    """Return a master's metrics with its servers' families, which get an additional label ``server``.
+
+    Each name of a metric occurs once.
+    """
     found = {metric.name: metric for metric in own}
     with_server: dict[str, Metric] = {}
     for server, its in sorted(of_servers.items()):

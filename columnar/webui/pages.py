@@ -1,11 +1,11 @@
 """The WSGI application: ``/``, ``/metrics``, ``/health``, and the page's style and icon.
 
-Read only.  On loopback only a ``Host`` of this machine is answered (``wire.browsers``).
-Every answer forbids scripts, frames and foreign content; what the page shows goes
-through a template that escapes (tables, rows and error texts come from strangers).
+Read only.  On loopback only requests whose ``Host`` is this machine are answered (``wire.browsers``). Every answer
+forbids scripts, frames and foreign content.  The templates escape all values, because names of tables, rows and error
+texts come from strangers.
 
-``StrictChannel`` takes requests whose length is said in one way (RFC 9112, 6.1).  A proxy that believes the other one
-would take the end of a body for the next request, so such a request is refused with 400, and its connection is closed.
+``StrictChannel`` refuses a request that states its length in two ways (RFC 9112, 6.1), with 400 and the end of its
+connection: a proxy that uses the other length would take the end of the body for the next request.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from columnar.webui.status import NotAnswering, Status, TableLine
 from columnar.wire.browsers import Visitors
 
 REFRESH_S: Final = 5
-TABLES_PER_PAGE: Final = 100  # at a time; the page of a table shows that one
-REGIONS_PER_PAGE: Final = 200  # of one table at a time, and of all tables together on the first page
+TABLES_PER_PAGE: Final = 100  # on the first page; a table's own page shows only the table
+REGIONS_PER_PAGE: Final = 200  # of one table on its page, and of all tables together on the first page
 MAX_LISTED_TRIGGERS: Final = 200
 _ICON: Final = (
     '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><g fill="#3b82c4">'
@@ -80,7 +80,7 @@ class TableRow:
 
 @dataclass(frozen=True, slots=True)
 class PageRequest:
-    """The content of a page: tables, or the regions of one; ``page`` counts from 1."""
+    """The requested content of a page: the tables, or the regions of one table; ``page`` counts from 1."""
 
     table: str = ""
     page: int = 1
@@ -96,12 +96,12 @@ class PageRequest:
 
 
 class Pages:
-    """Pages by their paths.  An instance serves all requests, from any thread: it is constant."""
+    """Pages by their paths.  An instance is constant and serves all requests, from any thread."""
 
     def __init__(
         self, answers: dict[str, Callable[[Request], Response]], store: str, visitors: Visitors | None
     ) -> None:
-        """``store``: the store's address, sent to a client that took this port for the store's."""
+        """Pass the store's address as ``store``; answers name it to clients that took this port for the store's."""
         self._visitors = visitors or Visitors()
         self._headers = {**_SAFE_HEADERS, "X-Columnar-Store": store}
         self._answers: dict[str, Callable[[Request], Response]] = {
@@ -137,7 +137,7 @@ class Pages:
 def health_of(*faults: Sequence[str], notes: Sequence[str] = ()) -> Response:
     """Return the answer of ``/health``: 503 with a line for each fault, if there is one; then the notes.
 
-    Loops of this process that do not do their work any more are faults, exceptions that loops outlived of late notes.
+    Loops of this process that have stopped working are faults.  Recent exceptions that loops survived are notes.
     """
     lines = [f"unhealthy: {fault}\n" for found in (*faults, FAULTS.stuck()) for fault in found]
     text = [*(lines or ["ok\n"]), *(f"{note}\n" for note in (*notes, *FAULTS.recent()))]
@@ -145,7 +145,7 @@ def health_of(*faults: Sequence[str], notes: Sequence[str] = ()) -> Response:
 
 
 def live() -> Response:
-    """Return the answer of ``/live``, once the loop has answered: a restart would not end any other fault."""
+    """Return the answer of ``/live``; call once the loop has answered.  A restart would not end any other fault."""
     return Response("ok\n", mimetype="text/plain")
 
 
@@ -159,7 +159,10 @@ class StatusPages(Pages):
         visitors: Visitors | None,
         more: Mapping[str, Callable[[Request], Response]],
     ) -> None:
-        """``faults``: of the store, or NotAnswering; ``page``: of ``/``; ``more``: other pages by their paths."""
+        """Pass the template of ``/`` as ``page``, and other pages by their paths as ``more``.
+
+        ``faults`` returns the store's faults or raises NotAnswering.
+        """
         self._status = status
         self._faults = faults
         self._registry: CollectorRegistry = registry_of(status)
@@ -177,7 +180,7 @@ class StatusPages(Pages):
         return health_of(self._faults())
 
     def _live(self) -> Response:
-        """Whether the loop iterates."""
+        """Answer ``/live`` if the loop iterates."""
         self._faults()
         return live()
 
@@ -185,7 +188,7 @@ class StatusPages(Pages):
         return Response(exposition(self._registry), content_type=CONTENT_TYPE)
 
     def _index(self, request: Request) -> Response:
-        """Its size is bounded, however many tables and regions there are."""
+        """Return the first page, whose size is bounded however many tables and regions there are."""
         status, requested = self._status(), PageRequest.from_request(request)
         lines = [line for line in status.tables if not requested.table or line.name == requested.table]
         if requested.table and not lines:
@@ -221,7 +224,7 @@ def status_pages(
     visitors: Visitors | None = None,
     more: Mapping[str, Callable[[Request], Response]] | None = None,
 ) -> StatusPages:
-    """Return the application, with its page read from the package."""
+    """Return the application, with its template read from the package."""
     return StatusPages(status, faults, environment().get_template("status.html"), store, visitors, more or {})
 
 
@@ -245,7 +248,7 @@ def _table_row(table: TableLine, first: int, at_most: int = REGIONS_PER_PAGE) ->
 def sparkline(rates: tuple[float, ...], *, width: int = 600, height: int = 60) -> str:
     """Return the points of an SVG polyline; the newest at the right edge, the highest at the top."""
     top = max([*rates, 1.0])
-    step = width / 119  # two minutes, however many of them there have been
+    step = width / 119  # the width is always two minutes, even if fewer have passed
     first = width - step * (len(rates) - 1)
     return " ".join(
         f"{first + n * step:.1f},{height - 2 - rate / top * (height - 4):.1f}" for n, rate in enumerate(rates)
@@ -261,14 +264,14 @@ def bytes_text(size: float) -> str:
 
 
 def seconds_text(seconds: float) -> str:
-    """Return a latency: the unit that leaves a readable number."""
+    """Return a latency as text, in the unit that gives a readable number."""
     if math.isinf(seconds):
         return "> 10 s"
     return f"{seconds * 1_000:g} ms" if seconds < 1 else f"{seconds:g} s"
 
 
 def clock_text(at_ms: float) -> str:
-    """Return a time of the Unix epoch as date and time of day, UTC."""
+    """Return a Unix time in milliseconds as date and time of day, UTC."""
     return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(at_ms / 1_000))
 
 
@@ -304,7 +307,7 @@ _BYTE: Final = re.compile(r"(\\x[0-9A-Fa-f]{2})")
 
 
 def unbroken(text: str) -> Markup:
-    """A row key as ``shown`` writes it, which a browser breaks before and after ``\\x00`` rather than within."""
+    """Return a row key, as ``shown`` writes it, such that browsers break lines beside ``\\x00``, not within."""
     return Markup("<wbr>").join(part for part in _BYTE.split(text) if part)
 
 
@@ -315,11 +318,11 @@ def _style() -> str:
 
 class _Parser(HTTPRequestParser):  # type: ignore[misc]  # waitress ships no types
     def parse_header(self, header_plus: bytes) -> None:
-        """Raises ParsingError, which is answered with 400."""
+        """Parse the header.  Raises ParsingError, which is answered with 400."""
         super().parse_header(header_plus)
         if self.chunked and "CONTENT_LENGTH" in self.headers:
             raise ParsingError("A request has either Content-Length or Transfer-Encoding, not both.")
-        if "TRANSFER_ENCODING" in self.headers:  # removed if it is understood
+        if "TRANSFER_ENCODING" in self.headers:  # waitress removes it if it understood the encoding
             raise ParsingError("Transfer-Encoding needs HTTP/1.1.")
 
 

@@ -1,12 +1,12 @@
-"""The TLS port of the status page: opens TLS on the loop and carries the text to waitress and back.
+"""The TLS port of the status page: decrypts TLS on the loop, and relays plain text to waitress and back.
 
-waitress has no TLS of its own, and wrapping its sockets would let one silent client occupy its thread.  Here the
-same ``TlsProtocol`` as at the Thrift ports does it, with the same bounds; of a page some 30 KB cross the loop.
+waitress itself has no TLS, and if its sockets were wrapped, one silent client could occupy its thread.  The relay uses
+the ``TlsProtocol`` of the Thrift ports, with the same bounds.  Each page sends some 30 KB through the loop.
 
     visitor ==TLS==> TlsProtocol --> _Visitor --> _Page --private socket--> waitress
 
-Each side that does not read pauses the other's reading, so no more lies between than the transports' marks.
-Owned by the loop.
+If one side does not read, reading from the opposite side pauses, so at most the transports' high-water marks are
+buffered.  Owned by the loop.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _log = logging.getLogger(__name__)
 
 class TlsFront:
     def __init__(self, bound: socket.socket, tls: Tls, private: PrivateSocket) -> None:
-        """``bound``: the port; ``private``: where the page itself is served."""
+        """Pass the bound socket of the port, and the private socket on which waitress serves the page."""
         self._bound = bound
         self._tls = tls
         self._private = private
@@ -36,7 +36,7 @@ class TlsFront:
 
     @property
     def inside(self) -> socket.socket:
-        """The socket of the page itself; listens already."""
+        """The socket on which the page itself is served; it already listens."""
         return self._private.listening
 
     async def start(self) -> None:
@@ -59,7 +59,7 @@ class TlsFront:
 
 
 class _Side(asyncio.Protocol):
-    """A side of two connections; its bytes go out at the other."""
+    """One of two joined connections; the bytes that it receives are sent on the other connection."""
 
     def __init__(self) -> None:
         self.transport: Any = None
@@ -69,7 +69,7 @@ class _Side(asyncio.Protocol):
         self.transport = transport
 
     def join(self, other: _Side | None) -> None:
-        """Send what comes in out at ``other`` from now on."""
+        """From now on, send received bytes on ``other``."""
         self.other = other
 
     def data_received(self, data: bytes) -> None:
@@ -85,7 +85,7 @@ class _Side(asyncio.Protocol):
             self.other.transport.resume_reading()
 
     def eof_received(self) -> bool:
-        return False  # a request is whole before it is answered: nobody sends half
+        return False  # no client ends its side before it has the answer
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self.other is not None:
@@ -99,7 +99,7 @@ class _Visitor(_Side):
         super().__init__()
         self._path = path
         self._visitors = visitors
-        self._early: list[bytes] = []  # came before the page's side was there; at most one read of the transport
+        self._early: list[bytes] = []  # received before the page's side connected; at most one read
         self._connecting: asyncio.Task[None] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:

@@ -1,7 +1,7 @@
 """``/requests``: calls, failures, rates and latencies by method over all servers, and the last slow requests.
 
-The figures come from the families of ``/metrics``, so page and metrics never differ.  A rate is that since the page was
-requested last, at least a second before.
+The figures come from the families of ``/metrics``, so page and metrics never differ.  A rate is the average since the
+page's previous visit, at least a second earlier.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MAX_LISTED_SLOW: Final = 100
 RATED_AFTER_S: Final = 1.0
 _OK: Final = "ok"
 
-Measured = tuple[Mapping[str, Sequence[Family]], Sequence[str]]  # by server, and names of servers that did not answer
+Measured = tuple[Mapping[str, Sequence[Family]], Sequence[str]]  # by server; names of silent servers
 Slow = tuple[Sequence[SlowRequest], Sequence[str]]
 
 
@@ -34,7 +34,7 @@ class MethodFigures:
     failed: int
     median_s: float
     p99_s: float
-    rate_per_s: float | None = None  # None: the page was not asked for before
+    rate_per_s: float | None = None  # None at the first visit of the page
 
 
 def method_figures(families: Iterable[Family]) -> list[MethodFigures]:
@@ -58,7 +58,7 @@ def method_figures(families: Iterable[Family]) -> list[MethodFigures]:
 
 
 def _under(buckets: Sequence[float], share: float) -> float:
-    """Return the bound under which that share of the calls stayed; infinite over the last one."""
+    """Return the bound that ``share`` of the calls did not exceed; infinite beyond the last bound."""
     wanted, seen = share * sum(buckets), 0.0
     for bound, count in zip((*BOUNDS_S, float("inf")), buckets, strict=False):
         seen += count
@@ -68,7 +68,10 @@ def _under(buckets: Sequence[float], share: float) -> float:
 
 
 class RequestPage:
-    """Its state, the calls at the last visit, is guarded by its lock: several web threads may call."""
+    """The page ``/requests``.
+
+    Several web threads may call it; a lock guards its state, the number of calls at the last visits.
+    """
 
     def __init__(
         self,
@@ -78,7 +81,7 @@ class RequestPage:
         page: Callable[..., Response],
         now_s: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Called in the web thread: ``measures``, ``slow`` and ``status`` call the loop."""
+        """Pass functions that are called in the web thread; ``measures``, ``slow`` and ``status`` call the loop."""
         self._measures = measures
         self._slow = slow
         self._status = status

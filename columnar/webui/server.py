@@ -1,13 +1,13 @@
-"""The web port: bound before the store says it is ready, served by threads after.
+"""The web port: bound before the store reports that it is ready, then served by threads.
 
-    bind        in the main thread: a port in use is reported before anything is served
+    bind        in the main thread, so that a port in use is reported before anything is served
     serve       at the first visit a daemon thread imports the web libraries (0.1 s, 8 MB) and runs waitress
-    run         a request's thread has the loop make a ``Status`` and waits LOOP_TIMEOUT_S at most
+    run         a request's thread has the loop make a ``Status``, and waits for at most LOOP_TIMEOUT_S
 
-If the ports speak TLS, the port belongs to the loop, which decrypts (``wire.tls_protocol``) and carries
-their text to waitress' own socket, which no other user can reach (``relay``).
+With TLS the port belongs to the loop, which decrypts (``wire.tls_protocol``) and relays the plain text to waitress' own
+socket, which no other user can reach (``relay``).
 
-The loop never waits for the web; a web that is slow or down costs the store nothing.
+The loop never waits for the web threads, so a slow or failed web server does not affect the store.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ STOP_S: Final = 2.0
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """Return a listening socket; port 0 takes a free one.  HostError: in use, or no such address."""
+    """Return a listening socket; port 0 takes a free port.  Raises HostError if port or address cannot be used."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -71,10 +71,13 @@ class Site(Protocol):
     """The content of a web port."""
 
     def sample(self, now_s: float) -> None:
-        """Once a second, on the loop."""
+        """Sample counters.  Called once a second, on the loop."""
 
     def pages(self, ask: LoopRunner, visitors: Visitors) -> Any:
-        """The WSGI application, made in the web thread.  ``ask`` runs a call on the loop, or raises NotAnswering."""
+        """Return the WSGI application.  Called in the web thread.
+
+        ``ask`` runs a function on the loop, or raises NotAnswering.
+        """
 
 
 class StoreSite:
@@ -123,7 +126,7 @@ class StoreSite:
 
 
 class WebServer:
-    """``start`` and ``stop`` belong to the loop's thread."""
+    """The web server of a port.  ``start`` and ``stop`` must be called in the loop's thread."""
 
     def __init__(self, bound: socket.socket, site: Site, front: TlsFront | None, visitors: Visitors | None) -> None:
         self._visitors = visitors or Visitors()
@@ -157,7 +160,7 @@ class WebServer:
         self._site.sample(time.monotonic())
 
     def _serve(self) -> None:
-        """In the web thread."""
+        """Serve, in the web thread."""
         try:
             self._listen()
         except Exception:  # noqa: BLE001 - the store serves on without its page
@@ -203,13 +206,13 @@ class WebServer:
             raise NotAnswering(f"the store has not answered for {LOOP_TIMEOUT_S:g} s") from None
 
     async def stop(self) -> None:
-        """Close the port; requests under way are given up after STOP_S."""
+        """Close the port.  Requests under way are abandoned after STOP_S."""
         if self._timer is not None:
             self._timer.cancel()
         self._stopping.set()
         if self._front is not None:
             await self._front.close()
-        if self._thread.ident is None:  # no visitor has come
+        if self._thread.ident is None:  # without a visitor the thread was never started
             self._loop.remove_reader(self._socket)
             self._socket.close()
             return
@@ -224,7 +227,7 @@ class WebServer:
 
 
 def _end(server: Any) -> None:
-    """Have its thread close it; the thread may be awake, and has closed the trigger when it is pulled."""
+    """Have waitress' thread close the server; the thread may have closed its trigger already."""
     try:
         server.trigger.pull_trigger(lambda: _close(server))
     except OSError as error:
@@ -235,7 +238,7 @@ def _end(server: Any) -> None:
 def served_at(
     bound: socket.socket, shown: Sources | Site, tls: Tls | None = None, visitors: Visitors | None = None
 ) -> WebServer:
-    """Return the web server of a port that is bound; with ``tls`` it has a private socket behind the port.  OSError."""
+    """Return the web server of a bound port; with ``tls`` it also has a private socket.  Raises OSError."""
     site = StoreSite(shown) if isinstance(shown, Sources) else shown
     return WebServer(bound, site, _front(bound, tls) if tls is not None else None, visitors)
 
@@ -248,7 +251,7 @@ def _front(bound: socket.socket, tls: Tls) -> TlsFront:
 
 
 def _close(server: Any) -> None:
-    """In waitress' own thread: with nothing left to watch its loop ends."""
+    """Close the server, in waitress' own thread, whose loop ends when it has no sockets left."""
     server.task_dispatcher.shutdown()
     for channel in list(server.active_channels.values()):
         channel.handle_close()

@@ -1,8 +1,8 @@
-"""The content of the page and the metrics, as values: collected on the loop, shown in another thread.
+"""The content of the page and the metrics, as values: collected on the loop, rendered in a different thread.
 
-Numbers of one status belong to one moment.  Sizes of regions that are open come from their
-engine; those of closed ones are left out here (``folder``) and looked up by the thread that shows
-them, for the disk is slow and the loop must not wait.
+All numbers of one status are of the same moment.  Sizes of open regions come from their engine.  For a closed region
+the status only has the ``folder``; the thread that renders the page reads the size, because the disk is slow and the
+loop must not wait.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from columnar.runtime import log_lines
 from columnar.runtime.faults import FAULTS
 from columnar.webui.counters import RequestCounters
 
-if TYPE_CHECKING:  # 0.15 MB that a process needs for pages of servers alone
+if TYPE_CHECKING:  # 0.15 MB that only pages about servers need
     from columnar.model.cluster_status_records import (
         ClusterStatus,
         DecisionStatus,
@@ -33,11 +33,11 @@ if TYPE_CHECKING:  # 0.15 MB that a process needs for pages of servers alone
     from columnar.model.flow_status import FlowStatus, TriggerStatus, ViewStatus
     from columnar.model.measures import SlowRequest
 
-LOOP_TIMEOUT_S: Final = 2.0  # a loop that does not answer within it is ill: /health says 503
+LOOP_TIMEOUT_S: Final = 2.0  # if the loop does not answer in this time, /health answers 503
 
 
 class NotAnswering(Exception):
-    """The store's loop did not answer in time, or is about to end; the text says which in one line."""
+    """The store's loop did not answer in time, or is about to end; the text gives the reason in one line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +46,9 @@ class RegionLine:
     start: bytes
     end: bytes
     is_open: bool
-    reads: int  # since it was opened
+    reads: int  # since the region was opened
     writes: int
-    size_bytes: int  # 0 if it is closed: see ``folder``
+    size_bytes: int  # 0 for a closed region: see ``folder``
     folder: str
 
 
@@ -71,7 +71,7 @@ class MethodLine:
     name: str
     calls: int
     errors: tuple[tuple[str, int], ...]  # by class of error
-    buckets: tuple[int, ...]  # as ``counters.BOUNDS_S``
+    buckets: tuple[int, ...]  # calls by latency, with the bounds ``counters.BOUNDS_S``
     seconds: float
     bytes_in: int
     bytes_out: int
@@ -90,7 +90,7 @@ class Status:
     data_folder: str
     uptime_s: float
     requests_per_second: float
-    rates: tuple[float, ...]  # oldest first, one a second
+    rates: tuple[float, ...]  # requests per second, oldest second first
     connections: int
     open_regions: int
     open_scanners: int
@@ -100,17 +100,17 @@ class Status:
     methods: tuple[MethodLine, ...]  # by name
     triggers: tuple[TriggerStatus, ...]
     views: tuple[ViewStatus, ...] = ()  # by name
-    buffered_bytes: tuple[tuple[str, int], ...] = ()  # bytes of what is bounded in ``limits``, by name
-    hot_modules: str = ""  # how they run, in words
+    buffered_bytes: tuple[tuple[str, int], ...] = ()  # bytes of each buffer that ``limits`` bounds, by name
+    hot_modules: str = ""  # text: how the hot modules run
     flows: tuple[FlowStatus, ...] = ()  # of every kind
-    faults: tuple[str, ...] = ()  # what an operator must end
-    unwritable_regions: int = 0  # they cannot be written
+    faults: tuple[str, ...] = ()  # faults that an operator must end
+    unwritable_regions: int = 0  # regions that refuse writes
     log_lines_dropped: int = 0
-    loop_faults: tuple[tuple[str, int], ...] = ()  # unexpected exceptions that loops outlived, by loop
+    loop_faults: tuple[tuple[str, int], ...] = ()  # unexpected exceptions that loops survived, by loop
 
 
 class ClusterStatusSource(Protocol):
-    """``thrift.cluster_methods``, or a master's ``cluster_control``; each is called on the loop."""
+    """The interface of ``thrift.cluster_methods.SingleServer`` and ``master.cluster_control``; called on the loop."""
 
     def cluster_status(self) -> ClusterStatus: ...
 
@@ -129,7 +129,7 @@ class ClusterStatusSource(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """The sources of a status; each is called on the loop and must return at once."""
+    """The functions that supply a status.  Each is called on the loop and must not block."""
 
     version: str
     address: str
@@ -148,12 +148,12 @@ class Sources:
     flows: Callable[[], Sequence[FlowStatus]] = tuple
     slow: Callable[[], Iterable[SlowRequest]] = tuple  # the last slow requests
     cluster_source: Callable[[], ClusterStatusSource] | None = (
-        None  # for the pages of servers, tables and rows: made for the first of them
+        None  # for pages of servers, tables and rows; called at their first visit
     )
 
 
 def gather(sources: Sources) -> Status:
-    """On the loop only.  O(regions): some 20 microseconds for each open one."""
+    """Gather the status.  Must be called on the loop.  O(regions), some 20 microseconds per open region."""
     descriptions = sources.descriptions
     tables = descriptions.all()
     states = iter(descriptions.states_of(tables))
