@@ -59,7 +59,7 @@ class TlsFront:
 
 
 class _Side(asyncio.Protocol):
-    """One of two joined connections; the bytes that it receives are sent on the other connection."""
+    """A connection, joined with a second one on which its received bytes are sent."""
 
     def __init__(self) -> None:
         self.transport: Any = None
