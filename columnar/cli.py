@@ -1,10 +1,10 @@
-"""The command ``columnar``: its subcommands by name, each loaded when it is called.
+"""The command ``columnar`` with its subcommands by name, each imported when it is called.
 
-The help of the whole is here in short lines, so that ``columnar --help`` and
-``columnar standalone`` import no other command (a client alone is 0.2 s of imports).
+This module has a short help line for each subcommand, so that ``columnar --help`` and ``columnar standalone`` import no
+other command (the imports of a client alone take 0.2 s).
 
-Exit status: 0 done; 1 the server refused, or ``trigger wait`` ran out of time; 2 used wrongly, or
-no server could be reached or started.
+The exit status is 0 if the command succeeded; 1 if the server refused, or ``trigger wait`` timed out; 2 if the usage
+was wrong, or no server could be reached or started.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ _SUBCOMMANDS: Final[dict[str, tuple[str, str]]] = {  # name -> module:command, s
 
 
 class _Subcommands(click.Group):
-    """Names and short helps from the table above; the command itself at its first use."""
+    """The group of subcommands, named in ``_SUBCOMMANDS``; a command is imported at its first use."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_SUBCOMMANDS)
@@ -108,7 +108,7 @@ class _Subcommands(click.Group):
         return super().resolve_command(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """From the table above: click would load every command for it."""
+        """Complete names from ``_SUBCOMMANDS``, because click would import every command for it."""
         from click.shell_completion import CompletionItem
 
         names = [name for name in _SUBCOMMANDS if name.startswith(incomplete)]
@@ -120,7 +120,7 @@ class _Subcommands(click.Group):
         try:
             return super().main(*args, **extra)
         except OSError as error:
-            from columnar.runtime.file_errors import end_with_line  # sockets and TLS, which --help does without
+            from columnar.runtime.file_errors import end_with_line  # with sockets and TLS, which --help does not need
 
             end_with_line("columnar", error)
 
@@ -268,10 +268,10 @@ def _default_data_folder() -> str:
     return platformdirs.user_data_dir("columnar", appauthor=False)
 
 
-# Of glibc's allocator: a reply of a scan is megabytes, and by default each returns its pages to the system
-# and takes them from it again, a third of the cost of a scan of 8 KB rows.  An operator's setting has priority.
+# Settings of glibc's allocator.  Replies of scans have megabytes; by default the pages of each are returned to the
+# system and taken again, a third of the cost of a scan of 8 KB rows.  An operator's setting takes precedence.
 _KEPT_BYTES: Final = str(64 * 1024 * 1024)  # free memory that stays with the process
-_TAKEN_BYTES: Final = str(16 * 1024 * 1024)  # address space taken from the system at a time; pages come with their use
+_TAKEN_BYTES: Final = str(16 * 1024 * 1024)  # address space taken from the system at a time; pages follow with their use
 _ALLOCATOR: Final = {
     "MALLOC_TRIM_THRESHOLD_": _KEPT_BYTES,
     "MALLOC_MMAP_THRESHOLD_": _KEPT_BYTES,
@@ -280,15 +280,15 @@ _ALLOCATOR: Final = {
 
 
 def _become_the_store(servers: int, **settings: Any) -> NoReturn:
-    """Run ``columnar.roles.store_process`` in place of this process; its docstring says why."""
+    """Replace this process by ``columnar.roles.store_process``, whose docstring has the reasons."""
     if servers > 1:
         if os.name != "posix":
             raise click.UsageError("--servers needs a system with fork and Unix sockets; leave it out")
         settings["servers"] = servers
-    finds_modules_here = sys.path[:1] == [os.getcwd()]  # as python -m does, and a script does not
+    finds_modules_here = sys.path[:1] == [os.getcwd()]  # true under python -m, not in a script
     command = [sys.executable, *([] if finds_modules_here else ["-P"]), "-m", "columnar.roles.store_process"]
     command.append(json.dumps(settings))
-    if os.name != "posix":  # an exec there is a new process, and who waits for this one sees it end
+    if os.name != "posix":  # elsewhere exec makes a new process, and a waiter for this one would see it end
         raise SystemExit(subprocess.call(command))
     sys.stdout.flush()
     sys.stderr.flush()

@@ -1,24 +1,26 @@
-"""The store's clock: milliseconds since 1970 that never go back, whatever becomes of the machine's.
+"""The store's clock: milliseconds since 1970 that never go back, even if the machine's clock does.
 
-Timestamps must be above all that the store gave before: else a put is hidden by the cells that it should replace, and a
-delete deletes nothing.  Three places remember the highest timestamp, each for cases that the others do not cover:
+Each timestamp must be above all earlier ones of the store.  Otherwise a put is hidden by the cells that it should
+replace, and a delete deletes nothing.  Three places store the highest timestamp, each for cases that the others do not
+cover:
 
-    DATA/clock              of the whole store, over restarts and ``kill -9``      (``ClockFile``)
-    ``reached`` in meta     of each region, with its rows: over power cuts, copies
+    DATA/clock              of the whole store: survives restarts and ``kill -9``   (``ClockFile``)
+    ``reached`` in meta     of each region, with its rows: survives power cuts, copies
                             of files and moves to another store                    (``regions.region``)
     ``clock_ms``            of snapshots, exports and backups, in their manifests
 
-Only timestamps that a clock of ours gave count: a timestamp that a client sent never moves the clock.
+Only timestamps that a clock of ours gave count; a timestamp that a client sent never advances the clock.
 
-The file, replaced as a whole by one write:
+The file is replaced as a whole by one write:
 
     clock := highest:u64 complement:u64        big-endian; complement = 2^64 - 1 - highest
 
-It says at most AHEAD_MS more than was given, so that it is written once in that time.  It is written and not
-mapped: a store into a mapping whose disk is full, fails or was mounted read-only ends the process (SIGBUS), and
-here readers continue.  It is not synced: the regions have the timestamps that a power cut takes from it.
+Its timestamp is at most AHEAD_MS above the last given one, so it is written at most once in AHEAD_MS.  The file is not
+memory-mapped, because a write to a mapping ends the process (SIGBUS) if the disk is full, fails or was mounted
+read-only; with ``write`` the store keeps serving reads.  The file is not synced, because after a power cut the regions
+have the timestamps that the file lost.
 
-Golden bytes: tests/golden/clock.txt; the page: docs/formats/folder.md.
+Golden bytes are in tests/golden/clock.txt; the format's page is docs/formats/folder.md.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ from columnar.errors import HostError
 _log = logging.getLogger(__name__)
 
 NAME: Final = "clock"  # in the data folder
-AHEAD_MS: Final = 20  # of a restart after a crash: less than that takes
+AHEAD_MS: Final = 20  # less than a restart after a crash takes
 LAG_WARNING_MS: Final = 1_000  # an operator is warned when the system's clock lags this much
 _PAIR: Final = Struct(">QQ")
 _ALL_ONES: Final = (1 << 64) - 1
@@ -46,10 +48,10 @@ class Clock(Protocol):
     """The source of timestamps of regions."""
 
     def __call__(self) -> int:
-        """Milliseconds since 1970, never less than before."""
+        """Return milliseconds since 1970, never less than before."""
 
     def observe(self, moment_ms: int) -> None:
-        """A clock of ours gave this: from now on nothing less is given."""
+        """Note a timestamp that a clock of ours gave.  From now on no lower timestamp is given."""
 
 
 def system_ms() -> int:
@@ -61,13 +63,16 @@ def _kept_by_nobody(_moment_ms: int) -> None:
 
 
 class StoreClock:
-    """Pure but for what it is given: the time, and who keeps the highest timestamp.  Owned by the loop."""
+    """The clock of a store.
+
+    Pure except for two functions that it is passed: the time, and ``keep``.  Owned by the loop.
+    """
 
     def __init__(self, now_ms: Callable[[], int], keep: Callable[[int], None] = _kept_by_nobody) -> None:
-        """``keep`` is called before a timestamp above all that it was called with is given."""
+        """Pass ``keep``, called with a new bound before any timestamp above the previous bound is given."""
         self._now_ms = now_ms
         self._keep = keep
-        self._last = 0  # the highest that was given or observed
+        self._last = 0  # the highest timestamp given or observed
         self._kept = 0
         self._is_lag_logged = False
 
@@ -97,7 +102,7 @@ class StoreClock:
             self._keep(self._kept)
 
     def settle(self) -> None:
-        """Record at the end what was given, and no more."""
+        """Record the last given timestamp exactly; call at the end."""
         self._kept = self._last
         self._keep(self._last)
 
@@ -107,7 +112,7 @@ def packed(moment_ms: int) -> bytes:
 
 
 def unpacked(data: bytes) -> int:
-    """0 for what no clock wrote."""
+    """Return the file's timestamp, or 0 if the bytes are not of a clock file."""
     if len(data) != _PAIR.size:
         return 0
     moment_ms, complement = _PAIR.unpack(data)
@@ -115,7 +120,7 @@ def unpacked(data: bytes) -> int:
 
 
 def read(data: str) -> int:
-    """Read the file of a data folder, also while the folder is served; 0 if it says nothing.  HostError."""
+    """Read the file of a data folder, even while it is served.  Returns 0 if it has no timestamp.  Raises HostError."""
     path = os.path.join(data, NAME)
     try:
         with open(path, "rb") as file:
@@ -127,17 +132,17 @@ def read(data: str) -> int:
 
 
 class ClockFile:
-    """``DATA/clock``, kept open.  Owned by the loop: a write of 16 bytes, which the system takes at once."""
+    """``DATA/clock``, kept open.  Owned by the loop, which a write of 16 bytes does not block."""
 
     def __init__(self, handle: int, highest_ms: int) -> None:
-        """``handle``: its descriptor; ``highest_ms``: what it said when it was opened, 0: new, or damaged."""
+        """Pass the file's descriptor, and the timestamp that it had when it was opened: 0 if new or damaged."""
         self.highest_ms = highest_ms
         self._handle = handle
         self._refused = False
 
     @classmethod
     def opened(cls, data: str) -> ClockFile:
-        """Open the file in the data folder; make it if it is missing.  HostError."""
+        """Open the file in the data folder, and create it if it is missing.  Raises HostError."""
         path = os.path.join(data, NAME)
         try:
             handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -150,7 +155,10 @@ class ClockFile:
             raise HostError(f"cannot use {path}: {error.strerror}; mend it or choose another with --data") from error
 
     def keep(self, moment_ms: int) -> None:
-        """A disk that refuses is no reason not to serve: regions keep theirs with their rows."""
+        """Write the timestamp.
+
+        Errors of the disk are ignored, because regions store their timestamps with their rows.
+        """
         try:
             os.pwrite(self._handle, packed(moment_ms), 0)
         except OSError as error:

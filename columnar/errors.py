@@ -1,20 +1,18 @@
 """The exception tree, grouped by who must act.
 
     ColumnarError
-      CallerError       the caller: the same request again fails again; nothing was changed
-        IllegalArgument   ... the request itself is malformed (a declared IllegalArgument where the method has one)
-      RetryLater        only time: the same request may succeed later; nothing was changed
-      OutcomeUnknown    the host failed between write and fsync: it may or may not be there after a restart
-      DamagedData       the operator: bytes on disk are not what we wrote
-      HostError         the operator: the machine refuses (disk full, no descriptors, folder in use)
-      ProgramFault      the maintainers of this program: an unexpected exception
+      CallerError       the caller must act: the same request would fail again; nothing was changed
+        IllegalArgument   ... the request itself is malformed (sent as IllegalArgument if the method declares it)
+      RetryLater        only time helps: the same request may succeed later; nothing was changed
+      OutcomeUnknown    the host failed between write and fsync: the write may or may not exist after a restart
+      DamagedData       the operator must act: bytes on disk are not what we wrote
+      HostError         the operator must act: the machine refuses (disk full, no descriptors, folder in use)
+      ProgramFault      the maintainers of this program must act: an unexpected exception
 
-Each class carries ``hbase_class``, the name of the exception that HBase gives in the same
-place: clients match on it, so every message on the wire begins with it.  An exception keeps
-its fields and makes its one-line text from them.
+Each class has ``hbase_class``, the name of HBase's exception for the same case.  Clients match on that name, so every
+message on the wire begins with it.  An exception keeps its fields and makes its one-line text from them.
 
-Knows nothing of Thrift: which declared exception a method answers with is one table in
-``columnar.thrift.service``.
+Knows nothing of Thrift; a table in ``columnar.thrift.service`` maps the classes to exceptions that methods declare.
 """
 
 from __future__ import annotations
@@ -31,7 +29,7 @@ def printable(data: bytes) -> str:
 
 
 def abbreviate(data: bytes) -> str:
-    """The beginning of ``data`` as one short line."""
+    """Return the beginning of ``data`` as one short line."""
     text = printable(data[:80])
     return text if len(data) <= 80 else f"{text}... ({len(data)} bytes)"
 
@@ -63,7 +61,7 @@ class IllegalArgument(CallerError):
 
 
 class NotSent(IllegalArgument):
-    """A required argument is not there, or is of another type: perhaps the client speaks another service."""
+    """A required argument is missing or has a wrong type: perhaps the client uses a different service."""
 
 
 class VersionsNotPositive(IllegalArgument):
@@ -90,7 +88,7 @@ class IncompatibleFilter(CallerError):
 
 
 class FilterTooExpensive(CallerError):
-    """A filter that takes more time for one row than other requests can wait; ``why`` says which part of it."""
+    """A filter takes more time for one row than other requests can wait; ``why`` names the expensive part."""
 
     def __init__(self, row: bytes, filter_text: bytes, why: str) -> None:
         super().__init__(f"row '{abbreviate(row)}' cannot be filtered by {abbreviate(filter_text)}: {why}")
@@ -98,7 +96,7 @@ class FilterTooExpensive(CallerError):
 
 
 class RowTooBig(CallerError):
-    """A row that is too large for one answer."""
+    """A row is too large for one answer."""
 
     hbase_class = "RowTooBigException"
 
@@ -109,7 +107,7 @@ class RowTooBig(CallerError):
 
 
 class ServersEnded(CallerError):
-    """Work under which two owners of its row ended: it is not sent to the next one."""
+    """Two owners of a row ended while they did the same work, so it is not sent to a third."""
 
     def __init__(self, table: str, row: bytes, server: str) -> None:
         text = f"two servers ended while they worked for this call on row '{abbreviate(row)}' of table {table}"
@@ -153,13 +151,13 @@ class NamespaceExists(CallerError):
 
 
 class NotAllowed(CallerError):
-    """Something else stands against it; the text says what, and what to do first."""
+    """The present state forbids the request; the text says why, and what to do first."""
 
     hbase_class = "ConstraintException"
 
 
 class TableReadOnly(_AboutTable):
-    """HBase's HRegion says "region is read only"."""
+    """The table is read-only; the text is HBase's "region is read only"."""
 
     wording = "region is read only: table {} has READONLY=true; set it to false to write"
 
@@ -175,7 +173,7 @@ class NoSuchColumnFamily(CallerError):
 
 
 class InvalidFamilyOperation(CallerError):
-    """HBase's answer to a change of a family that is there already, that is missing, or that is the last."""
+    """A family exists already, is missing, or is the table's last; HBase's answer to such a change."""
 
     hbase_class = "InvalidFamilyOperationException"
 
@@ -187,7 +185,7 @@ class NotALong(CallerError):
 
 
 class NotAMember(CallerError):
-    """Somebody else's cell stands where a contribution keeps what its source gives."""
+    """The cell where a contribution stores its source's amounts was written by something else."""
 
     def __init__(self, table: str, row: bytes, column: bytes, why: str) -> None:
         super().__init__(
@@ -206,7 +204,7 @@ class CellTooBig(CallerError):
 
 
 class PutTooBig(IllegalArgument):
-    """As HBase's client answers a put; ``CellTooBig`` is its server's answer to an append."""
+    """A put's cell is too large: the error of HBase's client.  ``CellTooBig`` is HBase's server's, for an append."""
 
     def __init__(self, column: bytes, size_bytes: int, limit_bytes: int) -> None:
         super().__init__(
@@ -220,7 +218,7 @@ class RequestTooBig(CallerError):
 
 
 class ImageTooBig(CallerError):
-    """A follower wants all of a family with each change of a row, and the row has too much there."""
+    """A follower needs the row's whole family with each change, and that family is too large in this row."""
 
     def __init__(self, table: str, row: bytes, family: bytes, asker: str) -> None:
         super().__init__(
@@ -252,7 +250,7 @@ class TriggerError(CallerError):
 
 
 class TooManyHops(TriggerError):
-    """A change of a client led to so many others, one after the other, that it must be a cycle."""
+    """A client's change caused such a long chain of further changes that it must be a cycle."""
 
     def __init__(self, hops: int, most: int) -> None:
         super().__init__(f"{hops} changes led to this one, and its effects would be more than {most}: they go round")
@@ -278,7 +276,7 @@ class CallQueueTooBig(RetryLater):
 
 
 class Throttled(RetryLater):
-    """A quota of the table is used up; ``exceeded`` in HBase's words, so that its clients find the wait."""
+    """A quota of the table is used up; ``exceeded`` has HBase's wording, from which its clients read the wait."""
 
     hbase_class = "RpcThrottlingException"
 
@@ -294,15 +292,15 @@ class NotServingRegion(RetryLater):
 
 
 class RegionUnavailable(NotServingRegion):
-    """The region is being opened or replaced, or its failed store closed: nothing was done, retry after ``available``.
+    """The region is being opened or replaced, or its failed store closed.  Nothing was done; retry after ``available``.
 
-    Clients get this error only if that takes too long; until then their calls wait.
+    The calls of clients wait; clients get this error only if the wait is too long.
     """
 
     def __init__(self, region: str, available: Future[None], *, is_opening: bool = False) -> None:
         super().__init__(f"region {region} is being opened, split or merged; try again shortly")
         self.available = available
-        self.is_opening = is_opening  # in a queue of openings, which may be long
+        self.is_opening = is_opening  # waits in the queue of openings, which may be long
 
 
 class RegionNotLocal(NotServingRegion):
@@ -329,7 +327,7 @@ class TooManyScanners(RetryLater):
 
 
 class ClientGone(RetryLater):
-    """The connection has ended: what its call had not begun is not begun.  Only metrics and tests see this error."""
+    """The connection has ended, so its call begins no further step.  Only metrics and tests see this error."""
 
     def __init__(self) -> None:
         super().__init__("the client has gone; nothing further was done for it")
@@ -353,7 +351,7 @@ class HostError(ColumnarError):
 
 
 class DiskFails(HostError):
-    """The disk has failed to read or write: its later answers about the same bytes are not to be believed."""
+    """The disk failed to read or write; its later answers about the same bytes cannot be trusted."""
 
 
 class FolderInUse(HostError):

@@ -50,8 +50,8 @@ class Triggers:
         With ``before`` changes carry the previous cells.  ``from_where`` is ``now``, ``beginning`` (every existing row
         counts as changed), or a time.  With ``row`` changes carry the row at the time of delivery, which costs a read
         each.  ``rate`` limits the calls that begin, as 10/s, 600/min, 5/h or 1/d.  With ``batch`` the function takes a
-        sequence of at most ``batch`` changes, which waits ``within_ms`` for more.  ``triggers.api.on`` describes the
-        other arguments; 0 means the default.
+        sequence of at most ``batch`` changes, which waits ``within_ms`` for more.  Others: see ``triggers.api.on``; 0
+        means the default.
         """
         self.register(
             Registration(

@@ -1,4 +1,4 @@
-"""Background work: tasks that are cancelled at the stop and whose unexpected exceptions are reported."""
+"""Background work: tasks that are cancelled at the stop, and whose unexpected exceptions are reported."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _Key = TypeVar("_Key")
 
 
 class Background:
-    """Owned by the loop."""
+    """The background tasks of one owner.  Owned by the loop."""
 
     def __init__(self, name: str) -> None:
-        """``name``: as of ``Faults.met``."""
+        """Pass ``name``, under which exceptions are reported (``Faults.met``)."""
         self._name = name
         self._tasks: set[asyncio.Task[Any]] = set()
 
@@ -29,7 +29,7 @@ class Background:
         return task
 
     def spawn_as(self, tasks: dict[_Key, asyncio.Task[None]], key: _Key, work: Coroutine[Any, Any, None]) -> None:
-        """The task is ``tasks[key]`` until it ends, or another task has taken its place."""
+        """Start a task and keep it as ``tasks[key]`` until it ends or a newer task replaces it."""
         task = tasks[key] = self.spawn(work)
         task.add_done_callback(lambda done: tasks.pop(key) if tasks.get(key) is done else None)
 
@@ -39,7 +39,7 @@ class Background:
             FAULTS.met(self._name, error)
 
     async def ended(self) -> None:
-        """Wait for the tasks that run now."""
+        """Wait until all tasks that are running now have ended."""
         if self._tasks:
             await asyncio.wait(self._tasks)
 

@@ -1,11 +1,11 @@
-"""Compile the hot modules next to a store that serves already: only in a checkout, and only on request.
+"""Compile the hot modules beside a serving store, only in a checkout and only on request.
 
     COLUMNAR_COMPILED=background  (``make run`` sets it)
     waiting for nothing -> compiling, a process of the lowest priority -> ready: restart to use them
-                                                                       -> failed, and why
+                                                                       -> failed, with the reason
 
-The process is ``columnar.runtime.compiling``.  It ends with the store, however the store ends: it reads a pipe whose
-other end is here.  A running store never changes over to what was compiled.
+The process is ``columnar.runtime.compiling``.  It reads a pipe whose other end the store holds, so it ends when the
+store ends, in whatever way.  A running store never switches to the newly compiled modules.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from columnar.runtime import compiled
 _log = logging.getLogger("columnar.runtime.compiling")
 
 WANTED: Final = "background"
-_LINE: Final = 65_536  # of the process's output, which is one line
+_LINE: Final = 65_536  # bound on the process's output, which is one line
 
 
 class BackgroundCompiling:
-    """Owned by the loop; one for a process."""
+    """The compilation in the background.  One per process; owned by the loop."""
 
     def __init__(self) -> None:
-        self._state = ""  # as text, appended to how this process runs the hot modules
+        self._state = ""  # text, appended to ``compiled.state``
         self._began_s: float | None = None  # while it compiles
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Compile if it is requested, this is a checkout, and the compiled modules are not fresh."""
+        """Start to compile if this is requested, the package is a checkout and its compiled modules are outdated."""
         if os.environ.get(compiled.SWITCH) == WANTED and compiled.is_checkout() and not compiled.are_fresh():
-            _log.setLevel(logging.INFO)  # a requested compilation is logged, whatever the level of other lines
+            _log.setLevel(logging.INFO)  # log a requested compilation, whatever the log level of other lines
             self._task = asyncio.create_task(self._compile())
 
     async def stop(self) -> None:
@@ -60,7 +60,7 @@ class BackgroundCompiling:
             stdout=DEVNULL,
             stderr=PIPE,
             limit=_LINE,
-            start_new_session=True,  # a Ctrl-C of the terminal is for the store
+            start_new_session=True,  # Ctrl-C at the terminal must stop only the store
         )
         assert process.stderr is not None, "it was started with a pipe"
         try:
@@ -68,7 +68,7 @@ class BackgroundCompiling:
             status = await process.wait()
         except asyncio.CancelledError:
             if process.returncode is None:
-                process.kill()  # its compiler reads a pipe from it
+                process.kill()  # its compiler reads a pipe from it, and ends too
                 await process.wait()
             raise
         spent_s = time.monotonic() - self._began_s

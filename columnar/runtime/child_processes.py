@@ -1,4 +1,4 @@
-"""Children and their parent: the end of a child with its parent (the kernel's part of it, on Linux), and stops."""
+"""Child processes: a child ends with its parent (on Linux by the kernel), and takes one signal as its stop."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import Any, Final
 
 _PR_SET_PDEATHSIG: Final = 1  # linux/prctl.h
-# Set by a parent that kills a child which does not stop.  The child takes every signal after the first for the same
-# stop: a service manager signals all processes of a unit, and the parent signals its children as well.
+# Set by a parent that itself kills a child which does not stop.  The child treats every signal after the first as the
+# same stop, because a service manager signals all processes of a unit and the parent also signals its children.
 STOP_ONCE: Final = "COLUMNAR_STOP_ONCE"
 
 
@@ -21,7 +21,7 @@ def stops_once() -> bool:
 def _prctl() -> Callable[..., Any] | None:
     if sys.platform != "linux":
         return None
-    import ctypes  # Linux alone needs it
+    import ctypes  # only Linux needs it
 
     found: Callable[..., Any] = ctypes.CDLL(None).prctl
     return found
@@ -35,14 +35,14 @@ def die_with_parent(number: int = signal.SIGKILL) -> None:
 
 
 def before_exec(number: int = signal.SIGTERM) -> Callable[[], None] | None:
-    """Return a ``preexec_fn`` by which the child, whatever program it becomes, is signalled when this process ends."""
+    """Return a ``preexec_fn`` by which the kernel signals the child, whatever it runs, when this process ends."""
     prctl, parent = _prctl(), os.getpid()
     if prctl is None:
         return None
 
     def prepare() -> None:
         prctl(_PR_SET_PDEATHSIG, number, 0, 0, 0)
-        if os.getppid() != parent:  # it has ended meanwhile
+        if os.getppid() != parent:  # the parent has ended meanwhile
             os._exit(128 + number)
 
     return prepare

@@ -1,20 +1,20 @@
 """Compile the hot modules: ``python -m columnar.runtime.compiling [--background] [PACKAGE_FOLDER]``.
 
-Needs mypyc (it comes with mypy), setuptools and a C compiler; takes some two minutes of one core, one minute
-of two, and nothing if the compiled modules are fresh.  Each module is a C file of its own, and as many of them are
-compiled at once as there are cores; next to a store it is one.  Run by ``make compile``, ``make test``, the build of
-a wheel (``setup.py``), and next to a store that ``make run`` started (``--background``,
+Needs mypyc (part of mypy), setuptools and a C compiler.  Takes some two minutes on one core, one minute on two, and no
+time if the compiled modules are fresh.  Each module becomes a separate C file.  As many files are compiled in parallel
+as there are cores, but only one beside a serving store.  Run by ``make compile``, ``make test`` and the build of a
+wheel (``setup.py``), and beside a store that ``make run`` started (``--background``,
 ``columnar.runtime.background_compiling``).
 
-    columnar/_compiled/TAG.lock       held (flock) by the one process that compiles, and by its compiler
+    columnar/_compiled/TAG.lock       locked (flock) by the only process that compiles, and by its compiler
     columnar/_compiled/TAG.scratch    its temporary files; the next holder of the lock removes leftovers
-    columnar/_compiled/TAG.old        replaced compiled modules, for an instant
+    columnar/_compiled/TAG.old        the replaced compiled modules, for an instant
 
 Invariants:
-    I1. Two processes never compile one package at once: the second waits, or leaves (``--background``).
-    I2. Compiled modules appear wholly or not at all: the folder is renamed to its place when it is complete.
-    I3. The compiler ends with the process that started it, however that ends: each reads a pipe from the one
-        above, and its end means stop.
+    I1. Two processes never compile the same package at once: the second waits, or with ``--background`` ends.
+    I2. Compiled modules appear all together or not at all: their folder is renamed to its place when it is complete.
+    I3. The compiler ends when the process that started it ends, in whatever way: each process reads a pipe from its
+        parent, and stops at the pipe's end.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from typing import IO, Final
 from columnar.runtime.compiled import DIGEST_FILE, HOT, SWITCH, are_fresh, compiled_folder, digest, source_of
 
 TIME_LIMIT_S: Final = 3_600.0  # beside a busy store, at the lowest priority
-# With -O1 the C compiler needs half the time, and a get 14 % more of the loop, a loaded row 9 %, a scanned one 5 %.
+# With -O1 the C compiler needs half the time; a get takes 14 % more of the loop, a loaded row 9 %, a scanned row 5 %.
 OPTIMIZE: Final = "3"
 _NICE: Final = 19
-_AT_ONCE: Final = 8  # C compilers at most, of some 150 MB each
+_AT_ONCE: Final = 8  # at most so many C compilers, of some 150 MB each
 _WORDS: Final = 300  # of the compiler's output, in an error
 _BUILD: Final = """
 import os, signal, sys, threading
@@ -80,18 +80,18 @@ pool.shutdown()
 
 
 class CannotCompile(Exception):
-    """Return the reason in one line: the compiler's own words if it has some."""
+    """The modules cannot be compiled.  The text is the reason in one line, in the compiler's words if there are any."""
 
 
 class CompilationInProgress(Exception):
-    """Another process is at it."""
+    """A different process compiles the package now."""
 
 
 def compile_modules(package: Path, *, wait: bool = True) -> Path:
-    """Compile the hot modules of the ``columnar`` package at ``package`` into it; return the folder of the result.
+    """Compile the hot modules of the ``columnar`` package at ``package`` into it.  Returns the folder of the result.
 
-    Blocks, for a minute or two.  CannotCompile: nothing was changed.  CompilationInProgress: only without ``wait``,
-    which also means that one core is enough.
+    Blocks for a minute or two.  Raises CannotCompile, and then has changed nothing.  Without ``wait`` it uses only one
+    core, and raises CompilationInProgress instead of waiting for a different process.
     """
     folder = compiled_folder(package)
     with _lock(folder, wait=wait) as lock:
@@ -129,7 +129,7 @@ def _lock(folder: Path, *, wait: bool) -> Iterator[IO[bytes]]:
     with open(folder.with_name(folder.name + ".lock"), "wb") as lock:
         try:
             import fcntl
-        except ImportError:  # Windows: compiling by hand alone
+        except ImportError:  # Windows has no locks: compile there only by hand
             yield lock
             return
         try:
@@ -140,13 +140,13 @@ def _lock(folder: Path, *, wait: bool) -> Iterator[IO[bytes]]:
 
 
 def _cores() -> int:
-    """The number of cores that this process may use."""
+    """Return the number of cores to use, of those that this process may use."""
     count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return min(count, _AT_ONCE)
 
 
 def _build(package: Path, scratch: Path, lock: IO[bytes], at_once: int) -> None:
-    """mypyc and the C compiler, into ``scratch``, in a process of its own; it holds the lock as long as it lives."""
+    """Run mypyc and the C compiler into ``scratch``, in a child process that holds the lock as long as it lives."""
     _check_tools()
     scratch.mkdir()
     sources = [str(source_of(module, package).relative_to(package.parent)) for module in HOT]
@@ -175,7 +175,7 @@ def _build(package: Path, scratch: Path, lock: IO[bytes], at_once: int) -> None:
 
 
 def _check_tools() -> None:
-    """Check the tools before ten seconds are spent on the types."""
+    """Check that the tools are installed, before mypyc spends ten seconds on checking types."""
     for module in ("mypyc", "setuptools"):
         if importlib.util.find_spec(module) is None:
             raise CannotCompile(f"{module} is not installed")
@@ -185,7 +185,7 @@ def _check_tools() -> None:
 
 
 def _last_words(said: str) -> str:
-    """The first error, or the last line, for a log: the whole would be pages of C."""
+    """Return the first error, or else the last line; the whole output would be pages of C."""
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     errors = [line for line in lines if "error:" in line]
     return (errors or lines[-1:] or ["the compiler ended without a word"])[0][:_WORDS]
@@ -195,7 +195,7 @@ def _end_with_parent() -> None:
     """Wait in a thread for the end of the process that started us, which holds the other end of our standard input."""
     while os.read(0, 4096):  # not sys.stdin, whose lock would be held when the interpreter ends
         pass
-    os._exit(1)  # our compiler sees the end of its own
+    os._exit(1)  # the compiler then sees the end of its own pipe
 
 
 def _beside_a_server() -> None:
@@ -209,7 +209,10 @@ def _say(text: str) -> None:
 
 
 def main() -> int:
-    """Return status 0: the compiled modules are fresh; 1: they could not be made; the last line of stderr says why."""
+    """Compile; returns the exit status 0 if the compiled modules are fresh.
+
+    Returns 1 if they could not be made; the last line of stderr then has the reason.
+    """
     arguments = sys.argv[1:]
     background = "--background" in arguments
     folders = [argument for argument in arguments if not argument.startswith("--")]

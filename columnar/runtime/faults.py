@@ -1,13 +1,13 @@
-"""Unexpected exceptions of loops that continue: logged with traceback, counted by loop, reported until they cease.
+"""Unexpected exceptions that loops survive: logged with traceback, counted by loop, reported until they cease.
 
-A loop of the server (an applier of effects, a sweep, a writer of the catalogue) survives an unexpected
-exception: the piece of work that met it fails, and the loop continues.  ``met`` reports the exception, so that nothing
-of the kind happens in silence: it is in the log, in ``/metrics``, and for HEALTH_WINDOW_S in ``/health``.
+A loop of the server (the applier of effects, a clean-up, the writer of the catalogue) survives an unexpected exception:
+the work item that raised it fails, and the loop continues.  ``met`` reports the exception in the log, in ``/metrics``,
+and for HEALTH_WINDOW_S in ``/health``.
 
-A loop that failed at its last STUCK_TRIES iterations, for STUCK_S, does not do its work any more: the process is
+If the last STUCK_TRIES iterations of a loop failed, over STUCK_S, the loop counts as stuck and the process as
 unhealthy.
 
-Counted since the process began; a process has one ``FAULTS``, as it has one log.  Any thread may report.
+Exceptions are counted since the start of the process, which has one ``FAULTS``.  Any thread may report.
 """
 
 from __future__ import annotations
@@ -25,22 +25,23 @@ HEALTH_WINDOW_S: Final = 600.0
 STUCK_TRIES: Final = 3
 STUCK_S: Final = 10.0
 TEXT_CHARS: Final = 200
-# Of a step outside tasks: no task is cancelled there, and a future that was cancelled says so by raising.
+# For a step outside of tasks: it cannot be cancelled itself, but a cancelled future that it reads raises
+# CancelledError.
 UNEXPECTED: Final = (Exception, CancelledError)
 
 
 class Fault:
-    """The exceptions of one loop."""
+    """The exceptions that one loop met."""
 
     __slots__ = ("count", "in_a_row", "last_s", "logged_s", "loop", "since_s", "text", "untold")
 
     def __init__(self, loop: str) -> None:
         self.loop = loop
         self.count = 0
-        self.in_a_row = 0  # iterations that failed since the last success
-        self.since_s = 0.0  # the first of those
+        self.in_a_row = 0  # failed iterations since the last success
+        self.since_s = 0.0  # time of the first of them
         self.last_s = 0.0
-        self.text = ""  # of the last one
+        self.text = ""  # the last exception
         self.logged_s = float("-inf")
         self.untold = 0
 
@@ -52,7 +53,7 @@ class Fault:
         self.last_s, self.text = now_s, f"{type(error).__name__}: {error}"[:TEXT_CHARS]
 
     def take_unlogged(self, now_s: float) -> int | None:
-        """Return how many exceptions before this one the next log line stands for; None: no line is due."""
+        """Return the number of unlogged exceptions that the next log line reports, or None if no line is due."""
         if now_s - self.logged_s < LOG_INTERVAL_S:
             self.untold += 1
             return None
@@ -60,7 +61,7 @@ class Fault:
         return untold
 
     def end_row(self) -> None:
-        """An iteration of the loop succeeded."""
+        """Note that an iteration of the loop succeeded."""
         self.in_a_row = 0
 
 
@@ -70,7 +71,10 @@ class Faults:
         self._failing: set[str] = set()
 
     def met(self, loop: str, error: BaseException) -> None:
-        """Report an exception of a loop that continues.  ``loop``: constant, a noun for operators and for a metric."""
+        """Report an exception that a loop survived.
+
+        ``loop`` is the loop's constant name for operators and for a metric's label: a noun.
+        """
         now_s = time.monotonic()
         fault = self._by_loop.get(loop)
         if fault is None:
@@ -95,11 +99,11 @@ class Faults:
         self._failing.clear()
 
     def counts(self) -> list[tuple[str, int]]:
-        """Since the process began, by loop."""
+        """Return the number of exceptions by loop since the process started."""
         return [(name, self._by_loop[name].count) for name in sorted(self._by_loop)]
 
     def stuck(self) -> list[str]:
-        """Loops that do not do their work any more, in words."""
+        """Return a text for each loop that is stuck."""
         now_s = time.monotonic()
         found = [self._by_loop[name] for name in sorted(self._failing)]
         return [
@@ -124,7 +128,7 @@ FAULTS: Final = Faults()
 
 
 def met_by_the_loop(loop: AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Handler of the event loop: what reached it had no loop of its own to survive."""
+    """Handle an exception that reached the event loop, because no loop of ours caught it."""
     error = context.get("exception")
     if error is None:
         loop.default_exception_handler(context)
@@ -134,7 +138,7 @@ def met_by_the_loop(loop: AbstractEventLoop, context: dict[str, Any]) -> None:
 
 
 class surviving:  # noqa: N801 - as contextlib.suppress
-    """``with surviving(loop)``: an exception within is reported, and what follows is done all the same."""
+    """``with surviving(loop)``: an exception in the block is reported, and the code after the block runs."""
 
     __slots__ = ("_loop",)
 
@@ -149,6 +153,6 @@ class surviving:  # noqa: N801 - as contextlib.suppress
             FAULTS.went_well(self._loop)
             return False
         if not isinstance(error, Exception):
-            return False  # a cancellation, or the end of the process
+            return False  # a cancellation, or the end of the process, passes
         FAULTS.met(self._loop, error)
         return True

@@ -1,4 +1,4 @@
-"""OSErrors of files, told from those of sockets: the former blame a folder or the output, the latter the store."""
+"""Tells OSErrors of files from OSErrors of sockets: files blame a folder or the output, sockets blame the store."""
 
 from __future__ import annotations
 
@@ -37,7 +37,10 @@ _NUMBERS_OF_SOCKETS: Final = frozenset(
 
 
 def is_of_file(error: OSError) -> bool:
-    """A full disk says no file's name, so the kind of the error decides."""
+    """Return whether the error is of a file.
+
+    The error's kind decides, because a full disk's error has no file name.
+    """
     if isinstance(error, _OF_SOCKETS) or error.errno in _NUMBERS_OF_SOCKETS:
         return False
     return error.errno is not None
@@ -46,7 +49,8 @@ def is_of_file(error: OSError) -> bool:
 def said_of(error: OSError, folder: str = "") -> str:
     """Name the file or folder that cannot be used, the cause and the remedy, in one line.
 
-    Without a name it is the command's own output: work on files says its ``folder``.
+    Without a name in the error and without ``folder``, the command's own output is named: work on files passes
+    ``folder``.
     """
     where = error.filename if isinstance(error.filename, str) and error.filename else folder
     if not where:
@@ -58,7 +62,7 @@ def said_of(error: OSError, folder: str = "") -> str:
 
 @contextmanager
 def files_in(folder: str) -> Iterator[None]:
-    """Raise HostError for OSErrors of work on files there; those of sockets pass."""
+    """Raise HostError in place of OSErrors of files in ``folder``; OSErrors of sockets pass unchanged."""
     try:
         yield
     except OSError as error:
@@ -68,10 +72,10 @@ def files_in(folder: str) -> Iterator[None]:
 
 
 def end_with_line(program: str, error: OSError) -> NoReturn:
-    """End a command by an error of a file or of its output: one line and status 2, no traceback; raise other errors."""
+    """End a command after an error of a file or of its output, with one line and status 2; raise any other error."""
     if not is_of_file(error):
         raise error
-    with suppress(OSError):  # the standard error itself may be unwritable: the line is lost then
+    with suppress(OSError):  # standard error itself may be unwritable; then the line is lost
         sys.stderr.write(f"{program}: {said_of(error)}\n")
         sys.stderr.flush()
     _give_up_output()
@@ -79,7 +83,7 @@ def end_with_line(program: str, error: OSError) -> NoReturn:
 
 
 def _give_up_output() -> None:
-    """Send what is left of the output nowhere: else Python fails at it again as it ends, in lines of its own."""
+    """Discard the rest of the output; otherwise Python fails to write it again at exit, and prints lines about it."""
     with suppress(OSError):
         sys.stdout.flush()
         return

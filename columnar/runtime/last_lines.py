@@ -1,12 +1,12 @@
-"""The last lines of a process's log in a file without a name, which the process's starter reads at its death.
+"""The last log lines of a process, in a file without a name that the parent process reads after its death.
 
     file   := slot[LAST_LINES] dump
     slot   := number:u64 length:u16 text:byte[LAST_LINE_BYTES]      little-endian; number: from 1; 0: empty
-    dump   := text of ``faulthandler``: where each thread was at a signal as SIGSEGV or SIGABRT; mostly none
+    dump   := text of ``faulthandler``: the stack of each thread at a signal like SIGSEGV or SIGABRT; mostly empty
 
-Line n is in slot (n - 1) mod LAST_LINES, so the file never grows and a process may be killed at any byte: a line that
-was not written whole is left out.  Both processes keep the file open by a descriptor that one inherits from the other;
-the system frees the file with the last of them.
+Line n is in slot (n - 1) mod LAST_LINES, so the file never grows.  The process may be killed at any byte, because the
+reader omits an incomplete line.  Parent and child have the file open by a descriptor that the child inherits; the
+system frees the file when both have closed it.
 
 Knows nothing of logging and processes.
 """
@@ -21,36 +21,36 @@ from typing import Final
 
 from columnar.limits import LAST_LINE_BYTES, LAST_LINES
 
-DUMP_BYTES: Final = 4_096  # this much is read of a dump: the thread at fault comes first
+DUMP_BYTES: Final = 4_096  # read of a dump at most; the thread at fault is first
 _HEAD: Final = Struct("<QH")  # number, length
 _SLOT_BYTES: Final = _HEAD.size + LAST_LINE_BYTES
 _DUMP_AT: Final = LAST_LINES * _SLOT_BYTES
 
 
 def lines_file() -> int:
-    """Make a file and return its descriptor, which is inherited only by processes that name it.  OSError."""
-    if hasattr(os, "memfd_create"):  # also where no file system has room
+    """Make a file and return its descriptor, which only child processes inherit that are passed it.  Raises OSError."""
+    if hasattr(os, "memfd_create"):  # works even if no file system has room
         return os.memfd_create("columnar-last-lines", os.MFD_CLOEXEC)
-    import tempfile  # a server itself makes no file, and starts without it
+    import tempfile  # imported only here: a server itself makes no file
 
     with tempfile.TemporaryFile() as file:
         return os.dup(file.fileno())
 
 
 class LastLines:
-    """The writer's end.  Lines are added by a single thread at a time."""
+    """The writer of the file.  Only one thread at a time may add lines."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         self._number = 0
 
     def dump_crashes(self) -> None:
-        """Enable the dump of a crashing signal of this process, which ends the process as before."""
+        """Have a signal that crashes this process dump its threads here; the signal still ends the process."""
         os.lseek(self._descriptor, _DUMP_AT, os.SEEK_SET)
         faulthandler.enable(self._descriptor)
 
     def add_line(self, line: bytes) -> None:
-        """Add a line in some microseconds, without an error: a line that cannot be kept is in the log all the same."""
+        """Add a line in some microseconds.  Ignores errors, because the line is also in the log."""
         at = self._number % LAST_LINES * _SLOT_BYTES
         self._number += 1
         text = line[:LAST_LINE_BYTES]
@@ -59,7 +59,7 @@ class LastLines:
 
 
 def last_lines(descriptor: int) -> tuple[str, ...]:
-    """The lines that a process left, the newest last; of a dump at most DUMP_BYTES.  OSError."""
+    """Return the lines that a process left, newest last, then at most DUMP_BYTES of a dump.  Raises OSError."""
     slots = os.pread(descriptor, _DUMP_AT, 0)
     found: dict[int, bytes] = {}
     for at in range(0, len(slots) - _HEAD.size + 1, _SLOT_BYTES):

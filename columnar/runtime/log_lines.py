@@ -1,16 +1,17 @@
-"""Lines of a serving process, on standard error and standard output, as long as they are read.
+"""Lines that a serving process writes to standard error and standard output, without waiting for their readers.
 
     line -> queue of LOG_QUEUE_BYTES -> thread -> the descriptor
 
-    a server's line -> also its ``last_lines`` at once, to explain a death of the server
+    a server's line -> immediately also to its ``last_lines``, to explain a death of the server
 
-A reader that stalls (a pipe of journald or docker, ``Popen(stderr=PIPE)``) stalls the thread alone.  Lines for which
-the queue has no room are dropped and counted: the next line begins with their number, ``dropped`` has the sum.
+A reader that stalls (a pipe of journald or docker, ``Popen(stderr=PIPE)``) stalls only the thread.  If the queue has no
+room, lines are dropped and counted: the next written line begins with the number of lines dropped before it, and
+``dropped`` returns the total.
 
 Invariants:
-    L1. No caller waits for the descriptor but in ``flush``, and there for the time that it gives.
-    L2. Lines are written in the order in which they came, each whole or not at all.
-    L3. A child of a fork writes its own lines and none of its parent's.
+    L1. A caller waits for the descriptor only in ``flush``, and only for the time that the caller passes.
+    L2. Lines are written in the order in which they were queued, each whole or not at all.
+    L3. After a fork, the child writes its own lines and none of its parent's.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from columnar.runtime.standard_streams import open_closed_streams
 
 STDOUT: Final = 1
 STDERR: Final = 2
-END_S: Final = 1.0  # the end of a process waits this long for a reader of its last lines
+END_S: Final = 1.0  # how long an ending process waits for a reader of its last lines
 _CHUNK_BYTES: Final = 64 * 1024  # of one write
 _log = logging.getLogger("columnar")
 
@@ -52,21 +53,21 @@ class LineQueue:
         self._begin()
 
     def _begin(self) -> None:
-        """Empty, without a thread; after a fork, too."""
+        """Set the state of an empty queue without a thread, at the start and after a fork."""
         self._changed = threading.Condition()  # reentrant: a signal handler may log while its thread adds a line
         self._lines: deque[bytes] = deque()
-        self._buffered_bytes = 0  # of the lines that wait and of those that are being written
-        self._unsaid = 0  # lines dropped since the last that was taken
+        self._buffered_bytes = 0  # of the lines that wait or are being written
+        self._unsaid = 0  # lines dropped since the last accepted line
         self._thread: threading.Thread | None = None
         self._last: LastLines | None = None
 
     def keep_last(self, last: LastLines) -> None:
-        """Keep lines there as well from now on, also those that are dropped."""
+        """From now on also add each line to ``last``, even lines that the queue drops."""
         with self._changed:
             self._last = last
 
     def write_line(self, text: str) -> None:
-        """Take one line, without its end."""
+        """Queue one line, given without a line end."""
         line = text.encode(errors="backslashreplace")
         if len(line) > LOG_LINE_BYTES:
             line = line[:LOG_LINE_BYTES] + b"... (%d bytes)" % len(line)
@@ -89,7 +90,7 @@ class LineQueue:
             self._changed.notify_all()
 
     def flush(self, within_s: float) -> bool:
-        """Wait until all lines are written; False: not in time."""
+        """Wait until all lines are written.  Returns False if they are not within ``within_s``."""
         ends_s = monotonic() + within_s
         with self._changed:
             while self._buffered_bytes:
@@ -117,18 +118,18 @@ class LineQueue:
                 self._changed.notify_all()
 
     def _written(self, data: bytes) -> bool:
-        """Write the data; False: the descriptor takes nothing any more, as a pipe whose reader has gone."""
+        """Write the data.  Returns False if the descriptor is unusable, as a pipe whose reader has ended."""
         while data:
             try:
                 data = data[self._write(self._descriptor, data) :]
-            except BlockingIOError:  # somebody who shares the pipe has made it so
+            except BlockingIOError:  # a process that shares the pipe made it non-blocking
                 select.select([], [self._descriptor], [], 1.0)
             except OSError:
                 return False
         return True
 
     def begin_again(self) -> None:
-        """Begin again in a child of a fork: the thread, and perhaps the lock's holder, stayed with the parent."""
+        """Reset the queue in a child of a fork: the thread, and perhaps the lock's holder, exist only in the parent."""
         self.dropped = 0
         self._begin()
 
@@ -146,18 +147,18 @@ if hasattr(os, "register_at_fork"):
 
 
 def dropped() -> int:
-    """Lines of this process that were never written."""
+    """Return the number of this process's lines that were dropped."""
     return sum(queue.dropped for queue in _queues.values())
 
 
 def keep_last_lines(last: LastLines) -> None:
-    """Keep the last lines of standard error and the dump of a crash there; a child of a fork keeps no lines."""
+    """Keep the last lines of standard error, and the dump of a crash, in ``last``; not in children after a fork."""
     last.dump_crashes()
     _queues[STDERR].keep_last(last)
 
 
 def flush(within_s: float = END_S) -> None:
-    """Wait for the last lines, before a process ends."""
+    """Wait until the last lines are written; call before the process ends."""
     ends_s = monotonic() + within_s
     for queue in _queues.values():
         queue.flush(max(0.0, ends_s - monotonic()))
@@ -167,23 +168,23 @@ atexit.register(flush)
 
 
 def say(text: str) -> None:
-    """Put lines on standard output, as the ready line that scripts wait for."""
+    """Write lines to standard output, such as the ready line for which scripts wait."""
     for line in text.splitlines():
         _queues[STDOUT].write_line(line)
 
 
 def complain(text: str) -> None:
-    """Put lines on standard error for a person, not for the log, and wait for them: the process ends next."""
+    """Write lines to standard error for a person, not for the log, and wait for them, because the process then ends."""
     for line in text.splitlines():
         _queues[STDERR].write_line(line)
     flush()
 
 
 class OneLine(logging.Formatter):
-    """Time, level, who, what: one line each, a traceback within it."""
+    """Formats a record as one line: time, level, logger and message, including a traceback."""
 
     def __init__(self, process: str = "") -> None:
-        """``process``: its name, where several write to one stderr."""
+        """Pass the name of the process if several processes write to the same standard error."""
         super().__init__(f"%(asctime)s %(levelname)s {process and process + ' '}%(name)s: %(message)s")
 
     def format(self, record: logging.LogRecord) -> str:
@@ -191,7 +192,7 @@ class OneLine(logging.Formatter):
 
 
 class QueuedLines(logging.Handler):
-    """The log handler that writes into a queue."""
+    """The log handler that writes to the queue."""
 
     def __init__(self, queue: LineQueue) -> None:
         super().__init__()
@@ -205,12 +206,12 @@ class QueuedLines(logging.Handler):
         self._queue.write_line(line)
 
     def flush(self) -> None:
-        """Flush at ``logging.shutdown``."""
+        """Wait for the lines; called by ``logging.shutdown``."""
         self._queue.flush(END_S)
 
 
 def log_to_stderr(level: str, process: str = "") -> None:
-    """Log there, and have uncaught errors of threads and warnings logged as well."""
+    """Log to standard error, including uncaught exceptions of threads and warnings."""
     open_closed_streams()
     handler = QueuedLines(_queues[STDERR])
     handler.setFormatter(OneLine(process))

@@ -1,7 +1,7 @@
-"""A bound on log lines that clients cause: CLIENT_LINES_PER_SECOND of each level; the next line counts the others.
+"""A bound on log lines that clients cause: CLIENT_LINES_PER_SECOND of each level; the next line counts dropped ones.
 
-A client can cause a line by each malformed message, some 20,000 a second: without a bound a stranger fills the disk
-of the log.  Lines that the store causes by itself, each about a different thing, have no bound.
+Each malformed message of a client causes a line, and a client can send some 20,000 a second; without a bound a stranger
+could fill the log's disk.  Lines that the store itself causes have no bound, because each is about a different event.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ OF_CLIENTS: Final = ("columnar.wire.", "waitress")  # loggers whose lines a clie
 
 
 class ClientLineRate(logging.Filter):
-    """Filter of a handler.  Its state is guarded by its own lock: any thread may log."""
+    """The filter of a handler.  Any thread may log; the filter's own lock guards its state."""
 
     def __init__(self, now_s: Callable[[], float] = monotonic) -> None:
         super().__init__()
         self._now_s = now_s
         self._lock = threading.Lock()
-        self._lines: dict[int, tuple[int, int]] = {}  # by level: the second of the last line, lines in that second
-        self._unlogged: dict[int, int] = {}  # by level, since the last line
+        self._lines: dict[int, tuple[int, int]] = {}  # by level: (second of the last line, lines in that second)
+        self._unlogged: dict[int, int] = {}  # dropped lines by level, since the last line
 
     def filter(self, record: logging.LogRecord) -> bool:
         if not record.name.startswith(OF_CLIENTS):

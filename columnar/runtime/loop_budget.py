@@ -1,8 +1,8 @@
-"""A budget of the loop: expensive work takes its share of each iteration, in arrival order; cheap work does not wait.
+"""A budget of the loop: expensive work gets a share of each iteration, in arrival order; cheap work does not wait.
 
-``call_soon`` runs every waiting piece of work once in each loop iteration.  With two hundred of them, 2 ms
-each, an iteration takes 0.4 s, and a get of one cell waits as long.  Here all of them together have SHARE_S of an
-iteration; between two iterations the loop polls its sockets.
+``call_soon`` runs all waiting work in the next loop iteration.  With two hundred callbacks of 2 ms an iteration takes
+0.4 s, and a get of one cell waits as long.  With the budget all expensive work together gets SHARE_S of an iteration,
+and the loop polls its sockets after each iteration.
 
 Owned by the loop.
 """
@@ -18,12 +18,12 @@ from typing import Final
 
 IsDisconnected = Callable[
     [], bool
-]  # whether the client has disconnected: waiting work checks it before each step, and ends then
-SHARE_S: Final = 0.001  # of one iteration; one piece of work is at most as long as its own step
+]  # returns whether the client has disconnected; waiting work checks it before each step, and then ends
+SHARE_S: Final = 0.001  # of one iteration; exceeded by at most one step of one callback
 
 
 def never_disconnected() -> bool:
-    """Answer ``IsDisconnected`` of work that no connection requested."""
+    """Return False: the ``IsDisconnected`` of work that no connection requested."""
     return False
 
 
@@ -32,23 +32,23 @@ class LoopBudget:
         self._share_s = share_s
         self._waiting: deque[Callable[[], object]] = deque()
         self._is_planned = False
-        self._spent_s = 0.0  # of this iteration, outside ``_round``
+        self._spent_s = 0.0  # in this iteration, outside ``_round``
 
     def __len__(self) -> int:
         return len(self._waiting)
 
     @property
     def has_room(self) -> bool:
-        """Return whether expensive work may run at once: nothing waits, and this iteration's share is not used up."""
+        """Return whether expensive work may run immediately: none waits, and this iteration's share is not used up."""
         return not self._waiting and self._spent_s < self._share_s
 
     def spend(self, seconds: float) -> None:
-        """Deduct time of the share that was used at once."""
+        """Deduct the time of work that ran immediately from this iteration's share."""
         self._spent_s += seconds
         self._plan()
 
     def soon(self, work: Callable[[], object], *, ahead: bool = False) -> None:
-        """Do the work in its queue turn; ``ahead`` of the waiting work, if it is most likely cheap."""
+        """Queue the work; pass ``ahead`` to queue it before all waiting work, if it is most likely cheap."""
         if ahead:
             self._waiting.appendleft(work)
         else:
@@ -56,7 +56,7 @@ class LoopBudget:
         self._plan()
 
     async def wait_for_budget(self) -> None:
-        """Return when the caller's queue turn comes."""
+        """Wait for the caller's turn in the queue."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.soon(partial(_resolve, future))
         await future
@@ -75,7 +75,7 @@ class LoopBudget:
                 self._waiting.popleft()()
                 if perf_counter() - begun >= self._share_s:
                     break
-        finally:  # whatever the result of one piece of work, the others run
+        finally:  # the other work runs even if one callback fails
             if self._waiting:
                 self._plan()
 

@@ -1,15 +1,15 @@
-"""A step of the loop that is planned again and again, at most once at any time, and outlives its exceptions.
+"""A callback of the loop that is planned repeatedly, at most once at any time, and survives its exceptions.
 
     idle --soon, after--> planned --its time--> runs --soon, after--> planned
                                                      --returns------> idle
-                                                     --raises-------> planned, after a pause that grows
+                                                     --raises-------> planned, after a growing pause
 
 Invariants:
-    I1. The step is planned at most once; ``is_planned`` says so, and nothing else does.
-    I2. A step that raised is reported (``faults``) and runs again: what it had to do is there still.
+    I1. The step is planned at most once at any time; only ``is_planned`` tells whether it is.
+    I2. A step that raised is reported (``faults``) and runs again, because its work is still to be done.
 
-A flag of each loop's own that stays set after an exception ends the loop for good; hence one class for all.
-Owned by the loop.
+All loops use this class, because with a flag in each loop, a flag left set by an exception would stop its loop for
+ever.  Owned by the loop.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from columnar.runtime.faults import FAULTS, UNEXPECTED
 
 FIRST_PAUSE_S: Final = 0.01
 LONGEST_PAUSE_S: Final = 5.0
-_DOUBLINGS: Final = 12  # more than it takes to the longest pause
+_DOUBLINGS: Final = 12  # more than are needed to reach the longest pause
 
 
 def pause_after(failures: int) -> float:
-    """Return the pause after ``failures`` in a row: 0.01, 0.02, 0.04 ... at most 5 s."""
+    """Return the pause in seconds after ``failures`` in a row: 0.01, 0.02, 0.04 ..., at most 5."""
     return float(min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** min(failures - 1, _DOUBLINGS)))
 
 
 class PlannedStep:
     def __init__(self, name: str, step: Callable[[], object]) -> None:
-        """``name``: as of ``Faults.met``."""
+        """Pass ``name``, under which exceptions are reported (``Faults.met``)."""
         self._name = name
         self._step = step
         self._handle: asyncio.Handle | None = None
@@ -43,17 +43,17 @@ class PlannedStep:
         return self._handle is not None
 
     def soon(self) -> None:
-        """Plan the step for the next loop iteration, unless it is planned."""
+        """Plan the step for the next loop iteration, unless it is planned already."""
         if self._handle is None:
             self._handle = asyncio.get_running_loop().call_soon(self._run)
 
     def after(self, seconds: float) -> None:
-        """Unless it is planned, for whenever that is."""
+        """Plan the step after ``seconds``, unless it is planned already, for whatever time."""
         if self._handle is None:
             self._handle = asyncio.get_running_loop().call_later(seconds, self._run)
 
     def now(self) -> None:
-        """Run the step at once, planned or not."""
+        """Run the step now; if it was planned, that plan is cancelled."""
         self.cancel()
         self._run()
 

@@ -1,17 +1,17 @@
-"""Settings of the interpreter and the allocator for a process that serves.
+"""Settings of the interpreter and the allocator for a serving process.
 
-    event loop         uvloop's, which serves twice as many requests as asyncio's
-    switch interval    a thread that returns from an fsync waits SWITCH_S for the interpreter lock, not Python's 5 ms
-    collector          objects made at the start are never traversed again; collections start after COLLECTED_EVERY
+    event loop         uvloop, which serves twice as many requests as asyncio's loop
+    switch interval    a thread that returns from an fsync waits SWITCH_S for the interpreter lock instead of Python's 5
+    ms collector          objects made at the start are never traversed again; collections start after COLLECTED_EVERY
     freed memory       is returned to the system while the process has little to do (``MemoryReturn``)
 
 glibc returns only the memory that is free at the end of its heap; after large requests most free memory is in the
 middle (a store that had taken 820 KB from each of 128 clients at once stayed at 330 MB).  The resident memory is
-checked every LOOK_S.  When it has grown by GROWN_BYTES since the last return, all free memory is returned, and again at
-each check as long as a return frees PAYS_BYTES.  The return runs in a thread, but other threads that allocate
-meanwhile wait for it: so it runs only after LOOK_S in which the process had little to do.
+checked every CHECK_INTERVAL_S.  When it has grown by GROWN_BYTES since the last return, all free memory is returned,
+and again at each check as long as a return frees PAYS_BYTES.  The return runs in a thread, but other threads that
+allocate meanwhile wait for it.  So it runs only after a CHECK_INTERVAL_S in which the process had little to do.
 
-With another C library nothing happens.  Owned by the loop.
+With a C library other than glibc nothing happens.  Owned by the loop.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from columnar.limits import MIB
 from columnar.runtime.faults import surviving
 
 SWITCH_S: Final = 0.0001
-COLLECTED_EVERY: Final = 20_000  # new containers; a reply of a scan has 2,000, and none of them in a cycle
+COLLECTED_EVERY: Final = 20_000  # new containers; a reply of a scan has 2,000, none of them in a cycle
 CHECK_INTERVAL_S: Final = 2.0
 GROWN_BYTES: Final = 32 * MIB
 PAYS_BYTES: Final = 8 * MIB  # a return that frees less is not repeated
@@ -36,7 +36,7 @@ BUSY_S: Final = 0.25 * CHECK_INTERVAL_S  # of CPU between two checks
 
 
 def loop_factory() -> type[asyncio.AbstractEventLoop] | None:
-    """uvloop's; None, which is asyncio's own, where there is none."""
+    """Return uvloop's loop class; None if uvloop is missing, which means asyncio's."""
     try:
         import uvloop
     except ImportError:  # Windows has none
@@ -50,14 +50,17 @@ def switch_quickly() -> None:
 
 
 def calm_collector() -> None:
-    """Exempt present objects from collection.  For the end of the start: collecting its objects takes 20 ms."""
+    """Exempt all present objects from collection.
+
+    Call at the end of the start, because a collection of the start's objects takes 20 ms.
+    """
     gc.collect()
     gc.freeze()
     gc.set_threshold(COLLECTED_EVERY, 20, 20)
 
 
 def is_possible() -> bool:
-    """Return whether the process has glibc, and a /proc that shows its memory."""
+    """Return whether the process uses glibc and /proc shows its memory."""
     return "CS_GNU_LIBC_VERSION" in os.confstr_names and os.path.exists("/proc/self/statm")
 
 
@@ -68,7 +71,7 @@ def malloc_trim() -> None:
 
 
 def resident_bytes() -> int:
-    """The resident memory of this process."""
+    """Return the resident memory of this process."""
     with open("/proc/self/statm", "rb") as file:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
@@ -82,12 +85,12 @@ class MemoryReturn:
         used_s: float,
         least_bytes: int,
     ) -> None:
-        """``used_s`` and ``least_bytes``: the processor time and the resident memory at its beginning."""
+        """Pass the processor time and the resident memory at the beginning as ``used_s`` and ``least_bytes``."""
         self._trim_memory = trim_memory
         self._resident = resident
         self._cpu_s = cpu_s
-        self._used_s = used_s  # until the last check
-        self._least = least_bytes  # after the last return
+        self._used_s = used_s  # processor time at the last check
+        self._least = least_bytes  # resident memory after the last return
         self._pays = False
 
     @classmethod
@@ -100,7 +103,7 @@ class MemoryReturn:
         return cls(trim_memory, resident, cpu_s, cpu_s(), resident())
 
     def trim_if_grown(self) -> int:
-        """Return free memory if there may be much; the bytes by which the process has shrunk.  Blocks for some ms."""
+        """Return free memory to the system if the process has grown.  Returns the freed bytes.  Blocks for some ms."""
         used_s, self._used_s = self._used_s, self._cpu_s()
         if self._used_s - used_s > BUSY_S:
             return 0
@@ -115,7 +118,7 @@ class MemoryReturn:
 
 
 async def trim_memory_periodically() -> None:
-    """Check every CHECK_INTERVAL_S until cancelled; return at once if the system cannot do it."""
+    """Check every CHECK_INTERVAL_S until cancelled.  Returns immediately if the system does not support it."""
     if not is_possible():
         return
     memory = MemoryReturn.begun()

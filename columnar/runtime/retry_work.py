@@ -1,6 +1,7 @@
-"""Retries of asynchronous work, after pauses that grow, until the work is done or not wanted any more.
+"""Retries of asynchronous work, with growing pauses, until the work is done or no longer wanted.
 
-Work that raises is reported and tried again: no other task would do it.  A cancellation ends it.
+If the work raises, the exception is reported and the work retried, because no other task would do it.  A cancellation
+ends the retries.
 """
 
 from __future__ import annotations
@@ -21,10 +22,11 @@ async def retry_work(
     is_wanted: Callable[[], bool] = _always,
     pauses_first: bool = False,
 ) -> None:
-    """Try ``work`` until it returns True: done; False: not done yet.
+    """Try ``work`` until it returns True; it returns False if it is not done yet.
 
-    ``report``: called with an exception of a try.  ``pause_after``: seconds after so many tries that failed.
-    ``is_wanted``: asked before each try.  ``pauses_first``: a try elsewhere failed just now.
+    ``report`` is called with an exception that ``work`` raised.  ``pause_after`` returns the pause in seconds for a
+    number of failed tries.  ``is_wanted`` is called before each try.  Pass ``pauses_first`` if the caller's own try has
+    just failed.
     """
     failures = int(pauses_first)
     while True:

@@ -1,7 +1,7 @@
-"""Standard streams that are closed: opened on the null device, before the process opens anything else.
+"""Opens closed standard streams on the null device, before the process opens any other file.
 
-Else the next file or socket would get the number 0, 1 or 2: output would be written into it, and libuv, which holds
-that number for a standard stream, ends the process when it is closed.
+Otherwise the next file or socket would get the descriptor 0, 1 or 2.  Output would be written into it, and libuv, which
+takes that descriptor for a standard stream, would end the process when it is closed.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import sys
 
 
 def open_closed_streams() -> None:
-    """Call first of all in a process; open streams stay as they are."""
+    """Open the closed streams, and leave open streams unchanged.  Must be called first in a process."""
     for number in range(3):
         try:
             os.fstat(number)
