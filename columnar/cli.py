@@ -271,7 +271,7 @@ def _default_data_folder() -> str:
 # Settings of glibc's allocator.  Replies of scans have megabytes; by default the pages of each are returned to the
 # system and taken again, a third of the cost of a scan of 8 KB rows.  An operator's setting takes precedence.
 _KEPT_BYTES: Final = str(64 * 1024 * 1024)  # free memory that stays with the process
-_TAKEN_BYTES: Final = str(16 * 1024 * 1024)  # address space taken from the system at a time; pages follow with their use
+_TAKEN_BYTES: Final = str(16 * 1024 * 1024)  # address space that is taken at a time; pages follow with their use
 _ALLOCATOR: Final = {
     "MALLOC_TRIM_THRESHOLD_": _KEPT_BYTES,
     "MALLOC_MMAP_THRESHOLD_": _KEPT_BYTES,
