@@ -27,7 +27,7 @@ _LINE: Final = 65_536  # bound on the process's output, which is one line
 
 
 class BackgroundCompiling:
-    """The compilation in the background.  One per process; owned by the loop."""
+    """The compilation in the background, of which a process has at most one.  Owned by the loop."""
 
     def __init__(self) -> None:
         self._state = ""  # text, appended to ``compiled.state``
