@@ -46,12 +46,11 @@ class Triggers:
     ) -> None:
         """Register ``function`` ("module:function") on ``families`` of ``table`` under ``name``.
 
-        An identical registration changes nothing; a different one under the same name raises IllegalArgument.
-        With ``before`` changes carry the previous cells.  ``from_where`` is ``now``, ``beginning`` (every existing row
-        counts as changed), or a time.  With ``row`` changes carry the row at the time of delivery, which costs a read
-        each.  ``rate`` limits the calls that begin, as 10/s, 600/min, 5/h or 1/d.  With ``batch`` the function takes a
-        sequence of at most ``batch`` changes, which waits ``within_ms`` for more.  Others: see ``triggers.api.on``; 0
-        means the default.
+        Registering the same again changes nothing; a different trigger under the name raises IllegalArgument.  With
+        ``before`` changes carry the previous cells, with ``row`` the row at delivery, which costs a read.
+        ``from_where`` is ``now``, ``beginning`` (every existing row counts as changed), or a time.  ``rate`` limits the
+        calls begun, as 10/s, 600/min, 5/h or 1/d.  With ``batch`` the function takes a sequence of at most ``batch``
+        changes, which waits ``within_ms`` for more. ``triggers.api.on`` has the others; 0: the default.
         """
         self.register(
             Registration(
