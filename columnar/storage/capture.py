@@ -1,4 +1,4 @@
-"""The batches that a store wrote to its engine since its last fsync began, as records for the log of the server.
+"""Records, for the log of the server, of the batches that a store wrote to RocksDB since its last fsync began.
 
 Invariants:
     I1. ``take`` returns all batches that were written since the last ``take``, in order, or None.
@@ -15,12 +15,12 @@ from typing import Final
 
 from columnar.storage.server_log import MARK, MARKS_END, Operation, Written, mark, pack_floor
 
-FEW_MARKS: Final = 16  # are deleted one by one; more as a range, which is dearer for later reads: only a start does any
-CAPTURED_BYTES: Final = 256 * 1024  # of one store between two fsyncs; more is not written twice
+FEW_MARKS: Final = 16  # up to this one by one, more as a range: expensive for reads, but only a start reads marks
+CAPTURED_BYTES: Final = 256 * 1024  # of one store between two fsyncs; more is not written to the server's log
 
 
 class Capture:
-    """Owned by the loop; ``synced`` is set by the thread that syncs the store."""
+    """The capture of a store's batches.  Owned by the loop, except ``synced``, which the syncing thread sets."""
 
     __slots__ = (
         "_era",
@@ -40,13 +40,14 @@ class Capture:
     )
 
     def __init__(self, region: str, epoch: int, era: bytes, stamp: Callable[[], int]) -> None:
-        """``epoch`` is the region's owner's; ``stamp`` returns the next number of the run that ``era`` names.
+        """Begin a capture; batches that were written before are in no record.
 
-        Batches that were written before are in no record.
+        ``epoch`` is the epoch of the region's owner.  ``stamp`` returns the next batch number of the run that ``era``
+        names.
         """
         self.region = region
         self.epoch = epoch
-        self.epochs = [epoch]  # of its records, ascending: the owner's, and earlier ones of its ownership period
+        self.epochs = [epoch]  # epochs of its records, ascending; the last is the owner's
         self._era = era
         self._stamp = stamp
         self._operations: list[Operation] = []  # of the batch that is being written to the engine
@@ -54,10 +55,10 @@ class Capture:
         self._number = 0  # of that batch
         self._records: list[Written] = []
         self._whole = False
-        self._marks: deque[int] = deque()  # in the store: none before its first batch, at least one after
+        self._marks: deque[int] = deque()  # numbers of marks in the store: none before its first batch
         self.last = stamp()  # number of the last batch that was written
         self._floor = self.last
-        self.synced = self.last  # batches with numbers up to it are in the store's own log, and on disk
+        self.synced = self.last  # batches up to this number are on disk in the store's own log
 
     def renumber(self, epoch: int) -> None:
         """Label batches that are written from now on with the owner's next epoch."""
@@ -66,7 +67,7 @@ class Capture:
             self.epochs.append(epoch)
 
     def note_synced(self, number: int) -> None:
-        """Note that the batches with numbers up to it are in the store's own log, and on disk."""
+        """Note that the batches with numbers up to ``number`` are on disk in the store's own log."""
         self.synced = max(self.synced, number)
 
     def note(self, operations: Sequence[Operation], size_bytes: int) -> None:
@@ -78,15 +79,15 @@ class Capture:
             self._operations += operations
 
     def mark(self) -> tuple[bytes, bytes]:
-        """Return the mark, key and value, that the next batch must carry; it has a new number."""
+        """Return the mark, as key and value, that the next batch must carry.  Each mark has a new number."""
         self._number = self._stamp()
-        self._floor = max(self._floor, self.synced)  # it never falls: marks below it are gone
+        self._floor = max(self._floor, self.synced)  # it never falls, because marks below it are deleted
         return mark(self._era, self._number), pack_floor(self._floor)
 
     def outdated(self) -> tuple[list[bytes], tuple[bytes, bytes] | None]:
-        """Return the keys of marks that the batch of the last ``mark`` must delete, and a half-open range of them."""
+        """Return the marks that the batch of the last ``mark`` must delete: single keys, or a half-open range."""
         if not self._marks:
-            return [], (MARK, MARKS_END)  # of earlier openings and runs, and of other servers' logs
+            return [], (MARK, MARKS_END)  # marks of earlier openings and runs, and of other servers' logs
         floor = self._floor
         old = list(takewhile(lambda number: number <= floor, self._marks))
         if len(old) > FEW_MARKS:
@@ -94,7 +95,7 @@ class Capture:
         return [mark(self._era, number) for number in old], None
 
     def batch_written(self) -> None:
-        """Record the noted and marked batch: the engine has it."""
+        """Record the noted and marked batch, which is written to RocksDB."""
         marks = self._marks
         if self._whole:
             previous = marks[-1] if marks else 0
@@ -106,13 +107,13 @@ class Capture:
         self.last = self._number
 
     def missed(self) -> None:
-        """Discard the records: a batch is or was written that was not noted (I2)."""
+        """Discard the records, because a batch that was not noted is being or was written (I2)."""
         self._whole = False
         self._records = []
         self._operations = []
 
     def take(self) -> list[Written] | None:
-        """Return the records since the last call; None: they are incomplete, and only an fsync of the store will do.
+        """Return the records since the last call, or None if they are incomplete, so that the store must be synced.
 
         The caller must append the records to the server's log or sync the store: until then the batches written before
         are not on disk.

@@ -1,9 +1,9 @@
-"""Group commit: writes in, one fsync for all writes that arrived meanwhile, acknowledgements out.
+"""Group commit: one fsync for all writes that arrived while the previous fsync ran.
 
-A write is applied to its store on the loop, unsynced (``Store.gather``: it will share the engine's
-write as it shares the fsync); to acknowledge it, the caller gets a future from ``Committer.durable(store)``.
-While one fsync of a store runs in a thread, outside the interpreter lock, all further
-writes are buffered for the next one.
+A write is applied to its store on the loop, unsynced; ``Store.gather`` buffers it, so that several writes share one
+write to RocksDB as they share the fsync.  ``Committer.durable(store)`` returns the future after which the caller
+acknowledges the write.  While an fsync of a store runs in a thread, outside the interpreter lock, all further writes
+are buffered for the next fsync.
 
 Invariants:
     I1. A future is resolved only after a ``sync`` that began after the write that the future stands for.
@@ -13,8 +13,8 @@ Invariants:
         the kernel may report the error once and then forget the pages).
     I4. An unexpected exception counts as a failed ``sync``: no writer waits for a ``sync`` that never began.
 
-Every fsync of a write goes through the committer (design D3c): to the logs of the stores, or, if several stores are to
-be synced at once, to the log of the server, whose fsync they share (``shared_rounds``).
+Every fsync of a write goes through the committer (design D3c).  It syncs the stores' own logs, or, if several stores
+must be synced at once, the log of the server, whose fsync they share (``shared_rounds``).
 """
 
 from __future__ import annotations
@@ -32,30 +32,30 @@ from columnar.storage.api import Store, StoreBusy
 from columnar.storage.server_log_files import ServerLog
 from columnar.storage.shared_rounds import ITERATIONS_BETWEEN_SYNCS, Line, SharedRounds
 
-SYNC_THREADS: Final = 16  # stores synced by themselves at once: with 4 a fifth fewer puts over 64 regions
-# Few writers leave the loop idle, so its iterations end before the writers write again.  Two halves of the writers
-# would then alternate for ever, each waiting for the other's fsync and its own.  So the next fsync waits until all have
-# written again, at most this share of the duration of the last one; it polls in loop iterations, as the loop's timers
-# have a resolution of milliseconds.
+SYNC_THREADS: Final = 16  # stores that sync their own logs concurrently: 4 take a fifth fewer puts over 64 regions
+# With few writers the loop is idle, so its iterations end before the writers write again.  Then two halves of the
+# writers would alternate for ever, each waiting for the other half's fsync and for its own.  So the next fsync waits
+# until all have written again, for at most WAIT_SHARE of the last fsync's duration.  It polls once per loop iteration,
+# because the loop's timers have a resolution of milliseconds.
 FEW: Final = 40
 WAIT_SHARE: Final = 1.0
 WAIT_S: Final = 0.001  # at most
-# Once so many stores are being synced, the next one shares the server's log with the stores that follow.
+# If at least this many stores are being synced, the next store shares the server's log with the stores that follow.
 SHARED_FROM: Final = 2
 LOOP: Final = "the committer"
-BUSY_PAUSE_S: Final = 0.01  # between two tries to write to an engine whose flushes lag
+BUSY_PAUSE_S: Final = 0.01  # between two attempts to write to RocksDB while its flushes lag
 
 
 class Committer:
-    """Owned by the loop's thread; the threads only run ``Store.sync``."""
+    """Group commit for the stores of a process.  Owned by the loop's thread; the threads only run ``Store.sync``."""
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, *, threads: int = SYNC_THREADS, log: ServerLog | None = None
     ) -> None:
-        """``log``: the server's; without it every store is synced by itself."""
+        """Take the server's ``log``, in which stores share an fsync; without it every store syncs its own log."""
         self._loop = loop
         self._rounds = SharedRounds(loop, log, self) if log is not None else None
-        self._running = 0  # stores that are being synced by themselves
+        self._running = 0  # stores that are syncing their own log
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="commit")
         self._lines: dict[int, Line] = {}
         self._is_closed = False
@@ -70,7 +70,10 @@ class Committer:
         self.syncs += 1
 
     def durable(self, store: Store) -> ImmediateFuture:
-        """Return a future that resolves when all writes to ``store`` so far are on disk.  Shared: do not cancel."""
+        """Return a future that resolves when all writes to ``store`` so far are on disk.
+
+        Several writers share the future, so it must not be cancelled.
+        """
         line = self._lines.get(id(store))
         if line is None:
             line = self._lines[id(store)] = Line()
@@ -90,19 +93,19 @@ class Committer:
             if line.in_sync == 1:
                 self._begin(store, line)  # a single writer need not wait for the end of this loop iteration
             else:
-                # Not at once: other writes of this loop iteration share the fsync, as do those that writers of the
-                # last fsync are about to send.
+                # Not at once, so that other writes of this loop iteration share the fsync, and the writes that writers
+                # of the last fsync are about to send.
                 self._loop.call_soon(self._begin_after, 0, line.in_sync, line.until_s, store, line)
         return synced
 
     def sync_by_itself(self, store: Store) -> ImmediateFuture:
-        """As ``durable``, but with an fsync of the store's own log."""
+        """Return a future as ``durable`` does; here the next fsync is one of the store's own log."""
         synced = self.durable(store)
         self._lines[id(store)].by_itself = True
         return synced
 
     def _begin(self, store: Store, line: Line) -> None:
-        if line.broken is not None:  # since this was planned; the waiting writers have got the error
+        if line.broken is not None:  # since this was planned; the waiting writers have the error
             return
         try:
             rounds = self._rounds
@@ -114,7 +117,7 @@ class Committer:
             self.never_began(store, line, fault)
 
     def never_began(self, store: Store, line: Line, fault: BaseException) -> None:
-        """Fail the writers of a sync that an exception kept from beginning or ending (I4)."""
+        """Fail the writers of a sync that could not begin or end because of an exception (I4)."""
         if not self._is_closed:
             FAULTS.met(LOOP, fault)
         if line.syncing is None and line.next_sync is not None:
@@ -126,7 +129,7 @@ class Committer:
         return line.by_itself or not (rounds.is_running or self._running >= SHARED_FROM) or not rounds.has_room()
 
     def _begin_early(self, store: Store, line: Line) -> None:
-        """Begin the next sync now: the last one is over, but the busy loop learns of it only after this iteration."""
+        """Begin the next sync now: the last one has ended, which the busy loop learns only after this iteration."""
         if self._rounds is not None and not self._goes_by_itself(self._rounds, line):
             return
         try:
@@ -140,7 +143,7 @@ class Committer:
             line.overtaken.append(over)
 
     def begin_by_itself(self, store: Store, line: Line) -> None:
-        """Write the buffered batches to the engine, then sync; while the engine is busy, wait on the loop (D3d)."""
+        """Write the buffered batches to RocksDB, then sync the store; retries on the loop while it is busy (D3d)."""
         failure = None
         try:
             store.settle()
@@ -183,7 +186,7 @@ class Committer:
         self._loop.call_soon_threadsafe(self._synced, store, line, done, failure)
 
     def _synced(self, store: Store, line: Line, done: ImmediateFuture, failure: ColumnarError | None) -> None:
-        # Earlier syncs first: an interrupted thread may report its sync after the thread of a later one.
+        # Earlier syncs first: an interrupted thread may report its sync after the thread of a later sync.
         while line.overtaken and not done.done():
             line.overtaken.popleft().complete()
         if done.done():
@@ -210,7 +213,7 @@ class Committer:
         done.complete()  # last: its callbacks may write again at once
 
     def _next(self, store: Store, line: Line) -> None:
-        """Begin the next sync after a successful one: now, or when the writers of the last one have written again."""
+        """Begin the next sync after a successful one: now, or when the last sync's writers have written again."""
         is_late, line.over_s = line.is_late(), 0.0
         now_s = perf_counter()
         wait_s = min(WAIT_S, WAIT_SHARE * (now_s - line.began_s)) if line.gathered + line.in_sync <= FEW else 0.0
@@ -257,7 +260,7 @@ class Committer:
         return line.next_sync or line.syncing if line is not None else None
 
     def forget_store(self, store: Store) -> None:
-        """Forget a closed store.  Only when idle, or when it is broken."""
+        """Forget a closed store, which must be idle or broken."""
         line = self._lines.pop(id(store), None)
         if line is not None and self._rounds is not None:
             self._rounds.forget(line)

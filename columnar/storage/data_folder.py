@@ -1,18 +1,18 @@
-"""The root folder of a store: its lock, its format, its name, and the names of what is in it.
+"""The root folder of a store: its lock, its format, its identity, and the names of its files and folders.
 
 FORMAT              ``columnar-data 6``, or less if an older program made it, 7 once servers (``--servers N``) served
-                    it, 8 once it had a view: a newer number is refused
-LOCK                locked by the process that serves the folder, and by its servers, which inherit it; names it.
-                    A start waits for servers whose supervisor has ended: they are ending, too
+                    it, 8 once it had a view; a program refuses numbers that it does not know
+LOCK                names the process that serves the folder and locks the file; its servers inherit the lock.
+                    A start waits for servers whose supervisor has ended, because they are ending, too
 cluster-id
 clock               the highest timestamp that was given (``columnar.clock``)
-regions/ENCODED     one RocksDB of each region; ``regions/meta`` is the catalogue's; in each the bound of what was
-                    synced (``SYNCED``, ``columnar.storage.synced_bound``)
+regions/ENCODED     a RocksDB for each region; ``regions/meta`` is that of the catalogue; each has a file ``SYNCED``,
+                    the bound of its synced part (``columnar.storage.synced_bound``)
 opened/             the regions whose folders had a store (``note_opened``)
 server-log/         batches of several regions under one fsync (``columnar.storage.server_log``)
-servers/NAME.NUMBER a start of a server of ``--servers N``: its log, its clock (``columnar.storage.server_folders``)
+servers/NAME.NUMBER log and clock of one start of a server of ``--servers N`` (``columnar.storage.server_folders``)
 snapshots/NAME      a snapshot of a table (``columnar.master.snapshots``)
-staging/TOKEN       files that a command of this machine reads or brings (``columnar.master.staging``)
+staging/TOKEN       files that pass between the store and a command on this machine (``columnar.master.staging``)
 lost+found/         files that a repair moved aside (``columnar.checking.repair``)
 """
 
@@ -32,8 +32,8 @@ from columnar.storage.durable_files import HALF, make_lasting, make_private, wri
 FORMAT_VERSIONS: Final = (1, 2, 3, 4, 5, 6, 7, 8)  # append only; one line each in docs/formats/folder.md
 OF_ONE_PROCESS: Final = 6  # only ever served by one process; older programs may continue to serve it
 SERVERS_SINCE: Final = 7  # several servers wrote to it: a program that does not know their logs would lose writes
-VIEWS_SINCE: Final = 8  # it has had a view: a program that does not know views would let one go stale
-SERVER_LOG_SINCE: Final = 5  # in the format that is written now
+VIEWS_SINCE: Final = 8  # it has had a view: a program that does not know views would not update it
+SERVER_LOG_SINCE: Final = 5  # since then in the present format
 ALL_FOLDERS_SINCE: Final = 3  # every region that the catalogue names has its folder
 FORMAT: Final = "FORMAT"
 _FORMAT_WORD: Final = "columnar-data"
@@ -42,13 +42,13 @@ SERVER_LOG: Final = "server-log"
 SERVERS: Final = "servers"
 OPENED: Final = "opened"
 RESTORE_ADVICE: Final = "put it back, or restore the store from a backup into a new folder ('columnar restore-backup')"
-LOG_ENDS: Final = (".log", ".segment")  # of a region's log, and of the server's
-META: Final = "meta"  # in ``regions``: the catalogue's
+LOG_ENDS: Final = (".log", ".segment")  # suffixes of a region's log, and of the server's
+META: Final = "meta"  # in ``regions``: the folder of the catalogue
 SNAPSHOTS: Final = "snapshots"
 STAGING: Final = "staging"
 LOST_AND_FOUND: Final = "lost+found"
-ENDING_S: Final = 10.0  # servers end with their supervisor, and on a busy machine so long after it
-_OF_A_START: Final = ("LOCK", f"{FORMAT}{HALF}")  # what one that was cut off before FORMAT may have left
+ENDING_S: Final = 10.0  # servers end with their supervisor, on a busy machine up to this time after it
+_OF_A_START: Final = ("LOCK", f"{FORMAT}{HALF}")  # files that a start may leave if it is cut off before FORMAT
 _OURS: Final = frozenset((REGIONS, OPENED, SERVER_LOG, SERVERS, SNAPSHOTS, STAGING, "cluster-id", "clock"))
 _POLL_S: Final = 0.01
 _OWNER: Final = "process "
@@ -58,7 +58,7 @@ class DataFolder:
     """The root folder, locked for this process."""
 
     def __init__(self, path: str, lock: IO[str], format_number: int, cluster_id: str) -> None:
-        """``lock``: its file, locked."""
+        """Take the folder's path and contents; ``lock`` is its file LOCK, which is locked."""
         self.path = path
         self.format = format_number
         self.cluster_id = cluster_id
@@ -66,9 +66,10 @@ class DataFolder:
 
     @classmethod
     def locked(cls, path: str, *, repairs_format: bool = False) -> DataFolder:
-        """Lock the folder, made if it is missing, and read its format.  HostError: it is not locked.
+        """Lock the folder, which is made if it is missing, and read its format.
 
-        ``repairs_format``: a store's ``FORMAT`` that is missing or not ours is rewritten.
+        With ``repairs_format`` a store's ``FORMAT`` is rewritten if it is missing or unreadable.  Raises HostError if
+        the folder cannot be used; then it is not locked.
         """
         try:
             make_private(path)
@@ -81,7 +82,7 @@ class DataFolder:
             if repairs_format and lost_format(path):
                 write_durably(os.path.join(path, FORMAT), f"{_FORMAT_WORD} {FORMAT_VERSIONS[-1]}\n".encode())
             if not os.path.exists(os.path.join(path, FORMAT)):
-                make_lasting(os.path.join(path, REGIONS))  # first: where the one is the other was
+                make_lasting(os.path.join(path, REGIONS))  # before FORMAT: a folder with FORMAT once had ``regions``
             number = _known_format(path)
             _check_regions(path)
             return cls(path, lock, number, _cluster_id(path))
@@ -93,7 +94,10 @@ class DataFolder:
             raise
 
     def raise_format(self, wanted: int) -> None:
-        """At least to that, before the folder gets what an older program would not know of.  HostError."""
+        """Raise the format to at least ``wanted``, before the folder gets content that older programs do not know.
+
+        Raises HostError.
+        """
         if self.format >= wanted:
             return
         try:
@@ -104,7 +108,7 @@ class DataFolder:
 
     @property
     def lock_descriptor(self) -> int:
-        """For processes that inherit the lock: the folder is free when this process and all of them have ended."""
+        """The lock's descriptor, which servers inherit; the folder is free once this process and they have ended."""
         return self._lock.fileno()
 
     def close(self) -> None:
@@ -142,7 +146,7 @@ def _is_taken(lock: IO[str]) -> bool:
 
 
 def _has_ended(owner: str) -> bool:
-    """Whether who took the lock has ended: then those that inherited it are ending, too."""
+    """Tell whether the process that took the lock has ended; processes that inherited the lock are then ending, too."""
     number = owner.removeprefix(_OWNER)
     if number == owner or not number.isdigit():
         return False
@@ -150,13 +154,13 @@ def _has_ended(owner: str) -> bool:
         os.kill(int(number), 0)
     except ProcessLookupError:
         return True
-    except (PermissionError, OverflowError):  # it is another user's, or no number of a process at all
+    except (PermissionError, OverflowError):  # it belongs to a different user, or is no process number
         return False
     return _is_zombie(int(number))
 
 
 def _is_zombie(pid: int) -> bool:
-    """Tell whether the process only waits for its parent to reap it.  Not known outside Linux: it counts as alive."""
+    """Tell whether the process only waits for its parent to reap it; outside Linux this is unknown, and False."""
     try:
         with open(f"/proc/{pid}/stat", encoding="latin-1") as stat:
             return stat.read().rpartition(")")[2].split()[0] == "Z"
@@ -165,7 +169,7 @@ def _is_zombie(pid: int) -> bool:
 
 
 def _known_format(path: str) -> int:
-    """The number in FORMAT, which is written where it is missing.  HostError: this version does not know it."""
+    """Return the number in FORMAT, which is written if it is missing.  Raises HostError if it is unknown."""
     text = _read_or_write(path, FORMAT, f"{_FORMAT_WORD} {OF_ONE_PROCESS}")
     number = _number_in(text)
     if number is None and _has_store(path):
@@ -180,13 +184,16 @@ def _known_format(path: str) -> int:
 
 
 def _number_in(text: str) -> str | None:
-    """None: it is none of ours."""
+    """Return the format's number as text, or None if the text is not that of our FORMAT."""
     word, _, number = text.partition(" ")
     return number if word == _FORMAT_WORD and number.isascii() and number.isdigit() else None
 
 
 def lost_format(path: str) -> str:
-    """Return how a store's folder (it has ``regions/meta``) lost its ``FORMAT``; empty: it did not.  OSError."""
+    """Return how the folder of a store (with ``regions/meta``) lost its ``FORMAT``; empty if it has it.
+
+    Raises OSError.
+    """
     if not _has_store(path):
         return ""
     try:
@@ -206,9 +213,10 @@ def _repair_advice(path: str) -> str:
 
 
 def _check_new(path: str) -> None:
-    """Raise HostError if the folder without FORMAT has entries that no start of ours left.  OSError.
+    """Raise HostError if the folder has no FORMAT, but entries that no start of ours left.  Raises OSError too.
 
-    A file system's root has a ``lost+found``, and a start that was cut off left an empty ``regions``.
+    Allowed are ``lost+found``, which a file system's root has, and an empty ``regions``, left by a start that was cut
+    off.
     """
     if os.path.exists(os.path.join(path, FORMAT)):
         return
@@ -232,7 +240,7 @@ def _is_hollow(path: str, name: str) -> bool:
         return False
     try:
         return not os.listdir(os.path.join(path, name))
-    except PermissionError:  # a file system's ``lost+found`` is its root's
+    except PermissionError:  # only root may read a file system's ``lost+found``
         return name == LOST_AND_FOUND
 
 
@@ -251,7 +259,7 @@ def _cluster_id(path: str) -> str:
 
 
 def _read_or_write(folder: str, name: str, text: str) -> str:
-    """The file's text; made with ``text``, whole or not at all, when it is not there."""
+    """Return the file's text; a missing file is first made with ``text``, atomically."""
     path = os.path.join(folder, name)
     if not os.path.exists(path):
         write_durably(path, f"{text}\n".encode())
@@ -260,7 +268,7 @@ def _read_or_write(folder: str, name: str, text: str) -> str:
 
 
 def check_place(data: str) -> None:
-    """Raise HostError if the data folder is not at its place: files missing there are not lost then."""
+    """Raise HostError if the data folder is not at its place, so that missing files do not count as lost."""
     if not os.path.isdir(os.path.join(data, REGIONS)):
         raise HostError(
             f"the data folder {data} is not at its place: it was moved, or its disk is not mounted; put it back, and "
@@ -269,9 +277,9 @@ def check_place(data: str) -> None:
 
 
 def newest_write_ms(data: str) -> int:
-    """When, by the system's clock of that time, a log in the data folder was written last; 0: never.  Milliseconds.
+    """Return the time of the last write to a log in the data folder, in ms of the system's clock then; 0 if none.
 
-    For folders that have no ``clock`` yet.  Some 20 us a store.
+    It is for folders that have no ``clock`` yet.  Takes some 20 us per store.
     """
     newest_ns = 0
     with os.scandir(os.path.join(data, REGIONS)) as found:
@@ -290,17 +298,16 @@ _ENTRY: Final = 0o600
 
 
 # --- opened/ENCODED ----------------------------------------------------------------------------------
-#
-# An empty file for each region whose folder had a store.  A region's folder is empty until its first use; a folder that
-# is noted here and empty was emptied, and a new store in it would answer that the region has no rows.
-#     F1. A note is made when the store's head is on disk, so no power cut leaves a noted folder empty.
-#     F2. A note is never synced, and a refused one is no error: without it an emptied folder counts as unused.
-#     F3. The note goes when a region's folder is made or removed on purpose.
+# An empty file for each region whose folder had a store.  A region's folder is empty until its first use.  If a folder
+# is noted here and empty, its files were lost; a new store in it would wrongly answer that the region has no rows.
+#     F1. A note is made when the store's CURRENT and MANIFEST are on disk: no power cut leaves a noted folder empty.
+#     F2. A note is never synced, and a refused note is no error: without a note an emptied folder counts as unused.
+#     F3. The note is removed when a region's folder is made or removed on purpose.
 # Stores outside ``regions`` (copies, staging) have no notes.  Costs an opening 3 us.
 
 
 def note_opened(path: str) -> None:
-    """A store stands in the region's folder ``path``."""
+    """Note that the region's folder ``path`` has a store.  A refusal by the disk is only logged (F2)."""
     place = _place(path)
     if place is None or os.path.exists(place):
         return
@@ -318,7 +325,7 @@ def was_opened(path: str) -> bool:
 
 
 def forget_opened(path: str) -> None:
-    """The folder is gone, or empty by intent.  OSError."""
+    """Remove the note, because the folder is removed or empty on purpose.  Raises OSError."""
     place = _place(path)
     if place is not None:
         with suppress(FileNotFoundError):

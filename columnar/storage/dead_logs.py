@@ -1,27 +1,28 @@
-"""Logs of dead incarnations: sealed, and only read.
+"""Server logs of dead incarnations, which are sealed and only read.
 
-    measure     the names and lengths of a log's segments, once its writer is dead: that seals the log
+    measure     returns the names and lengths of a log's segments, once its writer is dead: this seals the log
     DeadLog     one sealed log; bytes after its sealed lengths are never read
     DeadLogs    the sealed logs of this process, by name, with the regions that may still lack their records
 
-The log of a live writer is read, too, for a region that it closed without an fsync of the region's own log.  Its
-extent is measured after the close: the region's records end before it, and their segments stay.
+The log of a live writer is read, too, for a region that the writer closed without an fsync of the region's own log.
+The extent of such a log is measured after the close: so it includes all records of the region, and the writer keeps
+their segments.
 
-A segment ends at its first frame that is not whole.  Before the bound of ``SYNCED`` (``segment_bounds``) all frames
-must be whole, and no whole frame may follow the end: otherwise the log is damaged.  After the bound a power cut may
-have left any bytes; they were never acknowledged.
+A segment ends before its first incomplete frame.  Up to the bound of ``SYNCED`` (``segment_bounds``) all frames must be
+complete, and no complete frame may follow the end; otherwise the log is damaged.  After the bound a power cut may have
+left any bytes; they were never acknowledged.
 
-A file system of several machines may show a machine an older state of a file for a moment: a shorter one, or none.  So
-a read that gives fewer bytes than the file has, or had when it was sealed, is an error (HostError) and not the end of
-the segment, and damage is believed only if it is found READINGS times in a row (``read_repeatedly``).
+A network file system may show a machine an older state of a file for a moment: a shorter file, or none.  So if a read
+gives fewer bytes than the file has, or had when it was sealed, this is an error (HostError) and not the end of the
+segment.  Damage is believed only if it is found READINGS times in a row (``read_repeatedly``).
 
-A log that was read once is sealed at the ends of its last whole frames (``extent``): from then on all these frames must
-be there, whatever ``SYNCED`` says.
+A log that was read once is sealed at the ends of its last complete frames (``extent``): from then on all these frames
+must be found, whatever ``SYNCED`` says.
 
 Invariants:
-    D1. Bytes after a sealed length, and segments that were begun after the seal, are in no answer.
+    D1. No answer includes bytes after a sealed length, or segments that were begun after the seal.
     D2. This module never writes, removes or renames a file.
-    D3. An answer is given only if everything that the seal lists, or that is surely synced, was read.
+    D3. An answer is given only if everything was read that the seal lists or that is certainly synced.
 """
 
 from __future__ import annotations
@@ -54,10 +55,9 @@ from columnar.storage.server_log import (
 
 ASIDE: Final = "move the folder aside to go on: writes of the last seconds before the crash may stand nowhere else"
 SUFFIX: Final = ".segment"
-RUN: Final = "run"  # a file: the log's name in hex, and the number of the run that wrote to it last
-
+RUN: Final = "run"  # a file with the log's name in hexadecimal and the number of its last run
 READINGS: Final = 3  # of a log that seems to be damaged
-READ_AGAIN_S: Final = 1.0  # caches of file systems that were met were older than this by 0.2 s at most
+READ_AGAIN_S: Final = 1.0  # no cache of a file system that we met was older than 1.2 s
 
 T = TypeVar("T")
 Found = Sequence[tuple[bytes, Record]]  # records of one region with their marks, ascending
@@ -67,7 +67,7 @@ Found = Sequence[tuple[bytes, Record]]  # records of one region with their marks
 class Segment:
     name: str
     length_bytes: int  # when it was sealed
-    synced_bytes: int = 0  # of them on disk for sure
+    synced_bytes: int = 0  # certainly on disk
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class Sealed:
 
     @property
     def lengths(self) -> tuple[tuple[str, int], ...]:
-        """As a catalogue keeps them."""
+        """Names and lengths of the segments, in the form that the catalogue stores."""
         return tuple((segment.name, segment.length_bytes) for segment in self.segments)
 
 
@@ -90,7 +90,7 @@ class LogOfRegion:
     identity: bytes  # the log's own name, which its marks carry
     found: Found  # of the requested epochs
     marks: frozenset[bytes]  # of all epochs
-    gaps: set[str] | None = None  # a salvaged log's: regions of which it lost batches.  None: a gap is damage
+    gaps: set[str] | None = None  # of a salvaged log: regions of which it lost batches.  None: a gap is damage
 
 
 def remedy(folder: str) -> str:
@@ -103,7 +103,7 @@ def remedy(folder: str) -> str:
 
 
 def remedy_of(data: str) -> str:
-    """``remedy`` for the logs of servers, or what the catalogue says of them, in the data folder."""
+    """Say what a person can do about damage of servers' logs in the data folder, or of their seals in the catalogue."""
     command = f"columnar repair --data {quote(os.path.abspath(data))}"
     return (
         f"put it back from a copy, or stop the store and run '{command}': it brings in what is readable, and says what "
@@ -112,7 +112,7 @@ def remedy_of(data: str) -> str:
 
 
 def _check_place(folder: str) -> None:
-    """Raise HostError if the data folder of the log in ``folder`` was moved away: the log is not lost then."""
+    """Raise HostError if the data folder of the log in ``folder`` was moved away, so that the log is not lost."""
     above = os.path.dirname(os.path.abspath(folder))
     if os.path.basename(os.path.dirname(above)) == SERVERS:
         check_place(os.path.dirname(os.path.dirname(above)))
@@ -127,11 +127,10 @@ def segment_number(name: str) -> int:
 
 
 def measure(folder: str) -> Sealed:
-    """Seal the log in ``folder``, which its writer has left for ever.
+    """Seal the log in ``folder``, to which its writer never writes again; returns its extent.
 
-    HostError; DamagedData: a segment is missing, or shorter than what was synced of it.
-
-    The log of a writer that lives on is measured as it is by now, without segments that the writer removes meanwhile.
+    The log of a live writer is measured as it is now, without segments that the writer removes meanwhile.  Raises
+    HostError, and DamagedData if a segment is missing or shorter than its synced part.
     """
     stored_bounds = SegmentBounds(folder)
     try:
@@ -148,28 +147,31 @@ def measure(folder: str) -> Sealed:
 
 
 def _lengths_in(folder: str) -> dict[str, int]:
-    """OSError."""
+    """Return the lengths of the segments in the folder, by name, ascending.  Raises OSError."""
     lengths: dict[str, int] = {}
-    with suppress(FileNotFoundError):  # a server that wrote no log
+    with suppress(FileNotFoundError):  # the server wrote no log
         for name in sorted(name for name in os.listdir(folder) if name.endswith(SUFFIX)):
-            with suppress(FileNotFoundError):  # removed since by its writer
+            with suppress(FileNotFoundError):  # removed meanwhile by its writer
                 lengths[name] = size_of_file(os.path.join(folder, name))
     return lengths
 
 
 def _cut(path: str, at: int, synced_bytes: int) -> DamagedData:
-    """Return the error about a segment whose last whole frame ends before what was synced."""
+    """Return the error about a segment whose last complete frame ends before the end of its synced part."""
     text = f"{path} is damaged or was cut at byte {at}: {synced_bytes} were synced"
     return DamagedData(f"{text}; {remedy(os.path.dirname(path))}")
 
 
 def sealed_at(lengths: Iterable[tuple[str, int]]) -> Sealed:
-    """A log, which was sealed at the ``extent`` of whole frames: all of them must be there (D3)."""
+    """Return a log that was sealed at the ``extent`` of its complete frames, all of which must be found (D3)."""
     return Sealed(tuple(Segment(name, size, size) for name, size in lengths))
 
 
 def sealed_by_older(folder: str, lengths: Iterable[tuple[str, int]]) -> Sealed:
-    """``sealed_at`` for the seal of an older program: lengths of files, whose ends need not be whole.  HostError."""
+    """Return the log sealed by an older program, at lengths of files, whose last frames may be incomplete.
+
+    Raises HostError.
+    """
     try:
         bounds, present = SegmentBounds(folder).read(), _lengths_in(folder)
     except OSError as error:
@@ -183,7 +185,7 @@ def sealed_by_older(folder: str, lengths: Iterable[tuple[str, int]]) -> Sealed:
 
 
 def identity_of(folder: str) -> tuple[bytes, int] | None:
-    """The log's own name and the run that wrote to it last; None: no run has begun.  HostError, DamagedData."""
+    """Return the log's own name and its last run, or None if no run has begun.  Raises HostError, DamagedData."""
     try:
         name, _, run = read_first(os.path.join(folder, RUN)).decode("ascii").partition(" ")
         log = bytes.fromhex(name)
@@ -199,7 +201,7 @@ def identity_of(folder: str) -> tuple[bytes, int] | None:
 
 
 class DeadLog:
-    """A sealed log.  Reads every segment once, at the first request; operations stay packed until they are needed."""
+    """A sealed log.  The first request reads all segments; operations stay packed until they are needed."""
 
     def __init__(self, folder: str, sealed: Sealed) -> None:
         self.folder = folder
@@ -207,7 +209,7 @@ class DeadLog:
         self._identity = b""
         self._found: dict[str, list[tuple[bytes, Record]]] | None = None
         self._extent: list[tuple[str, int]] = []
-        self._reading = threading.Lock()  # several threads may open regions that lack something of it
+        self._reading = threading.Lock()  # several threads may open regions that need the log
 
     def _regions(self) -> dict[str, list[tuple[bytes, Record]]]:
         if self._found is not None:
@@ -252,7 +254,7 @@ class DeadLog:
             raise DamagedData(f"{path} is of another log than {RUN} beside it says; {remedy(self.folder)}")
         for record in records:
             key, records_of_region = mark(era, record.number), found.setdefault(record.region, [])
-            # Numbers rise in each region alone: stores whose writers wait at different times are in different rounds.
+            # Numbers rise only within a region: stores whose writers wait at different times are in different rounds.
             if records_of_region and key <= records_of_region[-1][0]:
                 text = f"{path} does not follow the segment before: batch {record.number} of region {record.region}"
                 raise DamagedData(f"{text} comes again, or too late; {remedy(self.folder)}")
@@ -260,12 +262,12 @@ class DeadLog:
 
     @property
     def extent(self) -> tuple[tuple[str, int], ...]:
-        """The end of the last whole frame of each segment: the seal of the log.  HostError, DamagedData."""
+        """The end of the last complete frame of each segment, which seals the log.  Raises HostError, DamagedData."""
         self._regions()
         return tuple(self._extent)
 
     def _was_removed_by_writer(self, segment: Segment) -> bool:
-        """Tell whether the live writer of the log removed the segment, as every region had its records."""
+        """Tell whether the live writer of the log removed the segment, because all regions had its records."""
         try:
             return SegmentBounds(self.folder).has_forgotten(segment_number(segment.name))
         except OSError as error:
@@ -276,16 +278,16 @@ class DeadLog:
         return self._found is not None
 
     def load(self) -> DeadLog:
-        """Read it now.  HostError, DamagedData."""
+        """Read the log now; returns the log itself.  Raises HostError, DamagedData."""
         self._regions()
         return self
 
     def named(self) -> frozenset[tuple[str, int]]:
-        """Each region that records name, with the epoch of its owner.  HostError, DamagedData."""
+        """Return the (region, epoch of its owner) pairs that records name.  Raises HostError, DamagedData."""
         return frozenset((region, record.epoch) for region, found in self._regions().items() for _, record in found)
 
     def records(self, region: str, epochs: frozenset[int]) -> LogOfRegion:
-        """The region's records of these epochs, ascending.  HostError, DamagedData."""
+        """Return the region's records of these epochs, ascending.  Raises HostError, DamagedData."""
         found = self._regions().get(region, [])
         wanted = [(key, record) for key, record in found if record.epoch in epochs]
         return LogOfRegion(region, self._identity, wanted, frozenset(key for key, _ in found))
@@ -297,24 +299,24 @@ class DeadLog:
         return {region: len(found) for region, found in self._regions().items()}
 
     def forget_region(self, region: str) -> None:
-        """Free the region's records: it lacks none of them any more."""
+        """Free the region's records, because its store has all of them."""
         self._regions().pop(region, None)
 
     @property
     def is_spent(self) -> bool:
-        """No region that it names may lack anything."""
+        """Whether no region that the log names can lack any record."""
         return not self._regions()
 
 
 def _is_followed(segment: bytes, at: int, records: Sequence[Record]) -> bool:
-    """Tell whether whole frames follow a damaged one at ``at``.  A value may contain the bytes of older frames."""
+    """Tell whether complete frames follow a damaged one at ``at``, except bytes of older frames within a value."""
     newest = max((record.number for record in records), default=0)
     bodies = (body for _, _, body in frames_after(segment, at))
     return any(record.number > newest for body in bodies for record in records_of(body))
 
 
 def _first_bytes(path: str, count: int) -> bytes | None:
-    """Never more than the seal covers (D1).  None: there is no such file."""
+    """Return the first ``count`` bytes, which the seal covers (D1), or None if the file is missing."""
     try:
         return read_first(path, count)
     except FileNotFoundError:
@@ -324,9 +326,9 @@ def _first_bytes(path: str, count: int) -> bytes | None:
 
 
 async def read_repeatedly(read: Callable[[], T]) -> T:
-    """Return what ``read`` returns in a thread, after READINGS that met an error at most.
+    """Call ``read`` in a thread and return its result; after an error call it again, up to READINGS times in all.
 
-    The error of the last reading counts: damage that other readings do not find was a cache's.
+    Only the error of the last reading is raised: damage that a later reading does not find was due to a cache.
     """
     for _ in range(READINGS - 1):
         with suppress(ColumnarError):
@@ -336,12 +338,15 @@ async def read_repeatedly(read: Callable[[], T]) -> T:
 
 
 class DeadLogs:
-    """Owned by the loop.  ``this_run`` gives what the process has written to its own log, where it writes one."""
+    """The sealed logs of this process.  Owned by the loop.
+
+    ``this_run`` returns the log that the process itself has written so far; None if it writes no log.
+    """
 
     def __init__(self) -> None:
         self._logs: dict[str, DeadLog] = {}
         self.this_run: Callable[[], DeadLog] | None = None
-        self.on_spent: Callable[[str], None] = lambda _name: None  # no region lacks anything of the log of this name
+        self.on_spent: Callable[[str], None] = lambda _name: None  # called with the name of a log that no region needs
 
     def add_log(self, name: str, log: DeadLog) -> None:
         self._logs[name] = log
@@ -353,9 +358,9 @@ class DeadLogs:
         return self._logs.get(name)
 
     def of_region(self, name: str, region: str, epochs: frozenset[int]) -> LogOfRegion:
-        """Return the region's records of the log.  DamagedData.
+        """Return the region's records of the log.  Raises DamagedData if the log is damaged.
 
-        HostError: this process does not have that log, and the region must not be served without it.
+        Raises HostError if this process does not have the log: then the region must not be served.
         """
         if name == THIS_RUN and self.this_run is not None:
             return self.this_run().records(region, epochs)
@@ -365,13 +370,16 @@ class DeadLogs:
         return log.records(region, epochs)
 
     def unreplayed_parts(self, region: str) -> tuple[LogPart, ...]:
-        """For a sole owner, whose logs name all that may be missing: the parts that name the region, ascending."""
+        """Return the parts of logs that name the region, ascending.
+
+        They are all that the region may lack only if this process is the sole owner of regions.
+        """
         parts = [LogPart(name, epoch) for name, log in self._logs.items() for epoch in log.epochs_of(region)]
         return tuple(sorted(parts, key=lambda part: (part.epoch, part.log)))
 
     @property
     def left(self) -> dict[str, int]:
-        """Batches by region, of regions that may lack some.  Most of them stand in the region's own log, too."""
+        """The number of logged batches, by regions that may lack some.  The region's own log has most of them, too."""
         left: dict[str, int] = {}
         for log in self._logs.values():
             for region, count in log.counts().items():
@@ -379,10 +387,10 @@ class DeadLogs:
         return left
 
     def brought_in(self, region: str) -> None:
-        """Free the region's records in every log: its store has them, on disk.
+        """Free the region's records in every log, because its store has them on disk.
 
-        Logs that are not loaded have no records in memory.  Loading one now would fail this region for damage in a
-        log that another region lacks.
+        Logs that are not loaded have no records in memory.  They are not loaded here, because damage in a log that a
+        different region needs must not fail this region.
         """
         for name, log in list(self._logs.items()):
             if log.is_loaded:
@@ -390,7 +398,7 @@ class DeadLogs:
                 self._note_spent(name, log)
 
     def settle(self) -> None:
-        """Report logs that name no region at all."""
+        """Report the logs that name no region."""
         for name, log in list(self._logs.items()):
             self._note_spent(name, log)
 

@@ -1,15 +1,15 @@
-"""How many files this process may have open, and how many stores that is enough for."""
+"""The limit of open files of this process, and the number of stores for which it is enough."""
 
 from __future__ import annotations
 
 from typing import Final
 
-PER_STORE: Final = 13  # 10 or 11, one of them its bound, and a few for its files
+PER_STORE: Final = 13  # 10 or 11, one of them for ``SYNCED``, and a few for table files
 FOR_OTHERS: Final = 512  # connections, pages, workers
 
 
 def raise_limit() -> None:
-    """Raise the soft limit of descriptors to the hard limit: the usual soft limit of 1,024 is enough for 40 stores."""
+    """Raise the soft limit of descriptors to the hard limit; the usual 1,024 would be enough for only 40 stores."""
     try:
         import resource
     except ImportError:  # Windows counts them differently
@@ -18,12 +18,12 @@ def raise_limit() -> None:
     if soft != hard:
         try:
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-        except (ValueError, OSError):  # macOS names a hard limit that it does not grant
+        except (ValueError, OSError):  # macOS reports a hard limit that it does not grant
             return
 
 
 def stores_within(wanted: int) -> int:
-    """``wanted``, or as many as the limit of descriptors lets be open at once; at least one."""
+    """Return ``wanted``, or the number of stores that the limit of descriptors allows to be open; at least one."""
     try:
         import resource
     except ImportError:

@@ -1,11 +1,11 @@
 """Small files and directory entries that survive a power cut.
 
-    write_durably    a whole file: new content in ``PATH.new``, fsync, rename, fsync of the directory
-    rename_durably   a file or folder, with its directory's fsync
-    read_first       the beginning of a file, or an error; never less of it without a word
+    write_durably    writes a whole file: new content in ``PATH.new``, fsync, rename, fsync of the directory
+    rename_durably   renames a file or folder, and syncs its directory
+    read_first       reads the beginning of a file completely, or raises an error
 
-RocksDB syncs its own files but no directory entry; without ``sync_folder`` a power cut may undo the making, renaming or
-removal of a file or folder.
+RocksDB syncs its own files but not the directory entry of its folder.  Without ``sync_folder`` a power cut may undo the
+making, renaming or removal of a file or folder.
 
 All functions block for as long as the disk takes.  They raise OSError.
 """
@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
-HALF: Final = ".new"  # suffix of a file or folder that is not whole yet
+HALF: Final = ".new"  # suffix of a file or folder that is not complete yet
 _PIECE_BYTES: Final = 16 * 1024 * 1024  # of one read
 
 
@@ -29,7 +29,7 @@ def write_durably(path: str, data: bytes) -> None:
 
 
 def replace_file(path: str, data: bytes, *, sync: bool) -> None:
-    """Replace the file; a process that is killed leaves it as it was.  ``sync``: its content is on disk first."""
+    """Replace the file atomically; with ``sync`` the new content is on disk before the rename."""
     half = path + HALF
     with open(half, "wb") as new:
         new.write(data)
@@ -40,10 +40,10 @@ def replace_file(path: str, data: bytes, *, sync: bool) -> None:
 
 
 def read_first(path: str, count: int | None = None) -> bytes:
-    """Return the first ``count`` bytes of the file, or all bytes that it has.  EIO: fewer were read than it has.
+    """Return the first ``count`` bytes of the file, or all if it is shorter or ``count`` is None.
 
-    A read that ends early looks like the end of the file.  On a file system of several machines it may be one that the
-    cache of this machine has, and not the file's.
+    Raises OSError (EIO) if fewer bytes were read than the file has.  A short read looks like the end of the file; on a
+    network file system it may only be the end of what this machine has cached.
     """
     file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -62,10 +62,10 @@ def read_first(path: str, count: int | None = None) -> bytes:
 
 
 def size_of_file(path: str) -> int:
-    """Return the size of the file, which is opened for that.
+    """Return the size of the file, which is opened to learn it.
 
-    A file system of several machines asks its server for the size when a file is opened; for ``stat`` it may answer
-    from the cache of this machine.
+    A network file system asks its server for the size when a file is opened; for ``stat`` it may answer from the cache
+    of this machine.
     """
     file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -103,36 +103,36 @@ def sync_folder_if_any(path: str) -> None:
 
 
 def sync_logs(folder: str) -> None:
-    """Sync a store's logs."""
+    """Sync the logs (``.log``) in a store's folder."""
     for name in os.listdir(folder):
         if name.endswith(".log"):
-            sync_folder_if_any(os.path.join(folder, name))  # a file or a folder: the call is the same
+            sync_folder_if_any(os.path.join(folder, name))  # works for files too
 
 
 def make_lasting(folder: str) -> None:
-    """Make the folder and its parents; folders that were made survive a power cut.
+    """Make the folder and its parents if they are missing; the made folders survive a power cut.
 
-    RocksDB syncs the files in a store's folder but not the folder's own directory entry: without that entry the
-    whole store would be gone, with writes that were synced and acknowledged.
+    RocksDB syncs the files in a store's folder but not the folder's own directory entry.  Without the entry the whole
+    store would be lost, with writes that were synced and acknowledged.
     """
     if os.path.isdir(folder):
         return
     parent = os.path.dirname(os.path.abspath(folder))
     make_lasting(parent)
-    with suppress(FileExistsError):  # another process was quicker; the lock decides between the two
+    with suppress(FileExistsError):  # a different process was faster; the folder's lock decides between the two
         os.mkdir(folder)
     sync_folder_if_any(parent)
 
 
 def make_private(folder: str) -> None:
-    """``make_lasting`` of a folder that its user alone reads; one that is there and empty becomes so, too."""
+    """Make the folder as ``make_lasting`` does; if it is empty, only its user may read it afterwards."""
     make_lasting(folder)
     if not os.listdir(folder):
         os.chmod(folder, 0o700)
 
 
 def make_all_lasting(folders: Sequence[str]) -> None:
-    """``make_lasting`` for many that stand side by side: one fsync for all."""
+    """Make folders as ``make_lasting`` does, with one fsync; all must have the same parent folder."""
     if not folders:
         return
     parent = os.path.dirname(os.path.abspath(folders[0]))
@@ -143,9 +143,10 @@ def make_all_lasting(folders: Sequence[str]) -> None:
 
 
 def make_lasting_within(folder: str) -> None:
-    """``make_lasting`` in an existing folder.
+    """Make the folder as ``make_lasting`` does, in an existing parent folder.
 
-    Raises FileNotFoundError if it is missing: the store was moved away, and a new one must not be begun in its place.
+    Raises FileNotFoundError if the parent is missing: then the store was moved away, and a new store must not be begun
+    in its place.
     """
     with suppress(FileExistsError):
         os.mkdir(folder)
@@ -153,7 +154,7 @@ def make_lasting_within(folder: str) -> None:
 
 
 def size_of(folder: str) -> int:
-    """Bytes of the files in it; 0 where there is no such folder."""
+    """Return the total size of the files in the folder, in bytes; 0 if the folder is missing."""
     total = 0
     try:
         with os.scandir(folder) as files:

@@ -1,7 +1,7 @@
-"""Folders of finished files: linked where the file system can, copied where it cannot, with checksums.
+"""Copies of folders with finished files: by hard links if the file system has them, otherwise by copying.
 
-An engine never changes a table file once it is written, so two folders may share one by a hard link;
-its other files (manifest, log, options) it changes or replaces: they are copied.
+RocksDB never changes a finished table file, so two folders may share it by a hard link.  Other files (MANIFEST, log,
+options) are changed or replaced, so they are copied.
 
 Blocks: for threads and commands, not for the loop.
 """
@@ -18,33 +18,33 @@ from columnar.storage.durable_files import HALF, rename_durably, sync_file, sync
 TABLE_FILE: Final = ".sst"
 LOG_FILE: Final = ".log"
 HALF_CHECKPOINT: Final = ".tmp"  # suffix of a checkpoint that the engine has not finished
-_NOT_KEPT: Final = ("LOCK", "LOG")  # the engine's own lock, and its diary, with ``LOG.old.N``
-_BOUND: Final = "SYNCED"  # of what was synced (``synced_bound``): it changes, so copies that last do without
+_NOT_KEPT: Final = ("LOCK", "LOG")  # RocksDB's lock and its diagnostic messages, also ``LOG.old.N``
+_BOUND: Final = "SYNCED"  # the bound of the synced part (``synced_bound``): it changes, so lasting copies lack it
 
 
 def remove_tree(path: str, *, missing_ok: bool = False) -> None:
-    """Remove a folder and all in it; with ``missing_ok`` what can be removed, and no error."""
-    from shutil import rmtree  # with three libraries of compression: 0.6 MB that an idle server needs not
+    """Remove a folder with its contents; with ``missing_ok`` errors are ignored, and what can be removed is."""
+    from shutil import rmtree  # it loads three compression libraries: 0.6 MB
 
     rmtree(path, ignore_errors=missing_ok)
 
 
 def copy_contents(source: str, target: str) -> None:
-    """The bytes of one file; not synced."""
+    """Copy the bytes of one file, without a sync."""
     from shutil import copyfile
 
     copyfile(source, target)
 
 
 def files_of(folder: str, *, with_bound: bool = False) -> list[str]:
-    """Names of the files that make the store, ascending; ``with_bound``: and the one that shows what is missing."""
+    """Return the names of the store's files, ascending; ``with_bound`` includes the file ``SYNCED``."""
     left_out = _NOT_KEPT if with_bound else (*_NOT_KEPT, _BOUND)
     with os.scandir(folder) as found:
         return sorted(entry.name for entry in found if entry.is_file() and entry.name.split(".")[0] not in left_out)
 
 
 def link_or_copy(source: str, target: str) -> None:
-    """``target`` on disk when this returns; its folder's entry is for ``sync_folder``."""
+    """Link or copy the file to ``target``; its content is on disk then, its folder's entry after ``sync_folder``."""
     if source.endswith(TABLE_FILE):
         try:
             os.link(source, target)
@@ -60,7 +60,7 @@ def copy_file(source: str, target: str) -> None:
 
 
 def link_folder(source: str, target: str) -> None:
-    """A store's files in a new folder; ``target`` is there whole or not at all."""
+    """Link or copy a store's files to the new folder ``target``, atomically and durably."""
     half = target + HALF
     remove_tree(half, missing_ok=True)
     os.mkdir(half)
@@ -71,10 +71,10 @@ def link_folder(source: str, target: str) -> None:
 
 
 def link_closed(source: str, target: str) -> None:
-    """Link the files of a closed store to ``target``: some 1 ms, not synced, and partial after a crash.
+    """Link the files of a closed store to ``target``.  Takes some 1 ms; not synced, and incomplete after a crash.
 
-    Its log is linked too: opening either store reads that log and begins a new one.  The log has not been verified;
-    the bound is copied, so that the first opening of the copy verifies it.
+    The store's log is linked too: each of the two stores reads it at its opening and begins a new log.  The log has not
+    been verified; the bound (``SYNCED``) is copied, so that the first opening of the copy verifies the log.
     """
     os.mkdir(target)
     for name in files_of(source, with_bound=True):
@@ -89,13 +89,13 @@ def link_closed(source: str, target: str) -> None:
 
 
 def checksum(path: str) -> str:
-    """SHA-256 in hex, outside the interpreter lock."""
+    """Return the file's SHA-256 in hexadecimal; computes it outside the interpreter lock."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def check_file(path: str, size_bytes: int, sha256: str) -> None:
-    """DamagedData where the file is missing or is not what was recorded."""
+    """Raise DamagedData if the file is missing, or if its size or checksum differs from the record."""
     try:
         found = os.path.getsize(path)
         if found != size_bytes:

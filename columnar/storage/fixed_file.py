@@ -1,16 +1,16 @@
 """A small file of constant size that is written in place while its owner lives.
 
-    mapped     through a shared mapping: a store takes no system call
-    written    by ``pwrite``, if the file system shares no mappings (direct I/O of FUSE, some network mounts)
+    mapped     through a shared mapping, so that ``store`` needs no system call
+    written    by ``pwrite``, if the file system supports no shared mappings (direct I/O of FUSE, some network mounts)
 
-The choice is made when the file is opened.  The bytes and their places are the same.  In both, what was stored
-survives the process, is on disk only after ``sync_file``, and is read by any process of the machine at once.  A process
-of another machine reads it when the file system passes it on: after ``sync_file`` or ``close`` at the latest.
+The choice is made when the file is opened; the bytes in the file are the same.  In both cases stored bytes survive the
+process, are on disk only after ``sync_file``, and can be read by any process of the machine at once.  A process on a
+different machine can read them when the file system passes them on, after ``sync_file`` or ``close`` at the latest.
 
-A process that is killed may leave a part of a record, so every record that is stored has a checksum of its own.
+A process that is killed may leave a part of a record, so every stored record needs its own checksum.
 
-All functions may block as long as the disk takes, and raise OSError.  A mapped store does neither, unless the disk
-fails under the page (SIGBUS).  Any thread, one at a time.
+All functions may block as long as the disk takes, and raise OSError.  ``store`` to a mapped file does neither, but the
+process gets SIGBUS if the disk fails under the page.  Any thread may call, one at a time.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from columnar.storage.durable_files import replace_file
 
 _log = logging.getLogger(__name__)
 
-_UNMAPPED: Final[set[int]] = set()  # devices that this process has logged
+_UNMAPPED: Final[set[int]] = set()  # devices for which the refusal was logged
 
 
 class FixedFile:
-    """An open file; ``open_fixed`` makes one."""
+    """An open file, made by ``open_fixed``."""
 
     __slots__ = ("_file", "_map", "_size")
 
     def __init__(self, mapping: mmap | None, file: int, size_bytes: int) -> None:
-        """``mapping``: None: the file is written.  ``file``: its descriptor, or -1 if it is mapped."""
+        """Take a mapping or a descriptor: ``mapping`` is None if the file is written, ``file`` -1 if it is mapped."""
         self._map = mapping
         self._file = file
         self._size = size_bytes
@@ -44,25 +44,25 @@ class FixedFile:
         return self._map is not None
 
     def store(self, at: int, data: bytes) -> None:
-        """Store ``data``, which fits, at the byte ``at``."""
+        """Store ``data``, which must fit, from byte ``at`` on."""
         if self._map is not None:
             self._map[at : at + len(data)] = data
         elif os.pwrite(self._file, data, at) != len(data):
             raise OSError(errno.EIO, "only a part of a record was written")
 
     def read_bytes(self) -> bytes:
-        """Return all of the file."""
+        """Return the content of the whole file."""
         return self._map[: self._size] if self._map is not None else os.pread(self._file, self._size, 0)
 
     def sync_file(self) -> None:
-        """Return when all that was stored is on disk."""
+        """Sync the file: all stored bytes are on disk when this returns."""
         if self._map is not None:
             self._map.flush()
         else:
             os.fdatasync(self._file)
 
     def close(self) -> None:
-        """Release the file, once or more often."""
+        """Release the file; further calls have no effect."""
         if self._map is not None:
             self._map.close()
             self._map = None
@@ -72,17 +72,18 @@ class FixedFile:
 
 
 def open_fixed(path: str, size_bytes: int, initial: bytes | None) -> FixedFile:
-    """Open the file for writing.  ``initial`` replaces a file of another size; None requires the right size already.
+    """Open the file for writing.
 
-    The new file is written whole, not only extended: a page that has no block on the disk could not be stored to.
-    It is not synced.
+    ``initial`` is the beginning of a new file that replaces the present one; with None the file must exist with the
+    right size.  The new file is written completely, not only extended, because storing to a page without a block on a
+    full disk would fail.  It is not synced.
     """
     if initial is not None:
         replace_file(path, initial.ljust(size_bytes, b"\x00"), sync=False)
     file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     try:
         mapping = mmap(file, size_bytes)
-    except OSError as error:  # ENODEV as a rule; whatever it is, the file itself can be written
+    except OSError as error:  # ENODEV as a rule; after any error the file can be written
         _say_unmapped(os.fstat(file).st_dev, path, str(error))
         return FixedFile(None, file, size_bytes)
     except BaseException:
@@ -93,7 +94,7 @@ def open_fixed(path: str, size_bytes: int, initial: bytes | None) -> FixedFile:
 
 
 def _say_unmapped(device: int, path: str, why: str) -> None:
-    """Log it once for each file system."""
+    """Log once for each file system that it refuses mappings."""
     if device not in _UNMAPPED:
         _UNMAPPED.add(device)
         _log.info(
@@ -102,7 +103,7 @@ def _say_unmapped(device: int, path: str, why: str) -> None:
 
 
 def has_size(path: str, size_bytes: int) -> bool:
-    """Whether there is such a file and it has exactly ``size_bytes``."""
+    """Tell whether the file exists and has exactly ``size_bytes``."""
     try:
         return os.path.getsize(path) == size_bytes
     except FileNotFoundError:

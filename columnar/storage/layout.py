@@ -7,18 +7,17 @@ r"""(pure) Encoding of row, qualifier and timestamp as key bytes, and decoding; 
 
     value       := kind:u8 timestamp:u64 sequence:u64 [ttl_ms:u64] bytes      big-endian
     kind        := 1 a cell | 3 a cell with a time to live
-                 | 2 a delete marker: its bytes are the time at which the delete was made, u64 ms, from
-                   which it is kept (its timestamp is the source's and may be years old)
+                 | 2 a delete marker: its bytes are the time of the delete, u64 ms, from which the marker's
+                   retention counts (its timestamp is that of the source's change, and may be years old)
 
 Worked example: row ``a\0``, qualifier ``q``: ``61 00FF 0001 71``; put of ``v`` at 5 ms, sequence
 7: ``01 0000000000000005 0000000000000007 76``.
 
 Invariants:
     I1. Plain byte order of cell keys is row ascending, then qualifier ascending.
-    I2. ``00 01`` occurs in a cell key exactly once, after the row: after an escaped 00 there is
-        always FF.
-    I3. No cell key is a prefix of the part of a version key that another cell key makes:
-        ``00 00`` never occurs in a cell key.
+    I2. ``00 01`` occurs in a cell key exactly once, after the row, because an escaped 00 is always followed by FF.
+    I3. The versions of different cells never mix: ``family cell-key 00 00`` of one cell is no prefix of a version key
+        of a different cell, because ``00 00`` never occurs in a cell key.
 
 Knows nothing of RocksDB and of the versions that a reader sees (``columnar.regions.read.family_view``).
 Golden bytes: tests/golden/test_layout_golden.py; the page: docs/formats/cells.md.
@@ -46,7 +45,7 @@ TIMESTAMP_MAX: Final = (1 << 63) - 1
 _INVERT: Final = (1 << 64) - 1
 
 END_OF_ROW: Final = b"\x00\x01"
-AFTER_ROW: Final = b"\x00\x02"  # the first key after all of a row's
+AFTER_ROW: Final = b"\x00\x02"  # ends the first key after all keys of a row
 END_OF_COLUMN: Final = b"\x00\x00"
 
 
@@ -60,8 +59,8 @@ class Stored(NamedTuple):
     value: bytes
 
 
-# ``0 in data``, not ``b"\x00" in data``: CPython first tries to take bytes for a number, which raises, and clears,
-# a TypeError with its text, eight times the cost of the lookup itself.
+# ``0 in data``, not ``b"\x00" in data``: for the latter CPython first tries to convert the bytes to a number, which
+# raises and clears a TypeError with its text, at eight times the cost of the lookup itself.
 
 
 def escape(data: bytes) -> bytes:
@@ -78,7 +77,7 @@ def row_prefix(row: bytes) -> bytes:
 
 
 def row_end(row: bytes) -> bytes:
-    """The first key after all of ``row``'s."""
+    """Return the first key after all cell keys of ``row``."""
     return escape(row) + AFTER_ROW
 
 
@@ -92,7 +91,7 @@ def split_cell_key(key: bytes) -> tuple[bytes, bytes]:
 
 
 def range_start(row: bytes) -> bytes:
-    """The first key of rows at or after ``row``; b'' begins at the first row."""
+    """Return the first possible key of rows at or after ``row``; b'' means the first row."""
     return escape(row)
 
 
@@ -106,23 +105,23 @@ def version_key(family_number: int, key: bytes, timestamp: int) -> bytes:
 
 
 def version_from(prefix: bytes, timestamp: int) -> bytes:
-    """The first key under ``prefix`` with a timestamp at or below ``timestamp``."""
+    """Return the first possible key under ``prefix`` with a timestamp at or below ``timestamp``."""
     return prefix + _U64.pack(_INVERT - timestamp)
 
 
 def version_end(prefix: bytes) -> bytes:
-    """The first key after all versions under ``prefix``."""
+    """Return the first key after all versions under ``prefix``."""
     return prefix[:-1] + b"\x01"
 
 
 def row_versions_range(family_number: int, row: bytes) -> tuple[bytes, bytes]:
-    """The key range of all older versions of one row in one family."""
+    """Return the key range of all older versions of one row in one family."""
     family = _FAMILY.pack(family_number)
     return family + row_prefix(row), family + row_end(row)
 
 
 def split_version_key(key: bytes) -> tuple[bytes, int]:
-    """(cell key, timestamp) of a version key."""
+    """Return (cell key, timestamp) of a version key."""
     return key[2:-10], _INVERT - int(_U64.unpack_from(key, len(key) - 8)[0])
 
 
@@ -142,7 +141,7 @@ def pack_marker(timestamp: int, sequence: int, made_ms: int) -> bytes:
 
 
 def marker_made_ms(marker: Stored) -> int:
-    """When the delete was made, by the region's clock."""
+    """Return the time of the delete, by the region's clock."""
     return int(_U64.unpack(marker.value)[0])
 
 
@@ -151,12 +150,12 @@ def timestamp_of(stored: bytes) -> int:
 
 
 def head_of(stored: bytes) -> bytes:
-    """The stored value with an empty value in it."""
+    """Return the header of a stored value, which is the stored form of an empty value."""
     return stored[: TTL_HEADER_BYTES if stored[:1] == _TTL_KIND else HEADER_BYTES]
 
 
 def unpack(stored: bytes) -> Stored:
-    """O(bytes); ValueError when ``stored`` is none of ours."""
+    """Decode a stored value in O(bytes).  Raises ValueError if ``stored`` has no known format."""
     kind = stored[0] if stored else 0
     if kind == CELL_WITH_TTL:
         _, timestamp, sequence, ttl_ms = TTL_HEADER.unpack_from(stored)

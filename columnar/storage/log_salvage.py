@@ -1,9 +1,10 @@
-"""Salvage of a damaged log: whole frames anywhere in its segments, and the list of what is lost.
+"""Salvage of a damaged server log: finds complete frames anywhere in its segments, and lists what is lost.
 
-A frame is believed if its checksum matches and its numbers are above those before it.  A log that was salvaged has
-gaps: the next owner of a region replays the records that are left (``LogOfRegion.gaps``), and a report lists the rest.
+A frame is believed if its checksum matches and its numbers are above those of the frames before it.  A salvaged log
+has gaps: the next owner of a region replays the records that are left (``LogOfRegion.gaps``), and ``lost`` describes
+the lost ones.
 
-For repairs, in no request's path: each segment is searched through.  Reads only; blocks.
+It serves repairs, not requests: it searches every byte of the segments.  It only reads, and blocks.
 """
 
 from __future__ import annotations
@@ -42,12 +43,12 @@ _NOBODY: Final = (b"", 0)
 
 
 class SalvagedLog(DeadLog):
-    """``load`` comes first."""
+    """A damaged log and the records that could be read.  Call ``load`` first."""
 
     def __init__(self, folder: str, sealed: Sealed) -> None:
         super().__init__(folder, sealed)
         self.lost: list[str] = []  # sentences for a person
-        self.gaps: set[str] = set()  # regions that certainly lack a batch, as far as they were opened
+        self.gaps: set[str] = set()  # opened regions that certainly lack a batch
 
     def _regions(self) -> dict[str, list[tuple[bytes, Record]]]:
         if self._found is None:
@@ -55,12 +56,12 @@ class SalvagedLog(DeadLog):
             self._identity, run = self._name()
             for segment in self.sealed.segments:
                 self._salvage(segment, era(self._identity, run) if self._identity else b"")
-            for region, records in self._found.items():  # of segments that change places, or stand there twice
+            for region, records in self._found.items():  # segments may be swapped or duplicated
                 self._found[region] = sorted(dict(records).items())
         return self._found
 
     def _name(self) -> tuple[bytes, int]:
-        """The log's name and its last run: from the head of a segment, which has a checksum, or from the file."""
+        """Return the log's name and last run: from a segment's head, which has a checksum, or from the file RUN."""
         heads = [found for segment in self.sealed.segments if (found := _era_in(self._bytes(segment))) is not None]
         if heads:
             return max(heads, key=lambda one: one[1])
@@ -97,7 +98,7 @@ class SalvagedLog(DeadLog):
             self._say_lost(segment, whole_bytes, segment.synced_bytes, f"batches of all its regions behind {newest}")
 
     def _take(self, own_era: bytes, records: list[Record], newest: int) -> int:
-        """The highest number so far."""
+        """Add the records to those found; returns the highest number so far."""
         assert self._found is not None, "it is being read"
         for record in records:
             self._found.setdefault(record.region, []).append((mark(own_era, record.number), record))
@@ -123,7 +124,10 @@ class SalvagedLog(DeadLog):
 
 
 def salvaged(folder: str, lengths: tuple[tuple[str, int], ...]) -> SalvagedLog:
-    """Read the log in ``folder``, all that is there.  ``lengths``: of its seal, if it has one.  HostError."""
+    """Read everything readable of the log in ``folder``; ``lengths`` are those of its seal, or empty.
+
+    Raises HostError.
+    """
     must = dict(lengths)
     try:
         names = os.listdir(folder) if os.path.isdir(folder) else []
@@ -149,7 +153,7 @@ def _era_in(data: bytes | None) -> tuple[bytes, int] | None:
 
 
 def _prefix(data: bytes) -> tuple[list[Record], int]:
-    """The records of the first whole frames, and where these end."""
+    """Return the records of the complete frames at the segment's beginning, and the end of these frames."""
     try:
         if era_of(data) is None:
             return [], 0
@@ -167,7 +171,7 @@ def _prefix(data: bytes) -> tuple[list[Record], int]:
 
 
 def _above(body: bytes, newest: int) -> list[Record]:
-    """The frame's records; none if it is not one that follows ``newest``."""
+    """Return the records of a frame if all their numbers are above ``newest``, otherwise none."""
     try:
         found = records_of(body)
     except (DamagedData, ValueError, TypeError):

@@ -1,6 +1,6 @@
-"""The storage interface over sorted lists, for tests and for data that may be lost.
+"""The storage interface over sorted lists in memory, for tests and for data that may be lost.
 
-State lives in the engine, by path, so that a store can be "crashed": ``MemoryEngine.crash(path)``
+The engine holds the state of its stores, by path, so that a store can be "crashed": ``MemoryEngine.crash(path)``
 undoes everything after the last ``sync``, as a power cut would (S2).
 """
 
@@ -21,7 +21,7 @@ _Operation = tuple[str, str, bytes, bytes]  # verb, space, key or start, value o
 
 @dataclass(slots=True)
 class _Space:
-    """Copy on write: an iterator keeps the list and the dictionary it began with (S3)."""
+    """A key space.  A batch changes a copy, so an iterator keeps the list and the dictionary of its beginning (S3)."""
 
     keys: list[bytes] = field(default_factory=list)
     values: dict[bytes, bytes] = field(default_factory=dict)
@@ -55,7 +55,7 @@ class _Disk:
     open: bool = False
 
     def take(self, spaces: frozenset[str]) -> None:
-        """Open it for writing, with these spaces at least."""
+        """Open the path for writing, with at least these spaces."""
         for name in spaces - self.spaces.keys():
             self.spaces[name] = self.synced[name] = _Space()
         self.open = True
@@ -192,7 +192,7 @@ class MemoryStore:
     def set_options(self, name: str, options: SpaceOptions) -> bool:
         self.open_disk()
         self._options[name] = options
-        return True  # it neither compresses, filters nor caches
+        return True  # the store neither compresses, filters nor caches
 
     def close(self) -> None:
         if self._disk is not None:
@@ -202,7 +202,7 @@ class MemoryStore:
 
 
 class MemoryFiles:
-    """``StoreFiles`` of a store that has none."""
+    """``StoreFiles`` of a store that has no files."""
 
     def __init__(self, store: MemoryStore, engine: MemoryEngine) -> None:
         self._store = store
@@ -256,7 +256,7 @@ class MemorySortedFile:
 
 
 class MemoryEngine:
-    """Keeps what its stores wrote until it is itself forgotten."""
+    """Holds the data of its stores, which lasts as long as the engine object."""
 
     def __init__(self) -> None:
         self.disks: dict[str, _Disk] = {}
@@ -284,7 +284,7 @@ class MemoryEngine:
         return False
 
     def repair_store(self, path: str) -> None:
-        """Memory loses no files."""
+        """Do nothing: a store in memory cannot lose files."""
 
     def sorted_file(self, path: str) -> MemorySortedFile:
         return MemorySortedFile(self.files.setdefault(path, []))
@@ -308,7 +308,7 @@ class MemoryEngine:
         return path in self.disks
 
     def crash(self, path: str, *, keep: int = 0) -> None:
-        """Power off: what was not synced is gone, but for the ``keep`` oldest batches of it."""
+        """Simulate a power cut: unsynced batches are lost, except the ``keep`` oldest."""
         disk = self.disks[path]
         spaces = dict(disk.synced)
         for batch in disk.unsynced[:keep]:

@@ -1,13 +1,13 @@
 """``servers/NAME.NUMBER/openings``: the regions that a server opened last, to find the cause of its death.
 
     openings := slot*                                       SLOTS of them; big-endian
-    slot     := region:u64 ended:u64                        ended: by the machine's monotonic clock, in ns; 0: not yet
+    slot     := region:u64 ended:u64                        end of the opening, ns of the monotonic clock; 0: not yet
 
-The slots outlive the process (``fixed_file``), and are never synced: after a power cut they are not needed.  Opening
-number N is in slot N mod SLOTS.  A slot that was half written names a region that does not exist, or a time in the
-future: its reader looks only for regions that it knows.
+The slots outlive the process (``fixed_file``).  They are never synced, because they are not needed after a power cut.
+Opening number N is in slot N mod SLOTS.  A half-written slot may name a region that does not exist, or a time in the
+future; this does no harm, because the reader looks only for regions that it knows.
 
-This finds a region whose opening kills the process, and one that kills it a moment later, too.
+The notes find a region whose opening kills the process, and a region that kills the process a moment later.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ _log = logging.getLogger(__name__)
 
 NAME: Final = "openings"
 SLOTS: Final = 64
-LATELY_NS: Final = 500_000_000  # so long after an opening the death of its process counts as its fault
+LATELY_NS: Final = 500_000_000  # a death of the process within this time counts as the opening's fault
 _SLOT: Final = Struct(">QQ")
 FILE_BYTES: Final = SLOTS * _SLOT.size
 assert _SLOT.size == 16, "read by the master of another version, perhaps"
 
 
 class OpeningNotes:
-    """Owned by the loop; costs an opening 2 us."""
+    """The notes of this process.  Owned by the loop; costs an opening 2 us."""
 
     def __init__(self, file: FixedFile | None) -> None:
-        """``file``: None: the disk has no room for it, and openings are not noted."""
+        """Take the file; with None, if the disk has no room for it, openings are not noted."""
         self._file = file
         self._count = 0
 
     @classmethod
     def begun(cls, folder: str) -> OpeningNotes:
-        """A new file in the folder."""
+        """Make a new file in the folder."""
         path = os.path.join(folder, NAME)
         try:
             return cls(open_fixed(path, FILE_BYTES, b""))
@@ -53,7 +53,7 @@ class OpeningNotes:
         self._store(region, 0)
 
     def ends(self, region: int) -> None:
-        """The opening that began last is over, however."""
+        """Note that the opening that began last has ended, well or not."""
         self._store(region, time.monotonic_ns())
 
     def _store(self, region: int, ended_ns: int) -> None:
@@ -72,7 +72,10 @@ class OpeningNotes:
 
 
 def opened_at(folder: str, died_ns: int) -> frozenset[int]:
-    """The regions that the server was opening when it died, or had opened within LATELY_NS.  OSError."""
+    """Return the regions that the server was opening when it died, or had opened within LATELY_NS before.
+
+    Raises OSError.
+    """
     try:
         with open(os.path.join(folder, NAME), "rb") as file:
             data = file.read(FILE_BYTES)

@@ -1,4 +1,4 @@
-"""(pure) Overlay for readers: the few pairs that the engine has not taken yet over the pairs that it has."""
+"""(pure) Overlay for readers: lays the few pairs that are not yet written to RocksDB over the pairs in RocksDB."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 
 from columnar.storage.api import PAIR_COST
 
-NO_BOUND: Final = 1 << 60  # of the cost of a range
+NO_BOUND: Final = 1 << 60  # on the cost of a range
 
 
 def overlaid(
@@ -15,7 +15,10 @@ def overlaid(
     fresh: list[tuple[bytes, bytes | None]],
     before: Callable[[bytes, bytes], bool],
 ) -> Iterator[tuple[bytes, bytes]]:
-    """The engine's pairs with newer ones laid over them (None: deleted), both in the order of ``before``."""
+    """Yield the pairs of ``items`` with the newer pairs of ``fresh`` laid over them.
+
+    A value of None in ``fresh`` means that the key is deleted.  Both are sorted, and ``before`` is their order.
+    """
     position = 0
     for key, value in items:
         while position < len(fresh) and before(fresh[position][0], key):
@@ -24,7 +27,7 @@ def overlaid(
             if newer[1] is not None:
                 yield newer[0], newer[1]
         if position < len(fresh) and fresh[position][0] == key:
-            continue  # the loop above gives the newer one before the next key, or the loop below at the end
+            continue  # the loop above yields the newer pair before the next key, or the loop below
         yield key, value
     for key, latest in fresh[position:]:
         if latest is not None:
@@ -32,7 +35,7 @@ def overlaid(
 
 
 def within(items: Iterator[tuple[bytes, bytes]], cost: int) -> list[tuple[bytes, bytes]] | None:
-    """``Store.range_within`` over a scan."""
+    """Return what ``Store.range_within`` returns, from a scan."""
     pairs: list[tuple[bytes, bytes]] = []
     for pair in items:
         if cost < 0:

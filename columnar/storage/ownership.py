@@ -1,17 +1,18 @@
-"""(pure) Ownership, passed to the opening of a region's store: the owner's epoch and the unreplayed logs.
+"""(pure) The ownership that is passed to the opening of a region's store: the owner's epoch and the unreplayed logs.
 
     complete := epoch:u64 region                a pair in META_SPACE of the region's store; big-endian, ``region`` ASCII
 
-``complete`` says that the store has every write that owners of lower epochs acknowledged: it is the epoch of the last
-owner that replayed logs, or that began to write to a server's log.  Records of lower epochs are never replayed
-again; they would hide newer values.
-The pair names its region, because stores of other regions begin as copies (a split, a clone) and count epochs of
-their own.  A store without the pair, or with another region's, has complete = 0.
+``complete`` is the epoch of the last owner that replayed logs, or that began to write to a server's log.  The store has
+every write that owners of lower epochs acknowledged.  Records of lower epochs are never replayed again, because they
+would hide newer values.
+
+The pair names its region, because the store of a new region may begin as a copy (a split, a clone), and each region
+counts its own epochs.  A store without the pair, or with the pair of a different region, has complete = 0.
 
 Invariants:
     I1. Exactly the unreplayed logs of epochs at or above ``complete`` are replayed, ascending.
     I2. ``complete`` only rises: an owner at a lower epoch is refused.
-    I3. The epoch of a sole owner is above all epochs of dead logs that it replays, and not below ``complete``.
+    I3. The epoch of a sole owner is above all epochs of the dead logs that it replays, and not below ``complete``.
 
 Knows nothing of stores, files and the content of records (``recovery``).
 """
@@ -47,7 +48,7 @@ class Ownership:
     region: str  # encoded; a folder may have another name
     epoch: int
     unreplayed_logs: tuple[LogPart, ...] = ()
-    is_sole: bool = False  # no other process can own regions of this folder: the epoch rises above those found
+    is_sole: bool = False  # no other process can own regions of this folder, so the epoch rises above those found
 
 
 def pack_complete(epoch: int, region: str) -> bytes:
@@ -55,7 +56,7 @@ def pack_complete(epoch: int, region: str) -> bytes:
 
 
 def complete_in(value: bytes | None, region: str) -> int:
-    """Return the epoch of ``complete``, or 0 if there is none of this region."""
+    """Return the epoch in the pair's value, or 0 if there is no pair or it names a different region."""
     if value is None or value[_EPOCH.size :] != region.encode("ascii"):
         return 0
     found: tuple[int] = _EPOCH.unpack_from(value)
@@ -63,7 +64,7 @@ def complete_in(value: bytes | None, region: str) -> int:
 
 
 def epoch_to_own(ownership: Ownership, complete: int) -> int:
-    """Return the epoch that records of the store carry from now on.  DamagedData: a later owner had the store (I2)."""
+    """Return the epoch that the store's records carry from now on.  Raises DamagedData if a later owner had it (I2)."""
     if ownership.is_sole:
         epochs = [part.epoch + (part.log != THIS_RUN) for part in ownership.unreplayed_logs]
         return max(ownership.epoch, complete, *epochs)
@@ -82,9 +83,9 @@ def logs_to_replay(ownership: Ownership, complete: int) -> list[tuple[str, froze
 
 
 def _order(part: LogPart) -> tuple[int, bool, str]:
-    return part.epoch, part.log == THIS_RUN, part.log  # what this run wrote came last
+    return part.epoch, part.log == THIS_RUN, part.log  # records of this run are the latest
 
 
 def _by_log(parts: Sequence[LogPart]) -> list[tuple[str, list[LogPart]]]:
-    """Successive parts of one log belong together: an owner that was renamed went on with the same numbers."""
+    """Group successive parts of the same log: an owner at a new epoch continued with the same batch numbers."""
     return [(log, list(group)) for log, group in groupby(parts, key=lambda part: part.log)]

@@ -1,7 +1,8 @@
 """The parts that all stores of one process share: engine, clock, the log of shared fsyncs, and the committer.
 
-    ProcessStores    of a process that owns the whole folder: a standalone, or a supervisor with its catalogue
-    ServerStores     of one of several region servers of a folder, whose supervisor has the folder's lock
+    ProcessStores    the stores of a process that owns the whole folder: a standalone, or a supervisor with its
+    catalogue ServerStores     the stores of one of several region servers of a folder, whose supervisor has the
+    folder's lock
 
 Owned by the loop.
 """
@@ -27,20 +28,20 @@ from columnar.storage.rocks_errors import refused
 from columnar.storage.server_folders import LOG, clock_of, folder_of, is_spent, log_of, newest_clock, note_log
 from columnar.storage.server_log_files import ServerLog, begin_run, open_server_log
 
-CLOCK_GRAIN_MS: Final = 20  # a file's time may lag the clock at its writing by so much
+CLOCK_GRAIN_MS: Final = 20  # a file's time may be older than the clock at its writing, by up to this
 
 
 class StoresOfProcess(ABC):
-    """``open`` comes first, ``close`` last."""
+    """The shared parts of a process's stores.  Call ``open`` first, ``close`` last."""
 
     def __init__(self, data: str, clock_folder: str, engine: RocksEngine) -> None:
-        """``data``: the folder with the regions of all servers; ``clock_folder``: with the clock's file."""
+        """Take the data folder, which has the regions of all servers, and the folder of this process's clock file."""
         self.engine = engine
         self.region_folders = RegionFolders(os.path.join(data, REGIONS), engine)
         self._clock_folder = clock_folder
 
     def open(self) -> None:
-        """Once per process; reads the server's log.  HostError, DamagedData."""
+        """Open the clock and the server's log, which is read.  Call it once.  Raises HostError, DamagedData."""
         self._clock_file = ClockFile.opened(self._clock_folder)
         self.clock = StoreClock(system_ms, self._clock_file.keep)
         try:
@@ -54,14 +55,14 @@ class StoresOfProcess(ABC):
 
     @abstractmethod
     def _newest_ms(self, own_ms: int) -> int:
-        """Return the highest timestamp given in the folder; ``own_ms``: that of the clock's file, 0: there is none."""
+        """Return the highest timestamp given in the folder; ``own_ms`` is that of the clock file, 0 without a file."""
 
     @abstractmethod
     def _begin_log(self) -> tuple[ServerLog, DeadLogs]:
-        """The log that this process writes, and those that are over."""
+        """Return the log that this process writes, and the dead logs."""
 
     def close(self) -> None:
-        """When every store is closed.  Blocks until running syncs have ended."""
+        """Close the shared parts, after every store.  Blocks until running syncs have ended."""
         self.committer.close()
         self.server_log.close()
         self.clock.settle()
@@ -76,7 +77,8 @@ class ProcessStores(StoresOfProcess):
     def _newest_ms(self, own_ms: int) -> int:
         """Return the highest timestamp of the folder.
 
-        An older program left only the times of its files: they are read before any file is written.
+        Older programs wrote no clock file.  In such a folder the times of the logs are read instead, before any file
+        is written.
         """
         return own_ms or newest_write_ms(self.folder.path) + CLOCK_GRAIN_MS
 
@@ -84,27 +86,30 @@ class ProcessStores(StoresOfProcess):
         return open_server_log(self.folder)
 
     def ownership(self, region: str, epoch: int) -> Ownership:
-        """With which a store is opened: this process alone owns regions of the folder."""
+        """Return the ownership for opening a store; this process alone owns regions of the folder."""
         unreplayed_logs = self.dead_logs.unreplayed_parts(region) + self.server_log.unreplayed_parts(region)
         return Ownership(region, epoch, unreplayed_logs, is_sole=True)
 
 
 class ServerStores(StoresOfProcess):
-    """The stores of one incarnation.  It is started once, so it has no earlier run; other servers read its logs."""
+    """The stores of an incarnation.  It starts once, so its log has no earlier run; other servers read its log."""
 
     def __init__(self, data: str, incarnation: str, engine: RocksEngine) -> None:
-        """``incarnation``: as ``s2.17``."""
+        """Take the data folder and the incarnation's text, such as ``s2.17``."""
         self._data = data
         self._folder = folder_of(data, incarnation)
         super().__init__(data, self._folder, engine)
 
     def open(self) -> None:
-        """HostError; also where the incarnation was started before."""
+        """Make the incarnation's folder and open the shared parts.
+
+        Raises HostError, also if the incarnation was started before, and DamagedData.
+        """
         if os.path.exists(self._folder):
             raise HostError(f"{self._folder} is there already: each start of a server has a number of its own")
-        check_place(self._data)  # else a new one would grow there
+        check_place(self._data)  # otherwise a new data folder would be made there
         try:
-            make_lasting(self._folder)  # with it a power cut would take the log within
+            make_lasting(self._folder)  # a power cut that removes the folder would remove the log in it
         except OSError as error:
             raise HostError(f"cannot make the server's folder {self._folder}: {error.strerror}") from error
         self.opening_notes = OpeningNotes.begun(self._folder)
@@ -116,7 +121,10 @@ class ServerStores(StoresOfProcess):
             raise
 
     def _sync_folder(self) -> None:
-        """Sync the folder, so that it is not empty after a power cut: an empty one has lost its log.  HostError."""
+        """Sync the folder, so that it is not empty after a power cut: an empty folder counts as damage.
+
+        Raises HostError.
+        """
         try:
             sync_folder(self._folder)
         except OSError as error:
@@ -134,11 +142,10 @@ class ServerStores(StoresOfProcess):
         return begin_run(os.path.join(self._folder, LOG), has_begun=lambda: note_log(self._data, name))
 
     def dead_log(self, incarnation: str, lengths: tuple[tuple[str, int], ...]) -> DeadLog:
-        """The log of an incarnation that is fenced, as it was sealed.  From now on no timestamp is given below its.
+        """Return the log of an incarnation that is fenced, or of one that lives, as sealed at ``lengths``.
 
-        All that the seal lists must be there; of a server that lives, what it has not removed since.
-
-        HostError.
+        From now on this process gives no timestamp below those of the incarnation.  In the log of a dead incarnation
+        everything that the seal lists must be found; a live server may have removed segments since.  Raises HostError.
         """
         self.clock.observe(clock_of(self._data, incarnation))
         folder = log_of(self._data, incarnation)

@@ -1,11 +1,10 @@
-"""A store that is read while its disk takes no writes: full, mounted read-only, or without descriptors.
+"""A store that can only be read, because its disk is full or mounted read-only, or no descriptors are left.
 
-The engine's own read-only opening reads the log into memory and writes nothing, so every acknowledged write is
-there.  The other writes of an opening (counts, removal of leftovers) are left for the next opening that can write.
+RocksDB's read-only opening reads the log into memory and writes nothing, so every acknowledged write is found.  Other
+writes of an opening (counts, removal of leftovers) are left for the next opening that can write.
 
-rocksdict writes a small file of its own at every opening.  So a folder of links to the store's files is
-opened instead, in memory if the system has such a place (a killed process leaves the folder there: links,
-no bytes).
+rocksdict writes a small file at every opening.  So a folder with links to the store's files is opened instead, in
+memory if the system has a file system there.  A killed process leaves that folder behind, which has only links.
 """
 
 from __future__ import annotations
@@ -21,14 +20,17 @@ from columnar.storage.durable_files import sync_logs
 from columnar.storage.file_copies import files_of, remove_tree
 
 ENGINES_OWN: Final = "rocksdict-config.json"
-IN_MEMORY: Final = "/dev/shm"  # noqa: S108 - mkdtemp makes our own folder in it; elsewhere in the system's
+IN_MEMORY: Final = "/dev/shm"  # noqa: S108 - mkdtemp makes our own folder in it, or in the system's temporary folder
 
 
 def open_read_only(engine: Engine, path: str, cause: ColumnarError) -> ReadOnlyStore:
-    """The store at ``path``, which cannot be opened for writing because of ``cause``.  ColumnarError, OSError."""
+    """Open the store at ``path``, which cannot be opened for writing because of ``cause``.
+
+    Raises ColumnarError, OSError.
+    """
     from tempfile import mkdtemp  # rarely needed
 
-    sync_logs(path)  # else readers would see writes that a power cut can lose
+    sync_logs(path)  # otherwise readers would see writes that a power cut can lose
     links = mkdtemp(prefix="columnar-reading-", dir=IN_MEMORY if os.path.isdir(IN_MEMORY) else None)
     try:
         for name in files_of(path, with_bound=True):
@@ -43,7 +45,7 @@ def open_read_only(engine: Engine, path: str, cause: ColumnarError) -> ReadOnlyS
 
 
 class ReadOnlyStore:
-    """Over ``store``, which was opened for reading.  Every write raises ``cause`` once ``refuse_writes`` was called."""
+    """A wrapper of ``store``, which is open for reading.  After ``refuse_writes`` every write raises ``cause``."""
 
     def __init__(self, store: Store, cause: ColumnarError, links: str) -> None:
         self._store = store
@@ -53,7 +55,7 @@ class ReadOnlyStore:
         self._is_opening = True
 
     def refuse_writes(self) -> None:
-        """Raise ``cause`` for every write from now on: the region is open."""
+        """Raise ``cause`` for every write from now on, because the opening of the region has ended."""
         self._is_opening = False
 
     @property
@@ -85,16 +87,16 @@ class ReadOnlyStore:
         self._refuse()
 
     def settle(self) -> None:
-        pass  # it has no buffered batches
+        pass  # there are no buffered batches
 
     def sync(self) -> None:
-        pass  # all of it is what the disk has
+        pass  # the store has only what is on disk
 
     def own(self, region: str, epoch: int) -> None:
         pass
 
     def begin_capture(self, era: bytes, stamp: Callable[[], int]) -> Capture | None:
-        return None  # it takes no writes
+        return None  # the store takes no writes
 
     def add_space(self, name: str, options: SpaceOptions = DEFAULT_OPTIONS) -> None:
         self._refuse()

@@ -1,10 +1,10 @@
-"""Replay of dead logs: writes a region's records into its store, before its owner serves it.
+"""Replay of dead logs: writes a region's records into its store before the owner serves the region.
 
-    make_prefix     before the store is opened: the engine's own log must end at its first gap
-    bring_in        once it is open: the batches that it lacks, then ``complete``, then one fsync
+    make_prefix     before the store is opened: makes RocksDB's own log end at its first gap
+    bring_in        when the store is open: writes the missing batches, then ``complete``, then syncs once
 
-Records are whole values under marks, so replaying a log twice has the effect of once.  ``lacking``, which is pure,
-decides which batches a store must get, and ``ownership`` which logs are unreplayed.
+Records have complete values under marks, so replaying a log twice has the same effect as replaying it once.
+``lacking``, which is pure, decides which batches a store needs; ``ownership`` decides which logs are unreplayed.
 
 Invariant C4 of a cluster: an owner serves only after all unreplayed logs are in the store and ``complete`` is synced.
 """
@@ -50,7 +50,7 @@ _NO_FLOOR: Final = pack_floor(0)
 
 
 class Opens(Protocol):
-    """An engine."""
+    """The part of an engine that opens stores."""
 
     def open_store(
         self, path: str, spaces: frozenset[str], options: None = None, ownership: Ownership | None = None
@@ -63,28 +63,29 @@ class Opens(Protocol):
 
 
 def missing(found: Found, marks: Marks) -> Found:
-    """Return the records that a store with ``marks``, all of this log, does not have."""
+    """Return the records that a store lacks; ``marks`` are the store's marks of this log."""
     newest = max(marks, default=None)
     floor = floor_of(newest, marks[newest]) if newest is not None else b""
     return [(wanted, record) for wanted, record in found if wanted > floor and wanted not in marks]
 
 
 def has_hole(lost: Found, marks: Marks) -> bool:
-    """Tell whether the store has a batch after one that it lost: it is no prefix of the written batches (S2)."""
+    """Tell whether the store has a batch after a batch in ``lost``, so that its batches are no prefix (S2)."""
     newest = max(marks, default=b"")
     return any(wanted < newest for wanted, _ in lost)
 
 
 def lacking(log: LogOfRegion, marks: Marks) -> list[tuple[tuple[bytes, bytes], Record]]:
-    """Return the batches that the store must still get, with their marks as pairs, in order.
+    """Return the batches that the store still needs, with their marks as pairs, in order.
 
-    DamagedData: the store has a hole, or the log, which was not salvaged, lost a batch before one that it has.
+    Raises DamagedData if the store has a hole, or if the log lost a batch before one of its batches.  In a salvaged log
+    these are no errors: the region is added to the log's gaps.
     """
     newest = max(marks, default=b"")
     lost = missing(log.found, marks)
     if has_hole(lost, marks) and log.gaps is not None:
         log.gaps.add(log.region)
-        lost = [(wanted, record) for wanted, record in lost if wanted > newest]  # older ones would hide present values
+        lost = [(wanted, record) for wanted, record in lost if wanted > newest]  # older ones would hide newer values
     elif has_hole(lost, marks):
         raise DamagedData(
             f"region {log.region} lost a batch amid others, which the server's log has; {repair_advice('')}"
@@ -112,7 +113,7 @@ def complete_of(store: Store, region: str) -> int:
 
 
 def has_unreplayed_writes(store: Store, logs: DeadLogs, ownership: Ownership) -> bool:
-    """Tell whether acknowledged writes of the region are missing in ``store``, which may be open for reading only."""
+    """Tell whether ``store``, which may be open for reading only, lacks acknowledged writes of the region."""
     wanted = logs_to_replay(ownership, complete_of(store, ownership.region))
     return any(missing(log.found, _marks(store, log)) for log in _logs(logs, ownership, wanted))
 
@@ -120,9 +121,9 @@ def has_unreplayed_writes(store: Store, logs: DeadLogs, ownership: Ownership) ->
 def make_prefix(engine: Opens, path: str, logs: DeadLogs, ownership: Ownership) -> None:
     """Remove the batches after a gap in the store's own log, before the store at ``path`` is opened.
 
-    The engine begins a new file before it has synced the previous one, whose end a power cut may remove.  It recognises
-    a torn record, not a file that ends between two.  The batches in the new file were never synced then: they are in
-    a dead log, too, or were never acknowledged.
+    RocksDB begins a new log file before it has synced the previous file, whose end a power cut may remove.  RocksDB
+    recognises a torn record, but not a file that ends between two records.  In that case the batches in the new file
+    were never synced: a dead log has them too, or they were never acknowledged.
     """
     while engine_logs := _logs_in(path):
         store = engine.open_reading(path)
@@ -141,9 +142,9 @@ def make_prefix(engine: Opens, path: str, logs: DeadLogs, ownership: Ownership) 
 
 
 def bring_in(store: Store, logs: DeadLogs, ownership: Ownership) -> int:
-    """Replay every unreplayed log into the store and sync it; returns the epoch of the store's records.
+    """Replay every unreplayed log into the store and sync the store; returns the epoch of the store's records.
 
-    DamagedData: a batch is missing, or a later owner had the store; HostError.
+    Raises DamagedData if a batch is missing or a later owner had the store; raises HostError.
     """
     region = ownership.region
     complete = complete_of(store, region)
@@ -196,7 +197,7 @@ def _write_batch(store: Store, batch: Batch) -> None:
 
 
 def _logs_in(path: str) -> list[str]:
-    """Return the engine's logs that are not empty, the newest last."""
+    """Return the paths of RocksDB's logs that are not empty, the newest last."""
     try:
         with os.scandir(path) as found:
             return sorted(one.path for one in found if one.name.endswith(LOG_ENDS[0]) and one.stat().st_size)
@@ -208,10 +209,10 @@ def _logs_in(path: str) -> list[str]:
 
 
 def recovering(engine: Opens, logs: DeadLogs, folders: RegionFolders, epoch: int) -> Iterator[None]:
-    """Open each region that has unreplayed logs and was not opened meanwhile, as a sole owner: a step of some 15 ms.
+    """Open each region that has unreplayed logs and was not opened meanwhile, as a sole owner; a step takes some 15 ms.
 
-    A region that its disk refuses is logged, and keeps its unreplayed logs, also if nobody can tell whether it was
-    dropped.
+    If a region cannot be opened, or if it is unknown whether the region was dropped, the error is logged, and its logs
+    stay unreplayed.
     """
     for region in list(logs.left):
         unreplayed_logs: tuple[LogPart, ...] = logs.unreplayed_parts(region)
@@ -230,6 +231,6 @@ def recovering(engine: Opens, logs: DeadLogs, folders: RegionFolders, epoch: int
 
 
 def recover(engine: Opens, logs: DeadLogs, folders: RegionFolders) -> None:
-    """``recovering``, in one step, by a process that owns no region itself; blocks."""
+    """Do all steps of ``recovering`` at once, in a process that owns no region.  Blocks."""
     for _ in recovering(engine, logs, folders, 0):
         pass

@@ -1,10 +1,10 @@
 """``DATA/regions``: the folder of each region, by the region's encoded name.
 
     regions/ENCODED             the region's store
-    regions/ENCODED.deleted     being removed, as are those of partial copies (``file_copies``)
+    regions/ENCODED.deleted     a store that is being removed; partial copies (``file_copies``) are removed too
     regions/meta                the catalogue's store
 
-Any thread may call it; methods that touch the disk block.
+Any thread may call the methods; methods that use the disk block.
 """
 
 from __future__ import annotations
@@ -35,9 +35,10 @@ class RegionFolders:
         return self._engine.has_folder(self.path(encoded))
 
     def was_dropped(self, encoded: str) -> bool:
-        """Tell whether the region's folder is gone from among the others.
+        """Tell whether the region's folder is missing while ``regions`` exists.
 
-        HostError: all are gone.  A folder that cannot be looked at is there: its opening meets the error.
+        Raises HostError if ``regions`` itself is missing.  A folder that cannot be examined counts as existing, and
+        its opening raises the error.
         """
         if self.has(encoded):
             return False
@@ -45,15 +46,15 @@ class RegionFolders:
         return True
 
     def is_untouched(self, encoded: str) -> bool:
-        """The folder is there, and empty: no store was ever opened in it."""
+        """Tell whether the region's folder exists and is empty because no store was ever opened in it."""
         return self._engine.is_untouched(self.path(encoded))
 
     def make(self, encoded: Sequence[str]) -> None:
-        """They are there after a power cut too.  HostError: the disk refuses."""
+        """Make the regions' folders, which survive a power cut.  Raises HostError if the disk refuses."""
         self._engine.make_folders([self.path(one) for one in encoded])
 
     def make_beside_others(self, encoded: Sequence[str]) -> None:
-        """``make``, only if the root is there: a data folder that was moved away is not created again."""
+        """Make the folders only if ``regions`` exists: a data folder that was moved away is not created again."""
         self._check_root()
         self.make(encoded)
 
@@ -62,18 +63,18 @@ class RegionFolders:
             raise HostError(f"{self.root} is missing, with all that was written; put it back")
 
     def destroy(self, encoded: str) -> None:
-        """The store and its folder, if there are any; removing large files takes its time.  HostError."""
+        """Remove the store and its folder, if they exist; large files take long to remove.  Raises HostError."""
         self._engine.destroy(self.path(encoded))
 
     def sync(self) -> None:
-        """The list of folders survives a power cut."""
+        """Sync ``regions``, so that its entries survive a power cut."""
         sync_folder_if_any(self.root)
 
     def catalogue(self) -> str:
         """Return the path of the catalogue's store.
 
-        DamagedData if it is missing or empty though it was there: it is made before every region, and a new one would
-        name no region.
+        Raises DamagedData if it is missing or empty though it existed before.  It is made before every region, so
+        regions or a note prove that it existed; a new catalogue would name no region.
         """
         path, entries = self.path(META), os.listdir(self.root)
         regions = len(entries) - (META in entries)
@@ -84,27 +85,27 @@ class RegionFolders:
         return path
 
     def unnamed(self, named: Iterable[str]) -> list[str]:
-        """Names, without their ends, of folders that are neither the catalogue's nor in ``named``."""
+        """Return the names, without suffixes, of folders that are neither the catalogue's nor in ``named``."""
         if not os.path.isdir(self.root):
             return []
         return sorted({bare(name) for name in os.listdir(self.root)} - {META} - frozenset(named))
 
     def room(self) -> Room:
-        """OSError."""
+        """Return the room of the disk.  Raises OSError."""
         return room_of(self.root)
 
     def free_bytes(self) -> int:
-        """OSError."""
+        """Return the free bytes of the disk.  Raises OSError."""
         return self.room().free_bytes
 
 
 def entries_of(encoded: str) -> list[str]:
-    """The entries of ``regions`` that one region may have."""
+    """Return the names of all entries of ``regions`` that a region may have."""
     return [encoded, *(encoded + end for end in _ENDS)]
 
 
 def bare(name: str) -> str:
-    """The encoded name of the region that an entry of ``regions`` belongs to: a half made one is of its region."""
+    """Return the encoded name of the region to which an entry of ``regions`` belongs, also a half-made one."""
     for end in _ENDS:
         name = name.removesuffix(end)
     return name

@@ -1,6 +1,6 @@
 """The storage interface over RocksDB, through ``rocksdict`` in raw mode.
 
-Each store is a RocksDB database, each space a column family of it.  All stores of an engine
+Each store is a RocksDB database, and each space is a column family in it.  All stores of an engine
 share a block cache and a write-buffer budget, so memory does not grow with the number of
 regions (limits: ``CACHE_BYTES``, ``WRITE_BUFFERS_BYTES``).
 """
@@ -32,17 +32,17 @@ from columnar.storage.server_log_files import ServerLog
 from columnar.storage.synced_bound import SYNCED
 
 CACHE_BYTES: Final = 64 * MIB
-IN_MEMORY_CACHE_BYTES: Final = 32 * MIB  # beside it, for spaces whose cache is "reserved"
-WRITE_BUFFERS_BYTES: Final = 64 * MIB  # of all regions together; over it the fullest is flushed
-SHARE_BYTES: Final = 32 * MIB  # of each of the three that one of several servers has at least
-MANIFEST_BYTES: Final = 1 * MIB  # of a list of files; a longer one is replaced by a new one: each opening reads it
-WAL_BYTES: Final = 64 * MIB  # of one region; over it the oldest spaces are flushed
+IN_MEMORY_CACHE_BYTES: Final = 32 * MIB  # additional, for spaces whose cache is "reserved"
+WRITE_BUFFERS_BYTES: Final = 64 * MIB  # of all regions together; beyond it the fullest buffer is flushed
+SHARE_BYTES: Final = 32 * MIB  # the least of each of the three for one of several servers
+MANIFEST_BYTES: Final = 1 * MIB  # a longer MANIFEST is replaced by a new one, because each opening reads it
+WAL_BYTES: Final = 64 * MIB  # of one region; beyond it the oldest spaces are flushed
 BACKGROUND_JOBS: Final = 3  # of each store: one flush and two compactions
-# At once, of different stores: a flush waits for the disk, and a stop flushes every store.  With one of the engine's
-# own, 200 stores took 22 ms each; with four 4 ms.
+# Concurrent flushes of different stores: a flush waits for the disk, and a stop flushes every store.  With one flush
+# thread, RocksDB's default, 200 stores took 22 ms each; with four 4 ms.
 FLUSHES: Final = 4
 LOG_FILES_KEPT: Final = 3
-SYNCED_BYTES: Final = 512 * 1024  # of a new file at a time: a single large fsync would delay fsyncs of the log
+SYNCED_BYTES: Final = 512 * 1024  # a new file is synced in such pieces: one large fsync would delay fsyncs of the log
 
 
 class RocksEngine:
@@ -57,26 +57,29 @@ class RocksEngine:
         self._env = rocksdict.Env()
         self._env.lower_thread_pool_cpu_priority()  # of compactions: neither the loop nor an fsync waits for them
         self._env.set_high_priority_background_threads(FLUSHES)
-        # allow_stall would freeze the loop: over the budget RocksDB flushes instead.
+        # allow_stall would freeze the loop; without it RocksDB flushes when the budget is exceeded.
         self._write_buffers = rocksdict.WriteBufferManager(write_buffers_bytes, False)
 
-        self.server_log: ServerLog | None = None  # what this process writes
-        self.dead_logs = DeadLogs()  # of which stores that are opened get what they lack
+        self.server_log: ServerLog | None = None  # the log that this process writes
+        self.dead_logs = DeadLogs()  # replayed into stores when they are opened
 
     def use_logs(self, dead_logs: DeadLogs, server_log: ServerLog | None = None) -> None:
-        """Give stores that are opened what they lack in ``dead_logs``; notify ``server_log`` of what is closed."""
+        """Replay ``dead_logs`` into stores when they are opened; notify ``server_log`` when stores are closed."""
         self.dead_logs, self.server_log = dead_logs, server_log
 
     @classmethod
     def of_several(cls, servers: int) -> RocksEngine:
-        """The engine of one of so many servers on a machine, which share what one of them alone would have."""
+        """Return the engine of one of ``servers`` servers on a machine, which share the memory of a single server."""
         cache, in_memory, buffers = (
             max(SHARE_BYTES, whole // servers) for whole in (CACHE_BYTES, IN_MEMORY_CACHE_BYTES, WRITE_BUFFERS_BYTES)
         )
         return cls(cache_bytes=cache, write_buffers_bytes=buffers, in_memory_bytes=in_memory)
 
     def closes(self, capture: Capture | None, sync: Callable[[], None]) -> None:
-        """Note the closing of a store: a copy of its folder must find every batch in the store's own log."""
+        """Sync a closing store, because a copy of its folder must find every batch in the store's own log.
+
+        If the sync fails, the server's log notes that the store may lack batches.
+        """
         try:
             sync()
         except ColumnarError:
@@ -92,16 +95,16 @@ class RocksEngine:
         options.set_env(self._env)
         options.set_max_background_jobs(BACKGROUND_JOBS)
         options.set_max_open_files(64)
-        # RocksDB would start and end 16 threads for each space, to open tables that open in microseconds.
+        # By default RocksDB starts and ends 16 threads for each space, to open tables, which takes microseconds.
         options.set_max_file_opening_threads(1)
-        # With the default 64 shards a shard would have room for one file: two files of a shard evict each other at
-        # each get.
+        # With the default of 64 shards a shard would have room for one file only, so two files in the same shard would
+        # evict each other at each get.
         options.set_table_cache_num_shard_bits(0)
         options.set_bytes_per_sync(SYNCED_BYTES)
         options.set_max_total_wal_size(WAL_BYTES)
         options.set_max_manifest_file_size(MANIFEST_BYTES)
-        # Logs are not reused (recycle_log_file_num), though fsyncs were quicker: after a power cut between a
-        # flush and the next fsync RocksDB 9.8 calls the files "ahead of WALs" and opens the store no more.
+        # Logs are not reused (recycle_log_file_num), though that makes fsyncs faster: after a power cut between a
+        # flush and the next fsync RocksDB 9.8 reports that the files are "ahead of WALs" and cannot open the store.
         options.set_wal_recovery_mode(rocksdict.DBRecoveryMode.point_in_time())  # S2: a prefix, never a hole
         options.set_keep_log_file_num(LOG_FILES_KEPT)
         options.set_max_log_file_size(1 * MIB)
@@ -142,7 +145,7 @@ class RocksEngine:
         return store
 
     def _make_owned(self, store: RocksStore, ownership: Ownership) -> None:
-        """Replay into the store the writes that earlier owners acknowledged.  DamagedData, HostError."""
+        """Replay into the store the writes that earlier owners acknowledged.  Raises DamagedData, HostError."""
         store.own(ownership.region, bring_in(store, self.dead_logs, ownership))
         if ownership.unreplayed_logs:
             self.dead_logs.brought_in(ownership.region)
@@ -157,7 +160,7 @@ class RocksEngine:
     def _opened(
         self, path: str, spaces: frozenset[str], options: Mapping[str, SpaceOptions], *, reads_only: bool = False
     ) -> RocksStore:
-        """The store in the folder, with these spaces and those that it has.  DamagedData, HostError."""
+        """Open the store in the folder, with its own spaces and ``spaces``.  Raises DamagedData, HostError."""
         access = rocksdict.AccessType.read_only() if reads_only else rocksdict.AccessType.read_write()
         found = begin_opening(path, reads_only=reads_only)
         names = spaces | found.spaces | {"default"}
@@ -174,7 +177,7 @@ class RocksEngine:
 
     def repair_store(self, path: str) -> None:
         with suppress(FileNotFoundError):
-            os.unlink(os.path.join(path, SYNCED))  # of what was there before
+            os.unlink(os.path.join(path, SYNCED))  # the bound before the repair
         try:
             rocksdict.Rdict.repair(path, self.database_options())
         except Exception as error:  # rocksdict raises bare exceptions
@@ -210,18 +213,18 @@ class RocksEngine:
         return os.path.exists(os.path.join(path, "CURRENT"))
 
     def destroy(self, path: str) -> None:
-        """Remove the folder: first renamed, so that a crash half-way leaves no half region under its name."""
+        """Remove the folder.  It is renamed first, so that a crash leaves no half-removed region under its name."""
         try:
             doomed = f"{path}.deleted"
             if os.path.exists(doomed):
-                remove_tree(doomed)  # a crash came between the next two lines
-            for half in (path + HALF, path + HALF_CHECKPOINT):  # or while it was made of copies
+                remove_tree(doomed)  # left by a crash during the removal below
+            for half in (path + HALF, path + HALF_CHECKPOINT):  # left by a crash while it was copied
                 remove_tree(half, missing_ok=True)
             if os.path.exists(path):
                 os.rename(path, doomed)
                 remove_tree(doomed)
             forget_opened(path)
-            sync_folder_if_any(os.path.dirname(path))  # else a power cut restores it when no row names it any more
+            sync_folder_if_any(os.path.dirname(path))  # or a power cut may restore a folder that no row names
         except OSError as error:
             raise refused(error, f"cannot remove the folder {path}") from error
 

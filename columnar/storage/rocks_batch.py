@@ -1,4 +1,4 @@
-"""The operations of one write to RocksDB, and those that are buffered for one."""
+"""Batches of operations for RocksDB, and the buffer of batches that share one write."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import rocksdict
 from columnar.storage.capture import Capture
 from columnar.storage.server_log import MARK_SPACE
 
-LARGE_ROWS: Final = 16  # a batch of so many is a ``LargeBatch``
+LARGE_ROWS: Final = 16  # from so many rows on a batch is a ``LargeBatch``
 
 
 class RocksBatch:
-    """Operations by name: converted to the engine's when they are written, perhaps together with other batches."""
+    """Operations in our own form.  They become RocksDB's when they are written, perhaps with other batches."""
 
     __slots__ = ("_size", "has_ranges", "operations")
 
@@ -32,7 +32,7 @@ class RocksBatch:
 
     def delete_range(self, space: str, start: bytes, stop: bytes) -> None:
         if start >= stop:
-            return  # RocksDB would number it, and keep it in no table: ``synced_bound`` would miss it
+            return  # RocksDB would number it and write it to no table, so ``synced_bound`` would miss it
         self._size += len(start) + len(stop)
         self.has_ranges = True
         self.operations.append((space, start, None, stop))
@@ -42,9 +42,9 @@ class RocksBatch:
 
 
 class LargeBatch:
-    """Operations in the engine's form from the start: each value is copied once, while it is in the processor's cache.
+    """Operations in RocksDB's form from the start: each value is copied once, while it is in the processor's cache.
 
-    For many rows at once; it shares the engine's write with no other.
+    It is for many rows at once, and does not share its write to RocksDB with other batches.
     """
 
     __slots__ = ("_handles", "_size", "raw")
@@ -73,7 +73,7 @@ class LargeBatch:
 
 
 def fill(raw: Any, batch: RocksBatch, handles: dict[str, Any]) -> None:
-    """Add the operations to a batch of the engine's."""
+    """Add the operations to RocksDB's batch ``raw``."""
     for space, key, value, stop in batch.operations:
         if value is not None:
             raw.put(key, value, handles[space])
@@ -84,7 +84,7 @@ def fill(raw: Any, batch: RocksBatch, handles: dict[str, Any]) -> None:
 
 
 def add_mark(raw: Any, capture: Capture, handles: dict[str, Any]) -> None:
-    """Add the mark that the next batch of a captured store must carry."""
+    """Add to ``raw`` the mark that the next batch of a captured store must carry, and delete outdated marks."""
     handle = handles[MARK_SPACE]
     key, floor = capture.mark()
     keys, span = capture.outdated()
@@ -96,16 +96,16 @@ def add_mark(raw: Any, capture: Capture, handles: dict[str, Any]) -> None:
 
 
 class WriteBuffer:
-    """Batches that share one write of the engine, and their pairs as reads see them."""
+    """Batches that share one write to RocksDB, and their pairs for reads."""
 
     __slots__ = ("_batches", "_handles", "fresh", "raw", "size_bytes")
 
     def __init__(self, handles: dict[str, Any]) -> None:
         self._handles = handles
-        self.raw: Any = None  # the engine's batch of all that is buffered; None: nothing is
+        self.raw: Any = None  # RocksDB's batch of everything buffered; None if nothing is
         self._batches: list[RocksBatch] = []
         self.size_bytes = 0
-        self.fresh: dict[tuple[str, bytes], bytes | None] = {}  # None: deleted; one dictionary for ever
+        self.fresh: dict[tuple[str, bytes], bytes | None] = {}  # None: deleted; never replaced by a new dictionary
 
     def add(self, batch: RocksBatch) -> None:
         if self.raw is None:
@@ -118,7 +118,7 @@ class WriteBuffer:
             fresh[space, key] = value
 
     def fill_again(self) -> None:
-        """Make the engine's batch again: a try to write uses it up, and its mark with it."""
+        """Make RocksDB's batch again, without a mark: an attempt to write uses up the batch and its mark."""
         self.raw = rocksdict.WriteBatch(raw_mode=True)
         for batch in self._batches:
             fill(self.raw, batch, self._handles)

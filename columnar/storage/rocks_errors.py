@@ -1,4 +1,4 @@
-"""The engine's errors as ours: rocksdict raises bare exceptions, distinguished by the first words of their text."""
+"""Translation of RocksDB's errors to ours: rocksdict raises bare exceptions, told apart by words of their text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from columnar.storage.data_folder import REGIONS, STAGING
 T = TypeVar("T")
 
 _FAILS: Final = "Input/output error"
-# What the system said, as it stands in the engine's text; what is the matter; what to do about it.
+# The system's message within RocksDB's text; the matter; the advice.
 _KNOWN: Final = (
     ("No space left on device", "the disk is full", "free some room: writes are taken again within a second"),
     ("Disk quota exceeded", "the disk quota is used up", "free some room: writes are taken again within a second"),
@@ -48,7 +48,7 @@ def emptied(path: str) -> str:
 
 
 def data_of(path: str) -> str:
-    """The data folder that a region's folder, or a copy of it, stands in; empty: none that we know."""
+    """Return the data folder in which a region's folder, or a copy of it, is; empty if it is in none that we know."""
     for folder in (STAGING, REGIONS):
         data, found, _ = os.path.abspath(path).rpartition(f"{os.sep}{folder}{os.sep}")
         if found:
@@ -74,7 +74,7 @@ def translated(error: Exception, path: str) -> ColumnarError:
 
 
 def engine_call(call: Callable[[], T], path: str) -> T:
-    """Return the result of a call of the engine, whose errors become ours."""
+    """Call RocksDB and return the result; translates its errors to ours."""
     try:
         return call()
     except StoreClosed:
@@ -84,7 +84,7 @@ def engine_call(call: Callable[[], T], path: str) -> T:
 
 
 def refused(error: OSError, what: str) -> HostError:
-    """A folder could not be made or removed."""
+    """Return the error for a system call that failed; ``what`` says which operation failed."""
     text = f"{what}: {error.strerror}"
     for words, matter, advice in _KNOWN:
         if words == error.strerror:

@@ -1,13 +1,13 @@
 """The files of a RocksDB: flushes and compactions by threads, copies, ingestion, sorted files, and the closing.
 
-A handle of a column family cannot be closed while a thread flushes or compacts it ("Already borrowed"), so
-``close_spaces`` cancels the engine's work and waits for the thread, and ``keeps_space`` leaves a dropped space to the
-next opening.
+A handle of a column family cannot be closed while a thread flushes or compacts it ("Already borrowed").  So
+``close_spaces`` cancels RocksDB's background work and waits for the threads, and ``keeps_space`` leaves a dropped space
+to the next opening.
 
-rocksdict's ``close`` of each column family syncs the log and flushes the family, whether there is anything to flush or
-not: 7 fsyncs for a store of five families, some 6 ms on a disk with other work, with the interpreter locked.  A store
-whose memtables are empty needs none of that: its files and the list of its files were synced by the flush.  RocksDB
-closes by itself when the last reference to it goes.
+rocksdict's ``close`` of each column family syncs the log and flushes the family, even if there is nothing to flush: 7
+fsyncs for a store of five families, some 6 ms on a busy disk, with the interpreter locked.  A store whose memtables are
+empty needs none of that, because the flush has synced its files and its MANIFEST.  RocksDB closes by itself when the
+last reference to it is dropped.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _UNWRITTEN: Final = ("rocksdb.num-entries-active-mem-table", "rocksdb.num-immuta
 
 
 class RocksFiles:
-    """``StoreFiles`` of a RocksDB.  Owned by the loop's thread but for flush and compact."""
+    """``StoreFiles`` of a RocksDB.  Owned by the loop's thread, except flush and compact."""
 
     def __init__(
         self,
@@ -42,9 +42,9 @@ class RocksFiles:
         buffer: WriteBuffer,
         settle: Callable[[bool], None],
     ) -> None:
-        """``families``: the store's own, by space; ``buffer``: its buffered batches.
+        """Take the store's column families by space, its buffer of batches and its function ``settle``.
 
-        ``settle`` has the store write them to the engine, and sync its own log if the argument says so.
+        ``settle`` writes the buffered batches to RocksDB, and syncs the store's own log if its argument is true.
         """
         self._path = path
         self._db = database
@@ -55,13 +55,13 @@ class RocksFiles:
         self._at_work = threading.Condition()  # guards the next three
         self._workers = 0  # threads in ``flush`` or ``compact``
         self._closing = False
-        self._dropping: dict[str, Any] = {}  # spaces that a thread worked on when they were dropped
+        self._dropping: dict[str, Any] = {}  # spaces that were dropped while a thread worked
 
     # --- by threads ------------------------------------------------------------------------------------
 
     @contextmanager
     def _working(self) -> Iterator[list[tuple[str, Any]]]:
-        """Yield the present spaces to a thread; they are not closed meanwhile."""
+        """Yield the present spaces to a thread; within the block they are not closed."""
         with self._at_work:
             if not self._families:
                 raise StoreClosed(f"the store {self._path} is closed")
@@ -141,20 +141,20 @@ class RocksFiles:
         return space in self._dropping
 
     def keeps_space(self, space: str, family: Any) -> bool:
-        """Keep the dropped space for the next opening, if a thread works on the files."""
+        """Keep the dropped space for the next opening if a thread works on the files; tells whether it was kept."""
         with self._at_work:
             if self._workers:
                 self._dropping[space] = family
             return self._workers > 0
 
     def close_spaces(self, *, is_damaged: bool) -> None:
-        """Close the database, as far as it does not close by itself.  ``is_damaged``: a write or a sync failed."""
+        """Close the families that do not close by themselves.  ``is_damaged`` says that a write or a sync failed."""
         families, self._families = self._families, {}
         with self._at_work:
             self._closing = cancelled = self._workers > 0
             if cancelled:
-                with suppress(Exception):  # it says so again below
-                    self._db.flush_wal(True)  # the memtables stay in the log: no flush is possible any more
+                with suppress(Exception):  # the closing below reports the error again
+                    self._db.flush_wal(True)  # the log keeps the memtables' data: no flush is possible any more
                 self._db.cancel_all_background(False)
                 self._at_work.wait_for(lambda: self._workers == 0)
         if cancelled or is_damaged or self._dropping or not stands_in_files(families.values()):
@@ -164,7 +164,7 @@ class RocksFiles:
 
 
 def stands_in_files(families: Iterable[Any]) -> bool:
-    """Tell whether no column family has unflushed data in memory.  8 us for five of them."""
+    """Tell whether no column family has unflushed data in memory.  Takes 8 us for five families."""
     try:
         return all(family.property_int_value(name) == 0 for family in families for name in _UNWRITTEN)
     except Exception:  # noqa: BLE001 - rocksdict raises bare exceptions; closing each family says what is wrong
@@ -172,7 +172,7 @@ def stands_in_files(families: Iterable[Any]) -> bool:
 
 
 def _close_each(families: Iterable[Any], path: str, *, was_cancelled: bool) -> None:
-    """Flush and close the families, and then the database.  ``was_cancelled``: no flush is possible any more."""
+    """Flush and close the families, then the database.  After a cancellation errors of flushes are expected."""
     for one in families:
         try:
             one.close()
@@ -182,7 +182,7 @@ def _close_each(families: Iterable[Any], path: str, *, was_cancelled: bool) -> N
 
 
 class ClosedDatabase:
-    """Stands for a database that was given up: whatever is called says that it is closed."""
+    """The replacement of a released database: every call raises the error that the database is closed."""
 
     def __getattr__(self, name: str) -> Any:
         raise rocksdict.DbClosedError(f"{name} of a database that is closed")
@@ -192,7 +192,7 @@ class RocksSortedFile:
     """An SST file in the making."""
 
     def __init__(self, path: str, writer: Any) -> None:
-        """``writer``: RocksDB's, which writes to ``path``."""
+        """Take RocksDB's writer, which writes to ``path``."""
         self._path = path
         self._writer = writer
 

@@ -1,32 +1,33 @@
-"""(pure) Reader of RocksDB's logs, and of its list of files (``MANIFEST-N``): tables and logs that a store must have.
+"""(pure) Reader of RocksDB's logs, and of its MANIFEST, which names the tables and logs that a store must have.
 
-Records of a region's log (``N.log``) and of the list of files:
+The records of a region's log (``N.log``) and of the MANIFEST (``MANIFEST-N``):
 
     file    := block*                                    32 KiB each, the last one may be shorter; little-endian
-    block   := piece* filler                             fewer than 7 bytes are left: filler
+    block   := piece* filler                             filler if fewer than 7 bytes are left
     piece   := crc:u32 length:u16 type:u8 data           type 1: a whole record; 2, 3, 4: its first, middle, last piece
     crc     := masked CRC-32C of type and data
     batch   := sequence:u64 count:u32 operation*         a record of a log
 
-RocksDB ends a file silently at a piece that the file's end cuts off, and reads over pieces of zeros: it cannot know
-how long the file was.  ``Records`` stops at the first byte that is not believed, and says so.
+If the end of the file cuts a piece off, RocksDB silently ends reading there, and it skips pieces of zeros, because it
+cannot know how long the file was.  ``Records`` stops at the first byte that is not believed, and reports why.
 
-The records of the list of files are edits (``VersionEdit`` of RocksDB 9.8), one after the other: fields of a number
-each.
+The records of the MANIFEST are edits (``VersionEdit`` of RocksDB 9.8).  An edit is a sequence of fields, each with a
+numeric tag.
 
     edit   := (tag:varint value)*
     1 comparator  2 log number of a family  3 next file  4 last sequence  6 deleted table  9 -
     10 oldest log that is kept  103 new table  200 family of the edit  201 added  202 dropped
-    from 8192 on: length-prefixed, may be passed over
+    from 8192 on: length-prefixed, may be ignored
 
-Each opening begins a new file with the present state; further ones follow when the file is large.
+Each opening begins a new MANIFEST with the present state; so does a write to a large MANIFEST.
 
 These facts follow from RocksDB's order of steps; ``rocks_verified`` relies on them:
-    * a log is removed only after an edit with a higher ``oldest log`` is on disk, and all logs before that are then
-      in tables; so no log from that number on was removed;
-    * after an opening the oldest log has the number after the last log that was replayed, which need not exist; a
-      higher one that a flush notes is the number of an existing log;
-    * a flush, an ingestion and a merge sync their tables, then their edit, and then remove the files that they replace.
+
+    * a log is removed only after an edit with a higher ``oldest log`` is on disk.  The content of all logs below that
+      number is then in tables, and no log from that number on was removed;
+    * after an opening ``oldest log`` is the number after the last replayed log; a log with that number need not exist.
+      If a flush notes a higher ``oldest log``, that log exists;
+    * a flush, an ingestion and a compaction sync their tables, then their edit, and then remove the replaced files.
 
 Knows nothing of files, of fsyncs and of the rest of the folder.
 """
@@ -54,19 +55,19 @@ _MASK: Final = 0xA282EAD8
 
 
 class Records:
-    """Iterate once; then ``end`` is the end of the whole part, and ``fault`` describes what follows it."""
+    """The complete records of a file.  After one iteration ``end`` and ``fault`` describe where and why it stopped."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
-        self.end = 0  # after the last whole record
-        self.fault = ""  # why the next one is not believed; empty: the file ends there
+        self.end = 0  # after the last complete record
+        self.fault = ""  # why the next record is not believed; empty if the file ends there
 
     def __iter__(self) -> Iterator[bytes]:
-        from google_crc32c import value as crc32c  # half a megabyte that a store without regions needs not
+        from google_crc32c import value as crc32c  # half a megabyte, which a store without regions does not need
 
         data, size, at = self._data, len(self._data), 0
         unpack_piece = _PIECE.unpack_from
-        begun: list[bytes] | None = None  # pieces of a record that is not whole yet
+        begun: list[bytes] | None = None  # pieces of a record that is not complete yet
         while at < size:
             start = at + HEADER_BYTES
             block_end = at - at % BLOCK_BYTES + BLOCK_BYTES
@@ -90,7 +91,7 @@ class Records:
             if kind != _WHOLE or begun is not None:
                 if kind > _LAST:
                     self.end = at
-                    continue  # a piece of a later format, about the encoding of other records
+                    continue  # a piece of a later format, which describes the encoding of records
                 if (kind in (_WHOLE, _FIRST)) != (begun is None):
                     self.fault = "order"
                     return
@@ -105,7 +106,7 @@ class Records:
 
 
 def batch_head(record: bytes) -> tuple[int, int]:
-    """Sequence of the first operation, and how many there are."""
+    """Return the sequence of the batch's first operation, and the number of operations."""
     found: tuple[int, int] = _BATCH.unpack_from(record)
     return found
 
@@ -118,20 +119,20 @@ _END_OF_TABLE: Final = 1
 
 @dataclass(slots=True)
 class Manifest:
-    """The state that the whole edits of a file describe."""
+    """The state that the complete edits of a MANIFEST describe."""
 
-    end: int = 0  # bytes of it
-    fault: str = ""  # a description of what follows them
+    end: int = 0  # after the last complete edit
+    fault: str = ""  # why the next edit is not believed; empty if the file ends there
     families: dict[int, str] = field(default_factory=lambda: {0: "default"})
     tables: dict[int, int] = field(default_factory=dict)  # number -> bytes
     named: set[int] = field(default_factory=set)  # tables that were ever named
     oldest_log: int = 0
     known_log: int = 0  # the highest number of a log that the opening named
-    first_file: int | None = None  # those with a lower number were there before this file
-    flushed_to: int = 0  # all up to this sequence was in tables when the opening was over
+    first_file: int | None = None  # files with a lower number are older than this MANIFEST
+    flushed_to: int = 0  # all operations up to this sequence were in tables when the opening had ended
     sequence: int = 0
-    alone: set[int] = field(default_factory=set)  # sequences that stand in a table of their own: ingestions among them
-    flushes: list[tuple[int, int]] = field(default_factory=list)  # number of the log after it, highest sequence
+    alone: set[int] = field(default_factory=set)  # sequences that are alone in a table, as those of ingestions
+    flushes: list[tuple[int, int]] = field(default_factory=list)  # number of the log after it, highest flushed sequence
 
     def apply_edit(self, edit: _Edit) -> None:
         if edit.sequence is not None:
@@ -154,7 +155,7 @@ class Manifest:
                 self.flushes.append((edit.log, highest))
 
     def note_opening(self, log: int | None) -> None:
-        """Note that the edits so far, the last of which named ``log``, were there when the opening was over."""
+        """Note that the opening wrote the edits so far; ``log`` is the log that the last of them names."""
         self.known_log = max(self.known_log, self.oldest_log, log or 0)
         self.flushed_to = self.sequence
 
@@ -163,7 +164,10 @@ class Manifest:
 
 
 def read_manifest(data: bytes, opened: int | None) -> Manifest:
-    """Read the edits.  ``opened``: the length of the file after its opening, or None.  DamagedData: not understood."""
+    """Read the edits; ``opened`` is the length of the MANIFEST after the opening, or None if unknown.
+
+    Raises DamagedData if an edit is not understood.
+    """
     found, records = Manifest(), Records(data)
     for record in records:
         try:
@@ -178,7 +182,7 @@ def read_manifest(data: bytes, opened: int | None) -> Manifest:
 
 
 class _Edit:
-    """IndexError, ValueError: it is none."""
+    """An edit of the MANIFEST.  Raises IndexError or ValueError if the record is no edit."""
 
     __slots__ = ("added", "deleted", "family", "is_dropped", "log", "new", "next", "oldest", "sequence")
 

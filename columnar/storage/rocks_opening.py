@@ -1,14 +1,16 @@
-"""The steps around RocksDB's opening of a store: the folder is verified before (``rocks_verified``), its bound kept.
+"""The steps around RocksDB's opening of a store: verifies the folder before (``rocks_verified``), keeps its bound
+after.
 
-``SpaceOptions`` become RocksDB's own.  Compression, block size and bloom filter can be changed while a column family is
-open (``changed_options``, what RocksDB calls SetOptions): files written from then on have them.  The cache is an object
-that is shared by all stores; RocksDB takes it at the opening only.
+``SpaceOptions`` are converted to RocksDB's options.  Compression, block size and bloom filter can be changed while a
+column family is open (``changed_options``, RocksDB's SetOptions): files written afterwards have them.  The cache is an
+object that all stores share; RocksDB takes it only at the opening.
 
-A store takes no write before ``CURRENT``, the list of files that it names (``MANIFEST-N``), and both names are on disk.
-So a folder in which one of the two is missing contains either
-    * the remains of a store that was being made at a power cut, without data: the engine would not create a store
-      beside them, so they are removed;
-    * or a store that lost the file: the engine would create a new one, and remove the table files unknown to it.
+A store accepts no write before ``CURRENT``, the MANIFEST that it names, and both directory entries are on disk.  So a
+folder in which one of the two is missing contains either
+
+    * the remains, without data, of a store that was being made at a power cut.  RocksDB would not create a store beside
+      them, so they are removed;
+    * or a store that lost the file.  RocksDB would create a new store, and remove the table files unknown to it.
 """
 
 from __future__ import annotations
@@ -30,17 +32,17 @@ from columnar.storage.rocks_verified import Verified, verified
 from columnar.storage.synced_bound import BoundFile, read_bound
 
 WRITE_BUFFER_BYTES: Final = 16 * MIB  # of one space
-# A memtable takes memory in such pieces, and they count as write buffers: of the engine's own 1 MiB some 60 regions
-# that are written to would fill these, and be flushed nearly empty again and again.
+# A memtable allocates memory in blocks of this size, which count as write buffers.  With RocksDB's default of 1 MiB
+# some 60 written regions would exhaust the write buffers, and be flushed nearly empty again and again.
 ARENA_BLOCK_BYTES: Final = 64 * 1024
-# Files of memtables that are there before they are merged into the first level, which is as large as they are:
-# less is written again and again under a steady load than with the engine's own four files and 256 MiB.
+# So many flushed files are merged into the first level, which has their total size.  Under a steady load this rewrites
+# less than RocksDB's defaults of four files and 256 MiB.
 MERGED_FILES: Final = 8
 FIRST_LEVEL_BYTES: Final = MERGED_FILES * WRITE_BUFFER_BYTES
 BLOCK_BYTES: Final = 16 * 1024
 BLOOM_BITS_PER_KEY: Final = 10
-# Index and filter of a file are kept in pieces of this size.  As one block the filter of a million keys is larger than
-# a shard of the cache, which then never keeps it: each get would read all of it from the file.
+# Index and filter of a file are stored in pieces of this size.  As one block the filter of a million keys would be
+# larger than a shard of the cache, which would then never keep it, so each get would read the whole filter from disk.
 METADATA_BLOCK_BYTES: Final = 4 * 1024
 _COMPRESSIONS: Final = {
     "none": "kNoCompression",
@@ -52,14 +54,14 @@ _COMPRESSIONS: Final = {
 
 class Caches(NamedTuple):
     shared: Any
-    reserved: Any  # of spaces that reads of other spaces must not evict
+    reserved: Any  # for spaces that reads of other spaces must not evict
 
 
 def space_options(options: SpaceOptions, caches: Caches) -> Any:
-    """The options of one column family."""
+    """Return RocksDB's options of a column family."""
     table = rocksdict.BlockBasedOptions()
     if options.cache == "none":
-        table.disable_cache()  # index and filters then stay in memory with their files
+        table.disable_cache()  # then index and filters stay in memory while the file is open
     else:
         table.set_block_cache(caches.reserved if options.cache == "reserved" else caches.shared)
         table.set_cache_index_and_filter_blocks(True)
@@ -78,7 +80,7 @@ def space_options(options: SpaceOptions, caches: Caches) -> Any:
     made.set_level_zero_file_num_compaction_trigger(MERGED_FILES)
     made.set_max_bytes_for_level_base(FIRST_LEVEL_BYTES)
     made.set_compression_type(getattr(rocksdict.DBCompressionType, options.compression)())
-    # Files full of tombstones are compacted soon: a queue-like table must not slow its readers.
+    # Files full of tombstones are compacted soon, so that a table used as a queue does not slow its readers.
     made.add_compact_on_deletion_collector_factory(1024, 256, 0.5)
     return made
 
@@ -107,7 +109,7 @@ _NEW: Final = Verified(frozenset(), 0)
 
 
 def begin_opening(path: str, *, reads_only: bool) -> Verified:
-    """Verify the folder before the opening.  DamagedData: synced data is missing; HostError."""
+    """Verify the folder before the opening.  Raises DamagedData if synced data is missing; raises HostError."""
     if not os.path.exists(os.path.join(path, "CURRENT")):
         return _NEW
     try:
@@ -122,8 +124,8 @@ def begin_opening(path: str, *, reads_only: bool) -> Verified:
 def _remove_options(path: str) -> None:
     """Remove the option files of earlier openings.
 
-    Each opening passes all options and writes them to a file, and rocksdict needlessly reads the files that it finds, a
-    fifth of an opening's time.
+    Each opening passes all options, so the files are not needed; but rocksdict reads those that it finds, which takes
+    a fifth of an opening's time.
     """
     for name in os.listdir(path):
         if name.startswith(OPTIONS):
@@ -131,7 +133,7 @@ def _remove_options(path: str) -> None:
 
 
 def end_opening(path: str, database: Any, found: Verified, *, reads_only: bool) -> SyncedBound:
-    """Return the store's bound after the opening.  DamagedData, HostError: then the database is closed."""
+    """Begin and return the store's bound after the opening.  On DamagedData or HostError the database is closed."""
     bound = SyncedBound(path)
     try:
         last_sequence = database.latest_sequence_number()
@@ -148,16 +150,19 @@ def end_opening(path: str, database: Any, found: Verified, *, reads_only: bool) 
 
 
 class SyncedBound:
-    """Keeps the store's ``SYNCED``.  If the disk refuses a change, the bound stays as it is: weaker, but correct."""
+    """The store's bound in ``SYNCED``.  If the disk refuses a change, the bound stays as it is: weaker, but correct."""
 
     def __init__(self, path: str) -> None:
         self._path = path
         self._file: BoundFile | None = None
         self._is_paused = False  # set by the loop
-        self._refusal = ""  # that was logged
+        self._refusal = ""  # the last one that was logged
 
     def begin_bound(self, sequence: int) -> None:
-        """Begin the bound: the opening synced all that it found.  HostError: the disk has no room for the file."""
+        """Begin the bound at ``sequence``, up to which the opening synced everything.
+
+        Raises HostError if the disk has no room for the file.
+        """
         try:
             self._file = BoundFile.opened(self._path)
             self._file.begin_bound(sequence)
@@ -167,7 +172,10 @@ class SyncedBound:
 
     @contextmanager
     def pause_bound(self) -> Iterator[None]:
-        """Pause the bound: RocksDB numbers an ingestion before its list of files names the tables."""
+        """Keep the bound unchanged within the block.
+
+        RocksDB numbers the operations of an ingestion before the MANIFEST names its tables.
+        """
         self._is_paused = True
         try:
             yield
@@ -182,7 +190,10 @@ class SyncedBound:
                 self._note_refusal(error)
 
     def drops(self, sequence: int) -> None:
-        """Note the drop of a family before it, with its writes up to now.  HostError: not noted; do not drop it."""
+        """Note, before a family is dropped, that operations up to ``sequence`` may disappear with it.
+
+        Raises HostError if this was not noted; then the family must not be dropped.
+        """
         if self._file is None:
             return
         try:
@@ -204,7 +215,7 @@ class SyncedBound:
             _log.warning("%s: how much of it is synced is not noted: %s", self._path, error)
 
     def close(self) -> None:
-        """Raise and release the bound of a closed database: its list of files has no unsynced writes."""
+        """Raise and release the bound of a closed database, whose MANIFEST has no unsynced writes."""
         self.raise_manifest(sync=False)
         self.give_up()
 
@@ -218,15 +229,18 @@ CURRENT: Final = "CURRENT"
 
 
 def remove_begun(path: str) -> None:
-    """Empty the folder if the store's head is missing.  DamagedData: there is data in it; OSError."""
+    """Empty the folder if it has no ``CURRENT`` or no MANIFEST.
+
+    Raises DamagedData if the folder has data; raises OSError.
+    """
     for entry in begun(path):
         os.unlink(entry.path)
 
 
 def begun(path: str) -> list[os.DirEntry[str]]:
-    """Return the files, without data, of a store whose head is missing; none if the head is there.
+    """Return the files, which have no data, of a store without ``CURRENT`` or MANIFEST; none if it has both.
 
-    DamagedData: there is data in them; OSError.
+    Raises DamagedData if the files have data; raises OSError.
     """
     missing = _missing(path)
     if missing is None:

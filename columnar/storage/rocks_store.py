@@ -1,15 +1,16 @@
 """A RocksDB as a ``Store``, through ``rocksdict`` in raw mode: a column family for each space.
 
-Known habits of rocksdict 0.3.29, each with our workaround:
+Peculiarities of rocksdict 0.3.29, each with our workaround:
+
     * every error is a bare ``Exception``: only ``rocks_errors`` translates it, by its text;
-    * a handle of a column family keeps the database open: ``close`` closes each of them;
+    * a handle of a column family keeps the database open: ``close`` closes all handles;
     * ``items`` ends at a damaged block as if there were no more pairs: at its end we check an ``iter``,
-      which has a status (2.6 us a scan);
-    * an iterator does not keep its ``ReadOptions`` alive, whose memory has the upper bound: we do
-      (else a scan ends at arbitrary freed bytes);
+      which has a status (2.6 us per scan);
+    * an iterator does not keep its ``ReadOptions`` alive, whose memory has the upper bound: we keep them
+      (otherwise a scan ends at arbitrary freed bytes);
     * ``set_iterate_lower_bound`` is silently ignored: ``scan_reverse`` tests the bound itself;
     * ``write`` keeps the interpreter lock: callers keep batches under ``limits.BATCH_BYTES``;
-    * a handle cannot be closed while a thread flushes or compacts it: ``rocks_files``.
+    * a handle cannot be closed while a thread flushes or compacts it: ``rocks_files`` handles that.
 """
 
 from __future__ import annotations
@@ -35,12 +36,12 @@ from columnar.storage.server_log import MARK_SPACE
 if TYPE_CHECKING:
     from columnar.storage.rocks import RocksEngine
 
-DROPPED: Final = b"dropped"  # a key of MARK_SPACE that is never there
-GATHERED_BYTES: Final = 256 * 1024  # of writes buffered for one engine write: some 1 ms of the interpreter lock
+DROPPED: Final = b"dropped"  # a key of MARK_SPACE that never exists
+GATHERED_BYTES: Final = 256 * 1024  # buffered for one write to RocksDB: it keeps the interpreter lock for some 1 ms
 
 
 class RocksStore:
-    """Owned by the loop's thread but for sync, flush and compact."""
+    """A store over an open RocksDB.  Owned by the loop's thread, except sync, flush and compact."""
 
     def __init__(
         self,
@@ -51,7 +52,7 @@ class RocksStore:
         database: Any,
         bound: SyncedBound,
     ) -> None:
-        """``database``: RocksDB's at ``path``, open, with these spaces (``RocksEngine.open``)."""
+        """Take the database at ``path``, which ``RocksEngine`` has opened with these spaces."""
         self._path = path
         self._engine = engine
         self._options = dict(options)
@@ -65,9 +66,9 @@ class RocksStore:
         self._write_options.no_slowdown = True  # a stall would freeze every thread (design D3d)
         self._buffer = WriteBuffer(self._handles)
         self._fresh = self._buffer.fresh
-        self._failed: ColumnarError | None = None  # of a write or a sync: the store must be reopened
+        self._failed: ColumnarError | None = None  # of a write or a sync; then the store must be reopened
         self._capture: Capture | None = None
-        self._region = ""  # that it is owned for; none: it has no part in the server's log
+        self._region = ""  # the owned region; empty: no part in the server's log
         self._epoch = 0
         self.files = RocksFiles(path, database, self._dicts, bound, self._buffer, self._settle_files)
 
@@ -111,7 +112,7 @@ class RocksStore:
             options = rocksdict.ReadOptions()
             options.set_iterate_upper_bound(stop)
         fresh = self._unwritten_in_range(space, start, stop)
-        # The iterator is made now and not in the generator: it sees the present state (S3).
+        # The iterator is made now and not in the generator, so that it sees the present state (S3).
         items = _to_end(family, family.items(from_key=start, read_opt=options), start, options, self._path)
         return overlaid(items, sorted(fresh.items()), operator.lt) if fresh else items
 
@@ -140,9 +141,9 @@ class RocksStore:
         return overlaid(items, sorted(fresh.items(), reverse=True), operator.gt) if fresh else items
 
     def _unwritten_in_range(self, space: str, start: bytes, stop: bytes | None) -> dict[bytes, bytes | None]:
-        """Write the buffered batches to the engine; if it is busy, return the buffered pairs that a scan must see.
+        """Write the buffered batches to RocksDB; if it is busy, return the buffered pairs that a scan must see.
 
-        So a read never fails because writers are ahead of the engine.
+        So a read never fails because RocksDB cannot keep up with the writers.
         """
         try:
             self._hand_over()
@@ -172,7 +173,7 @@ class RocksStore:
             capture.batch_written()
 
     def gather(self, batch: Batch) -> None:
-        """Buffer the batch: an engine write, with its system call, costs 10 us, and 32 puts of one fsync share it."""
+        """Buffer the batch: a write to RocksDB costs 10 us with its system call, and 32 puts of one fsync share it."""
         if not isinstance(batch, RocksBatch) or batch.has_ranges or batch.size_bytes() > GATHERED_BYTES:
             self.write_batch(batch)
             return
@@ -188,7 +189,7 @@ class RocksStore:
         self._hand_over()
 
     def _hand_over(self) -> None:
-        """Write the buffered batches to RocksDB.  Keeps them if the engine is busy."""
+        """Write the buffered batches to RocksDB.  If it is busy, keeps them and raises StoreBusy."""
         buffer, capture = self._buffer, self._capture
         if buffer.raw is not None:
             if capture is not None:
@@ -203,7 +204,7 @@ class RocksStore:
             buffer.clear()
 
     def _settle_files(self, syncs: bool) -> None:
-        """As ``RocksFiles`` wants it."""
+        """Write the buffered batches for ``RocksFiles``; with ``syncs`` also sync the own log if it must be."""
         self._hand_over()
         if syncs:
             self._sync_own_log()
@@ -216,7 +217,7 @@ class RocksStore:
         except Exception as error:  # rocksdict raises bare exceptions
             failure = translated(error, self._path)
             if not isinstance(failure, (StoreBusy, StoreClosed)):
-                self._failed = failure  # any part of it may be on disk: all later writes are refused
+                self._failed = failure  # any part of the batch may be on disk, so all later writes are refused
                 self._buffer.clear()
             raise failure from error
 
@@ -244,7 +245,8 @@ class RocksStore:
     def begin_capture(self, era: bytes, stamp: Callable[[], int]) -> Capture | None:
         if self._capture is None and self._region:
             capture = Capture(self._region, self._epoch, era, stamp)
-            # Marks of other logs, which a copy has, are removed; ``complete`` replaces marks of a closed owner's log.
+            # The batch removes marks of other logs, which a copy has; ``complete`` replaces the marks of the log of an
+            # owner that closed the region.
             raw = rocksdict.WriteBatch(raw_mode=True)
             add_mark(raw, capture, self._handles)
             if (meta := self._handles.get(META_SPACE)) is not None:
@@ -255,7 +257,7 @@ class RocksStore:
         return self._capture
 
     def _sync_own_log(self) -> None:
-        """Sync batches that are only in the server's log, before a later operation becomes durable."""
+        """Sync the store if batches are synced only in the server's log, before a later operation becomes durable."""
         if self._capture is not None and self._capture.synced < self._capture.last:
             self.sync()
 
@@ -272,7 +274,7 @@ class RocksStore:
     def drop_space(self, name: str) -> None:
         if name not in self._handles:
             return
-        self._hand_over()  # buffered batches may write to it
+        self._hand_over()  # buffered batches may write to the space
         self._sync_own_log()
         self._bound.drops(self._db.latest_sequence_number())
         del self._handles[name]
@@ -282,13 +284,13 @@ class RocksStore:
             return
         engine_call(lambda: self._db.drop_column_family(name), self._path)
         self._bound.raise_manifest()
-        batch = self.batch()  # of one more operation, which stays: the last ones may be dropped with the space
+        batch = self.batch()  # an operation that stays: earlier ones may be dropped with the space
         batch.delete(MARK_SPACE, DROPPED)
-        with suppress(StoreBusy):  # then the bound says less until the next write (``synced_bound``)
+        with suppress(StoreBusy):  # then the bound stays lower until the next write (``synced_bound``)
             self.write_batch(batch)
             self.sync()
         try:
-            family.close()  # in this order it need not write to a file what will be gone
+            family.close()  # after the drop, so that it does not flush dropped data
         except Exception as error:  # rocksdict raises bare exceptions
             if "dropped" not in str(error):
                 raise translated(error, self._path) from error
@@ -306,12 +308,12 @@ class RocksStore:
         return had.cache == options.cache
 
     def close(self) -> None:
-        """Never fails: what was synced is on disk, and of the rest a disk that fails now keeps what it can."""
+        """Close the store; never fails.  Synced writes are on disk; if the disk fails now, other writes may be lost."""
         if not self._dicts:
             return
         self._engine.closes(self._capture, self._sync_own_log)
         families, self._dicts = self._dicts, OpenSpaces(self._path)
-        self._handles.clear()  # in place: a batch that is still referenced shares them
+        self._handles.clear()  # in place, because batches share the dictionary
         self.files.close_spaces(is_damaged=self._failed is not None)
         families.clear()
         self._db = ClosedDatabase()

@@ -1,25 +1,26 @@
-"""Verification of a store's folder before RocksDB opens it: is everything there that was surely on disk?
+"""Verification of a store's folder before RocksDB opens it: everything that was certainly on disk must be found.
 
-RocksDB takes a list of files (``MANIFEST``) that lost its end for an older one, and removes the tables that it does not
-name; it takes a log with a flipped bit for one that a power cut ended there, and forgets what follows; a missing log
-likewise.  So no store is opened, for writing or for reading, before this check.
+RocksDB takes a MANIFEST that lost its end for an older state, and removes the tables that it does not name.  RocksDB
+takes a log with a flipped bit for a log that a power cut ended there, and discards what follows; it treats a missing
+log likewise.  So no store is opened, for writing or for reading, before this check.
 
 Invariants:
-    I1. The list of files that ``CURRENT`` names is whole up to the bound (``synced_bound``), and is not an older one.
-    I2. No log is missing that the list of files still needs, and operations 1, 2, 3 ... without a gap
-        are in tables or in these logs, up to the bound at least.  Single numbers in a table are those of an
-        ingestion, which is in no log.
-    I3. No operation is in the logs twice: they only grow.
-    I4. If there is no bound for that list of files: each table that it never named has a log or another table beside
-        it that accounts for it.
+    I1. The MANIFEST that ``CURRENT`` names is complete up to the bound (``synced_bound``), and is not an older one.
+    I2. No log is missing that the MANIFEST still needs, and operations 1, 2, 3 ... are in tables or in these logs
+        without a gap, at least up to the bound.  A table with a single number may be that of an ingestion, which is
+        in no log.
+    I3. No operation is in the logs twice, because logs only grow.
+    I4. If there is no bound for that MANIFEST and the folder has tables that it never named, then it names at least
+        one table or there is a log that is not empty; otherwise nothing accounts for those tables.
 
-I1 and I2 detect a list of files that lost a flush which was noted after the bound: the log before it is gone.  A list
-that lost a merge names tables that are gone, which RocksDB detects, or that are there, and then no data is lost.
-Other tables without a name in the list are no fault: a flush, a merge or an ingestion that was killed leaves them, and
-its log, its sources or its bound still have the data.  Data after the bound was never acknowledged, and ends at its
-first damage.
+I1 and I2 detect that the MANIFEST lost the edit of a flush that was noted after the bound, because the log before the
+flush is missing.  If the MANIFEST lost the edit of a compaction, it names the compacted tables.  Either these are
+missing, which RocksDB detects, or they exist, and no data is lost.  Other tables that the MANIFEST does not name are no
+fault: a killed flush, compaction or ingestion leaves them.  Then the log or the compacted tables still have the data,
+and the bound does not include the ingestion.  Data after the bound was never acknowledged, and ends at its first
+damage.
 
-Costs a read of the list of files and of the logs: some 0.5 ms, and 1.3 us for each batch in a log.
+The check reads the MANIFEST and the logs: some 0.5 ms, and 1.3 us for each batch in a log.
 """
 
 from __future__ import annotations
@@ -42,11 +43,14 @@ _NUMBERED: Final = re.compile(r"(\d+)(\.\w+)")
 @dataclass(frozen=True, slots=True)
 class Verified:
     spaces: frozenset[str]
-    sequence: int  # of the last operation that was surely synced; 0: unknown
+    sequence: int  # of the last operation that was certainly synced; 0: unknown
 
 
 def verified(folder: str) -> Verified:
-    """Verify the folder; returns what an opening must find.  DamagedData, OSError."""
+    """Verify the folder; returns its spaces and the sequence that an opening must find.
+
+    Raises DamagedData, OSError.
+    """
     try:
         bound = read_bound(folder)
         number, path = manifest_of(folder)
@@ -76,7 +80,7 @@ def _manifest(path: str, opened: int | None) -> Manifest:
 
 
 def _check_manifest(manifest: Manifest, number: int, path: str, bound: Bound) -> None:
-    """Raise DamagedData unless I1 is true."""
+    """Raise DamagedData unless I1 holds."""
     if number < bound.manifest:
         raise DamagedData(
             f"{path} is not the newest list of files, MANIFEST-{bound.manifest:06d} is; {repair_advice(path)}"
@@ -99,17 +103,17 @@ def _numbered(folder: str) -> tuple[set[int], list[int]]:
 
 
 def _check_logs(folder: str, manifest: Manifest, logs: Sequence[int], bound: Bound | None, *, is_known: bool) -> None:
-    """I2, I3; ``logs``: those that are needed."""
-    is_named = is_known and manifest.oldest_log > manifest.known_log  # by a flush: the log was there
+    """Raise DamagedData unless I2 and I3 hold; ``logs`` are the logs that the MANIFEST needs."""
+    is_named = is_known and manifest.oldest_log > manifest.known_log  # named by a flush, so the log existed
     chain = _Chain(manifest)
     for log in logs:
         chain.follow(_log_path(folder, log))
     base = manifest.flushed_to
     if is_named and chain.begins_in(_log_path(folder, manifest.oldest_log)):
-        base = chain.first - 1  # all before it is in tables
+        base = chain.first - 1  # all operations before it are in tables
     elif is_named:
         base = max([base, *(highest for log, highest in manifest.flushes if log <= manifest.oldest_log)])
-        if logs != [manifest.oldest_log]:  # RocksDB begins no other beside an empty one
+        if logs != [manifest.oldest_log]:  # RocksDB begins no second log beside an empty one
             chain.say(f"{_log_path(folder, manifest.oldest_log)} is missing or damaged")
     end = chain.contiguous_end(base)
     if bound is not None and end < bound.certain:
@@ -127,8 +131,8 @@ class _Chain:
 
     def __init__(self, manifest: Manifest) -> None:
         self._manifest = manifest
-        self._spans: list[tuple[int, int, str]] = []  # without a gap: the first, the last, the log it begins in
-        self.fault = ""  # the first
+        self._spans: list[tuple[int, int, str]] = []  # without a gap: first and last number, first log
+        self.fault = ""  # the first fault
 
     def follow(self, path: str) -> None:
         with open(path, "rb") as file:
@@ -142,7 +146,7 @@ class _Chain:
             sequence, count = batch_head(record)
             if sequence == seen + 1 and begun:
                 seen += count
-            elif count:  # RocksDB begins a log with one of none
+            elif count:  # RocksDB begins a log with an empty batch
                 if begun and sequence <= seen:
                     raise DamagedData(f"{path}: operation {sequence} stands there twice; {repair_advice(path)}")
                 self._seen(begun, seen)
@@ -153,7 +157,7 @@ class _Chain:
             self.say(f"{path} is damaged or was cut at byte {records.end}")
 
     def _seen(self, begun: int, last: int) -> None:
-        """The newest span goes as far as that."""
+        """Extend the newest span to the operation ``last``."""
         if begun:
             self._spans[-1] = (begun, last, self._spans[-1][2])
 
@@ -168,7 +172,7 @@ class _Chain:
         self.fault = self.fault or fault
 
     def contiguous_end(self, base: int) -> int:
-        """How far operations go without a gap, where those up to ``base`` are in tables."""
+        """Return the last operation before the first gap; operations up to ``base`` are in tables."""
         for first, last, path in self._spans:
             base = self._with_ingested(base, first - 1)
             if first > base + 1:
@@ -184,7 +188,7 @@ class _Chain:
 
 
 def _check_unnamed(manifest: Manifest, tables: set[int], folder: str, logs: Sequence[int]) -> None:
-    """I4."""
+    """Raise DamagedData unless I4 holds."""
     first = manifest.first_file
     unnamed = [number for number in sorted(tables - manifest.named) if first is None or number >= first]
     if unnamed and not manifest.tables and not any(os.path.getsize(_log_path(folder, log)) for log in logs):

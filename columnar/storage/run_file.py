@@ -1,8 +1,9 @@
-"""The file by which a command of this machine finds the process that serves a folder with several servers.
+"""The file by which a command on this machine finds the process that serves a data folder with several servers.
 
-    DATA/run.json   {"pid", "cluster_id", "socket"}, readable for its user alone; ``socket`` is a path to connect to
+    DATA/run.json   {"pid", "cluster_id", "socket"}, readable only for its user; ``socket`` is a path to connect to
 
-The file is written when the private socket listens, and removed at a stop.  After a kill it stays without a listener.
+The file is written when the private socket listens, and removed at a stop.  After a kill the file stays, without a
+listener at the socket.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ class RunFile:
 
 
 def write(data: str, run: RunFile) -> None:
-    """HostError.  No fsync: it is of no use after a power cut."""
+    """Write the file, without an fsync, because it is of no use after a power cut.  Raises HostError."""
     path = os.path.join(data, NAME)
     half = f"{path}.new"
     try:
@@ -40,7 +41,10 @@ def write(data: str, run: RunFile) -> None:
 
 
 def read(data: str) -> RunFile | None:
-    """None: there is none.  HostError: it cannot be read, or is another's."""
+    """Return the content of the file, or None if it is missing.
+
+    Raises HostError if the file is unreadable or damaged, or belongs to a different user.
+    """
     path = os.path.join(data, NAME)
     try:
         with open(path, encoding="utf-8") as found:

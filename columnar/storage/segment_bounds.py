@@ -1,16 +1,16 @@
-"""``SYNCED`` in the folder of the server's log: the length of each segment that was surely on disk.
+"""``SYNCED`` in the folder of the server's log: for each segment, the length that was certainly on disk.
 
     SYNCED := slot slot slot slot                                128 bytes; big-endian
-    slot   := "segment1" segment:u64 length:u64 crc32:u32 zeros    32 bytes; of segment N the slot N mod 4
+    slot   := "segment1" segment:u64 length:u64 crc32:u32 zeros    32 bytes; segment N has slot N mod 4
 
-A segment ends for its readers at the first frame that is not whole.  An end before ``length``, or a missing segment of
-a slot, is damage and not the work of a power cut.
+Readers end a segment before the first incomplete frame.  If that end is before ``length``, or if the segment of a slot
+is missing, this is damage and not the effect of a power cut.
 
 Invariants:
-    B1. A length is stored after the fsync that covers it, to a file that is not synced (``fixed_file``): it survives
-        the process, and a power cut may leave an older one.
+    B1. A length is stored after the fsync that covers it, in a file that is not synced (``fixed_file``).  So the length
+        survives the process; a power cut may leave an older length.
     B2. A slot is emptied, on disk, before its segment is removed.
-    B3. A slot whose checksum does not match is ignored, as is a folder without the file.
+    B3. A slot with a wrong checksum is ignored; a folder without the file has no bounds.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from columnar.storage.synced_bound import SYNCED
 _WORD: Final = b"segment1"
 _SLOT: Final = Struct(">8sQQ")
 _CHECKSUM: Final = Struct(">I")
-SLOTS: Final = 4  # two segments at most, one being removed, and one being begun
+SLOTS: Final = 4  # at most two segments, one more being removed, and one being begun
 SLOT_BYTES: Final = 32
 FILE_BYTES: Final = SLOTS * SLOT_BYTES
 assert _SLOT.size + _CHECKSUM.size <= SLOT_BYTES, "on disk: a new layout needs a new word"
@@ -40,7 +40,7 @@ def slot_of(segment: int, length: int) -> bytes:
 
 
 def lengths_in(data: bytes) -> dict[int, int]:
-    """By segment."""
+    """Return the lengths in the slots, by segment number."""
     found = {}
     for at in range(0, len(data) - SLOT_BYTES + 1, SLOT_BYTES):
         word, segment, length = _SLOT.unpack_from(data, at)
@@ -51,7 +51,7 @@ def lengths_in(data: bytes) -> dict[int, int]:
 
 
 class SegmentBounds:
-    """Any thread."""
+    """The bounds of the segments in a folder.  Any thread may call the methods."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
@@ -60,14 +60,14 @@ class SegmentBounds:
         self._file: FixedFile | None = None
 
     def read(self) -> dict[int, int]:
-        """OSError."""
+        """Return the bounds by segment number.  Raises OSError."""
         try:
             return lengths_in(read_first(self._path, FILE_BYTES))
         except FileNotFoundError:
             return {}
 
     def has_forgotten(self, segment: int) -> bool:
-        """Whether the segment, which is missing, was removed by the log's writer (B2).  OSError."""
+        """Tell whether the log's writer removed the segment, which is missing (B2).  Raises OSError."""
         try:
             data = read_first(self._path, FILE_BYTES)
         except FileNotFoundError:
@@ -77,7 +77,7 @@ class SegmentBounds:
         return slot == bytes(SLOT_BYTES) or bool(lengths_in(slot).keys() - {segment})
 
     def begin(self) -> None:
-        """In the folder, which is there.  OSError."""
+        """Open the file, in a folder that exists.  Raises OSError."""
         with self._lock:
             if self._file is not None:
                 return
@@ -88,13 +88,13 @@ class SegmentBounds:
         self._file.store(at, slot)
 
     def raise_to(self, segment: int, length: int) -> None:
-        """Raise the bound of the segment.  OSError: it stays as it is, which is weaker, but correct."""
+        """Raise the bound of the segment.  After an OSError it stays as it is, which is weaker, but correct."""
         with self._lock:
             if self._file is not None:
                 self._store(segment % SLOTS * SLOT_BYTES, slot_of(segment, length))
 
     def forget_segments(self, segments: list[int]) -> None:
-        """Before they are removed.  Blocks; OSError."""
+        """Empty the slots of segments before the segments are removed.  Blocks; raises OSError."""
         if os.path.exists(self._path):
             self.begin()
         with self._lock:

@@ -1,22 +1,23 @@
-"""The folders of incarnations, with the log and the clock of each.
+"""The folders of incarnations, each with the incarnation's log and clock.
 
-    servers/NAME.NUMBER/log      batches of its regions under shared fsyncs
-    servers/NAME.NUMBER/logged   the log was begun: from then on it must be there
-    servers/NAME.NUMBER/spent    no region lacks a record of the log, whatever a seal says (empty)
-    servers/NAME.NUMBER/clock    the highest timestamp that it gave
-    servers/NAME.NUMBER/openings the regions that it opened last (``opening_notes``)
+    servers/NAME.NUMBER/log      batches of the incarnation's regions under shared fsyncs
+    servers/NAME.NUMBER/logged   a note that the log was begun: from then on the log must be found
+    servers/NAME.NUMBER/spent    an empty file: no region lacks a record of the log, whatever a seal says
+    servers/NAME.NUMBER/clock    the highest timestamp that the incarnation gave
+    servers/NAME.NUMBER/openings the regions that the incarnation opened last (``opening_notes``)
     server-log                   the log of a standalone, whose incarnation is called ``standalone.NUMBER``
 
-An incarnation is text here, as ``s2.17``.  A folder goes when no row of the catalogue names its incarnation any more,
-and a process of the store has observed its clock.  Functions that touch the disk block.
+Here an incarnation is its text, such as ``s2.17``.  A folder is removed when no row of the catalogue names its
+incarnation, and a process of the store has observed its clock.  Functions that use the disk block.
 
-    logged := NAME.NUMBER " " log " " crc32 "\n"     in hex: the log's own name, and the checksum of all before it.  An
-                                                     empty one, of an older program, says only that there is a log
+    logged := NAME.NUMBER " " log " " crc32 "\n"     log: the log's own name, in hexadecimal; crc32: the checksum of the
+                                                     text before it.  Older programs left the file empty: it says only
+                                                     that there is a log
 
-A server is given regions when its folder is on disk, with files in it.  So the folder of an incarnation that a row
-names must be there, and not empty (``dead_log``); the log within only if ``logged`` says so.  A backup leaves the
-folders out, as its regions have all that is in them: a restore makes them (``make_spent``), with a file ``spent``
-instead of a log.
+A server is given regions only when its folder is on disk, with files in it.  So the folder of an incarnation that a row
+names must exist and not be empty (``dead_log``); the log in it must exist only if ``logged`` says so.  A backup leaves
+these folders out, because its regions have all their records.  A restore makes the folders again (``make_spent``), with
+a file ``spent`` instead of a log.
 """
 
 from __future__ import annotations
@@ -75,13 +76,13 @@ def log_of(data: str, incarnation: str) -> str:
 
 
 def clock_of(data: str, incarnation: str) -> int:
-    """Return the highest timestamp that the incarnation may have given, in ms; 0: unknown.  HostError."""
+    """Return the highest timestamp that the incarnation may have given, in ms; 0 if unknown.  Raises HostError."""
     is_standalone = incarnation.rpartition(".")[0] == STANDALONE
     return clock.read(data if is_standalone else folder_of(data, incarnation))
 
 
 def newest_clock(data: str) -> int:
-    """Return the highest timestamp that any process gave in the data folder, by clocks' files, in ms.  HostError."""
+    """Return the highest timestamp in the clock files of the data folder, in ms.  Raises HostError."""
     newest_ms = clock.read(data)
     with suppress(FileNotFoundError), os.scandir(os.path.join(data, SERVERS)) as found:
         for folder in found:
@@ -93,7 +94,7 @@ def newest_clock(data: str) -> int:
 
 
 def incarnations(data: str) -> list[str]:
-    """Return the names of the incarnations with a folder; removes half-removed folders first.  HostError."""
+    """Return the incarnations that have a folder; removes half-removed folders first.  Raises HostError."""
     root = os.path.join(data, SERVERS)
     try:
         names = sorted(os.listdir(root))
@@ -117,9 +118,9 @@ def have_logs(data: str) -> bool:
 
 
 def note_log(data: str, incarnation: str) -> None:
-    """Note that the incarnation's log is begun: its folder has ``run`` and ``SYNCED``.  OSError."""
+    """Note that the incarnation's log is begun: the log's folder has ``run`` and ``SYNCED``.  Raises OSError."""
     folder = log_of(data, incarnation)
-    sync_folder(folder)  # their names, before it is said that they must be there
+    sync_folder(folder)  # the files' entries, before the note that they must exist
     identity = identity_of(folder)
     assert identity is not None, "its run has begun"
     write_durably(os.path.join(folder_of(data, incarnation), LOGGED), _logged(f"{incarnation} {identity[0].hex()}"))
@@ -130,7 +131,7 @@ def _logged(said: str) -> bytes:
 
 
 def _said_by(path: str) -> tuple[str, str] | None:
-    """Return the incarnation and the log that a file ``logged`` names; None: it names none.  OSError."""
+    """Return the incarnation and the log that a file ``logged`` names, or None if it names none.  Raises OSError."""
     data = read_first(path, _LOGGED_BYTES)
     said, _, _ = data.decode(errors="replace").rpartition(" ")
     if not said or _logged(said) != data:
@@ -140,7 +141,7 @@ def _said_by(path: str) -> tuple[str, str] | None:
 
 
 def make_spent(data: str, incarnations: list[str]) -> None:
-    """Make folders of incarnations whose logs no region lacks.  OSError."""
+    """Make the folders of incarnations whose logs no region needs.  Raises OSError."""
     make_all_lasting([folder_of(data, one) for one in incarnations])
     for one in incarnations:
         write_durably(os.path.join(folder_of(data, one), SPENT), b"")
@@ -153,18 +154,17 @@ def is_spent(data: str, incarnation: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Seal:
-    """The lengths of a log's segments, as the catalogue keeps them."""
+    """The lengths of a log's segments, as the catalogue stores them."""
 
     lengths: tuple[tuple[str, int], ...]
-    is_of_files: bool = False  # by an older program: lengths of files, not of whole frames that are on disk
+    is_of_files: bool = False  # by an older program: lengths of files, not ends of synced complete frames
 
 
 def dead_log(data: str, incarnation: str, seal: Seal | None, *, is_named: bool) -> DeadLog:
-    """Read the log of a dead incarnation.  ``seal``: its earlier seal; None: it has none.
+    """Read the log of a dead incarnation; ``seal`` is its earlier seal, or None if it was not sealed.
 
-    ``is_named``: a row of the catalogue names the incarnation, so its folder must be there.
-
-    HostError; DamagedData: a file or a record that must be there is not.
+    ``is_named`` says that a row of the catalogue names the incarnation, so that its folder must exist.
+    Raises HostError, and DamagedData if a file or a record is missing that must exist.
     """
     folder = log_of(data, incarnation)
     if incarnation.rpartition(".")[0] != STANDALONE:
@@ -174,14 +174,14 @@ def dead_log(data: str, incarnation: str, seal: Seal | None, *, is_named: bool) 
     if seal is not None and not seal.is_of_files:
         _check_seal(folder, seal)
         log = DeadLog(folder, sealed_at(seal.lengths)).load()
-        if log.extent != seal.lengths:  # as if its writer lived
+        if log.extent != seal.lengths:  # as if its writer were alive and had removed segments
             raise DamagedData(f"{folder} has not all segments that it had at the end; {remedy(folder)}")
         return log
     return DeadLog(folder, measure(folder) if seal is None else sealed_by_older(folder, seal.lengths)).load()
 
 
 def _check_seal(folder: str, seal: Seal) -> None:
-    """Raise DamagedData if more of the log was synced than its seal says that it had at the end.  HostError."""
+    """Raise DamagedData if a segment's synced part is longer than the seal says.  Raises HostError."""
     lengths = {segment_number(name): length for name, length in seal.lengths}
     try:
         bounds = SegmentBounds(folder).read()
@@ -194,7 +194,7 @@ def _check_seal(folder: str, seal: Seal) -> None:
 
 
 def sync_extent(log: DeadLog) -> None:
-    """Sync all that was read of the log, so that its extent may be stored as its seal.  HostError."""
+    """Sync the part of the log that was read, so that its extent may be stored as its seal.  Raises HostError."""
     certain = {segment.name: segment.synced_bytes for segment in log.sealed.segments}
     for name, whole_bytes in log.extent:
         if whole_bytes > certain[name]:
@@ -205,7 +205,7 @@ def sync_extent(log: DeadLog) -> None:
 
 
 def _check_folder(data: str, incarnation: str, *, is_named: bool) -> None:
-    """HostError, DamagedData."""
+    """Check that the incarnation's folder and log exist if they must.  Raises HostError, DamagedData."""
     path, folder = folder_of(data, incarnation), log_of(data, incarnation)
     try:
         if is_named and not _is_there(path):
@@ -224,7 +224,7 @@ def _check_folder(data: str, incarnation: str, *, is_named: bool) -> None:
 
 
 def _check_identity(incarnation: str, folder: str, said: tuple[str, str] | None) -> None:
-    """HostError, DamagedData."""
+    """Check that the log is the one that ``logged`` names.  Raises HostError, DamagedData."""
     if said is None:
         return
     if said[0] != incarnation:
@@ -235,7 +235,7 @@ def _check_identity(incarnation: str, folder: str, said: tuple[str, str] | None)
 
 
 def _is_there(path: str) -> bool:
-    """Tell whether the path exists.  OSError: it cannot be known."""
+    """Tell whether the path exists.  Raises OSError if that cannot be known."""
     try:
         os.stat(path)
     except FileNotFoundError:
@@ -244,7 +244,7 @@ def _is_there(path: str) -> bool:
 
 
 def remove(data: str, incarnation: str) -> None:
-    """Remove the folder; the rest of a removal that was cut off goes at the next start.  HostError."""
+    """Remove the folder; the next start completes a removal that was cut off.  Raises HostError."""
     path = folder_of(data, incarnation)
     try:
         os.rename(path, path + _GONE)
@@ -257,6 +257,6 @@ def remove(data: str, incarnation: str) -> None:
 
 
 def _remove(path: str) -> None:
-    import shutil  # 0.3 MB that a process without such folders needs not
+    import shutil  # 0.3 MB, which a process without such folders does not need
 
     shutil.rmtree(path)

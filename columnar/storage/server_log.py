@@ -1,35 +1,36 @@
-"""(pure) The log of the server: batches of several regions under one fsync; its bytes.
+"""(pure) The bytes of the server's log, which has batches of several regions under one fsync.
 
-A region's own log (the engine's) contains every write to the region.  If many regions are written to at once, an
-fsync of each would be expensive: their unsynced batches are also written to the server's log, which is synced in
-their place; their own logs are synced later, when no writer waits.  HBase has only such a log (its WAL).
+A region's own log (that of its RocksDB) has every write to the region.  If many regions are written to at once, an
+fsync of each own log would be expensive.  So their unsynced batches are also written to the server's log, which is
+synced instead; their own logs are synced later, when no writer waits.  HBase has only such a log (its WAL).
 
     segment    := head frame*                                one file, ``00000001.segment``; big-endian
-    head       := "columnar-server-log 2\n" era crc32:u32    of one run of the server; the checksum is the era's
-    era        := log:16 bytes run:u64                       the log's own name, and which run of the server
-    frame      := length:u32 crc32:u32 body                  the checksum is the body's
+    head       := "columnar-server-log 2\n" era crc32:u32    a segment is of one run; the checksum is that of the era
+    era        := log:16 bytes run:u64                       the log's own name, and the number of the server's run
+    frame      := length:u32 crc32:u32 body                  the checksum is that of the body
     body       := operations* records size:u32               ``size`` is that of the records, in bytes
     records    := msgpack [[region, epoch, number, previous, bytes of its operations], ...]
     operations := msgpack [[space, key, value | nil, stop | nil], ...]
     mark       := "server-log " era number:u64 -> floor:u64  a pair in MARK_SPACE of the region's store
 
-A reader of one region skips the operations of other regions without unpacking them; the records come last so
-that the operations are copied once when a frame is made.
+A reader of one region skips the operations of other regions without unpacking them.  The records follow the operations
+so that the operations are copied only once when a frame is made.
 
-Format 1 had no checksum in its head and no epochs; its bodies were one msgpack list of records, operations within:
-``[[region, number, previous, [[space, ...], ...]], ...]``.  Such records are read as those of epoch 0.
+Format 1 had no checksum in its head and no epochs; a body was one msgpack list of records with their operations:
+``[[region, number, previous, [[space, ...], ...]], ...]``.  Such records are read as records of epoch 0.
 
-``region`` is the region's encoded name and ``epoch`` its owner's: a region that left a server and came back has
-records of both times in one log.  A record is one batch.  ``number`` rises over all regions of a run; ``previous`` is
-the number of the region's batch before, or 0 for the first since it was opened.  With each batch the engine gets its
-mark: after a crash the marks say which batches a store has.  The store has all batches up to ``floor``, which
-were synced; their marks are removed with the next batch, and all marks of a newly opened store with its first batch.
-Marks of another log, which came with a copy of a region, are ignored; marks that a daughter region has from
-its parent do no harm: numbers continue to rise.
+``region`` is the region's encoded name, and ``epoch`` is that of its owner: if a region left a server and came back,
+the server's log has records of both periods.  A record is one batch.  ``number`` rises over all regions of a run;
+``previous`` is the number of the region's previous batch, or 0 for the first batch since the opening.
 
-A frame is acknowledged only after an fsync that began after it was written.  The first frame that is not whole was
-therefore never acknowledged, and ends the segment.  The next frame is written after that fsync: a whole frame after
-one that is not whole shows that the latter was damaged later.
+Each batch is written to RocksDB with its mark, so after a crash the marks tell which batches a store has.  The store
+has all batches up to ``floor``, which were synced.  Their marks are removed with the next batch, and all marks of a
+newly opened store with its first batch.  Marks of a different log, which came with a copy of a region, are ignored.
+Marks that a daughter region has from its parent do no harm, because numbers continue to rise.
+
+A frame is acknowledged only after an fsync that began after the frame was written.  So the first incomplete frame was
+never acknowledged, and ends the segment.  A frame is written only after the fsync of the previous frame: a complete
+frame after an incomplete one shows that the latter was complete and was damaged later.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ HEAD: Final = b"columnar-server-log 2\n"
 HEAD_1: Final = b"columnar-server-log 1\n"
 BEFORE_EPOCHS: Final = 0  # of records in format 1
 LOG_BYTES: Final = 16
-MARK_SPACE: Final = "default"  # every store has it, and else it is empty
+MARK_SPACE: Final = "default"  # every store has this space, which is otherwise empty
 MARK: Final = b"server-log "
 MARKS_END: Final = b"server-log!"  # the first key after all marks
 
@@ -58,17 +59,17 @@ _CHECKSUM: Final = Struct(">I")
 _SIZE: Final = Struct(">I")
 _HEAD_1_BYTES: Final = len(HEAD_1) + _ERA_BYTES
 _HEAD_BYTES: Final = len(HEAD) + _ERA_BYTES + _CHECKSUM.size
-# The beginning of ``records``: a list of lists of five whose first element is text.  Format 1 has no such place.
+# The beginning of ``records``: a list of lists of five elements, the first of which is text.  Not for format 1.
 _RECORDS_BEGIN: Final = re.compile(rb"(?:[\x91-\x9f]|\xdc..|\xdd....)\x95(?:\xd9.|[\xa1-\xbf])", re.DOTALL)
 _RECORDS_BYTES: Final = 4 * 1024 * 1024  # of one frame: some 60,000 regions
 assert len(HEAD) == len(HEAD_1), "the era stands at the same place in both"
 
 Operation = tuple[str, bytes, bytes | None, bytes | None]  # space, key, value, stop of a range
-Written = tuple[str, int, int, int, Sequence[Operation]]  # region, epoch, number, previous: a batch to be written
+Written = tuple[str, int, int, int, Sequence[Operation]]  # region, epoch, number, previous; a batch to write
 
 
 class Record(NamedTuple):
-    """A batch of a region, read; its operations are still packed."""
+    """A batch of a region that was read from the log; its operations are still packed."""
 
     region: str
     epoch: int
@@ -92,12 +93,12 @@ def log_and_run(era: bytes) -> tuple[bytes, int]:
 
 
 def mark(era: bytes, number: int) -> bytes:
-    """The key; those of one log rise with runs and numbers."""
+    """Return the key of a mark.  The keys of a log's marks rise with runs and numbers."""
     return MARK + era + _NUMBER.pack(number)
 
 
 def marks_of(log: bytes) -> tuple[bytes, bytes]:
-    """The half-open range of all marks of one log."""
+    """Return the half-open key range of all marks of a log."""
     return MARK + log, MARK + log + b"\xff" * 2 * NUMBER_BYTES
 
 
@@ -110,7 +111,7 @@ def pack_floor(number: int) -> bytes:
 
 
 def floor_of(key: bytes, value: bytes) -> bytes:
-    """Return the mark up to which the store has every batch, from any mark of the store."""
+    """Return the mark up to which the store has every batch; key and value are those of any mark in the store."""
     return key[:-NUMBER_BYTES] + value
 
 
@@ -119,14 +120,14 @@ def head(era: bytes) -> bytes:
 
 
 class Framing:
-    """Makes frames; belongs to one thread at a time.  Large values are copied as seldom as may be."""
+    """Makes frames, and copies large values as seldom as possible.  Belongs to one thread at a time."""
 
     def __init__(self) -> None:
-        self._packer: Any = None  # kept: its buffer is as large as the operations of one batch
+        self._packer: Any = None  # kept because its buffer has grown to the largest batch
 
     def frame(self, records: Sequence[Written]) -> bytearray:
         if self._packer is None:
-            import msgpack  # half a megabyte that a server of few regions needs not
+            import msgpack  # half a megabyte, which a server of few regions does not need
 
             self._packer = msgpack.Packer()
         pack = self._packer.pack
@@ -144,12 +145,12 @@ class Framing:
 
 
 def era_of(segment: bytes) -> bytes | None:
-    """Return the era in the segment's head.  DamagedData.
+    """Return the era in the segment's head.  Raises DamagedData if the head is damaged or of an unknown version.
 
-    None: a power cut left the segment without its head, so none of its frames was acknowledged.
+    Returns None if a power cut left the segment without its head; then none of its frames was acknowledged.
     """
     if not any(segment[:_HEAD_BYTES]):
-        return None  # its length was on disk, and not its first page
+        return None  # its length was on disk, but not its first page
     size = min(len(segment), len(HEAD))
     if segment[:size] not in (HEAD[:size], HEAD_1[:size]):
         raise DamagedData("a segment of the server's log begins as none of this version does")
@@ -162,12 +163,12 @@ def era_of(segment: bytes) -> bytes | None:
 
 
 def head_bytes(segment: bytes) -> int:
-    """The length of its head, by its format."""
+    """Return the length of the segment's head, which depends on the format."""
     return _HEAD_1_BYTES if segment.startswith(HEAD_1) else _HEAD_BYTES
 
 
 def bodies_of(segment: bytes) -> Iterator[tuple[int, bytes]]:
-    """The body of each whole frame, and where the frame ends.  The segment has its head."""
+    """Yield (end of the frame, body) for each complete frame; the segment must have its head."""
     at = head_bytes(segment)
     while at + _FRAME.size <= len(segment):
         length, checksum = _FRAME.unpack_from(segment, at)
@@ -179,9 +180,9 @@ def bodies_of(segment: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def frames_after(segment: bytes, at: int) -> Iterator[tuple[int, int, bytes]]:
-    """Find whole frames at or after ``at``, which is no border of frames: begin, end and body of each.
+    """Yield (begin, end, body) of complete frames at or after ``at``, which need not be the beginning of a frame.
 
-    For a segment of format 2 that is damaged.  Cost: one search through the bytes.
+    It is for a damaged segment of format 2, and searches the bytes once.
     """
     found = _RECORDS_BEGIN.search(segment, at)
     while found is not None:
@@ -193,7 +194,7 @@ def frames_after(segment: bytes, at: int) -> Iterator[tuple[int, int, bytes]]:
 
 
 def _frame_around(segment: bytes, at: int, records: int) -> tuple[int, int, bytes] | None:
-    """The frame, from ``at`` on, whose records begin at ``records``."""
+    """Return the frame whose records begin at ``records``, or None if there is no such frame at or after ``at``."""
     import msgpack
 
     unpacker = msgpack.Unpacker(max_buffer_size=_RECORDS_BYTES)
@@ -212,14 +213,14 @@ def _frame_around(segment: bytes, at: int, records: int) -> tuple[int, int, byte
 
 
 def records_of(body: bytes) -> list[Record]:
-    """The records of a frame of format 2.  DamagedData."""
+    """Return the records of a frame of format 2.  Raises DamagedData."""
     return _records(body)
 
 
 def records_in(segment: bytes) -> tuple[list[Record], int]:
-    """Return the records of all whole frames, as they were written, and the end of the last of these frames.
+    """Return the records of all complete frames, in the order of writing, and the end of the last of these frames.
 
-    DamagedData: a frame is whole, but its body is not readable.
+    Raises DamagedData if a frame is complete, but its body is unreadable.
     """
     found: list[Record] = []
     whole_bytes = min(len(segment), head_bytes(segment))

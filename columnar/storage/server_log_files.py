@@ -2,11 +2,12 @@
 
     SEGMENT_BYTES reached --> a new segment; the stores of the old one are synced --> all are --> it is removed
 
-A second segment is begun only while no other waits for its stores (``has_room``): otherwise every store syncs
-its own log, as without this log.  So the log is at most SEGMENTS files of SEGMENT_BYTES and a round.
+A new segment is begun only if no older one still waits for its stores (``has_room``); otherwise every store syncs its
+own log, as without this log.  So the log has at most SEGMENTS files, each of SEGMENT_BYTES and one round.
 
 Segments of earlier runs are removed when every region has their records (``remove_earlier_segments``); before that no
-new one is begun.  A store whose disk failed gets the writes of this run when it is opened again (``so_far``).
+new segment is begun.  If the sync of a store failed, the store gets the writes of this run when it is opened again
+(``so_far``).
 """
 
 from __future__ import annotations
@@ -44,11 +45,11 @@ _log = logging.getLogger(__name__)
 
 SEGMENT_BYTES: Final = 16 * MIB
 SEGMENTS: Final = 2
-RETRY_S: Final = 1.0  # after the disk refused it
+RETRY_S: Final = 1.0  # after the disk refused a write
 
 
 class ServerLog:
-    """``append`` runs in one thread at a time; all else belongs to the loop's."""
+    """The log of this run.  ``append`` runs in one thread at a time; everything else belongs to the loop's thread."""
 
     def __init__(
         self,
@@ -58,10 +59,10 @@ class ServerLog:
         before_first: Callable[[], None] = lambda: None,
         has_begun: Callable[[], None] = lambda: None,
     ) -> None:
-        """``identity``: the log's own name and this run; ``earlier_segments``: those of earlier runs.
+        """Take the log's own name with the number of this run, and the segments of earlier runs.
 
-        In a thread ``before_first`` is called before the first write, ``has_begun`` when the log's folder is made,
-        before the first mark.  Both may raise OSError.
+        ``prepare`` calls two functions in its thread: ``before_first`` before the first write, and ``has_begun`` when
+        the log's folder is made, before the first mark.  Both may raise OSError.
         """
         self._folder = folder
         self._before_first = before_first
@@ -71,17 +72,17 @@ class ServerLog:
         self._bounds = SegmentBounds(folder)
         self.era = era(self._log, self._run)
         self.stamp = count(1).__next__
-        self._segment = max(map(segment_number, earlier_segments), default=0)  # the last one's number
+        self._segment = max(map(segment_number, earlier_segments), default=0)  # number of the last segment
         self._framing = Framing()
         self._file: int | None = None  # its descriptor
         self._size = 0
         self._length = 0  # of the file
-        self._frames = 0  # in it
-        self._refused_until_s = 0.0  # the disk refused it
+        self._frames = 0  # in the file
+        self._refused_until_s = 0.0  # no new attempt before, because the disk refused a write
         self._stores: dict[int, dict[Capture, int]] = {}  # by segment: the last number of each store in it
         self._of_region: dict[str, set[Capture]] = {}  # all captures in ``_stores``
-        self.is_ready = False  # the run has its number on disk
-        self._unsynced: dict[str, set[int]] = {}  # epochs by region: closed without an fsync of its own log
+        self.is_ready = False  # the number of the run is on disk
+        self._unsynced: dict[str, set[int]] = {}  # region -> epochs at which it was closed without an fsync
 
     # --- stores that lack writes of this run ----------------------------------------------------------
 
@@ -89,22 +90,22 @@ class ServerLog:
         self._unsynced.setdefault(region, set()).add(epoch)
 
     def unreplayed_parts(self, region: str) -> tuple[LogPart, ...]:
-        """Return the parts of this run's log that the region's closed store may lack; none for most regions."""
+        """Return the parts of this run's log that the region's closed store may lack; for most regions none."""
         return tuple(LogPart(THIS_RUN, epoch) for epoch in sorted(self._unsynced.get(region, ())))
 
     def so_far(self) -> DeadLog:
-        """Return the log of this run so far: every batch that may have been acknowledged.  HostError."""
+        """Return the log of this run so far, with every batch that may have been acknowledged.  Raises HostError."""
         segments = [Segment(segment_name(one), os.path.getsize(self._path(one))) for one in sorted(self._stores)]
         return DeadLog(self._folder, Sealed(tuple(segments)))
 
     def brought_in(self, region: str) -> None:
-        """Note that the region's store has every write of this run to it."""
+        """Note that the region's store has every write of this run to the region."""
         self._unsynced.pop(region, None)
         for capture in self._of_region.get(region, ()):
             capture.note_synced(capture.last)  # its store was closed; the present one has every batch
 
     def remove_earlier_segments(self) -> None:
-        """Remove the segments of earlier runs, whose records every region has.  Costs the removal of some files."""
+        """Remove the segments of earlier runs, whose records all regions have.  Blocks for these removals."""
         self.remove_segments(self._earlier_segments)
         self._earlier_segments = []
 
@@ -112,13 +113,16 @@ class ServerLog:
 
     def has_room(self) -> bool:
         if self._earlier_segments:
-            return False  # else the log would grow with each crash
+            return False  # otherwise the log would grow with each crash
         if self._refused_until_s and monotonic() < self._refused_until_s:
             return False
         return (self._file is not None and self._size < SEGMENT_BYTES) or len(self._stores) < SEGMENTS
 
     def append(self, records: Sequence[Written]) -> int:
-        """Append and sync the records; returns the segment's number.  In a thread; blocks.  HostError: not written."""
+        """Append and sync the records; returns the segment's number.  Runs in a thread and blocks.
+
+        Raises HostError if they were not written.
+        """
         data = self._framing.frame(records)
         try:
             if self._file is None or self._size >= SEGMENT_BYTES:
@@ -143,12 +147,12 @@ class ServerLog:
         return os.path.join(self._folder, segment_name(segment))
 
     def _end_segment(self) -> None:
-        """End the segment: bytes after its last acknowledged frame are not reliable, so a new file is begun."""
+        """End the segment: bytes after its last acknowledged frame are unreliable, so a new file must follow."""
         if self._file is not None:
             os.close(self._file)
             self._file = None
             if not self._frames:
-                with suppress(OSError):  # it is removed at the next start
+                with suppress(OSError):  # the next start removes it
                     os.unlink(self._path(self._segment))
 
     def _begin_segment(self) -> None:
@@ -163,7 +167,10 @@ class ServerLog:
         self._length = len(head(self.era))
 
     def prepare(self) -> None:
-        """Make the log ready before the first mark, in a thread: no later run may use the same marks.  HostError."""
+        """Store the run's number before the first mark, so that no later run uses the same marks.
+
+        Runs in a thread; raises HostError.
+        """
         try:
             self._before_first()
             make_lasting_within(self._folder)
@@ -175,7 +182,7 @@ class ServerLog:
         self.is_ready = True
 
     def round_stands(self, segment: int, stores: dict[Capture, int]) -> list[Capture]:
-        """Note a round in the segment, with the last number of each store; returns the stores to be synced now."""
+        """Note a round in the segment, with the last number of each store; returns the stores to sync now."""
         begins = segment not in self._stores
         self._stores.setdefault(segment, {}).update(stores)
         for capture in stores:
@@ -183,7 +190,7 @@ class ServerLog:
         return self.waited_for() if begins else []
 
     def waited_for(self) -> list[Capture]:
-        """Return the stores whose fsync frees full segments."""
+        """Return the stores whose fsync is needed before full segments can be removed."""
         return [
             capture
             for segment, stores in self._stores.items()
@@ -193,7 +200,7 @@ class ServerLog:
         ]
 
     def free(self) -> list[str]:
-        """Return the full segments whose stores are all synced; they are forgotten, and ``remove`` may remove them."""
+        """Return and forget the full segments whose stores are all synced; ``remove_segments`` may remove them."""
         done = [
             segment
             for segment, stores in self._stores.items()
@@ -204,7 +211,7 @@ class ServerLog:
         return [segment_name(segment) for segment in done]
 
     def _forget(self, stores: Iterable[Capture]) -> None:
-        """Forget the captures of a removed segment, unless another segment has batches of them."""
+        """Forget the captures of a removed segment, except those that still have batches in a segment."""
         for capture in stores:
             captures = self._of_region[capture.region]
             if not any(capture in stores_of_segment for stores_of_segment in self._stores.values()):
@@ -219,7 +226,7 @@ class ServerLog:
         assert all(self._of_region.values())
 
     def remove_segments(self, names: Sequence[str]) -> None:
-        """Remove segments, in any thread.  A segment that stays is replayed at the next start, without effect."""
+        """Remove segments, in any thread.  If one cannot be removed, its replay at the next start has no effect."""
         try:
             self._bounds.forget_segments([segment_number(name) for name in names])
             for name in names:
@@ -230,7 +237,7 @@ class ServerLog:
             _log.error("a segment of the server's log cannot be removed: %s", error)
 
     def close(self) -> None:
-        """Close the log after every store; removes the segments if the stores' own logs have their records."""
+        """Close the log after every store; removes its segments if the stores' own logs have their records."""
         if self._file is not None:
             os.close(self._file)
             self._file = None
@@ -242,7 +249,10 @@ class ServerLog:
 def begin_run(
     folder: str, before_first: Callable[[], None] = lambda: None, has_begun: Callable[[], None] = lambda: None
 ) -> tuple[ServerLog, DeadLogs]:
-    """Return the log of a run that begins in ``folder``, and the logs of earlier runs.  HostError, DamagedData."""
+    """Return the log of a run that begins in ``folder``, and the dead logs of earlier runs.
+
+    Raises HostError, DamagedData.
+    """
     identity = identity_of(folder)
     sealed = measure(folder)
     log, run = identity if identity is not None else (os.urandom(LOG_BYTES), 0)
@@ -257,7 +267,7 @@ def begin_run(
 
 
 def open_server_log(folder: DataFolder) -> tuple[ServerLog, DeadLogs]:
-    """Open the logs of a data folder; an older program must not open the folder once the log was written to."""
+    """Open the logs of a data folder.  The first write raises the folder's format, to keep older programs out."""
     return begin_run(os.path.join(folder.path, SERVER_LOG), partial(folder.raise_format, SERVER_LOG_SINCE))
 
 

@@ -2,13 +2,13 @@
 
     join --end of the loop iteration, no round running--> a round --appended--> every store's writers are answered
 
-A store syncs its own log instead at its first time, when its writes exceed its capture, when the engine is busy,
-and when the log has no room.  When a segment is full its stores are synced, some at a time, and the segment is
-removed.
+A store syncs its own log instead at its first sync, when its writes exceed its capture, when RocksDB is busy,
+and when the server's log has no room.  When a segment is full, its stores are synced, a few at a time; then the segment
+is removed.
 
 Invariants:
     I1. At most one round is running.
-    I2. The records of a store's ``take`` are in the round, or its own fsync follows (``Line.by_itself``) before
+    I2. The records of a store's ``take`` are in the round, or the store syncs its own log (``Line.by_itself``) before
         the next ``take`` counts.
 """
 
@@ -29,12 +29,13 @@ from columnar.storage.capture import Capture
 from columnar.storage.server_log import Written
 from columnar.storage.server_log_files import RETRY_S, ServerLog
 
-# Loop iterations between the end of one fsync and the begin of the next.  In them the answers go out and the next
-# requests of their clients come in and share the next fsync: 23,000 puts a second from 64 connections, against 17,000
-# without (six iterations: 16,600).  A single writer does not wait for them.
+# Loop iterations between the end of an fsync and the beginning of the next.  During these iterations answers are sent,
+# and the clients' next requests arrive and share the next fsync.  64 connections make 23,000 puts a second, against
+# 17,000 without a pause and 16,600 with six iterations.  A single writer does not wait for these iterations.
 ITERATIONS_BETWEEN_SYNCS: Final = 3
-# A loop that takes so long to learn of the end of an fsync has iterations of milliseconds, each of which collects the
-# next writes anyway: with reads of 8 KB from 128 connections, writers waited three iterations of 9 ms for a 2 ms fsync.
+# If the loop takes this long to notice the end of an fsync, its iterations take milliseconds, and each collects the
+# next writes anyway.  With reads of 8 KB from 128 connections, writers waited three iterations of 9 ms for a 2 ms
+# fsync.
 BUSY_S: Final = 0.001
 
 
@@ -56,20 +57,20 @@ class Line:
     )
 
     def __init__(self) -> None:
-        self.gathered = 0  # writers that wait for the sync that has not begun
-        self.in_sync = 0  # writers that wait for the sync that runs
-        self.began_s = 0.0  # when that sync began
-        self.over_s = 0.0  # when it was over, set by its thread; 0: it is not, or the loop has learned of it
+        self.gathered = 0  # writers that wait for the next sync
+        self.in_sync = 0  # writers that wait for the running sync
+        self.began_s = 0.0  # when the running sync began
+        self.over_s = 0.0  # when the running sync ended, set by its thread; 0: not yet, or the loop has noticed
         self.until_s = 0.0  # how long to wait for the writers of the last sync
-        self.next_sync: ImmediateFuture | None = None  # resolved by the sync that has not begun
-        self.syncing: ImmediateFuture | None = None  # resolved by the sync that runs
-        self.overtaken: deque[ImmediateFuture] = deque()  # of successful syncs: the loop learns of their end later
+        self.next_sync: ImmediateFuture | None = None  # resolved by the next sync
+        self.syncing: ImmediateFuture | None = None  # resolved by the running sync
+        self.overtaken: deque[ImmediateFuture] = deque()  # of ended syncs whose end the loop has not yet noticed
         self.broken: ColumnarError | None = None
         self.capture: Capture | None = None  # of a store that has been in a round of the server's log
-        self.by_itself = False  # the next sync is one of the store's own log in any case
+        self.by_itself = False  # the next sync must be one of the store's own log
 
     def begins(self, now_s: float) -> None:
-        """Begin a sync: the waiting writers wait for it from now on."""
+        """Begin a sync, for which the gathered writers wait from now on."""
         self.syncing, self.next_sync = self.next_sync, None
         self.in_sync, self.gathered, self.began_s, self.over_s = self.gathered, 0, now_s, 0.0
 
@@ -86,7 +87,7 @@ SETTLED_AT_ONCE: Final = 2  # stores of a full segment that are synced concurren
 
 
 class Syncs(Protocol):
-    """The committer."""
+    """The part of the committer that rounds use."""
 
     def count_sync(self) -> None: ...
 
@@ -96,16 +97,16 @@ class Syncs(Protocol):
     def begin_by_itself(self, store: Store, line: Line) -> None: ...
 
     def sync_again(self, store: Store, line: Line) -> None:
-        """Turn the sync that runs into an fsync of the store's own log."""
+        """Sync the store's own log for the running sync, whose round failed."""
 
     def ended(self, store: Store, line: Line, failure: ColumnarError | None) -> None: ...
 
     def never_began(self, store: Store, line: Line, fault: BaseException) -> None:
-        """Fail the writers of the store: an exception kept their sync from ending."""
+        """Fail the writers of the store, whose sync cannot end because of an exception."""
 
 
 class SharedRounds:
-    """Owned by the loop; its thread only appends."""
+    """The rounds of the server's log.  Owned by the loop; its thread only writes the log."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, log: ServerLog, syncs: Syncs) -> None:
         self._loop = loop
@@ -115,7 +116,7 @@ class SharedRounds:
         self._waiting: list[tuple[Store, Line]] = []
         self._members: list[tuple[Store, Line]] = []  # of the running round
         self._numbers: dict[Capture, int] = {}  # the last number of each member in the round
-        self.is_running = False  # or about to
+        self.is_running = False  # a round runs or is planned
         self._known: dict[Capture, Store] = {}
         self._to_settle: deque[Capture] = deque()
         self._settling = 0
@@ -123,7 +124,7 @@ class SharedRounds:
         self._is_closed = False
 
     def has_room(self) -> bool:
-        """Tell whether a round may begin.  Has the log made ready, and full segments removed."""
+        """Tell whether a round may begin.  If not, starts to prepare the log or to remove full segments."""
         if not self._log.is_ready:
             if not self._is_preparing:
                 self._is_preparing = True
@@ -132,7 +133,7 @@ class SharedRounds:
         return self._log.has_room() or (self._free() and self._log.has_room())
 
     def _prepare(self) -> None:
-        """In the thread."""
+        """Make the log ready.  Runs in the thread."""
         try:
             self._log.prepare()
         except ColumnarError as error:
@@ -190,7 +191,7 @@ class SharedRounds:
             self._next()
 
     def _taken(self, store: Store, line: Line) -> list[Written] | None:
-        """Take the store's records; None: it syncs its own log."""
+        """Take the store's records; returns None if the store must sync its own log."""
         if line.by_itself or not self.has_room():
             return None
         try:
@@ -208,7 +209,7 @@ class SharedRounds:
         return taken
 
     def _append(self, records: list[Written]) -> None:
-        """In the thread."""
+        """Append the round's records.  Runs in the thread."""
         segment, failure = 0, None
         try:
             segment = self._log.append(records)
@@ -284,6 +285,6 @@ class SharedRounds:
             self._known.pop(line.capture, None)
 
     def close(self) -> None:
-        """Blocks until what runs has ended."""
+        """Wait until running writes and removals have ended.  Blocks."""
         self._is_closed = True
         self._appender.shutdown(wait=True)

@@ -1,8 +1,7 @@
-"""(pure) Cells as they are stored: a reply copies the bytes that it needs, in their own byte order.
+"""(pure) Cells in their stored form, whose bytes are copied to a reply as they are.
 
-Only cells that are a value with a timestamp (``layout.CELL``), each the newest of its column, under
-qualifiers without a zero byte: their bytes are copied to replies without intermediate numbers and tuples.
-Iterating yields such tuples.
+The module is only for cells without a time to live (``layout.CELL``), each the newest of its column, whose qualifiers
+have no zero byte.  So a reply can copy their bytes without making numbers and tuples.  Iteration yields tuples.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import Final, NamedTuple
 from columnar.storage.layout import HEADER_BYTES
 
 Pairs = list[tuple[bytes, bytes]]  # qualifier, stored cell; ascending
-VALUE_AT: Final = HEADER_BYTES  # of a stored cell; its timestamp is bytes 1 to 9, big-endian
+VALUE_AT: Final = HEADER_BYTES  # in a stored cell; the timestamp is bytes 1 to 8, big-endian
 _U64 = Struct(">Q").unpack
 
 
@@ -32,13 +31,13 @@ class StoredCells:
         return self._count
 
     def __iter__(self) -> Iterator[tuple[bytes, bytes, int]]:
-        """(column, value, timestamp), column ascending."""
+        """Yield (column, value, timestamp) in ascending order of columns."""
         for prefix, pairs in self.groups:
             for qualifier, raw in pairs:
                 yield prefix + qualifier, raw[VALUE_AT:], _U64(raw[1:9])[0]
 
     def __eq__(self, other: object) -> bool:
-        """As the list of its cells."""
+        """Compare with a list of cells, or with other stored cells."""
         return isinstance(other, list | StoredCells) and list(self) == list(other)
 
     __hash__ = None  # type: ignore[assignment]
@@ -48,7 +47,7 @@ class StoredCells:
 
 
 class StoredRows:
-    """The stored cells of whole rows of one family, in flat lists: no object for a row or a cell."""
+    """The stored cells of whole rows of one family, in flat lists, without an object per row or cell."""
 
     __slots__ = ("cells", "ends", "keys", "prefix", "size_bytes")
 
@@ -56,11 +55,11 @@ class StoredRows:
         self.prefix = prefix  # ``family:``
         self.keys: list[bytes] = []  # of the rows
         self.cells: list[bytes] = []  # qualifier, stored cell, qualifier, ...
-        self.ends: list[int] = []  # where in ``cells`` each row ends
+        self.ends: list[int] = []  # the end of each row in ``cells``
         self.size_bytes = 0  # of keys, columns and values
 
     def end_block(self, size_bytes: int) -> None:
-        """Note the bytes of keys, columns and values: no row is added any more."""
+        """Set the size of keys, columns and values, after the last row was added."""
         self.size_bytes = size_bytes
 
     @property
@@ -77,14 +76,14 @@ class StoredRows:
 
 
 class PackedCells(NamedTuple):
-    """Values and timestamps that are bytes of a reply already."""
+    """Values and timestamps that are already encoded for a reply."""
 
     pieces: list[bytes]
     cell_count: int
 
 
 class PackedRows(NamedTuple):
-    """Rows that are bytes of a reply already."""
+    """Rows that are already encoded for a reply."""
 
     data: bytes
     row_count: int

@@ -1,28 +1,28 @@
-"""``SYNCED`` in a store's folder: a lower bound of the part of the store that was surely on disk.
+"""``SYNCED`` in a store's folder: a lower bound of the part of the store that was certainly on disk.
 
     SYNCED := slot slot                                              128 bytes; big-endian
     slot   := "synced 1" write_number:u64 sequence:u64 manifest:u64 length:u64 opened:u64 dropped:u64 crc32:u32
               zeros                                                  64 bytes
 
-All writes up to ``sequence`` (RocksDB's number of each operation) were synced, as were the first ``length`` bytes of
-``MANIFEST-manifest``; it had ``opened`` bytes when its opening was over.  The last operations up to ``dropped`` may be
-of a family that was being dropped, and then are nowhere.
+All writes up to ``sequence`` (RocksDB numbers each operation) were synced, and so were the first ``length`` bytes of
+``MANIFEST-manifest``, which had ``opened`` bytes when the opening had ended.  The last operations up to ``dropped`` may
+belong to a family that was being dropped; then they are in no file.
 
-A damaged or missing end of a log, or of the list of files, looks to RocksDB like an end that a power cut removed before
-it was synced, and is forgiven.  The bound distinguishes the two: data after it may be missing, data before it may not
+If the end of a log or of the MANIFEST is damaged or missing, RocksDB assumes that a power cut removed it before it was
+synced, and accepts that.  The bound distinguishes the two cases: data after it may be missing, data before it may not
 (``rocks_verified``).
 
 Invariants:
-    I1. A value is stored only after the fsync that it describes.  It is stored to a mapped page, or written where
-        mappings are refused, and not synced (``fixed_file``): it survives the process.  A power cut may leave any
-        older value, which is a weaker but correct bound.  So does a store that the disk refuses.
-    I2. (``manifest``, ``length``) never falls.  ``sequence`` falls only with an opening after a process that was killed
-        while it dropped a family: RocksDB gives the numbers of its last operations again.
-    I3. The slots are written alternately, so a process that is killed while it stores leaves the previous one.  The
-        slot with the higher ``write_number`` counts; one whose checksum does not match counts as never written.
-    I4. Only ``dropped`` is on disk before the change that it describes: otherwise an older slot would require the
+    I1. A value is stored only after the fsync that it describes.  The value itself is not synced (``fixed_file``), but
+        survives the process.  A power cut, or a disk that refuses the write, may leave an older value, which is a
+        weaker but correct bound.
+    I2. (``manifest``, ``length``) never falls.  ``sequence`` falls only at an opening after a process was killed while
+        it dropped a family, because RocksDB then reuses the numbers of the last operations.
+    I3. The slots are written alternately, so a process that is killed while it writes a slot leaves the previous slot.
+        The slot with the higher ``write_number`` counts; a slot with a wrong checksum counts as never written.
+    I4. Only ``dropped`` is on disk before the change that it describes; otherwise an older slot would require the
         writes that were dropped with a family.
-    I5. A folder without the file, or with a damaged one, has no bound: copies, and stores of older programs.
+    I5. A folder without the file, or with a damaged file, has no bound; such are copies, and stores of older programs.
 
 Costs a store 3 us for each fsync (1 us more if it is not mapped), and one descriptor while it is open for writing.
 """
@@ -57,7 +57,7 @@ class Bound(NamedTuple):  # a tuple: each fsync makes one
 
     @property
     def certain(self) -> int:
-        """The number of the last operation that must be found; 0: unknown."""
+        """The number of the last operation that must be found; 0 if unknown."""
         return self.sequence if self.sequence > self.dropped else 0
 
 
@@ -67,7 +67,7 @@ def slot_of(bound: Bound) -> bytes:
 
 
 def bound_in(data: bytes) -> Bound | None:
-    """Return the newest whole slot, or None."""
+    """Return the bound in the newest undamaged slot, or None."""
     newest = None
     for at in range(0, len(data) - SLOT_BYTES + 1, SLOT_BYTES):
         word, *numbers = _SLOT.unpack_from(data, at)
@@ -79,7 +79,7 @@ def bound_in(data: bytes) -> Bound | None:
 
 
 def read_bound(folder: str) -> Bound | None:
-    """Read the folder's bound; None: it has none.  OSError."""
+    """Return the folder's bound, or None if it has none.  Raises OSError."""
     try:
         return bound_in(read_first(os.path.join(folder, SYNCED), FILE_BYTES))
     except FileNotFoundError:
@@ -87,7 +87,7 @@ def read_bound(folder: str) -> Bound | None:
 
 
 def manifest_of(folder: str) -> tuple[int, str]:
-    """Return number and path of the list of files that ``CURRENT`` names.  OSError, ValueError."""
+    """Return number and path of the MANIFEST that ``CURRENT`` names.  Raises OSError, ValueError."""
     with open(os.path.join(folder, "CURRENT"), "rb") as file:
         text = file.read(100).decode("ascii")
     word, _, number = text.removesuffix("\n").partition("-")
@@ -97,10 +97,10 @@ def manifest_of(folder: str) -> tuple[int, str]:
 
 
 class BoundFile:
-    """The bound's file of a store that is open for writing; any thread."""
+    """The file ``SYNCED`` of a store that is open for writing.  Any thread may call the methods."""
 
     def __init__(self, folder: str, bound: Bound, file: FixedFile) -> None:
-        """``file``: the folder's, which contains ``bound``."""
+        """Take the folder's file ``SYNCED``, which contains ``bound``."""
         self._folder = folder
         self._lock = Lock()  # guards the fields below
         self._file: FixedFile | None = file
@@ -108,7 +108,7 @@ class BoundFile:
 
     @classmethod
     def opened(cls, folder: str) -> BoundFile:
-        """Open the folder's file, which is made if it is missing or damaged.  OSError."""
+        """Open the folder's file, which is made if it is missing or damaged.  Raises OSError."""
         found = read_bound(folder)
         path = os.path.join(folder, SYNCED)
         is_usable = found is not None and has_size(path, FILE_BYTES)
@@ -116,27 +116,30 @@ class BoundFile:
         return cls(folder, bound, open_fixed(path, FILE_BYTES, None if is_usable else slot_of(bound)))
 
     def begin_bound(self, sequence: int) -> None:
-        """Store the bound of an opening: it found and synced all operations up to ``sequence``.  OSError."""
+        """Store the bound of an opening, which found and synced all operations up to ``sequence``.  Raises OSError."""
         with self._lock:
             self._store(sequence=sequence, dropped=min(sequence, self._bound.dropped))
 
     def raise_to(self, sequence: int) -> None:
-        """Raise the bound: operations up to ``sequence`` are on disk.  OSError: the bound stays as it is."""
+        """Raise the bound: operations up to ``sequence`` are on disk.  After an OSError the bound stays as it is."""
         if sequence > self._bound.sequence:
             with self._lock:
                 self._store(sequence=max(sequence, self._bound.sequence))
 
     def drops(self, sequence: int) -> None:
-        """Note, before a family is dropped, that operations up to ``sequence`` may go with it.  Blocks; OSError."""
+        """Note, before a family is dropped, that operations up to ``sequence`` may disappear with it.
+
+        Blocks; raises OSError.
+        """
         with self._lock:
             self._store(dropped=sequence)
             if self._file is not None:
                 self._file.sync_file()
 
     def raise_manifest(self, *, sync: bool = True) -> None:
-        """Raise the bound to the present length of the list of files.  OSError.
+        """Raise the bound to the present length of the MANIFEST, which is synced first unless ``sync`` is False.
 
-        ``sync``: False if no write to that file can be unsynced.
+        Pass False only if no write to the MANIFEST can be unsynced.  Raises OSError.
         """
         number, path = manifest_of(self._folder)
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -159,7 +162,7 @@ class BoundFile:
         if self._file is not None:
             self._file.store(bound.write_number % 2 * SLOT_BYTES, slot_of(bound))
         self._bound = (
-            bound  # last: the slot of a store that failed is written again, and the other one stays whole (I3)
+            bound  # last: after a failed write the same slot is written again, and the other stays undamaged (I3)
         )
 
     def close(self) -> None:

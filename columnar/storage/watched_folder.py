@@ -1,19 +1,19 @@
-"""A folder that may stall: a probe each second in a thread of its own, with a time limit.
+"""A folder that may stall: its own thread probes it each second, with a time limit.
 
     answers --a probe is unanswered for LIMIT_S--> stalls --the probe is answered--> answers
 
-A call on a file has no time limit: a network folder whose servers are gone, or a disk that repeats a failing command,
-holds it for minutes, with the thread that made it.  So a loop that must live calls no function on its folder.  It reads
-here what the last probe found, and learns from an unanswered probe that whoever needs the folder waits for it.
+A file operation has no time limit: if the servers of a network folder are unreachable, or a disk repeats a failing
+command, the operation blocks its thread for minutes.  So a loop that must stay responsive calls no function on its
+folder.  It reads here the result of the last probe; an unanswered probe tells it that operations on the folder wait.
 
-The probe is one ``statvfs``, which the file system's server answers.  A local disk that holds writes alone, as a frozen
-one, answers it.
+The probe is one ``statvfs``, which the file system's server answers.  A local disk that blocks only writes, such as a
+frozen one, also answers it.
 
 Invariants:
-    W1. At most one probe is under way, so that a folder that stalls holds one thread.
-    W2. ``room`` is the answer of the last probe; None before the first, and after an error.
+    W1. At most one probe is under way, so that a stalled folder blocks only one thread.
+    W2. ``room`` is the answer of the last probe; None before the first answer, and after an error.
 
-Owned by the loop, but for the thread, which touches only the queue of probes.
+Owned by the loop, except the thread, which uses only the queue of probes.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ _log = logging.getLogger(__name__)
 LOOP: Final = "the watch of the data folder"
 THREAD: Final = "probes of the data folder"
 PROBE_S: Final = 1.0  # between two probes
-LIMIT_S: Final = 1.0  # with PROBE_S below what it takes until a silent server is killed (``master.liveness``)
-LATE_S: Final = 0.5  # a loop that comes so late to its limit did not run, and has read no answer
+LIMIT_S: Final = 1.0  # PROBE_S + LIMIT_S is less than the time until a silent server is killed (``master.liveness``)
+LATE_S: Final = 0.5  # a loop that checks the limit so late was blocked, and may not have read the answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,25 +47,25 @@ class Room:
 
 
 def room_of(path: str) -> Room:
-    """Blocks; OSError."""
+    """Return the room of the disk at ``path``.  Blocks; raises OSError."""
     found = os.statvfs(path)
     return Room(found.f_bavail * found.f_frsize, found.f_blocks * found.f_frsize)
 
 
 class WatchedFolder:
-    """``begin`` comes first, ``close`` last."""
+    """The state of a watched folder.  Call ``begin`` first, ``close`` last."""
 
     def __init__(self, path: str, probe: Callable[[], Room]) -> None:
-        """``path``: for people.  ``probe``: blocks, raises OSError; called in the thread."""
+        """Take the path, which messages name, and ``probe``, which runs in the thread, blocks and may raise OSError."""
         self.path = path
         self.room: Room | None = None
         self._probe = probe
         self._wanted: SimpleQueue[asyncio.AbstractEventLoop | None] = SimpleQueue()  # None ends the thread
         self._step = PlannedStep(LOOP, self._check_folder)
-        self._begun_s: float | None = None  # the probe under way
-        self._limit_s = 0.0  # when it is unanswered for too long
-        self._answering: asyncio.Future[None] | None = None  # while it stalls: done when it answers
-        self._refusal = ""  # that was logged
+        self._begun_s: float | None = None  # when the probe under way began
+        self._limit_s = 0.0  # when that probe is unanswered for too long
+        self._answering: asyncio.Future[None] | None = None  # while the folder stalls; done when it answers
+        self._refusal = ""  # the last one that was logged
         self._is_closed = False
 
     def begin(self) -> None:
@@ -77,25 +77,25 @@ class WatchedFolder:
         return self._answering is not None
 
     def stalled_s(self) -> float:
-        """Return how long the folder has not answered; 0: it does, or a probe is under way within its limit."""
+        """Return for how long the folder has not answered; 0 unless it stalls."""
         if self._answering is None or self._begun_s is None:
             return 0.0
         return asyncio.get_running_loop().time() - self._begun_s
 
     def remark(self) -> str:
-        """Say to a person that the folder stalls; empty: it does not."""
+        """Return a sentence for people if the folder stalls, otherwise an empty text."""
         if self._answering is None:
             return ""
         text = f"the data folder {self.path} has not answered for {self.stalled_s():.1f} s"
         return f"{text}: requests that need it wait, and no server is killed for that"
 
     async def until_it_answers(self) -> None:
-        """Return when the folder does not stall, at once as a rule."""
+        """Wait until the folder does not stall; as a rule this returns at once."""
         while self._answering is not None:
             await asyncio.shield(self._answering)
 
     def close(self) -> None:
-        """A thread whose probe is unanswered is left to the system: it ends with the process."""
+        """Stop probing.  A thread whose probe is unanswered is not waited for: it ends with the process."""
         self._is_closed = True
         self._step.cancel()
         self._wanted.put(None)
@@ -104,7 +104,7 @@ class WatchedFolder:
     # --- probes --------------------------------------------------------------------------------------------
 
     def _check_folder(self) -> None:
-        """Begin a probe; or, if one is under way, take the folder for stalled: its limit is over."""
+        """Begin a probe; if one is under way and its limit has passed, mark the folder as stalled."""
         loop = asyncio.get_running_loop()
         if self._begun_s is None:
             self._begun_s = loop.time()
