@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import random
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -57,7 +58,10 @@ def filled(connection: Connection, value: bytes) -> State:
             with table.batch() as batch:
                 for row in ROWS:
                     batch.put(row, {family.name + b":q": version})
-            threading.Event().wait(0.002)  # of one millisecond only the last stays
+            [(_, newest_ms)] = table.cells(ROWS[-1], family.name + b":q", versions=1, include_timestamp=True)
+            # Of one millisecond only the last version stays, and after a kill the store's clock stands a while.
+            while time.time_ns() // 1_000_000 <= newest_ms:
+                threading.Event().wait(0.001)
         state[family.name] = set(versions[-int(family.attributes["VERSIONS"]) :])
     return state
 

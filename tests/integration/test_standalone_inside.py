@@ -14,6 +14,7 @@ from columnar.client.admin import RegionAdmin
 from columnar.client.errors import IOError
 from columnar.errors import DamagedData
 from columnar.master.catalogue import Catalogue
+from columnar.master.ownership_rows import OwnershipRows
 from columnar.roles import meta_region, standalone
 from columnar.roles.leading import Leading
 from columnar.roles.ports import ServerPorts
@@ -186,7 +187,7 @@ def test_a_store_stops_while_its_catalogue_cannot_be_mended(tmp_path: Path, monk
     ("owner", "step"),
     [
         (Catalogue, "_load"),
-        (Catalogue, "raise_epoch"),
+        (OwnershipRows, "raise_epoch"),
         (Leading, "start"),
         (TriggerManager, "load"),
         (ServerPorts, "listen"),

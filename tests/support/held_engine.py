@@ -8,7 +8,10 @@ from typing import Any
 
 from columnar.errors import HostError
 from columnar.storage.api import Engine, SpaceOptions, Store
+from columnar.storage.dead_logs import DeadLogs
 from columnar.storage.ownership import Ownership
+from columnar.storage.rocks import RocksEngine
+from columnar.storage.server_log_files import ServerLog
 
 
 class Gate:
@@ -71,6 +74,10 @@ class HeldEngine:
         ownership: Ownership | None = None,
     ) -> Any:
         return HeldStore(self._engine.open_store(path, spaces, options, ownership), self.gate)
+
+    def use_logs(self, dead_logs: DeadLogs, server_log: ServerLog | None = None) -> None:
+        assert isinstance(self._engine, RocksEngine)
+        self._engine.use_logs(dead_logs, server_log)
 
     def open_reading(self, path: str) -> Store:
         return self._engine.open_reading(path)
