@@ -1,6 +1,6 @@
 """(pure) Filters that decide by a cell: its family, qualifier, timestamp or value.
 
-Each follows the HBase class of its name.
+Each filter follows the HBase class of the same name.
 
 Knows nothing of how filters are combined.
 """

@@ -1,4 +1,4 @@
-r"""(pure) Contributions: bytes of the cells ("members") that record them, and the effect of one on its member.
+r"""(pure) Contributions: the bytes of the members that record them, and the effect of a contribution on its member.
 
     member  := version:u8(1) kind:u8 origin:u64 epoch:u32 n:u64 applied_ms:u64
                count:u8 (total:u16-bytes amount:i64)* ordered:u8-bytes order:u16-bytes carried           big-endian

@@ -75,7 +75,7 @@ class Numbers:
         return any(first <= number <= last for first, last in self.removed)
 
     def check_invariants(self) -> None:
-        """The invariants of the fields, for tests."""
+        """Assert the invariants of the fields; for tests."""
         ends = [end for span in self.removed for end in span]
         assert ends == sorted(ends)
         assert all(0 < first <= last <= self.given for first, last in self.removed)
@@ -217,7 +217,7 @@ class DerivationSet(Generic[D]):
         return self.numbers
 
     def check_invariants(self) -> None:
-        """The invariants of the fields, for tests."""
+        """Assert the invariants of the fields; for tests."""
         names = [one.name for one in self.all]
         assert names == sorted(set(names))
         numbers = [one.number for one in self.all if one.number]
@@ -263,7 +263,7 @@ class Trigger:
 
     @property
     def starts(self) -> bool:
-        """Whether its replay is its beginning: the changes that the replay shows were never delivered before."""
+        """Whether the trigger begins with its replay, which then shows changes that were never delivered before."""
         return self.replay is not None and self.replay.number == START and self.registration.start_ms is not None
 
     @property
@@ -369,7 +369,7 @@ class ViewSet(DerivationSet[KeptView]):
         return sorted((one for one in self.all if base_of(one.name) == name), key=lambda one: one.generation)
 
     def live_table(self, name: str) -> str:
-        """Return the table that reads of the view ``name`` go to."""
+        """Return the table from which the view ``name`` is read."""
         return live_of(name, self.swaps)
 
     def swap_of(self, name: str) -> Swap | None:

@@ -41,7 +41,7 @@ class Effect(tuple[Any, ...]):
 
 
 class Parted(Effect):
-    """An effect of one part of a run, whose number is its last element."""
+    """An effect whose last element is the number of its part of the run."""
 
     __slots__ = ()
 
@@ -74,7 +74,7 @@ class Put(_OfRow):
     __slots__ = ()
 
     def __new__(cls, table: str | bytes, row: bytes, cells: Mapping[bytes, bytes]) -> Self:
-        """TypeError, ValueError: what is wrong with the arguments."""
+        """Make the effect.  Raises TypeError or ValueError, with the fault in the arguments."""
         held = dict(cells)
         if not held:
             raise ValueError("a Put without cells writes nothing: yield none")
@@ -97,12 +97,12 @@ class Put(_OfRow):
 
 
 class Delete(_OfRow):
-    """Remove the cells at or below the change's own timestamp: of the named columns, or of the whole row if None."""
+    """Remove the cells at or below the change's own timestamp in ``columns``, or in the whole row if that is None."""
 
     __slots__ = ()
 
     def __new__(cls, table: str | bytes, row: bytes, columns: Iterable[bytes] | None = None) -> Self:
-        """TypeError, ValueError: what is wrong with the arguments."""
+        """Make the effect.  Raises TypeError or ValueError, with the fault in the arguments."""
         if isinstance(columns, bytes | str):
             raise TypeError(f"columns of a Delete are a list of bytes, not {columns!r}"[:200])
         held = None if columns is None else list(columns)
@@ -147,7 +147,7 @@ class Contribute(Parted):
         ordered: str | bytes = b"o",
         source: bytes | None = None,
     ) -> Self:
-        """TypeError, ValueError: what is wrong with the arguments."""
+        """Make the effect.  Raises TypeError or ValueError, with the fault in the arguments."""
         held = dict(carry or {})
         for column, value in held.items():
             if type(column) is not bytes or type(value) is not bytes:
@@ -189,7 +189,7 @@ class Tally(Parted):
         members: str | bytes = b"m",
         source: bytes | None = None,
     ) -> Self:
-        """TypeError, ValueError: what is wrong with the arguments."""
+        """Make the effect.  Raises TypeError or ValueError, with the fault in the arguments."""
         given = _amounts(amounts)
         parts: tuple[Any, ...] = (
             TALLY,
@@ -219,7 +219,7 @@ class Checkpoint(Parted):
     __slots__ = ()
 
     def __new__(cls, state: bytes) -> Self:
-        """TypeError, ValueError: what is wrong with the state."""
+        """Make the effect.  Raises TypeError or ValueError, with the fault in the state."""
         if type(state) is not bytes:
             raise TypeError(f"the state of a Checkpoint is bytes, not {type(state).__name__}")
         if len(state) > CHECKPOINT_BYTES:

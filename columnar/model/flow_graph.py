@@ -81,7 +81,7 @@ class Measure:
 
 @dataclass(frozen=True, slots=True)
 class Cycle:
-    """Flows that feed each other in a ring, the first one fed by the last."""
+    """Flows that feed each other in a ring: the last flow feeds the first."""
 
     flows: tuple[Flow, ...]
 

@@ -1,8 +1,8 @@
 """(pure) The status of flows, triggers and views: of a server's own regions, and merged over all servers.
 
-Servers send each other FlowStatus, TriggerStatus and the first fields of ViewStatus, up to ``last_error``.  For its
-client a gateway adds what the catalogue says: it makes a ListedTrigger, and fills in the other fields of ViewStatus.
-Clients receive these records whole (``record_codec``), and flows as JSON.
+Servers send each other FlowStatus, TriggerStatus and the first fields of ViewStatus, up to ``last_error``.  A gateway
+adds for its client what it knows itself: it makes a ListedTrigger, and fills in the other fields of ViewStatus. Clients
+receive these records whole (``record_codec``), and flows as JSON.
 
 Knows nothing of requests, followers and pages.
 """
@@ -81,7 +81,8 @@ _SUMMED: Final = (
 def merged(statuses: Iterable[S]) -> list[S]:
     """Merge the status of several servers into one for each derivation, in the order of first occurrence.
 
-    Counts and rates are summed; of lag and idle time the extreme counts.  A state other than running takes precedence.
+    Counts and rates are summed; the lag in seconds is the longest, the idle time the shortest.  A state other than
+    running takes precedence.
     """
     found: dict[tuple[str, str], S] = {}
     for status in statuses:

@@ -11,7 +11,7 @@ BOUNDS_S: Final = (
 
 
 class Histogram:
-    """Durations, counted.  Owned by the loop."""
+    """Counts of durations.  Owned by the loop."""
 
     __slots__ = ("buckets", "seconds")
 

@@ -8,8 +8,8 @@ HBase's clients write Java patterns.  The two languages are mostly the same; the
     \\h \\v \\R \\e \\cX \\0n \\x{..}                    escapes Python lacks or reads differently
 
 Constructs without an equivalent in Python are refused by name: \\p of Unicode properties, \\G, \\X, \\b{g}, the flags
-d u x U, a lookbehind without a fixed width.  As in Java, letters without regard to case, \\w, \\d, \\s and
-\\b are ASCII.  With (?m), ``$`` takes only the newline as a line end.
+d u x U, a lookbehind without a fixed width.  As in Java, matching without regard to case,
+\\w, \\d, \\s and \\b know only ASCII.  With (?m), ``$`` takes only the newline as a line end.
 
 Knows nothing of filters; ``bounded_search`` has the searches, whose time is bounded, unlike that of Java's searches.
 """

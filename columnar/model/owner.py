@@ -6,7 +6,7 @@ openings.
     server      the incarnation that may acknowledge writes to the region
     epoch       the owner refuses requests at another epoch
     generation  number of the region's folder; it rises only after a fence by time, so on one machine it is 0
-    source      the previous owner, until it has said "closed" or is fenced; the new owner does not open before that.
+    source      the previous owner, until it has reported the close or is fenced; the new owner opens only after that.
                 "from" in the JSON
     unreplayed_logs   ownership periods whose logs may have acknowledged writes that the store lacks, ascending by
                 epoch: an opening of the region replays them first.  "behind" in the JSON
@@ -84,7 +84,7 @@ def taken_from_dead(owner: Owner, server: Incarnation, *, in_log: bool) -> Owner
 
 
 def redirected(owner: Owner, server: Incarnation) -> Owner:
-    """Return the next owner if ``owner`` never opened the region, as its source has not closed it yet."""
+    """Return the next owner if ``owner`` never opened the region, because its source has not closed it yet."""
     return Owner(server, owner.epoch + 1, owner.generation, owner.source, owner.unreplayed_logs)
 
 

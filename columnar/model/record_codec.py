@@ -1,4 +1,4 @@
-"""(pure) Lists of records as msgpack, each record a map by names of fields; our own Thrift methods send them so.
+"""(pure) Lists of records in msgpack, as our own Thrift methods send them; each record is a map by field names.
 
 A reader ignores unknown fields, which come from a newer version; a missing field gets its default.
 """

@@ -1,6 +1,6 @@
 """(pure) Messages between a master and the owners of regions: values.
 
-A message is a frozen value, and so is its answer; within one process they are passed as objects, in a cluster they are
+A message is a frozen value, and so is its answer.  Within one process both are passed as objects, in a cluster both are
 sent.  Any message may be answered by an error.  An error means that nothing changed, unless it says that the outcome is
 unknown.
 
@@ -96,7 +96,7 @@ class PublishTriggers(Message[None]):
 
     Answered when the owner does so.  For a trigger that is being added this means: every region of its table that is
     open here logs changes, and has recorded on disk where the trigger begins; a region that opens later does both when
-    it opens.  An owner that fails to do so continues as before, and is told later what becomes of the trigger.
+    it opens.  An owner that fails to do so continues as before, and learns later what becomes of the trigger.
     """
 
     triggers: Triggers
@@ -140,7 +140,8 @@ NOWHERE: Final = 1 << 62  # at least one region's log keeps no changes
 class LogReach(Message[int]):
     """To every owner: request the time (ms) from which on the logs of a table are complete.
 
-    The answer is 0 if the owner has no region of the table, and may be NOWHERE.
+    The answer is 0 if the owner has no region of the table, and NOWHERE if the log of one of its regions keeps no
+    changes.
     """
 
     table: str

@@ -38,7 +38,7 @@ def route_to(region: RegionInfo, owner: Owner) -> Route:
 
 @dataclass(frozen=True, slots=True)
 class RoutesVersion:
-    """The state of a server's copy after it received a change; it refused the change if ``number`` is below it."""
+    """The state of a server's copy after a change; a ``number`` below the change's means that it was refused."""
 
     number: int  # of the last change in the copy; the server needs the changes after it
     needs_all: bool = False  # the changes do not fit the copy; the server needs all routes

@@ -1,6 +1,6 @@
 """(pure) Filters that decide by the row's key, by the number of rows, or by the number of columns in the row.
 
-Each follows the HBase class of its name.
+Each filter follows the HBase class of the same name.
 
 Knows nothing of values or of how filters are combined.
 """

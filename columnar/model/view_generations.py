@@ -86,7 +86,10 @@ def without_tables(swaps: Iterable[Swap], gone: Iterable[str]) -> tuple[Swap, ..
 
 
 def expired(tables: Iterable[str], swaps: Iterable[Swap], now_ms: int) -> list[str]:
-    """Return the generations whose time is over, so that they can be dropped; formerly kept ones for rollbacks last."""
+    """Return the generations to drop, whose time is over.
+
+    The last of them are kept generations, which a rollback can use until they are dropped.
+    """
     held = {one.name: one for one in swaps}
     left, kept = list[str](), list[str]()
     for table in tables:

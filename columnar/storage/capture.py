@@ -1,4 +1,4 @@
-"""Records, for the log of the server, of the batches that a store wrote to RocksDB since its last fsync began.
+"""The batches that a store wrote to RocksDB since its last fsync began, as records for the log of the server.
 
 Invariants:
     I1. ``take`` returns all batches that were written since the last ``take``, in order, or None.

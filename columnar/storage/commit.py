@@ -143,7 +143,10 @@ class Committer:
             line.overtaken.append(over)
 
     def begin_by_itself(self, store: Store, line: Line) -> None:
-        """Write the buffered batches to RocksDB, then sync the store; retries on the loop while it is busy (D3d)."""
+        """Write the buffered batches to RocksDB, then sync the store.
+
+        While RocksDB is busy, the loop calls this again after a pause (D3d).
+        """
         failure = None
         try:
             store.settle()

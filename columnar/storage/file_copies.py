@@ -3,7 +3,7 @@
 RocksDB never changes a finished table file, so two folders may share it by a hard link.  Other files (MANIFEST, log,
 options) are changed or replaced, so they are copied.
 
-Blocks: for threads and commands, not for the loop.
+All functions block: they are for threads and commands, not for the loop.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _BOUND: Final = "SYNCED"  # the bound of the synced part (``synced_bound``): it 
 
 
 def remove_tree(path: str, *, missing_ok: bool = False) -> None:
-    """Remove a folder with its contents; with ``missing_ok`` errors are ignored, and what can be removed is."""
+    """Remove a folder with its contents; with ``missing_ok`` removes what it can and ignores errors."""
     from shutil import rmtree  # it loads three compression libraries: 0.6 MB
 
     rmtree(path, ignore_errors=missing_ok)

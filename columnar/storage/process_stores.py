@@ -1,8 +1,7 @@
 """The parts that all stores of one process share: engine, clock, the log of shared fsyncs, and the committer.
 
-    ProcessStores    the stores of a process that owns the whole folder: a standalone, or a supervisor with its
-    catalogue ServerStores     the stores of one of several region servers of a folder, whose supervisor has the
-    folder's lock
+    ProcessStores    of a process that owns the whole folder: a standalone, or a supervisor with its catalogue
+    ServerStores     of one of several region servers of a folder, whose supervisor has the folder's lock
 
 Owned by the loop.
 """

@@ -4,7 +4,7 @@
     regions/ENCODED.deleted     a store that is being removed; partial copies (``file_copies``) are removed too
     regions/meta                the catalogue's store
 
-Any thread may call the methods; methods that use the disk block.
+Any thread may call the methods; they block while they use the disk.
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@ Invariants:
         without a gap, at least up to the bound.  A table with a single number may be that of an ingestion, which is
         in no log.
     I3. No operation is in the logs twice, because logs only grow.
-    I4. If there is no bound for that MANIFEST and the folder has tables that it never named, then it names at least
-        one table or there is a log that is not empty; otherwise nothing accounts for those tables.
+    I4. If there is no bound for that MANIFEST and the folder has tables that the MANIFEST never named, then the
+        MANIFEST names at least one table, or a log is not empty; otherwise nothing accounts for the unnamed tables.
 
 I1 and I2 detect that the MANIFEST lost the edit of a flush that was noted after the bound, because the log before the
 flush is missing.  If the MANIFEST lost the edit of a compaction, it names the compacted tables.  Either these are
