@@ -1,11 +1,11 @@
 """Carries out the instructions of ``forwarding_state`` for each forwarded call of this gateway.
 
-A call of a single row is forwarded unchanged to the owner of its region, and its reply unchanged to the client
+A call of a single row is forwarded unchanged to the owner of its region, and the reply goes unchanged to the client
 (``Forwarding.forward``).  A call that only one server can answer is forwarded once (``to_master``, ``to_server``): the
 master's methods, the calls of a scanner.
 
-Costs: a change of the routes checks the calls of its tables only.  Calls that wait share one timer; a call that the
-link takes at once, as nearly all do, sets none.
+Costs: a change of the routes checks the calls of its tables only.  All calls share one timer.  A call sets it only if
+the timer would come too late for the call, so most calls, which the link takes at once, do not set it.
 
 Invariants (``check_invariants``):
     X1. Each call ends once, or its client's connection is gone.
@@ -40,7 +40,7 @@ from columnar.wire.service import CallContext, ForwardedReply
 COPIED_BYTES: Final = 64 * 1024  # a shorter reply does not keep the frames around it in memory
 _BINARY: Final = PROTOCOL_BYTES[detect.Protocol.BINARY]
 _COMPACT: Final = PROTOCOL_BYTES[detect.Protocol.COMPACT]
-_SEND: Final = Do.SEND  # a member by its class costs a compiled method as much as a call
+_SEND: Final = Do.SEND  # in a compiled method, access by the class costs as much as a call
 _ANSWER: Final = Do.ANSWER
 _NEVER_MS: Final = 1 << 62
 
@@ -49,7 +49,7 @@ CallLater = Callable[[float, Callable[[], None]], asyncio.TimerHandle]
 
 
 class Links(Protocol):
-    """``Peers``, as far as forwarding needs it."""
+    """The part of ``Peers`` that forwarding needs."""
 
     def link(self, server: Incarnation, size_bytes: int) -> PeerLink: ...
 
@@ -66,7 +66,7 @@ class RawMessage:
 
 
 def raw_message(request: Request, service: int, protocol: detect.Protocol) -> RawMessage:
-    """``service``: THRIFT1 or THRIFT2."""
+    """Return the request's message as it came.  ``service``: THRIFT1 or THRIFT2."""
     return RawMessage(request.message, service, _BINARY if protocol is detect.Protocol.BINARY else _COMPACT)
 
 
@@ -87,7 +87,7 @@ class ForwardedRequest(ForwardedReply):
         super().__init__()
         self.table = table  # constant, as is the row
         self.row = row
-        self.planned_ms = 0  # of its entry among the sleepers
+        self.planned_ms = 0  # the time of its entry among the sleepers; 0: it has none
         self.state = state
         self._forwarding = forwarding
         self._ctx = ctx
@@ -155,7 +155,7 @@ class ForwardedRequest(ForwardedReply):
             self.state.ended_locally()
             self._fail(error)
 
-    # --- reports of the link and the handler -------------------------------------------------------------
+    # --- other events ------------------------------------------------------------------------------------
 
     def route_changed(self, now_ms: int) -> None:
         self._carry_out(self.state.route_changed(self._route, now_ms))
@@ -221,7 +221,7 @@ class ForwardedRequest(ForwardedReply):
             self._link.forget_call(self._number)
 
     def _give_up(self, error: Exception | None = None) -> None:
-        """The client has gone, or the call cannot travel: nothing is sent."""
+        """End the call, of which nothing is sent: the client has gone, or the message is too long."""
         self.state.client_went()
         self._fail(error if error is not None else ClientGone())
 
@@ -231,12 +231,12 @@ class ForwardedRequest(ForwardedReply):
 
 
 class UnretriedRequest(ForwardedReply):
-    """A call that one server alone can answer: it is sent once."""
+    """A call that only one server can answer: it is sent once."""
 
     __slots__ = ("_link", "_name", "_number")
 
     def __init__(self, name: str) -> None:
-        """``name``: of the server, for a sentence."""
+        """``name``: of the server, for error texts."""
         super().__init__()
         self._name = name
         self._link: PeerLink | None = None
@@ -285,9 +285,9 @@ class Forwarding:
         now_ms: Callable[[], int] | None = None,
         call_later: CallLater | None = None,
     ) -> None:
-        """``serve_locally``: for a call whose region has come to this server meanwhile.
+        """``serve_locally``: handles a call whose region has come to this server meanwhile.
 
-        ``now_ms`` and ``call_later``: the loop's, unless a test has its own.
+        ``now_ms`` and ``call_later``: tests pass their own.
         """
         self.local_server = local_server  # constant, as are the next four
         self.routes = routes
@@ -302,14 +302,14 @@ class Forwarding:
             tuple[int, int, ForwardedRequest]
         ] = []  # a heap by the time of waking; some have woken already
         self._sleeper_count = 0
-        self._queued: dict[ForwardedRequest, None] = {}  # with a link, and not written yet
+        self._queued: dict[ForwardedRequest, None] = {}  # handed to a link, and not written yet
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = _NEVER_MS
 
     # --- what services call ------------------------------------------------------------------------------
 
     def forward(self, ctx: CallContext, raw: RawMessage, table: str, row: bytes, is_write: bool) -> ForwardedReply:
-        """Answer a call of a single row by the owner of its region; it may be this server by then."""
+        """Forward a call of a single row to the owner of its region, which may be this server by then."""
         self.forwarded += 1
         now_ms = self.now_ms()
         call = ForwardedRequest(self, ctx, raw, table, row, ForwardedCall(self.local_server, is_write, now_ms))
@@ -321,11 +321,11 @@ class Forwarding:
         return call
 
     def to_master(self, raw: RawMessage) -> ForwardedReply:
-        """Errors end it: RetryLater where nothing was done, OutcomeUnknown."""
+        """Forward a call to the master.  It fails with NotServingRegion if nothing was done, or with OutcomeUnknown."""
         return self._forward_once("the master", self.master, raw)
 
     def to_server(self, server: Incarnation, raw: RawMessage) -> ForwardedReply:
-        """As ``to_master``, to a server that alone knows the answer, as of its open scanners."""
+        """Forward a call as ``to_master`` does, to the only server that can answer: the server of an open scanner."""
         return self._forward_once(f"server {server}", self.links.link(server, len(raw.message)), raw)
 
     def _forward_once(self, name: str, link: PeerLink | None, raw: RawMessage) -> ForwardedReply:
@@ -340,7 +340,7 @@ class Forwarding:
     # --- events ------------------------------------------------------------------------------------------
 
     def routes_changed(self, tables: Iterable[str]) -> None:
-        """Apply a change of the routes of these tables."""
+        """Notify the calls of these tables, whose routes have changed."""
         now_ms = self.now_ms()
         for table in tables:
             for call in list(self.in_flight.get(table, ())):
@@ -367,7 +367,7 @@ class Forwarding:
     # --- what calls report -------------------------------------------------------------------------------
 
     def sleep(self, call: ForwardedRequest) -> None:
-        """Wake the call at its time, unless it ends or is sent before."""
+        """Wake the call at its time, unless it ends or is sent before that."""
         self._queued.pop(call, None)
         wake_ms = call.state.wake_at_ms
         if wake_ms is None or wake_ms == call.planned_ms:
@@ -386,7 +386,7 @@ class Forwarding:
         self._queued.pop(call, None)
 
     def forget_call(self, call: ForwardedRequest) -> None:
-        """The call has ended."""
+        """Forget a call that has ended."""
         self._queued.pop(call, None)
         calls = self.in_flight.get(call.table)
         if calls is not None and calls.pop(call, 0) is None and not calls:

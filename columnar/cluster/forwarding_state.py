@@ -10,22 +10,22 @@
     GONE       the client has disconnected before an answer
 
     event while SENT                                 a read                        a write
-    the owner refuses: the region is another's       looks up a route again        the same: nothing was done
+    the owner refuses: it does not own the region    looks up a route again        the same: nothing was done
     the link breaks                                  looks up a route again        outcome unknown, never repeated
     the link to a second owner breaks                is refused                    -
     the region has a later owner                     waits: the server that has the call answers or refuses
 
 While a region moves its route has a source: the previous owner, which serves until it has quiesced, flushed and closed
-the region.  A call goes there first, and to the next owner when the source refuses.
+the region.  A call goes to the source first, and to the next owner when the source refuses.
 
 A call looks for a route for ``ROUTING_TIMEOUT_MS`` from its beginning; then it is refused as not served, and nothing
 was done.  It is refused at once if the route says that the region stays closed (``Route.blocked_reason``).
 
-A read under which two owners ended is refused: the read may be the cause, and would end the next owner, too.
+A read is refused if two owners ended while they had it: the read may be the cause, and would end the next owner, too.
 
 A call that is SENT has no deadline here: the owner has its own, and the link to an owner that is fenced breaks
-(``Peers.fenced``).  A later owner in the routes ends no call that is SENT: after a move the answers of the server that
-has closed the region may still be in flight, and the gateway would give up a write that was answered.
+(``Peers.fenced``).  A later owner in the routes does not end a call that is SENT.  After a move the answers of the
+server that has closed the region may still be in flight, and the gateway would give up a write that was answered.
 
 Invariants (``ForwardedCall.check_invariants``, and the model in tests/model/test_forwarding_model.py):
     W1. Each call that is begun ends once: by ANSWER, by one refusal, by this server's own answer, or with its client.
@@ -51,7 +51,7 @@ LONGEST_PAUSE_MS: Final = 320
 
 
 class State(Enum):
-    __hash__ = object.__hash__  # of the member itself: Enum's hashes its name, at a cost that each event would pay
+    __hash__ = object.__hash__  # by identity: Enum hashes the member's name, a cost that each event would pay
 
     WAITING = auto()
     QUEUED = auto()
@@ -66,14 +66,14 @@ class Event(Enum):
     __hash__ = object.__hash__
 
     ROUTED = auto()  # an owner is known that may be tried
-    ROUTED_LOCALLY = auto()  # it is this server
-    WRITTEN = auto()  # the link has begun to send it
-    NOT_SENT = auto()  # there is no link, or it broke before
+    ROUTED_LOCALLY = auto()  # the owner that may be tried is this server
+    WRITTEN = auto()  # the link has begun to send the call
+    NOT_SENT = auto()  # there is no link, or it broke before the call was sent
     ANSWER_CAME = auto()
     NOT_LOCAL = auto()  # refused as moved or unknown: nothing was done
     FAILED = auto()  # refused with an error
     LINK_BROKE = auto()
-    BROKE_AGAIN = auto()  # of a read
+    BROKE_AGAIN = auto()  # the link to a second owner broke under a read
     LATER_OWNER = auto()  # the region has a later owner
     BLOCKED = auto()  # no server serves the region before an operator has it opened
     TOO_LATE = auto()
@@ -95,7 +95,7 @@ class Do(Enum):
     REFUSE_FAILED = auto()  # the error that the owner sent
 
 
-# Members that every call meets: a member by its class costs a compiled method as much as a call.
+# Members that every call needs: in a compiled method, access by the class costs as much as a call.
 _WAITING: Final = State.WAITING
 _WRITTEN: Final = Event.WRITTEN
 _ANSWER_CAME: Final = Event.ANSWER_CAME
@@ -138,10 +138,11 @@ class OutOfPlace(Exception):
 
 
 class ForwardedCall:
-    """Owned by the loop.
+    """A forwarded call.  Owned by the loop.
 
-    Each method takes an event in and returns what is to be done, in this order.  ``route`` is what the copy of the
-    routes says of the call's row now; None: the table is not known.  Events of a call that has ended change nothing.
+    Each method takes an event and returns the instructions, in the order of their execution.  ``route`` is the present
+    route of the call's row in the copy, or None if the table is not known.  Events of a call that has ended change
+    nothing.
     """
 
     __slots__ = (
@@ -161,9 +162,9 @@ class ForwardedCall:
         self._is_write = is_write
         self.deadline_ms = now_ms + ROUTING_TIMEOUT_MS
         self.state = _WAITING
-        self._ownership_period: OwnershipPeriod | None = None  # that was tried last, with the region's id
+        self._ownership_period: OwnershipPeriod | None = None  # the period that was tried last, and its region's id:
         self._ownership_region = 0
-        self._retry_at_ms = 0  # until then this owner is not tried again; 0: it may be tried
+        self._retry_at_ms = 0  # until then the owner tried last is not tried again; 0: it may be tried
         self._pause_ms = FIRST_PAUSE_MS
         self._broke: Incarnation | None = None  # the owner whose link broke after the call was SENT
 
@@ -179,7 +180,7 @@ class ForwardedCall:
 
     @property
     def wake_at_ms(self) -> int | None:
-        """The moment at which ``woke`` is to be called; None: it need not be."""
+        """The time at which ``woke`` must be called, or None if it need not be called."""
         if self.state is State.WAITING:
             return min(self.deadline_ms, self._retry_at_ms) if self._retry_at_ms else self.deadline_ms
         return self.deadline_ms if self.state is State.QUEUED else None
@@ -187,7 +188,7 @@ class ForwardedCall:
     # --- events ------------------------------------------------------------------------------------
 
     def begin_call(self, route: Route | None, now_ms: int) -> tuple[Do, ...]:
-        """First of all events."""
+        """Begin the call, before any other event."""
         return self._try_route(route, now_ms)
 
     def frame_written(self) -> tuple[Do, ...]:
@@ -201,24 +202,24 @@ class ForwardedCall:
         return self._apply_event(_ANSWER_CAME)
 
     def not_local(self, route: Route | None, now_ms: int) -> tuple[Do, ...]:
-        """The owner refused with ``moved`` or ``unknown``; a ``moved`` is in the copy of the routes already.
+        """Handle a refusal ``moved`` or ``unknown``; the copy of the routes already has the owner that ``moved`` names.
 
-        Or this server's own state says that it does not own the region, which its copy of the routes did not know.
+        Also called in LOCAL if this server's own state says that it does not own the region.
         """
         return self._tried(Event.NOT_LOCAL, route, now_ms)
 
     def failed(self) -> tuple[Do, ...]:
-        """The owner refused with an error, which says what was done."""
+        """Handle the owner's refusal with an error, which says what was done."""
         return self._apply_event(Event.FAILED)
 
     def link_broke(self, route: Route | None, now_ms: int) -> tuple[Do, ...]:
-        """Apply the link's end after the call was WRITTEN; also if this server ends it because its peer was fenced."""
+        """Handle the end of the link after WRITTEN, also if this server ended the link as the peer was fenced."""
         is_second = not self._is_write and self._broke is not None and self._broke != self.server
         self._broke = self.server
         return self._tried(Event.BROKE_AGAIN if is_second else Event.LINK_BROKE, route, now_ms)
 
     def route_changed(self, route: Route | None, now_ms: int) -> tuple[Do, ...]:
-        """The copy of the routes has another route for the row, or none any more."""
+        """Handle a change in the copy of the routes: the row has a new route, or none any more."""
         if self.state is State.WAITING:
             return self._try_route(route, now_ms)
         if self.state is State.QUEUED and route is not None and self._is_later(route, self._awaited(route)):
@@ -226,7 +227,7 @@ class ForwardedCall:
         return ()
 
     def woke(self, route: Route | None, now_ms: int) -> tuple[Do, ...]:
-        """The time is ``wake_at_ms`` or later."""
+        """Handle that the time is ``wake_at_ms`` or later."""
         if self.state is State.WAITING:
             return self._try_route(route, now_ms)
         if self.state is State.QUEUED and now_ms >= self.deadline_ms:
@@ -282,16 +283,22 @@ class ForwardedCall:
         return source
 
     def _awaited(self, route: Route) -> OwnershipPeriod:
-        """Return the period whose answer counts while the call is QUEUED: a source that it is queued for stays."""
+        """Return the period whose answer counts while the call is QUEUED: the source's, if the route has a source."""
         source = route.source
         return source if source is not None else route.ownership_period
 
     def _may_try(self, route: Route) -> bool:
-        """A later owner at once; the one that failed after a pause, for a route may be ahead of its owner."""
+        """Return whether the route's owner may be tried: a later owner at once, the owner that failed after a pause.
+
+        The pause is needed because a route may be ahead of its owner.
+        """
         return not self._retry_at_ms or self._is_later(route, self._next(route))
 
     def _is_later(self, route: Route, period: OwnershipPeriod) -> bool:
-        """Than the one that was tried last: it is another region's, in the first one's place, or of a higher epoch."""
+        """Return whether ``period`` is later than the period tried last.
+
+        A later period has a higher epoch, or is of a region that replaced the region tried last.
+        """
         tried = self._ownership_period
         return tried is None or route.region.region_id != self._ownership_region or period.epoch > tried.epoch
 

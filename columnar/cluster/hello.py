@@ -16,7 +16,7 @@ PROTOCOL_VERSION: Final = 1
 class Hello:
     cluster: str  # the cluster's id
     server: Incarnation
-    version: int = PROTOCOL_VERSION  # of the protocol; two sides use what the lower of the two has
+    version: int = PROTOCOL_VERSION  # of the protocol; both sides use the lower of their versions
     leader_epoch: int = 0  # of the master that speaks; 0: a server speaks
 
 
@@ -24,9 +24,9 @@ HELLO: Final[Codec[Hello]] = codec_of(Hello)
 
 
 def obstacle(hello: Hello, cluster: str, leader_epoch: int) -> str | None:
-    """Return why a link with this peer is to be closed; None if it is good.
+    """Return why a link with this peer must be closed, or None if it is good.
 
-    ``leader_epoch``: the highest one known.  A master below it has been replaced and may not know it.
+    ``leader_epoch``: the highest epoch known.  A master with a lower epoch has been replaced, and may not know that.
     """
     if hello.cluster != cluster:
         return f"{hello.server} is of cluster {hello.cluster}, not of {cluster}"

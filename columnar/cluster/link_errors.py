@@ -1,4 +1,4 @@
-"""Errors of a request over a link.  A module of their own for processes without links: a standalone store."""
+"""Errors of a request over a link, in a module that a process without links (a standalone) can import by itself."""
 
 
 class NotSent(Exception):

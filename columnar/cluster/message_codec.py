@@ -2,9 +2,9 @@
 
     request    [name, {field: value, ...}]         response    the answer
 
-A message is a class of the modules below; its fields and its answer travel as ``value_codec`` derives from the class.
-Names of messages and of fields are the format; tests/golden/peer-messages.txt records them.  A new field needs a
-default in its class, so that the message of an older peer can be read.
+A message is a class of the modules below; ``value_codec`` derives the form of its fields and of its answer from the
+class.  The names of messages and fields are part of the format; tests/golden/peer-messages.txt records them.  A new
+field needs a default in its class, so that the message of an older peer can be read.
 
 Knows nothing of frames, nor of the meaning of a message.
 """
@@ -22,7 +22,7 @@ from columnar.model.region_messages import Message
 R = TypeVar("R")
 
 _MODULES: Final = (region_messages, owner_messages, route, peer_requests)
-# Names that are older than the class; any other message has the name of its class: "open_region".
+# Names that are older than their class.  Any other message is named after its class: "open_region" for OpenRegion.
 _OLDER_NAMES: Final = {
     "Backfilled": "shown",
     "BackfilledRegions": "shown_regions",
@@ -57,7 +57,7 @@ assert len(_BY_NAME) == len(_NAMES), "each message has a name of its own"
 
 
 def kinds() -> tuple[type[Message[Any]], ...]:
-    """The classes of all messages."""
+    """Return the classes of all messages."""
     return tuple(_NAMES)
 
 
@@ -68,7 +68,10 @@ def to_plain(message: Message[Any]) -> tuple[str, dict[str, Any]]:
 
 
 def from_plain(name: str, fields: dict[str, Any]) -> Message[Any]:
-    """BadValue; also for a message that only a newer version knows, which its sender should not have sent."""
+    """Decode a message.
+
+    Raises BadValue, also for a message that only a newer version knows and that its sender should not have sent.
+    """
     kind = _BY_NAME.get(name)
     if kind is None:
         raise BadValue(f"'{name}' is no message that this version knows")
@@ -81,6 +84,6 @@ def answer_to_plain(message: Message[R], answer: R) -> Any:
 
 
 def answer_from_plain(message: Message[R], plain: Any) -> R:
-    """The answer to ``message``.  BadValue."""
+    """Decode the answer to ``message``.  Raises BadValue."""
     answer: R = codec_of(_ANSWERS[type(message)]).decode(plain)
     return answer

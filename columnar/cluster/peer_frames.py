@@ -1,6 +1,6 @@
 """(pure) Frames on a link between two servers, or a server and the master: their bytes, and nothing else.
 
-    frame := length:u32 number:u64 kind:u8 body          big-endian; length counts what follows it
+    frame := length:u32 number:u64 kind:u8 body          big-endian; length counts the bytes after it
     kind       body
     1 call     service:u8 protocol:u8 message   a client's call unchanged: without its frame, without HTTP around it
     2 answer   message                          in the client's own protocol, with its seqid
@@ -17,9 +17,10 @@ The requesting side numbers its calls and requests; an answer has the number of 
 order.
 
 Invariants:
-    F1. A length is believed up to the bound only, and nothing is read before its bytes are there.
-    F2. A body is not copied if the frame lies within one piece of the stream; otherwise once per byte, by itself.
-    F3. After a BadFrame nothing more comes out: the place of the next frame is not known.
+    F1. A length over the bound is refused, and nothing is decoded before its bytes have arrived.
+    F2. A body is not copied if the frame lies within one piece of the stream; otherwise each byte of the frame is
+        copied once, and no byte of another frame with it.
+    F3. After a BadFrame no more frames are returned: the place of the next frame is not known.
 
 A call of 200 bytes costs 0.16 us to pack and 0.28 us to read, interpreted 0.17 and 0.5 us (process time, on a
 2-core machine, CPython 3.11).
@@ -58,7 +59,7 @@ _unpack_head = _HEAD.unpack_from
 
 
 class BadFrame(ValueError):
-    """The bytes are no frames of ours; the link is to be closed."""
+    """Bytes that are no valid frames; the link must be closed."""
 
 
 class FrameTooLong(ValueError):
@@ -66,7 +67,7 @@ class FrameTooLong(ValueError):
 
 
 class Frame:
-    """``buffer[start:end]`` is the body; the buffer may hold other frames.  Constant.
+    """A frame: ``buffer[start:end]`` is its body; the buffer may hold other frames.  Constant.
 
     A kept frame keeps its whole buffer in memory.
     """
@@ -87,12 +88,12 @@ class Frame:
 
     @property
     def message_start(self) -> int:
-        """``buffer[message_start:end]`` is the client's message of a call."""
+        """The start of the client's message in a call, which is ``buffer[message_start:end]``."""
         return self.start + _CALL_BYTES
 
     @property
     def service(self) -> int:
-        """THRIFT1 or THRIFT2, for a call.  BadFrame."""
+        """The service of a call, THRIFT1 or THRIFT2.  Raises BadFrame."""
         found = self.buffer[self.start] if self.end - self.start >= _CALL_BYTES else 0
         if found not in (THRIFT1, THRIFT2):
             raise BadFrame(f"a call of no service of ours ({found})")
@@ -100,15 +101,15 @@ class Frame:
 
     @property
     def protocol(self) -> Protocol:
-        """The protocol of a call's message.  BadFrame."""
+        """The protocol of a call's message.  Raises BadFrame."""
         found = _PROTOCOLS.get(self.buffer[self.start + 1]) if self.end - self.start >= _CALL_BYTES else None
         if found is None:
             raise BadFrame("a call in no protocol of ours")
         return found
 
     def unpacked(self) -> Any:
-        """The body as plain data, of every kind but calls and answers.  BadFrame."""
-        import msgpack  # half a megabyte that a standalone without triggers needs not
+        """Return the body as plain data, for every kind but calls and answers.  Raises BadFrame."""
+        import msgpack  # half a megabyte, which a standalone without triggers does not need
 
         try:
             return msgpack.unpackb(self.body)
@@ -116,7 +117,7 @@ class Frame:
             raise BadFrame(f"a body that is no msgpack of ours: {error}") from None
 
     def named(self) -> tuple[str, dict[str, Any]]:
-        """Return (operation, fields) of a request, or (why, fields) of a refusal.  BadFrame."""
+        """Return (operation, fields) of a request, or (why, fields) of a refusal.  Raises BadFrame."""
         found = self.unpacked()
         if isinstance(found, list) and len(found) >= 2 and type(found[0]) is str and type(found[1]) is dict:
             return found[0], found[1]
@@ -127,14 +128,14 @@ class Frame:
 
 
 def call_head(number: int, service: int, protocol: int, size_bytes: int) -> bytes:
-    """The bytes before a call's message of this size, which follows as it came.  FrameTooLong."""
+    """Return the bytes before a call's message of this size, which follows unchanged.  Raises FrameTooLong."""
     if size_bytes + _CALL_BYTES + _COUNTED > PEER_FRAME_BYTES:
         raise _too_long(size_bytes)
     return _pack_call_head(size_bytes + _CALL_BYTES + _COUNTED, number, CALL, service, protocol)
 
 
 def answer_head(number: int, size_bytes: int) -> bytes:
-    """The bytes before the reply of this size, which follows as it is.  FrameTooLong."""
+    """Return the bytes before the reply of this size, which follows unchanged.  Raises FrameTooLong."""
     if size_bytes + _COUNTED > PEER_FRAME_BYTES:
         raise _too_long(size_bytes)
     return _pack_head(size_bytes + _COUNTED, number, ANSWER)
@@ -173,7 +174,7 @@ def _too_long(size_bytes: int) -> FrameTooLong:
 
 
 class FrameReader:
-    """Pieces of the stream in, whole frames out."""
+    """Cuts the stream into frames: takes pieces of the stream, returns whole frames."""
 
     def __init__(self, bound_bytes: int = PEER_FRAME_BYTES) -> None:
         self._bound = bound_bytes
@@ -188,7 +189,10 @@ class FrameReader:
         return self._buffered_bytes
 
     def feed(self, data: bytes) -> list[Frame]:
-        """BadFrame (F3); whole frames before the bad one in the same piece are lost with it."""
+        """Return the frames that ``data`` completes.
+
+        Raises BadFrame (F3); whole frames before the bad one in the same piece are then lost.
+        """
         if self._fault:
             raise BadFrame(self._fault)
         frames: list[Frame] = []
@@ -221,9 +225,9 @@ class FrameReader:
         return frames
 
     def _fill(self, data: bytes, at: int) -> int:
-        """Append to the incomplete frame the bytes of it in ``data``; return where the rest of ``data`` begins.
+        """Append the incomplete frame's bytes in ``data`` to it; return where the rest of ``data`` begins.
 
-        Later frames are not copied with it.
+        Bytes of later frames are not copied.
         """
         end = min(at + self._wanted - self._buffered_bytes, len(data))
         self._pieces.append(data[at:end])

@@ -1,17 +1,18 @@
 """A link to a peer: one socket, frames in both directions, many concurrent calls and requests from either side.
 
-    greeting   the link's own hello is in flight; calls and requests wait for the peer's
+    greeting   the link's own hello is in flight; calls and requests wait for the peer's hello
     open       frames go out; all frames that one loop iteration sends go out in one write
     ended      the link broke, or was closed, or one side found the other's hello or frames bad
 
 A call that the link takes ends once: with an answer, with a refusal, as not sent, or with the link.  A request is a
-future that ends so.  A call whose bytes the transport has taken may have been carried out, whatever happens then.
+future that ends in one of these ways.  A call whose bytes the transport has taken may have been carried out, however
+it ends.
 
 Invariants (``check_invariants``):
     P1. Each call and request ends once, also if the link ends or was never open.
     P2. A call that was reported as written is never reported as not sent.
     P3. Frames that wait for the transport hold at most ``limits.PEER_QUEUED_BYTES`` and one frame more; a call
-        beyond is not sent.  Answers have no bound of their own: they are bounded with the calls that they answer.
+        beyond that is not sent.  Answers have no bound of their own, because the calls that they answer have one.
 
 Knows nothing of routes, of the meaning of a call, and of the handlers.  Owned by the loop.
 """
@@ -37,7 +38,7 @@ from columnar.runtime.faults import FAULTS
 
 _log = logging.getLogger(__name__)
 
-WRITE_BYTES: Final = 256 * 1024  # of one write: later frames are not copied together with it
+WRITE_BYTES: Final = 256 * 1024  # a write ends after this many bytes, so that later frames are not copied with it
 JOINED_BYTES: Final = 64 * 1024  # as in ``wire.connection``
 R = TypeVar("R")
 
@@ -48,15 +49,15 @@ class State(Enum):
     ENDED = auto()
 
 
-_OPEN: Final = State.OPEN  # a member by its class costs a compiled method as much as a call
+_OPEN: Final = State.OPEN  # in a compiled method, access by the class costs as much as a call
 _ENDED: Final = State.ENDED
 
 
 class Call(Protocol):
-    """The caller's side of a call; each method but ``frame_written`` ends it."""
+    """The caller's side of a call; each method but ``frame_written`` ends the call."""
 
     def frame_written(self) -> None:
-        """The transport has its bytes."""
+        """Note that the transport has the call's bytes."""
 
     def not_sent(self) -> None:
         """Notify the call that nothing of it has left this process."""
@@ -104,7 +105,7 @@ class _Queued:
             self.empty()
 
     def empty(self) -> None:
-        """Drop the bytes: nothing of the frame is to be sent, or it was."""
+        """Drop the bytes: the frame was sent, or will not be."""
         self.head = self.body = b""
         self.size_bytes = 0
 
@@ -158,10 +159,10 @@ class PeerLink:
         answerer: Answerer,
         on_ended: Callable[[PeerLink], None] = lambda _link: None,
     ) -> None:
-        """``obstacle``: why a link with this peer is to be closed, ``hello.obstacle``."""
-        self.peer: Hello | None = None  # once its hello has come
+        """``obstacle``: returns why a link with this peer must be closed, or None (``hello.obstacle``)."""
+        self.peer: Hello | None = None  # the peer's hello, once it has come
         self.state = State.GREETING
-        self.why = ""  # it has ended
+        self.why = ""  # why the link has ended
         self._mine = mine
         self._obstacle = obstacle
         self._answerer = answerer
@@ -170,7 +171,7 @@ class PeerLink:
         self._reader = FrameReader()
         self._queue: deque[_Queued] = deque()
         self.queued_bytes = 0
-        self._calls: dict[int, _Queued] = {}  # calls without an answer, by number; emptied once they are written
+        self._calls: dict[int, _Queued] = {}  # calls without an answer, by number; without bytes once written
         self._last_number = 0
         self._is_paused = False
         self._flush_is_planned = False
@@ -178,7 +179,7 @@ class PeerLink:
     # --- calls and requests --------------------------------------------------------------------------
 
     def call(self, service: int, protocol: int, message: bytes, call: Call) -> int:
-        """Send a client's message unchanged; return the call's number.  FrameTooLong: nothing was sent.
+        """Send a client's message unchanged; return the call's number.  If it raises FrameTooLong, nothing was sent.
 
         A call that the link does not take gets ``not_sent`` before this returns.
         """
@@ -187,7 +188,10 @@ class PeerLink:
         return number
 
     async def send_request(self, message: Message[R]) -> R:
-        """NotSent, LinkBroke, Refused; the error that the peer met; FrameTooLong, BadValue."""
+        """Send a message and return the answer.
+
+        Raises NotSent, LinkBroke, Refused, FrameTooLong, BadValue, or the error that the peer met.
+        """
         name, fields = message_codec.to_plain(message)
         self._last_number = number = self._last_number + 1
         frame = peer_frames.request_frame(number, name, fields)
@@ -207,7 +211,7 @@ class PeerLink:
         self._send(queued)
 
     def forget_call(self, number: int) -> None:
-        """Drop the answer to a call, if it comes; a call that was not written yet is taken back."""
+        """Drop the answer to a call, if it comes; if the call was not written yet, do not send it."""
         queued = self._calls.pop(number, None)
         if queued is not None and queued.waits:
             self.queued_bytes -= queued.size_bytes
@@ -216,7 +220,7 @@ class PeerLink:
     # --- answers -------------------------------------------------------------------------------------
 
     def answer(self, number: int, reply: bytes | memoryview) -> None:
-        """Send the reply to a call, as it goes to the client."""
+        """Send the reply to a call, in the form in which it goes to the client."""
         self._send(_Queued(peer_frames.answer_head(number, len(reply)), reply, None))
 
     def send_response(self, number: int, message: Message[R], answer: R) -> None:
@@ -299,7 +303,7 @@ class PeerLink:
             self.end(f"the peer's frames are bad: {fault}")
 
     def eof_received(self) -> bool:
-        """A peer that sends no more has ended."""
+        """Return False, which closes the connection: a peer that sends no more has ended."""
         return False
 
     def connection_lost(self, cause: Exception | None) -> None:

@@ -3,8 +3,8 @@
 A gateway splits a call by the owners of its rows, sends each a request, and merges the answers.  Rows travel in the
 form of the reply to the client wherever they can, so that the gateway does not unpack them.
 
-If a region in a request is another server's, its rows are in ``not_local_rows`` of the answer, and nothing was done
-for them.
+If a different server owns a region in a request, the region's rows are in ``not_local_rows`` of the answer, and nothing
+was done for these rows.
 
 Knows nothing of links and regions, nor of the packing of a reply (``columnar.wire``).
 """
@@ -28,26 +28,27 @@ from columnar.model.row_ranges import RowRange
 
 @dataclass(frozen=True, slots=True)
 class RowGroup:
-    """Rows of which the same is wanted."""
+    """Rows that are read in the same way."""
 
     rows: tuple[bytes, ...]
     read: ReadSpec
     filter_string: bytes | None = None
-    offset: int = 0  # cells of each family that are passed over (Thrift 2)
-    limit: int = -1  # cells of each family that are given; -1: all
+    offset: int = 0  # cells of each family to skip (Thrift 2)
+    limit: int = -1  # most cells of each family to return; -1: all
 
 
 @dataclass(frozen=True, slots=True)
 class RowsFound:
-    rows: tuple[bytes | None, ...]  # packed, in the order of the groups and their rows; None: no such cells
+    rows: tuple[bytes | None, ...]  # packed, in the order of the groups and their rows; None for a row without cells
     not_local_rows: tuple[int, ...] = ()  # numbers of rows in that order
 
 
 @dataclass(frozen=True, slots=True)
 class Rows(Message[RowsFound]):
-    """``getRows``, ``getMultiple`` and their kin.  The answer may end early, after the row that passes ``max_bytes``.
+    """Read rows, for ``getRows``, ``getMultiple`` and similar calls.
 
-    RequestTooBig: a row that is over ``limits.ROWS_BYTES`` by itself.
+    The answer may end early, after the row that passes ``max_bytes``.  Raises RequestTooBig if a single row is over
+    ``limits.ROWS_BYTES``.
     """
 
     table: str
@@ -67,7 +68,7 @@ class Applied:
 
 @dataclass(frozen=True, slots=True)
 class Apply(Message[Applied]):
-    """Write rows without conditions, each as a step of its own.  After an error some rows may be written."""
+    """Write rows without conditions, each row atomically.  After an error some rows may be written."""
 
     table: str
     rows: tuple[RowWrite, ...]  # each row once
@@ -75,14 +76,14 @@ class Apply(Message[Applied]):
 
 @dataclass(frozen=True, slots=True)
 class RowsDeleted:
-    rows: int | None  # None: a range was accepted whole
+    rows: int | None  # None: a range was dropped whole, without a count of its rows
     next_row: bytes | None  # where to continue; None: all is done
-    is_not_local: bool = False  # the region of ``next_row`` is another server's
+    is_not_local: bool = False  # a different server owns the region of ``next_row``
 
 
 @dataclass(frozen=True, slots=True)
 class DeleteRows(Message[RowsDeleted]):
-    """Rows ``start <= row < stop`` of this server's regions, from ``start`` to the first region of another."""
+    """Delete the rows ``start <= row < stop``, up to the first region that a different server owns."""
 
     table: str
     start: bytes
@@ -91,13 +92,13 @@ class DeleteRows(Message[RowsDeleted]):
 
 @dataclass(frozen=True, slots=True)
 class Ingested:
-    came: bool  # False: the rows are not all of one region, or something stands among them
-    is_not_local: bool = False  # the region is another server's: nothing was done
+    came: bool  # False: the rows are not all of one region, or the region has data among them
+    is_not_local: bool = False  # a different server owns the region: nothing was done
 
 
 @dataclass(frozen=True, slots=True)
 class Ingest(Message[Ingested]):
-    """Take whole rows in as sorted files, which lie in a folder of all servers (``regions.ingestion``)."""
+    """Ingest whole rows as sorted files from a folder that all servers share (``regions.write.ingestion``)."""
 
     table: str
     first: bytes
@@ -112,27 +113,27 @@ class Ingest(Message[Ingested]):
 
 @dataclass(frozen=True, slots=True)
 class Scanned:
-    blocks: tuple[Block, ...] = ()  # of a scan with a form
+    blocks: tuple[Block, ...] = ()  # if the scan has a form
     rows: tuple[tuple[bytes, tuple[tuple[bytes, bytes, int], ...]], ...] = ()  # else: row, (column, value, timestamp)
     place: Place | None = None  # of the next step; None: the scan is at its end
     cells_read: int = 0
-    is_not_local: bool = False  # the region is another server's: nothing was read
+    is_not_local: bool = False  # a different server owns the region: nothing was read
 
 
 @dataclass(frozen=True, slots=True)
 class Scan(Message[Scanned]):
-    """Steps of a scan over this server's regions, until a bound is reached.  The gateway keeps the scanner's place."""
+    """Scan this server's regions until a bound is reached.  The gateway keeps the scanner's place."""
 
     table: str
-    spec: ScanSpec  # without batch and limit; its filter has no memory: the gateway runs a filter that has
+    spec: ScanSpec  # without batch and limit, and without a filter that has state: the gateway runs such a filter
     place: Place
     max_rows: int
-    max_cells: int  # that are walked
+    max_cells: int  # to read
     max_bytes: int
-    form: ReplyForm | None = None  # None: as cells, for a filter or a cut of the gateway
-    versions: bool = False  # as cells, all that a filter sees: rows without visible cells, and older versions
-    rows: RowRange | None = None  # without a filter: no other rows are wanted; at their end the scan is at its end
-    values: bool = True  # with ``versions``; False: the filter needs none
+    form: ReplyForm | None = None  # None: return cells, which the gateway filters or cuts
+    versions: bool = False  # return the cells that a filter sees: also rows without visible cells, and older versions
+    rows: RowRange | None = None  # without a filter: the only rows wanted; the scan ends after them
+    values: bool = True  # with ``versions``: False if the filter needs no values
 
 
 # --- upkeep ------------------------------------------------------------------------------------------
@@ -140,7 +141,7 @@ class Scan(Message[Scanned]):
 
 @dataclass(frozen=True, slots=True)
 class Tend(Message[bool]):
-    """Flush or compact a region.  False: it is another server's, and nothing was done."""
+    """Flush or compact a region.  The answer is False if a different server owns it; then nothing was done."""
 
     region: RegionInfo
     work: str  # ``operations.descriptions.FLUSH`` and the like
@@ -151,44 +152,46 @@ class Tend(Message[bool]):
 
 @dataclass(frozen=True, slots=True)
 class TriggerStatuses(Message[tuple[TriggerStatus, ...]]):
-    """Every trigger, as far as it concerns this server's regions."""
+    """Request the status of every trigger, as far as it concerns this server's regions."""
 
 
 @dataclass(frozen=True, slots=True)
 class ViewStatuses(Message[tuple[ViewStatus, ...]]):
-    """Every view, as far as it concerns this server's regions of its sources."""
+    """Request the status of every view, as far as it concerns this server's regions of the view's sources."""
 
 
 @dataclass(frozen=True, slots=True)
 class FlowStatuses(Message[tuple[FlowStatus, ...]]):
-    """Every flow, as far as it concerns this server's regions."""
+    """Request the status of every flow, as far as it concerns this server's regions."""
 
 
 @dataclass(frozen=True, slots=True)
 class Waited:
     is_delivered: bool  # False: not in time
-    is_not_local: bool  # a region was another server's at some time: nothing is said then
+    is_not_local: bool  # a different server owned a region at some time: ``is_delivered`` means nothing then
 
 
 @dataclass(frozen=True, slots=True)
 class WaitForDelivery(Message[Waited]):
-    """Wait until ``trigger`` (empty: all) has the change ``token`` (empty: all that is written now) of these regions.
+    """Wait until ``trigger`` has received the change ``token`` of these regions.
 
-    ``trigger`` is the key of a follower: ``view:NAME`` waits for a view.
-
-    The answer may take as long as ``timeout_ms``.
+    An empty ``trigger`` means all triggers, an empty ``token`` all changes written so far.  ``trigger`` is the key of a
+    follower: ``view:NAME`` waits for a view.  The answer may take as long as ``timeout_ms``.
     """
 
     trigger: str
     token: str
     timeout_ms: int
     regions: tuple[RegionInfo, ...]
-    saved: bool = False  # and the cursors that say so are on disk: nothing of it is sent again
+    saved: bool = False  # wait also until the cursors are on disk: then none of these changes is sent again
 
 
 @dataclass(frozen=True, slots=True)
 class LogAgain(Message[bool]):
-    """Log the row as it is now, or a change, for this trigger alone.  False: it is another server's."""
+    """Log the row as it is now, or ``change``, for this trigger alone.
+
+    The answer is False if a different server owns the row's region.
+    """
 
     table: str
     row: bytes
@@ -201,43 +204,43 @@ class LogAgain(Message[bool]):
 
 @dataclass(frozen=True, slots=True)
 class OwnFigures(Message[Figures]):
-    """The figures of this server."""
+    """Request the figures of this server."""
 
 
 @dataclass(frozen=True, slots=True)
 class RegionStates(Message[tuple[RegionState, ...]]):
-    """How regions of tables stand, with their sizes: of those that this server has open."""
+    """Request states and sizes of the tables' regions that this server has open."""
 
     tables: tuple[str, ...]
 
 
 # --- checks of views ---------------------------------------------------------------------------------
 #
-# A gateway checks a view against its sources, and repairs it, at their regions' owners.  Each request is for the region
-# that holds a row.  A walk continues at ``next_row`` until that is None; it requests digests (``views.digests``) or, if
-# it names buckets, the entries in them.  An owner that does not have the region answers so (``is_not_local``, None
-# among snapshots), and nothing was done there.
+# A gateway checks a view against its sources, and repairs it, by requests to the owners of their regions.  Each request
+# is for the region that holds a row.  The gateway repeats a request from ``next_row`` on until that is None.  Such a
+# request asks for digests (``views.digests``) or, if it names buckets, for the entries in them.  A server that does not
+# own the region says so (``is_not_local``, None among snapshots), and has done nothing.
 
 
-Entry = tuple[bytes, bytes, bytes]  # group, member, hash of what the member gives
+Entry = tuple[bytes, bytes, bytes]  # group, member, hash of the member's contribution
 
 
 @dataclass(frozen=True, slots=True)
 class SourceFound:
-    next_row: bytes | None = None  # where the walk continues; None: it is at its end
+    next_row: bytes | None = None  # where the next request begins; None: there are no more rows
     digest: bytes = b""
     rows: int = 0
-    rejected: int = 0  # rows that cannot be read: they give nothing
+    rejected: int = 0  # rows that cannot be read, and so contribute nothing
     entries: tuple[tuple[bytes, tuple[Entry, ...]], ...] = ()  # by row
     is_not_local: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class SourcePart(Message[SourceFound]):
-    """Answer what rows of a source give, from ``start`` on."""
+    """Request what rows of a source contribute, from ``start`` on."""
 
     view: str
-    side: int  # of the view's sources
+    side: int  # number of the source among the view's sources
     start: bytes
     buckets: bytes = b""  # ``digests.Buckets``; empty: a digest of all is requested
     is_summed: bool = False  # a digest of the entries in ``buckets``, not their list
@@ -245,8 +248,8 @@ class SourcePart(Message[SourceFound]):
 
 @dataclass(frozen=True, slots=True)
 class GroupsFound:
-    next_row: bytes | None = None  # None: the walk is at its end
-    after: bytes = b""  # the member after which it continues there
+    next_row: bytes | None = None  # where the next request begins; None: there are no more groups
+    after: bytes = b""  # the member of that group after which the next request begins
     digest: bytes = b""
     groups: int = 0
     members: int = 0
@@ -257,7 +260,7 @@ class GroupsFound:
 
 @dataclass(frozen=True, slots=True)
 class GroupsPart(Message[GroupsFound]):
-    """Request the contents of members, from group ``start`` on; without buckets each group is checked within itself."""
+    """Request the contents of members, from group ``start`` on; without buckets, check groups by their members."""
 
     view: str
     start: bytes
@@ -268,13 +271,13 @@ class GroupsPart(Message[GroupsFound]):
 
 @dataclass(frozen=True, slots=True)
 class EntriesSnapshot:
-    """A source row and what it gives, or a member and what it holds, at one moment."""
+    """The contributions of a source row, or the contents of a member, at one moment."""
 
     print: bytes = b""  # of the cells: different after each change, even if the values are the same
     entries: tuple[Entry, ...] = ()
 
 
-EntriesSnapshots = tuple[EntriesSnapshot | None, ...]  # None: it is another server's
+EntriesSnapshots = tuple[EntriesSnapshot | None, ...]  # None: a different server owns the region
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,14 +295,14 @@ class ReadGroupMembers(Message[EntriesSnapshots]):
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    sequence: tuple[int, int, int] = (0, 0, 0)  # above all that the region had
-    writes: tuple[RowWrite, ...] = ()  # the row's contributions as of it, one write for each group
+    sequence: tuple[int, int, int] = (0, 0, 0)  # above all earlier sequences of the region
+    writes: tuple[RowWrite, ...] = ()  # the row's contributions at that sequence, one write for each group
     is_not_local: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class SayAgain(Message[Said]):
-    """Number a source row as it is now, as a change of it would be, and say what it gives."""
+    """Give a source row, as it is now, a sequence as a change would get, and request its contributions."""
 
     view: str
     side: int
@@ -308,7 +311,7 @@ class SayAgain(Message[Said]):
 
 @dataclass(frozen=True, slots=True)
 class RepairResult:
-    totals: int = 0  # cells that were set right
+    totals: int = 0  # cells that were corrected
     ordered: int = 0
     is_not_local: bool = False
 
@@ -317,7 +320,7 @@ class RepairResult:
 class RepairGroup(Message[RepairResult]):
     """Correct the totals and the order of a group from its members; or only remove ``members`` from it.
 
-    A member is removed if its cell still has the print with which it was seen.
+    A member is removed if its cell still has the given print.
     """
 
     view: str

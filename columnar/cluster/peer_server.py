@@ -1,15 +1,15 @@
-"""The side of a server, or of the master, that answers what comes over links: calls and requests.
+"""The answering side of links at a server or the master: answers calls and requests of peers.
 
-    a call       by the service that it names, as a client's would be (``wire.raw_calls``), errors among the replies.
-                 A call about a row that another server owns is refused as "moved": it is never forwarded again
-    a request    by the handler that is registered for its message; it may wait
+    a call       is answered by the service that it names, like a client's call (``wire.raw_calls``); errors are replies
+                 too.  A call about a row that another server owns is refused as "moved": it is never forwarded again
+    a request    is answered by the handler that is registered for its message; the handler may wait
 
-Calls are begun in the order in which they came, SLICE_S of them in a loop iteration; the rest wait for the next
-iteration, so that a piece of the stream with a thousand calls does not block the loop.  Requests are begun in their
-order, too, each as a task.
+Calls are begun in the order in which they came, for SLICE_S in a loop iteration; the rest wait for the next iteration,
+so that a piece of the stream with a thousand calls does not block the loop.  Requests are begun in their order, too,
+each as a task.
 
 Bound: the calls under way, and the answers that their link has not sent yet, hold ``limits.PEER_SERVING_BYTES`` and one
-call more; a call beyond is refused, and nothing was done.
+call more; a call beyond that is refused, and nothing is done for it.
 
 Owned by the loop.
 """
@@ -121,9 +121,9 @@ class PeerServer:
         connection_ids: Iterator[int],
         bound_bytes: int = PEER_SERVING_BYTES,
     ) -> None:
-        """``wires``: by service, THRIFT1 or THRIFT2, those whose services answer; they need not listen.
+        """``wires``: by service (THRIFT1, THRIFT2), the servers whose services answer; they need not listen.
 
-        ``connection_ids``: those of ``WireServer``, as scanners are known by them.
+        ``connection_ids``: the ids that ``WireServer`` uses too, as scanners are known by the connection's id.
         """
         self._wires = dict(wires)
         self._refuse_not_local = refuse_not_local
@@ -210,17 +210,17 @@ class PeerServer:
     # --- requests ------------------------------------------------------------------------------------
 
     def register(self, handlers: Handlers) -> None:
-        """Have requests of these classes handled; the errors of handlers travel."""
+        """Register the handlers of requests by the message's class; the errors of handlers are sent to the peer."""
         assert not self.handlers.keys() & handlers.keys(), "one handler for each class"
         self.handlers.update(handlers)
 
     def register_with_sender(self, kind: type[M], answer: Callable[[Incarnation, M], Awaitable[Any]]) -> None:
-        """Register an answer as ``register`` does; ``answer`` gets the server that sent the message, too."""
+        """Register a handler as ``register`` does; ``answer`` also gets the server that sent the message."""
         self._of_senders[kind] = answer
 
     @property
     def kinds(self) -> frozenset[type[Any]]:
-        """The classes of messages that have an answer."""
+        """The classes of messages that have a handler."""
         return frozenset(self.handlers) | frozenset(self._of_senders)
 
     def handle_request(self, link: PeerLink, number: int, message: Message[Any]) -> None:

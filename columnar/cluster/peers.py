@@ -1,6 +1,7 @@
 """Links to the other servers of the cluster: made when something is to be sent, two for each server.
 
-    small    calls and requests up to LARGE_BYTES; large    those over it, so that no small one queues after 64 MB
+    small    for calls and requests up to LARGE_BYTES
+    large    for larger ones, so that no small message queues behind 64 MB
 
 A link is made by the requesting side, and answers return on it; so two servers that send each other requests have four
 links.  A server that cannot be reached is not tried again for RETRY_S: calls end as "not sent" meanwhile.
@@ -26,7 +27,7 @@ _log = logging.getLogger(__name__)
 
 LARGE_BYTES: Final = 64 * 1024
 RETRY_S: Final = 0.01  # a refused connection costs some 0.1 ms
-GREETING_S: Final = 5.0  # in which a peer that accepts has said its hello
+GREETING_S: Final = 5.0  # a peer that accepts a link must say its hello within this time
 
 R = TypeVar("R")
 AddressOf = Callable[[Incarnation], str | None]  # the path of a server's Unix socket; None: it is not known
@@ -51,7 +52,7 @@ class Peers:
     # --- links made by other servers -------------------------------------------------------------------
 
     async def listen(self, path: str) -> None:
-        """Accept links at the path of a Unix socket, in the place of the one that was listened at before.  OSError."""
+        """Accept links at the path of a Unix socket, and no longer at an earlier path.  Raises OSError."""
         if self._server is not None:
             self._server.close()  # first: the loop removes the name with the socket
         factory = cast(Callable[[], asyncio.Protocol], self._accept)
@@ -83,7 +84,7 @@ class Peers:
     async def request_server(self, server: Incarnation, message: Message[R], size_bytes: int = 0) -> R:
         """Send ``message`` and return the answer.
 
-        ``size_bytes``: of the message, roughly.  Errors as of ``PeerLink.send_request``.
+        ``size_bytes``: the approximate size of the message.  Raises what ``PeerLink.send_request`` raises.
         """
         return await self.link(server, size_bytes).send_request(message)
 
@@ -124,7 +125,7 @@ class Peers:
     # --- ends ------------------------------------------------------------------------------------------
 
     def fenced(self, server: Incarnation) -> None:
-        """The server answers nothing any more: calls that were sent to it end as with a broken link."""
+        """End the links of a server that answers nothing any more: calls sent to it end as with a broken link."""
         for links in (self._small, self._large):
             link = links.get(server)
             if link is not None:

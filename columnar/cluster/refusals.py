@@ -45,14 +45,17 @@ class Unknown:
 
 
 class PeerFault(Exception):
-    """The peer met an error that is none of ours: the client gets an internal error, as from this server."""
+    """An unexpected exception at the peer: the client gets an internal error, as for one at this server."""
 
 
 Refusal = Moved | Unknown | Exception
 
 
 def refuse_not_local(route: Route | None, local_server: Incarnation) -> Moved | Unknown:
-    """The answer to a forwarded call whose row this server does not own; ``route``: what its copy says of the row."""
+    """Return the answer to a forwarded call whose row this server does not own.
+
+    ``route``: the row's route in this server's copy.
+    """
     if route is None:
         return Unknown("no such table is known here")
     if route.server == local_server:
@@ -65,7 +68,7 @@ UNKNOWN: Final[Codec[Unknown]] = codec_of(Unknown)
 
 _GROUPS: Final[tuple[type[ColumnarError], ...]] = (CallerError, RetryLater, OutcomeUnknown, DamagedData, HostError)
 _GROUP_OF: Final = {group.__name__: group for group in _GROUPS}
-# Every class of ``columnar.errors`` by its name, but RegionUnavailable: what it waits for cannot travel.
+# Every class of ``columnar.errors`` by its name, except RegionUnavailable, whose future cannot be sent.
 _CLASSES: Final[dict[str, type[ColumnarError]]] = {
     name: found
     for name, found in vars(errors).items()
@@ -75,7 +78,7 @@ _FIELD_TYPES: Final = (str, bytes, int, float, bool, type(None))
 
 
 def to_plain(refusal: Refusal) -> tuple[str, dict[str, Any]]:
-    """(why, fields) for ``peer_frames.refused``."""
+    """Return (why, fields) for ``peer_frames.refused``."""
     if isinstance(refusal, Moved):
         return "moved", MOVED.encode(refusal)
     if isinstance(refusal, Unknown):
@@ -86,7 +89,7 @@ def to_plain(refusal: Refusal) -> tuple[str, dict[str, Any]]:
 
 
 def from_plain(why: str, fields: dict[str, Any]) -> Refusal:
-    """BadValue for what is no refusal.  A reason of a newer version is a PeerFault."""
+    """Decode a refusal.  Raises BadValue if it is malformed.  A reason of a newer version becomes a PeerFault."""
     if why == "moved":
         return MOVED.decode(fields)
     if why == "unknown":
@@ -98,7 +101,10 @@ def from_plain(why: str, fields: dict[str, Any]) -> Refusal:
 
 
 def _error_to_plain(error: ColumnarError) -> dict[str, Any]:
-    """An error of another module travels as the nearest class of ``columnar.errors`` with its words for clients."""
+    """Encode an error.
+
+    A class of another module is sent as its nearest base class in ``columnar.errors`` with the same class for clients.
+    """
     known = next(one for one in type(error).__mro__ if _is_known(one, error.hbase_class))
     group = next((one.__name__ for one in _GROUPS if isinstance(error, one)), "")
     items = vars(error).items() if known is type(error) else ()  # fields of another class mean nothing there
@@ -119,7 +125,7 @@ def _error_from_plain(plain: dict[str, Any]) -> ColumnarError:
         raise BadValue(f"an error without {lacking}") from None
     made = _CLASSES.get(name) or _GROUP_OF.get(group, ColumnarError)
     error = made.__new__(made)
-    ColumnarError.__init__(error, text)  # the class's own makes the text of fields
+    ColumnarError.__init__(error, text)  # the class's own would make a text from fields
     fields = plain.get("fields")
     if isinstance(fields, dict):
         error.__dict__.update(fields)

@@ -26,7 +26,7 @@ from columnar.regions.server import RegionServer
 from columnar.wire.codec import Request
 from columnar.wire.service import CallContext, ForwardedReply
 
-ServerOfScanner = Callable[[int], Incarnation | None]  # by its id; None: no living server gave it
+ServerOfScanner = Callable[[int], Incarnation | None]  # by the scanner's id; None: no living server gave that id
 
 
 class OneRow:
@@ -44,7 +44,7 @@ def _unknown(_scanner_id: int) -> None:
 
 
 class RequestForwarder:
-    """Constant, but for what is counted."""
+    """The forwarder of one service.  Constant, except for its counts."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class RequestForwarder:
         service: int,
         server_of_scanner: ServerOfScanner = _unknown,
     ) -> None:
-        """``service``: THRIFT1 or THRIFT2, of all calls."""
+        """``service``: the service of all its calls, THRIFT1 or THRIFT2."""
         self._forwarding = forwarding
         self._server = server
         self._tables = server.tables
@@ -64,7 +64,7 @@ class RequestForwarder:
             method: OneRow(row_of, self._method_routes[method] is MethodRoute.WRITE)
             for method, row_of in ROWS_OF[service].items()
         }
-        self.forwarded_calls: dict[str, int] = {}  # calls that went on, by method: as many as the service has
+        self.forwarded_calls: dict[str, int] = {}  # counts by method; at most one for each method of the service
 
     def leads_from(self, method: str) -> bool:
         """Return whether a call of this method may be forwarded after it has waited."""
@@ -73,7 +73,7 @@ class RequestForwarder:
     def forward_early(self, ctx: CallContext, request: Request) -> ForwardedReply | None:
         """Forward a call whose region is remote.
 
-        None: the handler must be called, because the region is local, or the call does not name table and row.
+        Returns None if the handler must be called: the region is local, or the call does not name table and row.
         """
         method = request.method
         if method is None:
@@ -95,7 +95,7 @@ class RequestForwarder:
         return self._forwarding.forward(ctx, raw, served.schema.name, row, found.is_write)
 
     def forward_after_error(self, ctx: CallContext, request: Request, error: Exception) -> ForwardedReply | None:
-        """Forward the call if ``error`` says so; None: ``error`` is for the client."""
+        """Forward the call if ``error`` says so.  Returns None if ``error`` is for the client."""
         method = request.method
         if method is None or not request.buffer:
             return None

@@ -5,10 +5,10 @@ The copy is a guess: only the owner's own state decides whether it may answer (`
 Invariants (``Routes.check_invariants``, and the model in tests/model/test_routes_model.py):
     R1. The regions of a table are ascending and cover all rows without hole or overlap.
     R2. Changes are applied in the order of their numbers, each whole or not at all; none is skipped.
-    R3. The epoch of a region in the copy only rises.  It may be above the catalogue's of the copy's number, since
-        an owner that refused a call named a later owner.
+    R3. The epoch of a region in the copy never falls.  It may be above the epoch in the master's change of the same
+        number, because an owner that refused a call may have named a later owner.
 
-A lookup is a bisection and copies nothing.  A change costs a bisection per route, and one move of a table's list
+A lookup is a bisection and copies nothing.  A change costs a bisection per route, and one shift of the table's list
 if regions are added or removed.
 
 Knows nothing of links, of time, and of the callers that wait for a route.
@@ -34,13 +34,13 @@ class _TableRoutes:
         self.starts = [route.region.start for route in routes]  # of each route's region
 
     def place(self, region: RegionInfo) -> int:
-        """The place of the region itself; -1: the table has no such region."""
+        """Return the index of this very region, or -1 if the table has no such region."""
         at = bisect_left(self.starts, region.start)
         return at if at < len(self.routes) and self.routes[at].region == region else -1
 
 
 class _Splice:
-    """New routes for neighbouring places of a table."""
+    """New routes that replace neighbouring routes of a table, from index ``start`` to ``end``."""
 
     __slots__ = ("end", "fresh", "start", "table")
 
@@ -52,7 +52,7 @@ class _Splice:
 
 
 class Routes:
-    """Owned by the loop."""
+    """The copy of the routes.  Owned by the loop."""
 
     def __init__(self) -> None:
         self.number = 0  # of the last change in the copy; 0: there is no copy yet
@@ -62,12 +62,12 @@ class Routes:
     # --- lookups -----------------------------------------------------------------------------------
 
     def find(self, table: str, row: bytes) -> Route | None:
-        """The route of the region that holds the row; None: no such table is known.  O(log regions)."""
+        """Return the route of the region that holds the row, or None if the table is not known.  O(log regions)."""
         table_routes = self._tables.get(table)
         return table_routes.routes[bisect_right(table_routes.starts, row) - 1] if table_routes is not None else None
 
     def of(self, region: RegionInfo) -> Route | None:
-        """The route of this very region; None: no table has it, as far as is known."""
+        """Return the route of this very region, or None if the copy does not have the region."""
         table_routes = self._tables.get(region.table)
         if table_routes is None:
             return None
@@ -75,7 +75,7 @@ class Routes:
         return table_routes.routes[at] if at >= 0 else None
 
     def of_table(self, table: str) -> Sequence[Route]:
-        """All routes of a table, ascending; the caller does not keep the list across a wait."""
+        """Return all routes of a table, ascending; the caller must not keep the list across a wait."""
         table_routes = self._tables.get(table)
         return table_routes.routes if table_routes is not None else ()
 
@@ -90,7 +90,10 @@ class Routes:
         return RoutesVersion(self.number, self._needs_all)
 
     def replace(self, all_routes: ReplaceRoutes) -> RoutesVersion:
-        """Replace the copy by all routes.  ValueError, and nothing changed: some table is not covered exactly once."""
+        """Replace the copy by all routes.
+
+        Raises ValueError, and changes nothing, if the routes do not cover a table exactly once.
+        """
         by_table: dict[str, list[Route]] = {}
         for route in all_routes.routes:
             by_table.setdefault(route.region.table, []).append(self._latest(route))
@@ -107,8 +110,8 @@ class Routes:
     def apply(self, change: ChangeRoutes) -> RoutesVersion:
         """Apply the change that follows the last one.
 
-        A change that is in the copy already is passed over.  A change with a gap before it is refused.  A change
-        that does not fit the regions of the copy is refused too, and from then on all routes are needed.
+        A change that is in the copy already is ignored.  A change after a missing one is refused.  A change that does
+        not fit the regions of the copy is refused too, and from then on all routes are needed.
         """
         if self._needs_all or change.number != self.number + 1:
             return self.report_version
@@ -125,7 +128,7 @@ class Routes:
         return self.report_version
 
     def _planned(self, change: ChangeRoutes) -> tuple[list[_Splice], list[Route]] | None:
-        """Return (places to splice, routes of regions that stay); None if the change does not fit."""
+        """Return the splices to make, and the routes of regions that stay.  Returns None if the change does not fit."""
         gone: dict[str, list[RegionInfo]] = {}
         come: dict[str, list[Route]] = {}
         known: list[Route] = []
@@ -145,7 +148,10 @@ class Routes:
         return splices, known
 
     def _splice(self, table: str, gone: list[RegionInfo], fresh: list[Route]) -> _Splice | None:
-        """``fresh`` in the place of ``gone``, which are neighbours; None: the two do not cover the same rows."""
+        """Plan to replace ``gone``, which must be neighbours, by ``fresh``.
+
+        Returns None unless the two cover the same rows.
+        """
         table_routes = self._tables.get(table)
         fresh = sorted(fresh, key=_start_of)
         if table_routes is None:
@@ -173,7 +179,7 @@ class Routes:
     # --- what owners say ---------------------------------------------------------------------------
 
     def moved(self, region: RegionInfo, server: Incarnation, epoch: int) -> bool:
-        """Note that ``server`` owns the region at ``epoch``, as a refusal said; True: the copy did not know it.
+        """Note that ``server`` owns the region at ``epoch``, as a refusal said.  Return whether that was new.
 
         A region that the copy does not have (it was split meanwhile) is skipped: its change will arrive.
         """
@@ -184,14 +190,14 @@ class Routes:
         return True
 
     def left(self, region: RegionInfo, server: Incarnation) -> None:
-        """The server has refused a call: if it was the region's source, it has closed it."""
+        """Note that the server has refused a call: if it was the region's source, it has closed the region."""
         known = self.of(region)
         if known is not None and known.source is not None and known.source.server == server:
             table_routes = self._tables[region.table]
             table_routes.routes[table_routes.place(region)] = replace(known, source=None)
 
     def _raise(self, route: Route) -> None:
-        """R3: a route below the epoch of the copy's changes nothing."""
+        """Put the route into the copy, unless its epoch is below the epoch there (R3)."""
         table_routes = self._tables.get(route.region.table)
         if table_routes is None:
             return  # its table was removed in the same change
@@ -206,7 +212,7 @@ class Routes:
     # --- invariants --------------------------------------------------------------------------------
 
     def check_invariants(self) -> None:
-        """R1.  O(regions)."""
+        """Assert R1.  O(regions)."""
         for table, table_routes in self._tables.items():
             assert table_routes.routes, table
             assert {route.region.table for route in table_routes.routes} == {table}, "R1"
@@ -219,7 +225,7 @@ def _start_of(route: Route) -> bytes:
 
 
 def _fault(routes: Sequence[Route], start: bytes, end: bytes) -> str | None:
-    """Return why the ascending routes do not cover the rows from ``start`` to ``end`` exactly once; None: they do."""
+    """Return why the ascending routes do not cover the rows from ``start`` to ``end`` exactly once; None if they do."""
     if not routes:
         return "there is no region"
     if routes[0].region.start != start:

@@ -44,7 +44,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class RegionState:
-    """How a region stands at its server."""
+    """The state of a region at its server."""
 
     info: RegionInfo
     folder: str
@@ -53,7 +53,7 @@ class RegionState:
     writes: int = 0
     log_records: int = 0
     log_bytes: int = 0
-    size_bytes: int = 0  # of an open one; of a closed one 0 until ``Descriptions.with_sizes``
+    size_bytes: int = 0  # 0 for a closed region until ``Descriptions.with_sizes``
 
 
 @dataclass(frozen=True, slots=True)

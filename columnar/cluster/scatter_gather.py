@@ -8,9 +8,9 @@ server, or for a pause, because a route may be ahead of its owner, which is noti
 Invariants (``tests/unit/cluster/test_scatter_gather.py``):
     G1. A row that was taken is in no further request.
     G2. A row whose request may have been carried out (LinkBroke) is sent again only if the call allows it, and then
-        once: what ended two servers may be the call itself.
-    G3. An error is raised after all requests of its round have ended, an unknown outcome before other errors.
-    G4. A call ends in UNAVAILABLE_TIMEOUT_S after the last request that took a row.
+        once: if two servers ended, the call itself may be the cause.
+    G3. An error is raised after all requests of its round have ended; an unknown outcome precedes other errors.
+    G4. A call fails if no request takes a row for UNAVAILABLE_TIMEOUT_S.
 
 Owned by the loop.
 """
@@ -41,13 +41,13 @@ R = TypeVar("R")
 
 FIRST_PAUSE_S: Final = 0.005
 LONGEST_PAUSE_S: Final = 0.32
-NOTHING_DONE: Final = (NotSent, Refused)  # errors of ``request_server`` that say so; LinkBroke: outcome unknown
-STATUS_TIMEOUT_S: Final = 2.0  # a server that does not answer a status request within it is named as silent
+NOTHING_DONE: Final = (NotSent, Refused)  # errors of ``request_server``; after LinkBroke the outcome is unknown
+STATUS_TIMEOUT_S: Final = 2.0  # a server that does not answer a status request in this time is named as silent
 
-# (server, numbers of its rows, servers of the round) to the answer
+# (server, numbers of its rows, number of servers in the round) -> the answer
 Request = Callable[[Incarnation, list[int], int], Awaitable[A]]
-Take = Callable[[list[int], A], Iterable[int]]  # (numbers of the rows, answer) to the numbers that are left
-Unsure = Callable[[Incarnation, list[int]], Exception]  # of rows whose request may have been carried out
+Take = Callable[[list[int], A], Iterable[int]]  # (numbers of the rows, answer) -> the numbers that are left
+Unsure = Callable[[Incarnation, list[int]], Exception]  # (server, rows of a request perhaps carried out) -> the error
 
 
 class Links(Protocol):
@@ -56,9 +56,10 @@ class Links(Protocol):
 
 class SizedLinks(Protocol):
     async def request_server(self, server: Incarnation, message: Message[R], size_bytes: int = 0) -> R:
-        """Send the message.  NotSent, LinkBroke, Refused; the error that the server met.
+        """Send the message and return the answer.
 
-        ``size_bytes``: of the message or its answer, roughly, where it may be large: small ones go past it then.
+        ``size_bytes``: the approximate size of the message or its answer, if it may be large: then small messages do
+        not queue behind it.  Raises NotSent, LinkBroke, Refused, or the error that the server met.
         """
 
 
@@ -69,13 +70,13 @@ class Owners(SizedLinks, Protocol):
     def local_server(self) -> Incarnation: ...
 
     def owner_of(self, table: str, row: bytes) -> Route | None:
-        """The route of the region that holds the row; None: no such table is known."""
+        """Return the route of the region that holds the row, or None if the table is not known."""
 
     def routes_of(self, table: str) -> Sequence[Route]:
-        """All routes of a table, ascending; not to be kept across a wait."""
+        """Return all routes of a table, ascending; the caller must not keep them across a wait."""
 
     def change(self) -> asyncio.Future[None]:
-        """A future that ends with the next change of the routes, or of what this server owns; shared."""
+        """Return a shared future that ends with the next change of the routes, or of the regions of this server."""
 
 
 class RoutedOwners:
@@ -106,7 +107,7 @@ class RoutedOwners:
         return self._change
 
     def changed(self) -> None:
-        """To be called after each change of the routes, and when this server owns a region that it did not own."""
+        """End the future of ``change``: call this after a change of the routes, or when this server gets a region."""
         change, self._change = self._change, None
         if change is not None and not change.done():
             change.set_result(None)
@@ -127,8 +128,8 @@ async def scatter_gather(
 ) -> None:
     """Send requests for the rows to their owners until ``take`` has taken each row.
 
-    ``unsure`` makes the error of a request whose link broke; None: the request may be sent again (G2).
-    NotServingRegion, ServersEnded; the gravest error of a round.
+    ``unsure`` makes the error of a request whose link broke; if it is None, the request may be sent again (G2).
+    Raises NotServingRegion, ServersEnded, or the gravest error of a round.
     """
     search, left = Search(owners, table), list(range(len(rows)))
     while left:
@@ -150,7 +151,7 @@ async def request_owner(
     is_not_local: Callable[[R], bool],
     unsure: Unsure | None = None,
 ) -> R:
-    """Send ``message`` to the owner of the row; errors as of ``scatter_gather``."""
+    """Send ``message`` to the owner of the row and return the answer.  Raises what ``scatter_gather`` raises."""
     answers: list[R] = []
 
     def take(numbers: list[int], answer: R) -> Iterable[int]:
@@ -166,15 +167,15 @@ async def request_owner(
 
 
 class Search:
-    """The search of a call for the owners of its rows: rounds of requests, and waits between rounds in vain."""
+    """The search of a call for the owners of its rows: rounds of requests, and a wait after each round in vain."""
 
     def __init__(self, owners: Owners, table: str) -> None:
         self._owners = owners
         self._table = table
-        self._change: asyncio.Future[None] | None = None  # since the last lookup
+        self._change: asyncio.Future[None] | None = None  # ends with a change after the last lookup
         self._deadline_s: float | None = None  # None: the last round succeeded
         self._pause_s = FIRST_PAUSE_S
-        self._tries = 0  # since the last round that led somewhere
+        self._tries = 0  # rounds in vain since the last round that succeeded
         self._ended: dict[bytes, Incarnation] = {}  # owners that ended while they worked on these rows
 
     async def round(
@@ -209,16 +210,19 @@ class Search:
         self._deadline_s, self._pause_s, self._tries = None, FIRST_PAUSE_S, 0
 
     def broke(self, server: Incarnation, rows: Iterable[bytes]) -> None:
-        """The link to an owner broke while it worked on these rows.  ServersEnded: it is the second one of a row."""
+        """Note that the link to an owner broke while it worked on these rows.
+
+        Raises ServersEnded if a different owner had ended before while it worked on one of them.
+        """
         for row in rows:
             before = self._ended.setdefault(row, server)
             if before != server:
                 raise refusals.deadly(self._table, row, server)
 
     async def again(self, row: bytes) -> None:
-        """Return when another round may succeed.
+        """Wait until a new round may succeed.
 
-        NotServingRegion: none succeeded for UNAVAILABLE_TIMEOUT_S, or the region is blocked.
+        Raises NotServingRegion if no round succeeded for UNAVAILABLE_TIMEOUT_S, or if the row's region is blocked.
         """
         assert self._change is not None, "it was looked before"
         route = self._owners.owner_of(self._table, row)
@@ -238,10 +242,10 @@ class Search:
 def by_owner(
     owners: Owners, table: str, rows: Iterable[tuple[int, bytes]], tries: int = 0
 ) -> dict[Incarnation, list[int]]:
-    """Group the numbers of rows by the server to call, in order; this server refuses rows without a route.
+    """Group the numbers of rows by the server to call, in order.  Rows without a route go to this server to be refused.
 
     While a region moves, its old owner answers until it has closed the region, and then the next owner answers: the
-    two are tried alternately.  ``tries``: lookups in vain so far.
+    two are tried alternately.  ``tries``: rounds in vain so far.
     """
     found: dict[Incarnation, list[int]] = {}
     route: Route | None = None
@@ -277,7 +281,7 @@ class Unanswered:
 async def gather_status(
     servers: Iterable[Incarnation], links: Links, message: Message[R], within_s: float = STATUS_TIMEOUT_S
 ) -> tuple[dict[Incarnation, R], list[Unanswered]]:
-    """(answers, the servers without one), in the order of ``servers``."""
+    """Return the answers, and the servers that gave none, in the order of ``servers``."""
     requests = {server: asyncio.ensure_future(links.request_server(server, message)) for server in servers}
     if requests:
         await asyncio.wait(requests.values(), timeout=within_s)

@@ -1,13 +1,13 @@
-"""(pure) Values of ours as plain data for msgpack, and back, checked: each codec is derived from the value's type.
+"""(pure) Codecs of our values to plain data for msgpack, and checked back: each is derived from the value's type.
 
     record       map of names to values         tuple, list    list
     bytes, str, bool, int, float                as they are    ``X | None``   nil or X
     Incarnation  "s2.17"                        Literal        its text
     Table, Registration                         bin: its JSON in the catalogue
 
-A record is a dataclass or a named tuple, and its fields are those of the class.  A map may have names that the reader
-does not know: they come from a newer version and are skipped.  A missing name takes the default of the value's class;
-without a default it is a BadValue.
+A record is a dataclass or a named tuple; its map has the class's fields by name.  Names that the reader does not know
+come from a newer version and are skipped.  A missing name takes the default of the value's class; without a default
+the record is a BadValue.
 
 Writes of rows have a form of their own:
 
@@ -23,7 +23,7 @@ Writes of rows have a form of their own:
                 [[column, value], ...], relative]                           contribution, of totals [family, qualifier]
                [5, as 4 ..., part]                                              contribution of a later part of a change
 
-Rows of a bulk load share their columns, so a shape travels once.  Packing a put takes 0.5 us, a value of a shape
+Rows of a bulk load share their columns, so a shape is sent once.  Packing a put takes 0.5 us; a value of a shape costs
 nothing but its bytes.
 
 Knows nothing of messages, nor of the effect of a write.
@@ -57,7 +57,7 @@ from columnar.model.trigger_registration import Registration
 
 V = TypeVar("V")
 
-# Names on the wire that are older than the name of the field: of a field of one class, or of every such field.
+# Fields whose name on the wire is older than their name in the class: of one class, or of all classes that have them.
 _KEYS: Final = {
     "Scanned.is_not_local": "elsewhere",
     "TriggerStatus.dead_letters": "letters",
@@ -90,7 +90,7 @@ _UNSENT: Final = frozenset(
         "ViewStatus.state",
     }
 )
-# The types of fields in compiled modules, whose classes name a tuple or a union without what it holds.
+# The types of fields whose annotations, in compiled modules, name a tuple or a union without its members.
 ERASED: Final[dict[str, Any]] = {
     "Projection.families": tuple[tuple[bytes, tuple[bytes, ...] | None], ...],
     "ReadSpec.time_range": tuple[int, int],
@@ -104,7 +104,7 @@ class BadValue(ValueError):
 
 
 class Codec(Generic[V]):
-    """``decode`` raises BadValue.  Constant."""
+    """An encoder and a decoder; ``decode`` raises BadValue.  Constant."""
 
     __slots__ = ("decode", "encode")
 
@@ -114,7 +114,7 @@ class Codec(Generic[V]):
 
 
 def codec_of(kind: Any) -> Codec[Any]:
-    """Return the codec of a type, as an annotation spells it.  TypeError: no value of such a type travels."""
+    """Return the codec of a type, given as in an annotation.  Raises TypeError if such values cannot be sent."""
     found = _CODECS.get(kind)
     if found is None:
         found = _CODECS[kind] = _derived(kind)
@@ -139,7 +139,7 @@ def _derived(kind: Any) -> Codec[Any]:
 
 
 def fields_of(kind: Any) -> tuple[str, ...]:
-    """Return the fields of a record that are sent.  TypeError: the type is neither a dataclass nor a named tuple."""
+    """Return the fields of a record that are sent.  Raises TypeError unless it is a dataclass or a named tuple."""
     names = getattr(kind, "_fields", None) or tuple(field.name for field in fields(kind))
     return tuple(name for name in names if f"{kind.__name__}.{name}" not in _UNSENT)
 
@@ -167,7 +167,7 @@ def _decode_float(plain: Any) -> float:
 
 
 def _decode_nothing(plain: Any) -> None:
-    """A newer version may answer something where this one expects nothing."""
+    """Ignore the value: a newer version may answer something where this one expects nothing."""
 
 
 def _literal(texts: tuple[str, ...]) -> Codec[str]:
@@ -206,7 +206,7 @@ def _tuple(parts: list[Codec[Any]]) -> Codec[Any]:
     count = len(parts)
 
     def decode(plain: Any) -> Any:
-        return tuple(map(call, decoders, _items(plain, count)))  # without what a newer version has behind them
+        return tuple(map(call, decoders, _items(plain, count)))  # values that a newer version appends are ignored
 
     if all(encode is _same for encode in encoders):
         return Codec(list, decode)
@@ -276,7 +276,7 @@ def _decode_incarnation(plain: Any) -> Incarnation:
 
 
 def _decode_table(plain: Any) -> Table:
-    """DamagedData, the operator's, where a newer version has set attributes that this one does not know."""
+    """Decode a schema.  Raises BadValue, or DamagedData if a newer version set attributes unknown to this one."""
     try:
         return schema.from_json(BYTES.decode(plain))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
