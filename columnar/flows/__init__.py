@@ -1,1 +1,1 @@
-"""Followers of changes: who follows which table, how far each is, and what they still need of a change log."""
+"""Followers of changes: which followers a table has, how far each has read, and which part of a log they still need."""

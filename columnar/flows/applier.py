@@ -1,22 +1,22 @@
-"""The applier: effects of followers become batches of regions, in the governor's steps, after foreground requests.
+"""The applier: writes effects of followers in batches for regions, in the governor's steps, after foreground requests.
 
     local      effects on open regions of this server: one batch per region and step, for all jobs together
-    aside      a job with a region that is remote, unavailable, full or unreplayed continues as a task of its own, row
-               by row; stamped effects may be written again, so it restarts whenever its progress is unknown
-    notified   ``on_applied`` is called when all effects of the job are on disk, or with the error for which its caller
-               must change something
+    aside      a job for a region that is remote, unavailable, full or unreplayed continues as a task of its own, row
+               by row; it restarts whenever its progress is unknown, because stamped effects may be written again
+    notified   ``on_applied`` is called when all effects of the job are on disk, or with an error that only a change by
+               the caller can cure
 
 Invariants:
-    I1. The effects of a job are applied in their order, and of one job all or, after an error, some.
+    I1. The effects of a job are applied in their order.  After an error some of them may be applied, otherwise all are.
     I2. ``on_applied`` is called once, or never if the job is given up: then its change is delivered again.  Only if
         ``on_applied`` raises is it called a second time, with that fault.
-    I3. Jobs of a follower hold at most as much as is left of WAITING_BYTES, except for those under way when
-        ``has_room`` returns False: half of it for one alone, a third each for two.  So room is left whenever another
-        follower arrives (dynamic thresholds: Choudhury and Hahne 1998).
-    I4. Followers take queue turns, by their shares: however much one has to write, another waits only for the first
-        one's part of a step.  Operations count, not rows: a row may have sixty shares of a view.
-    I5. An unexpected exception ends one job, which is notified of it (``ProgramFault``), or has the jobs of its step
-        written again.  The line continues.
+    I3. A follower may add jobs while those that it has hold fewer bytes than are left of WAITING_BYTES (``has_room``).
+        So one follower alone takes half of WAITING_BYTES, two take a third each, and room is left for a further one
+        (dynamic thresholds: Choudhury and Hahne 1998).  Calls that run when room ends may exceed this.
+    I4. Followers take queue turns, by their shares: however much one follower has to write, the next one waits only for
+        the first one's part of a step.  Operations count, not rows: a row may have sixty shares of a view.
+    I5. After an unexpected exception one job ends and is notified of it (``ProgramFault``), or the jobs of the step are
+        written again.  The queue continues.
 
 Owned by the loop.
 """
@@ -51,11 +51,11 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-STEP_OPERATIONS: Final = 64  # some 0.5 ms, but for a mutation of more
-STEP_BYTES: Final = 4 * 1024 * 1024  # of a batch, except for a larger mutation: large ones count as several operations
+STEP_OPERATIONS: Final = 64  # some 0.5 ms; a mutation with more operations takes longer
+STEP_BYTES: Final = 4 * 1024 * 1024  # of a batch unless one mutation is larger: large ones count as several operations
 WAITING_BYTES: Final = 64 * 1024 * 1024
-RETRY_TIMEOUT_S: Final = 60.0  # after this time aside an error fails the change, which is retried in its queue turn
-QUIET_TRIES: Final = 3  # this many fail, within a second, while a region opens
+RETRY_TIMEOUT_S: Final = 60.0  # after this time aside, an error fails the change, which is retried in its queue turn
+QUIET_TRIES: Final = 3  # as many fail, within a second, while a region opens
 
 LOOP: Final = "the applier of effects"
 
@@ -89,7 +89,7 @@ class Job:
         writer_view: str = "",
         on_trouble: Callable[[], None] | None = None,
     ) -> None:
-        """``writer_view``: the view that writes its table; empty: a trigger, which writes no view's table."""
+        """``writer_view`` is the view that writes its table; empty for a trigger, which may write no view's table."""
         self.name = name  # of the follower
         self.writer_view = writer_view
         self.writes = writes
@@ -97,15 +97,15 @@ class Job:
         self.on_applied = on_applied
         self.on_trouble = on_trouble
         self.at = 0  # number of writes that are in batches
-        # operations that each write counts as in addition to its own, for the bytes that it has on average
+        # operations that each write counts as in addition to its own, for its mean number of bytes
         self.extra = size_bytes * STEP_OPERATIONS // (STEP_BYTES * len(writes)) if writes else 0
         self.waits: list[asyncio.Future[None]] = []  # distinct fsyncs
         self.is_aside = False
         self.is_over = False  # ``on_applied`` was called, or the job was given up
-        self.obstacle = ""  # why it is aside for long
+        self.obstacle = ""  # why it has been aside for long
 
     def pass_write(self) -> None:
-        """The next write is in a batch."""
+        """Note that the next write is in a batch."""
         self.at += 1
 
     def go_aside(self) -> None:
@@ -115,7 +115,7 @@ class Job:
         self.obstacle = why
 
     def end(self) -> None:
-        """End the job and forget its caller, who may have the job: the writes of a cycle wait for the collector."""
+        """End the job and forget its caller, who may hold the job: a cycle would keep the writes in memory."""
         self.is_over = True
         self.on_applied, self.on_trouble = _nothing, None
 
@@ -193,9 +193,9 @@ class Applier:
     ) -> Job:
         """Queue ``writes`` as a job and return the job.
 
-        ``name`` and ``share``: of the follower whose effects these are (I4); ``writer_view``: as of ``Job``.
-        ``on_trouble``: called soon, instead of ``on_applied``, if not all of it can be written at once; the job is
-        given up then, and its writes are the caller's again.  Some of them may be written.
+        ``name`` and ``share`` are those of the follower whose effects these are (I4); ``writer_view`` is as in ``Job``.
+        If not all writes can be written at once, ``on_trouble`` is called soon instead of ``on_applied``: the job is
+        given up then, and the caller must see to its writes, of which some may be written.
         """
         job = Job(name, writes, size_bytes, on_applied, writer_view, on_trouble)
         self._line.push(name, share, job)
@@ -234,7 +234,7 @@ class Applier:
                 self._line.wrote(count, is_over=is_over)
             for batch in batches.values():
                 self._write(batch)
-        except UNEXPECTED:  # their progress is unknown: they are written again (I5)
+        except UNEXPECTED:  # the progress of the step's jobs is unknown: they are written again (I5)
             for job in dict.fromkeys([*complete, *[one for batch in batches.values() for one in batch.jobs]]):
                 self._go_aside(job)
             raise
@@ -251,7 +251,7 @@ class Applier:
             self._finish_job(job, ProgramFault(fault))
 
     def _gather(self, job: Job, most: int, batches: dict[int, _Batch]) -> int:
-        """Put the next writes of the job into batches; how many operations they have."""
+        """Put the next writes of the job into batches; return the number of operations that these count as."""
         taken = 0
         while taken < most and job.at < len(job.writes) and job.is_queued:
             table, mutation = job.writes[job.at]
@@ -268,7 +268,7 @@ class Applier:
     def _put(self, job: Job, table: bytes, mutation: RowMutation, batches: dict[int, _Batch]) -> None:
         served = self._access.table(table)
         served.schema.check_written_by(job.writer_view)
-        if not job.writer_view:  # a view's shares are as its table takes them
+        if not job.writer_view:  # the shares of a view fit its table already
             mutation = for_table(mutation, served.schema)
         if served.is_throttled:
             self._access.admit(served, writes=True)
@@ -279,7 +279,7 @@ class Applier:
         elif mutation.row in batch.rows:  # a batch names a row once (I1)
             self._write(batch)
             del batches[id(region)]
-            if not job.is_queued:  # an earlier write of it was refused: a later one of the row would hide that for ever
+            if not job.is_queued:  # an earlier write of the job was refused: a later one of the row must not hide that
                 return
             batch = batches[id(region)] = _Batch(region, served)
         batch.add_write(job, mutation)
@@ -305,7 +305,7 @@ class Applier:
                 self._write_alone(batch, jobs)
 
     def _write_alone(self, batch: _Batch, jobs: list[Job]) -> None:
-        """Write each job in a batch of its own: an error belongs to the job whose row it is."""
+        """Write each job in a batch of its own, so that an error ends only the job that caused it."""
         for job in jobs:
             self._write(batch.part_of(job))
 
@@ -322,7 +322,7 @@ class Applier:
     # --- its end -------------------------------------------------------------------------------------
 
     def _complete(self, job: Job) -> None:
-        """All of it is in batches that are written."""
+        """Finish the job after its fsyncs: all of its writes are in batches that were applied."""
         if not job.is_queued:
             return
         waits = [one for one in job.waits if not one.done()]
@@ -341,7 +341,7 @@ class Applier:
             self._fault(job, fault)
 
     def _settled(self, job: Job) -> None:
-        """Finish a job whose every fsync has ended."""
+        """Finish a job whose fsyncs have all ended."""
         failures = [failure for one in job.waits if (failure := one.exception()) is not None]
         if not job.is_queued:
             return
@@ -352,7 +352,7 @@ class Applier:
             self._finish_job(job, None)
 
     def _is_callers(self, job: Job) -> bool:
-        """Leave a job in trouble to its caller, if the caller wants that."""
+        """Leave a job in trouble to its caller if the job has ``on_trouble``; return whether it has."""
         on_trouble = job.on_trouble
         if on_trouble is None or not job.is_queued:
             return False
@@ -375,7 +375,7 @@ class Applier:
         self.give_up(job)
         try:
             on_applied(error)
-        except UNEXPECTED as fault:  # ``on_applied`` has not settled the job
+        except UNEXPECTED as fault:  # ``on_applied`` failed before it settled the job
             FAULTS.met(LOOP, fault)
             with surviving(LOOP):
                 on_applied(ProgramFault(fault))
@@ -394,7 +394,7 @@ class Applier:
             self._fault(job, fault)
 
     async def _write_aside(self, job: Job) -> None:
-        """Write all of it again, row after row, wherever its regions are."""
+        """Write all of the job again, row after row, on whichever servers its regions are."""
         loop = asyncio.get_running_loop()
         ends_s, tries = loop.time() + RETRY_TIMEOUT_S, 0
         while not job.is_over:
@@ -418,7 +418,7 @@ class Applier:
             writes.append((served, for_table(mutation, served.schema)))
         outcome = self._writes.write_each(_Caller(job.has_gone), writes, _nothing, job.writer_view)
         if type(outcome) is Later:
-            await asyncio.shield(outcome.future)  # other jobs wait for it, too
+            await asyncio.shield(outcome.future)  # other jobs wait for this future, too
         elif outcome is not None:
             await outcome
 

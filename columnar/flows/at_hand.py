@@ -1,9 +1,9 @@
-"""Records that followers have read and not delivered yet: the first delivery of a change need not read the log again.
+"""Records that followers have read but not delivered yet, so that a first delivery need not read the log again.
 
 Invariants:
-    I1. A follower keeps AT_HAND records of AT_HAND_BYTES at most, all followers of a server ALL_AT_HAND_BYTES together.
-        A record without room is read from the log when it is delivered.
-    I2. A follower that is dropped has given its room back.
+    I1. A follower keeps at most AT_HAND records with AT_HAND_BYTES; all followers of a server keep at most
+        ALL_AT_HAND_BYTES.  A record that has no room is read from the log again when it is delivered.
+    I2. A dropped follower keeps none.
 
 Owned by the loop's thread.
 """
@@ -16,7 +16,7 @@ from columnar.regions.log.change_record import ChangeRecord, Sequence
 
 AT_HAND: Final = 1_024
 AT_HAND_BYTES: Final = 1024 * 1024  # of values
-ALL_AT_HAND_BYTES: Final = 64 * 1024 * 1024  # a thousand regions with lagging followers would have a gigabyte
+ALL_AT_HAND_BYTES: Final = 64 * 1024 * 1024  # without it a thousand regions with lagging followers keep a gigabyte
 
 
 class AllAtHand:
@@ -29,7 +29,7 @@ class AllAtHand:
         self.size_bytes = 0
 
     def add(self, size_bytes: int) -> None:
-        """Count bytes that a follower keeps; negative: that it keeps no longer."""
+        """Count bytes that a follower keeps from now on, or if negative keeps no longer."""
         self.size_bytes += size_bytes
 
 
@@ -39,12 +39,12 @@ class AtHand:
     __slots__ = ("_all", "_records", "_size_bytes")
 
     def __init__(self) -> None:
-        self._all = AllAtHand()  # its own, until ``share``
+        self._all = AllAtHand()  # of this follower alone, until ``share``
         self._records: dict[Sequence, ChangeRecord] = {}
         self._size_bytes = 0
 
     def share(self, all_at_hand: AllAtHand) -> None:
-        """Share a bound with other regions.  Call before anything is kept."""
+        """Share a bound with all followers of the server.  Call before any record is kept."""
         assert not self._records, "what is kept is counted where it was"
         self._all = all_at_hand
 
@@ -60,7 +60,7 @@ class AtHand:
             self._all.add(size)
 
     def take_record(self, sequence: Sequence) -> ChangeRecord | None:
-        """The record, which is kept no longer; None: it is not kept."""
+        """Return the record and keep it no longer; return None if it was not kept."""
         record = self._records.pop(sequence, None)
         if record is not None:
             self._release_bytes(value_bytes(record))

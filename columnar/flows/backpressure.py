@@ -1,9 +1,9 @@
 """(pure) Backpressure of a change log on its writers: none, an alarm, a delay, a refusal.
 
-The records that a paused or slow follower still needs are kept, never dropped, so they need a bound.  Below half of it
-writers are not affected.  From there their acknowledgements are delayed by up to LONGEST_DELAY_S, with the third power
-of the share (as Scylla slows writers for a backlog of view updates: gentle at first, then steep).  At the bound writes
-are refused with RegionTooBusyException.
+The records that a paused or slow follower still needs are never dropped, so they need a bound.  Below half of the bound
+writers are not affected.  Above that, acknowledgements are delayed by up to LONGEST_DELAY_S, with the third power of
+the share of the second half that is used: gently at first, then steeply, as Scylla slows writers for a backlog of view
+updates.  At the bound writes are refused with RegionTooBusyException.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ LONGEST_DELAY_S: Final = 1.0
 
 @dataclass(frozen=True, slots=True)
 class LogBounds:
-    """Bounds on what the slowest promising follower still needs of the change log of one region."""
+    """Bounds on the part of a region's change log that its slowest promising follower (``Kind.promises``) needs."""
 
     records: int = LOG_RECORDS
     size_bytes: int = LOG_BYTES

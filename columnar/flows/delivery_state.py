@@ -1,29 +1,32 @@
 """(pure) The progress of one trigger in the log of one region: events in, instructions out.
 
-A change is open from when it is read from the log until it is done or given up.  The changes of a
-row are taken one at a time, in the order of the log; rows are delivered concurrently.  A row whose change
-failed is parked: none of its changes is taken until its pause is over, and its neighbours continue.
+A change is open from when it is read from the log until it is done or given up.  The changes of a row are taken one at
+a time, in the order of the log; rows are delivered concurrently.  A row whose change failed is parked: none of the
+row's changes is taken until its pause is over.  Other rows continue.
 
-A batch (``take_batch``) is several changes that are delivered together: of a row the oldest ones, in order.  A batch
-that failed is halved: its changes are delivered again at once, in batches of half its size, until one fails alone.
+A batch (``take_batch``) is several changes that are delivered together; a row's changes in it are its oldest ones, in
+order.  A batch that failed is halved: its changes are delivered again at once, in batches of half its size, until one
+change fails alone.
 
 Events: ``read``, ``passed``, ``done``, ``failed``, ``requeue_changes``, ``put_off``, ``halved``, ``named``,
 ``came_to``, ``given_up``.
-Instructions: the changes that ``take`` and ``take_batch`` return are to be delivered; a ``failed`` that returns True
-is to be written to the dead letters and then reported by ``given_up``.
+Instructions: the changes that ``take`` and ``take_batch`` return are to be delivered.  A change for which ``failed``
+returns True is to be written to the dead letters and then reported by ``given_up``.
 
 Invariants:
-    I1. Everything up to ``read_to`` that is not open has been delivered or given up.
+    I1. Every change up to ``read_to`` that is not open has been delivered or given up.
     I2. The changes of a row that are in flight are its oldest open ones, all of one delivery.
-    I3. At most ``bound`` changes are open: then no more is read, and the log holds the rest.
+    I3. At most ``bound`` changes are open.  At the bound no more is read, and the log holds the rest.
 
-``Cursor`` is the durable part: after a restart the open changes are delivered again, with the
-attempts they had, and nothing before them.  Its bytes: msgpack of
-``[1, read_to, [[sequence, attempts], ...]]``, a sequence being ``[origin, epoch, n]``; if a change has a
-checkpoint, ``[2, read_to, [...], [[sequence, state], ...]]``; if the follower's kind keeps data of its own,
-``[3, read_to, [...], [...], kept]``; if a checkpoint follows contributions to totals,
-``[4, read_to, [...], [[sequence, state, part], ...], kept]``; if changes requested a later delivery,
-``[5, read_to, [...], [[sequence, state, part], ...], kept, [[sequence, due: ms since 1970], ...]]``.
+``Cursor`` is the durable part.  After a restart the open changes are delivered again, with the attempts that they had,
+and then the changes after ``read_to``.  The bytes of a cursor are msgpack, where a sequence is ``[origin, epoch, n]``:
+
+    [1, read_to, [[sequence, attempts], ...]]
+    [2, read_to, [...], [[sequence, state], ...]]                    if a change has a checkpoint
+    [3, read_to, [...], [...], kept]                                 if the follower's kind keeps data of its own
+    [4, read_to, [...], [[sequence, state, part], ...], kept]        if a checkpoint follows contributions to totals
+    [5, read_to, [...], [[sequence, state, part], ...], kept, [[sequence, due: ms since 1970], ...]]
+                                                                     if changes requested a later delivery
 
 Knows nothing of processes, sockets, logs and clocks: ``now_s`` is an argument.
 """
@@ -41,13 +44,13 @@ from columnar.regions.log.change_record import Sequence
 OPEN_CHANGES: Final = 4_096  # of one trigger in one region
 FIRST_PAUSE_S: Final = 0.1
 LONGEST_PAUSE_S: Final = 60.0
-_DOUBLINGS: Final = 16  # more than it takes to the longest pause, less than a float holds
+_DOUBLINGS: Final = 16  # more than the longest pause needs, and no overflow of a float
 _VERSION: Final = 1
 _WITH_PROGRESS: Final = 2
 _WITH_KEPT: Final = 3
 _WITH_PARTS: Final = 4
 _WITH_DUE: Final = 5
-_SHAPES: Final = (  # and further elements
+_SHAPES: Final = (  # version, number of elements after the open changes
     (_VERSION, 0), (_WITH_PROGRESS, 1), (_WITH_KEPT, 2), (_WITH_PARTS, 2), (_WITH_DUE, 3),
 )  # fmt: skip
 
@@ -59,7 +62,7 @@ def pause_s(attempts: int) -> float:
 
 class Progress(NamedTuple):
     sequence: Sequence
-    state: bytes  # of its last checkpoint
+    state: bytes  # of the change's last checkpoint
     part: int = 0  # of the change's contributions to totals: the first part after the checkpoint
 
 
@@ -68,7 +71,7 @@ class Cursor(NamedTuple):
     open: tuple[tuple[Sequence, int], ...]  # sequence, failed attempts; ascending
     progress: tuple[Progress, ...] = ()  # of the open changes that have a checkpoint
     kept: bytes = b""  # data of the follower's kind
-    due: tuple[tuple[Sequence, int], ...] = ()  # of the open changes that requested a later delivery: ms since 1970
+    due: tuple[tuple[Sequence, int], ...] = ()  # open changes that requested a later delivery: when, ms since 1970
 
 
 def pack_cursor(cursor: Cursor) -> bytes:
@@ -114,7 +117,7 @@ def _progress(sequence: list[int], state: bytes, part: int = 0) -> Progress:
 
 
 def needed_from(data: bytes) -> Sequence | None:
-    """Return the oldest record that the follower of this cursor may still read; None: it may read all."""
+    """Return the oldest record that the follower of this cursor may still read; None if it may read all records."""
     cursor = unpack_cursor(data)
     return cursor.open[0][0] if cursor.open else cursor.read_to
 
@@ -123,8 +126,8 @@ class Delivery(NamedTuple):
     sequence: Sequence
     row: bytes
     attempt: int  # from 1
-    progress: bytes = b""  # of its last checkpoint
-    part: int = 0  # of ``Progress``
+    progress: bytes = b""  # the state of the change's last checkpoint
+    part: int = 0  # as in ``Progress``
 
 
 class _Open:
@@ -135,12 +138,12 @@ class _Open:
         self.attempts = attempts
         self.progress = progress
         self.part = part
-        self.due_ms = due_ms  # since 1970: it requested another delivery then; 0: it did not
-        self.gave = False  # one of its runs contributed to totals and did not succeed
-        self.most = 0  # changes of a batch that it may be in, after one with it failed; 0: any number
+        self.due_ms = due_ms  # since 1970, when it requested to be delivered again; 0: it did not
+        self.gave = False  # a run for it contributed to totals and did not succeed
+        self.most = 0  # size of the largest batch that it may be in, after its batch failed; 0: any size
 
     def deliver(self, sequence: Sequence) -> Delivery:
-        """Return the delivery that begins."""
+        """Begin and return a delivery."""
         self.due_ms = 0
         return Delivery(sequence, self.row, self.attempts + 1, self.progress, self.part)
 
@@ -152,15 +155,15 @@ class _Open:
         self.due_ms = due_ms
 
     def come_to(self, progress: bytes, part: int) -> None:
-        """Everything up to this checkpoint is on disk."""
+        """Note that the effects of the change up to this checkpoint are on disk."""
         self.progress, self.part = progress, part
 
     def note_given(self) -> None:
-        """A run contributed to totals and did not succeed."""
+        """Note that a run for the change contributed to totals and did not succeed."""
         self.gave = True
 
     def bound_batch(self, most: int) -> None:
-        """Deliver it in batches of at most ``most`` changes from now on."""
+        """Deliver the change in batches of at most ``most`` changes from now on."""
         self.most = most
 
 
@@ -175,7 +178,7 @@ class DeliveryState:
         self._in_flight: set[Sequence] = set()
         self.last_error = ""
         self._failures = 0  # of the follower, in a row
-        self.kept = b""  # of the cursor that it was restored from: for the follower's kind
+        self.kept = b""  # of the cursor that this state was restored from: for the follower's kind
 
     # --- events ------------------------------------------------------------------------------------
 
@@ -188,7 +191,10 @@ class DeliveryState:
         part: int = 0,
         due: tuple[float, int] | None = None,
     ) -> None:
-        """Open a change that was read from the log.  ``due``: it requested a delivery then (s, ms since 1970)."""
+        """Open a change that was read from the log.
+
+        ``due`` is the time at which the change requested to be delivered: in seconds of ``now_s``, and ms since 1970.
+        """
         self._open[sequence] = _Open(row, attempts, progress, part, 0 if due is None else due[1])
         waiting = self._rows.get(row)
         if waiting is None:
@@ -203,7 +209,7 @@ class DeliveryState:
             self.read_to = sequence
 
     def passed(self, sequence: Sequence) -> None:
-        """The log was read up to ``sequence``; what was not ``read`` is none of this trigger's."""
+        """Note that the log was read up to ``sequence``; records not given to ``read_change`` are of no concern."""
         if self.read_to is None or sequence > self.read_to:
             self.read_to = sequence
 
@@ -216,7 +222,10 @@ class DeliveryState:
         self.done(sequence)
 
     def failed(self, sequence: Sequence, error: str, now_s: float, attempts_allowed: int) -> bool:
-        """Count a failure; True: the last attempt is used up: write it to the dead letters, then call ``given_up``."""
+        """Count a failure; return whether no attempt is left.
+
+        Then the caller writes the change to the dead letters and calls ``given_up``.
+        """
         change = self._open[sequence]
         change.fail()
         self.last_error = error
@@ -227,24 +236,27 @@ class DeliveryState:
         return False
 
     def fail_follower(self, error: str) -> float:
-        """The follower cannot read its region, or write: no change is to blame.  Return the pause until it retries.
+        """Note that the follower cannot read its region, or write; return the pause until it retries.
 
-        Pauses grow as those of a change, until ``end_failures``.
+        No attempt of a change is counted.  Pauses grow as the pauses of a change do, until ``end_failures``.
         """
         self._failures += 1
         self.last_error = error
         return pause_s(self._failures)
 
     def end_failures(self) -> None:
-        """The follower works again."""
+        """Note that the follower works again."""
         self._failures = 0
 
     def note_error(self, error: str) -> None:
-        """The follower's status says what it met; no change is to blame."""
+        """Show the error in the follower's status; no attempt of a change is counted."""
         self.last_error = error
 
     def put_off(self, sequences: list[Sequence], until_s: float, due_ms: int = 0) -> None:
-        """Park a delivery until later; no attempt is counted.  ``due_ms``: it requested that; a restart keeps it."""
+        """Park the changes of a delivery until ``until_s``; no attempt is counted.
+
+        ``due_ms`` is that time if the changes' function requested it; a restart keeps such a time.
+        """
         for sequence in sequences:
             self._open[sequence].put_off(due_ms)
         self._in_flight.difference_update(sequences)
@@ -252,16 +264,16 @@ class DeliveryState:
             heapq.heappush(self._parked, (until_s, row))
 
     def halved(self, sequences: list[Sequence]) -> None:
-        """Requeue a failed batch in which the failing change is unknown: all come again at once, in smaller batches."""
+        """Requeue a batch in which some unknown change failed: all are delivered again at once, in smaller batches."""
         for sequence in sequences:
             self._open[sequence].bound_batch(max(1, len(sequences) // 2))
         self.requeue_changes(sequences, at_once=True)
 
     def named(self, sequences: list[Sequence], names: dict[Sequence, str]) -> list[tuple[Sequence, str]]:
-        """Handle a batch that failed because of the changes ``names``: report each that is returned as ``failed``.
+        """Handle a batch that failed because of the changes ``names``; return the changes to report as ``failed``.
 
-        The other changes are delivered again at once.  So is a named change that follows another one of its row; it is
-        delivered alone from now on.
+        The other changes are delivered again at once.  A named change that is not the oldest of its row is also
+        delivered again instead of returned.  Every named change is delivered alone from now on.
         """
         guilty = [sequence for sequence in names if self._rows[self._open[sequence].row][0] == sequence]
         for sequence in names:
@@ -270,15 +282,15 @@ class DeliveryState:
         return [(sequence, names[sequence]) for sequence in guilty]
 
     def came_to(self, sequence: Sequence, progress: bytes, part: int = 0) -> None:
-        """Everything that it did up to this checkpoint is on disk."""
+        """Note that the effects of the change up to this checkpoint are on disk."""
         self._open[sequence].come_to(progress, part)
 
     def gave(self, sequence: Sequence) -> None:
-        """A run that did not end well has given to totals, or may have."""
+        """Note that a run for the change contributed to totals, or may have, and did not succeed."""
         self._open[sequence].note_given()
 
     def requeue_changes(self, sequences: list[Sequence], *, at_once: bool = False) -> None:
-        """Changes of one delivery did not run, through no fault of theirs: deliver them again; ``at_once``: first."""
+        """Deliver changes of one delivery again, with no attempt counted; ``at_once``: before all other changes."""
         self._in_flight.difference_update(sequences)
         rows = self._rows_not_in_flight(sequences)
         if at_once:
@@ -297,7 +309,7 @@ class DeliveryState:
         assert waiting[0] == sequence, "I2"
         if len(waiting) > 1:
             del waiting[0]
-            if waiting[0] not in self._in_flight:  # else it is of the same batch
+            if waiting[0] not in self._in_flight:  # otherwise it is in the same batch
                 self._ready.append(row)
         else:
             del self._rows[row]
@@ -305,7 +317,7 @@ class DeliveryState:
     # --- instructions ------------------------------------------------------------------------------
 
     def take(self, now_s: float) -> Delivery | None:
-        """The next change to deliver; it is in flight from now on."""
+        """Return the next change to deliver, which is in flight from now on; None if none may be taken."""
         if self._parked:
             self._wake(now_s)
         if not self._ready:
@@ -320,7 +332,7 @@ class DeliveryState:
             self._ready.append(heapq.heappop(self._parked)[1])
 
     def take_batch(self, now_s: float, most: int) -> list[Delivery]:
-        """The next changes to deliver together, at most ``most``; those of a row are in order."""
+        """Return the next changes to deliver together, at most ``most``; the changes of a row are in order."""
         self._wake(now_s)
         found: list[Delivery] = []
         while self._ready:
@@ -339,14 +351,14 @@ class DeliveryState:
         return found
 
     def next_due_s(self) -> float | None:
-        """Return when the next parked row's pause ends."""
+        """Return when the first pause of a parked row ends; None if no row is parked."""
         return self._parked[0][0] if self._parked else None
 
     # --- status ------------------------------------------------------------------------------------
 
     @property
     def room(self) -> int:
-        """Return how many more changes may be read (I3)."""
+        """The number of changes that may still be read (I3)."""
         return self._bound - len(self._open)
 
     @property
@@ -355,12 +367,12 @@ class DeliveryState:
 
     @property
     def ready_count(self) -> int:
-        """Return how many rows have a change that may be taken now."""
+        """The number of rows with a change that may be taken now."""
         return len(self._ready)
 
     @property
     def waiting_count(self) -> int:
-        """Return roughly how many changes may be taken now or when other changes of their rows are done."""
+        """The rough number of changes that may be taken now, or when earlier changes of their rows are done."""
         return len(self._open) - len(self._in_flight) - len(self._parked)
 
     @property
@@ -380,14 +392,14 @@ class DeliveryState:
         return sorted(self._in_flight)
 
     def still_in_flight(self, sequences: Iterable[Sequence]) -> list[Sequence]:
-        """Filter: the sequences that were taken and have not been reported."""
+        """Return those of ``sequences`` that were taken and have not been reported."""
         return [sequence for sequence in sequences if sequence in self._in_flight]
 
     def attempts_of(self, sequence: Sequence) -> int:
         return self._open[sequence].attempts
 
     def has_given(self, sequence: Sequence) -> bool:
-        """A run that did not end well gave to totals, as far as is known since the process began."""
+        """Return whether an unsuccessful run contributed to totals, as far as is known since the process began."""
         change = self._open[sequence]
         return change.gave or change.part > 0
 
@@ -399,7 +411,7 @@ class DeliveryState:
         return self.read_to is not None and sequence <= self.read_to and sequence not in self._open
 
     def is_delivered_up_to(self, sequence: Sequence) -> bool:
-        """Everything up to ``sequence`` is done or given up."""
+        """Return whether every change up to ``sequence`` is done or given up."""
         oldest = self.oldest_open()
         return self.read_to is not None and sequence <= self.read_to and (oldest is None or oldest > sequence)
 
@@ -418,7 +430,7 @@ class DeliveryState:
         )
 
     def check_invariants(self) -> None:
-        """The invariants, for tests."""
+        """Check the invariants, for tests."""
         assert len(self._open) <= self._bound
         assert list(self._open) == sorted(self._open)
         assert {s for waiting in self._rows.values() for s in waiting} == set(self._open)

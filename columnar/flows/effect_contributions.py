@@ -1,17 +1,19 @@
-"""(pure) The contributions of a change to totals: ``Contribute`` and ``Tally`` effects as contributions of rows.
+"""(pure) Turns ``Contribute`` and ``Tally`` effects of a change into contributions to totals of rows.
 
-The source of a contribution is the changed row, prefixed by the trigger's name: triggers that contribute to one row
-do not collide.
+The source of a contribution is the changed row, prefixed by the trigger's name, so that triggers that contribute to the
+same row do not collide.
 
-    source   := trigger 00 01 row          both escaped (``key_parts``), unless the effect names one
-    sequence    that of the change, and
-    part        the number of the part of its run (``contribution_buffer``), so a repeat of the change adds nothing
+    source   := trigger 00 01 row          both escaped (``key_parts``), unless the effect names a source
+    sequence    the sequence of the change
+    part        the number of the part of its run (``contribution_buffer``)
+
+A repeat of the change has the same sequence and part, and therefore adds nothing.
 
 Invariants:
-    I1. A change contributes once in each part from one source to one row; the worker has added up the yielded effects.
-    I2. A second contribution of a part is refused, and in a batch a tally of an earlier change of the row after a
-        later one's: both would be taken for repeats, and be lost.  So is a Tally in a row to which the change
-        contributes, and the reverse: one would replace what the other added.
+    I1. In each part a change contributes once from a source to a row; the worker has added up the yielded effects.
+    I2. A second contribution in a part is refused; so is, in a batch, a tally of a row's earlier change after a tally
+        of its later change.  Both would be taken for repeats and be lost.  A change may not yield both a Tally and a
+        Contribute for the same row and source: one would replace what the other added.
     I3. A run contributes to at most GIVEN_ROWS rows.
 """
 
@@ -34,17 +36,17 @@ _Given = tuple[_Sequence, int, bool]  # sequence, part, is a tally
 
 
 class Giver:
-    """A run of a trigger's function: of one change, or of a batch."""
+    """A run of a trigger's function, for one change or for a batch."""
 
     __slots__ = ("given", "trigger")
 
     def __init__(self, trigger: str) -> None:
         self.trigger = trigger.encode()
-        self.given: dict[Key, _Given] = {}  # by the latest change that gave
+        self.given: dict[Key, _Given] = {}  # the latest contribution for each key
 
 
 class ChangeContributions:
-    """A change of the run, and the contributions that it makes."""
+    """One change of a run, and its contributions."""
 
     __slots__ = ("_giver", "_row", "_sequence")
 
@@ -54,7 +56,7 @@ class ChangeContributions:
         self._sequence = sequence
 
     def add_contribution(self, effect: Any, writes: list[Write], hops: int = 0) -> None:
-        """Append the contribution.  IllegalArgument: it is refused.  ``hops``: of its mutation."""
+        """Append the contribution to ``writes``, as a mutation with ``hops``.  Raises IllegalArgument if refused."""
         key, said = self._contribution(effect)
         now, before = (said.sequence, said.part, said.relative), self._giver.given.get(key)
         if before is not None:
@@ -89,7 +91,7 @@ class ChangeContributions:
 
 
 def _check_order(key: Key, before: _Given, now: _Given) -> None:
-    """IllegalArgument: I2."""
+    """Raise IllegalArgument if I2 would be broken."""
     where = f"row {abbreviate(key[1])} of {abbreviate(key[0])}"
     if before[0] == now[0] and before[2] != now[2]:
         raise IllegalArgument(
@@ -124,7 +126,7 @@ def _column(column: Any) -> tuple[bytes, bytes]:
 
 
 def check_families(row: bytes, said: Contribute, table: Table) -> None:
-    """IllegalArgument: what the table lacks, and how it gets it."""
+    """Raise IllegalArgument if the table lacks a family; the text says which, and how to add it."""
     there = {family.bytes_name for family in table.families}
     for family in said.families:
         if family not in there:

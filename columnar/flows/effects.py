@@ -1,8 +1,8 @@
-"""(pure) Effects of triggers as mutations of rows, stamped with the change that they follow.
+"""(pure) Turns effects of triggers into mutations of rows, stamped by the change that caused them.
 
 Every effect of a change has the change's own stamp, which rises with each change of a row, and its contributions to
 totals have the change's sequence (``effect_contributions``).  So a repeated or late run changes nothing that a newer
-one wrote, and an effect whose outcome is unknown may be written again.
+run wrote, and an effect whose outcome is unknown may be written again.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from columnar.model.schema import Table
 
 WRITE_BYTES: Final = 200  # of a mutation's objects in memory
 OPERATION_BYTES: Final = 200
-_SEQUENCES: Final = (list, tuple)  # not ``list | tuple``: compiled code would make that type anew for each effect
+_SEQUENCES: Final = (list, tuple)  # not ``list | tuple``: compiled code would create that type for each effect
 _COLUMNS: Final = (dict, list)
-_ALL_FAMILIES: Final = b""  # of the table, whose schema is not known when effects are read
+_ALL_FAMILIES: Final = b""  # all families of the table, whose schema is not known when effects are decoded
 
 
 def writes_of(
     effects: list[Any], stamp: int, hops: int = 0, make_contributions: Callable[[], ChangeContributions] | None = None
 ) -> list[Write]:
-    """Return the mutations, in order.  IllegalArgument, RequestTooBig: an effect cannot be written.
+    """Return the mutations, in order.  Raises IllegalArgument or RequestTooBig for an effect that cannot be written.
 
-    An effect writes nothing that a client may not send: no client could read or remove it.
+    An effect may write only what a client may send, since a client could not read or remove anything else.
 
-    ``hops``: of the change that they follow.  ``make_contributions``: called if they contribute to totals.
+    ``hops`` is the number of hops of the change; ``make_contributions`` is called if effects contribute to totals.
     """
     writes: list[Write] = []
     contributions: ChangeContributions | None = None
@@ -50,7 +50,7 @@ def writes_of(
 
 
 def size_of(writes: list[Write]) -> int:
-    """Bytes of rows and values, and what objects there are beside them."""
+    """Return the bytes of rows and values, plus an estimate for the objects that hold them."""
     size = 0
     for _, mutation in writes:
         size += len(mutation.row) + WRITE_BYTES + OPERATION_BYTES * len(mutation.operations)
@@ -63,7 +63,7 @@ def size_of(writes: list[Write]) -> int:
 
 
 def _write_of(effect: Any, stamp: int, hops: int) -> Write:
-    """Decode one effect.  No ``match``: its patterns take twice as long, and each effect of each change comes here."""
+    """Decode one effect, without ``match``, which takes twice as long: every effect of every change comes here."""
     if isinstance(effect, _SEQUENCES) and len(effect) == 4:
         kind, table, row, what = effect
         if isinstance(table, bytes) and isinstance(row, bytes) and row:
@@ -84,9 +84,10 @@ def _write_of(effect: Any, stamp: int, hops: int) -> Write:
 
 
 def for_table(mutation: RowMutation, table: Table) -> RowMutation:
-    """The mutation as this table takes it.
+    """Return the mutation as this table takes it.
 
-    IllegalArgument: it has deletes and the table leaves no markers, or it gives to totals and families are missing.
+    Raises IllegalArgument if the mutation deletes and the table has no DELETE_MARKERS, or if the mutation contributes
+    to totals and the table lacks a family for them.
     """
     first = mutation.operations[0]
     if isinstance(first, Contribute):

@@ -2,7 +2,7 @@
 
 Start-time fair queueing (Goyal, Vin and Cheng 1996) over triggers, by the cost of their slices divided by their share;
 the trigger with the lowest tag is next.  Within a trigger its consumers (regions) take queue turns, and so do
-the calls that continue with another slice.  Rows within a region are the business of its ``DeliveryState``.
+the calls that continue with a next slice.  Rows within a region are scheduled by the region's ``DeliveryState``.
 
     consumer    resting <-- ready / resting --> in line
     call        begins (``take_slice``) --> running --ended--> over
@@ -10,31 +10,35 @@ the calls that continue with another slice.  Rows within a region are the busine
                                    paused   v | ``take_slice``  | dropped
                                            paused --``continue_call``--> in line
 
-A worker has two things to share: one interpreter, and its places.  A slice costs its use of the scarcer one for
-it: the time that it computed, or its part of the places while it lasted (dominant resource fairness: Ghodsi and others
-2011).  Its whole length is no cost: if a slice waits for the interpreter, its length is mostly the computing of others.
+A worker has two resources to share: one interpreter, and its places.  A slice costs its use of the resource of which it
+takes the larger part: its processor time, or its time divided by the number of places (dominant resource fairness:
+Ghodsi and others 2011).  Its full time is not the cost, because a slice that waits for the interpreter mostly waits for
+other slices that compute.
 
-A slice is charged the mean cost of its trigger's slices when it begins, and the difference when it is over: its cost is
-not known before, and without a charge at the beginning the trigger that is first would take all free places.
+A slice is charged its trigger's mean cost when it begins, and the difference to its own cost when it is over.  Its cost
+is not known before, and without a charge at the beginning the first trigger would take all free places.
 
 Invariants:
     I1. At most ``places`` slices run.  A running slice holds one place; a paused call holds none.
-    I2. At most ``side_by_side`` calls of a trigger are begun, running and paused together.  While none is paused,
-        more of a trigger with quick calls may be begun, as many as take PIPELINE_S together: the worker, which runs
-        ``side_by_side`` of them, need not wait for the next ones.
+    I2. At most ``side_by_side`` calls of a trigger are begun, that is run or are paused.  While none is paused, more
+        calls of a trigger with quick calls may be begun, as many as take PIPELINE_S together.  The worker runs
+        ``side_by_side`` of them, and has the next ones without waiting.
     I3. In any time t at most ``rate * t + 2`` calls of a rated trigger begin; further slices of a call are free.
-    I4. A trigger saves up no credit while it cannot be scheduled, be it idle, at its ``side_by_side``, over its rate
-        or suspended: its tag is at least the virtual time when it can again.
-    I5. Slow triggers, whose mean slice is over ``QUICK_S``, together hold seven eighths of the places at most, and with
-        new ones half of the rest: a quick trigger waits for slices of its own kind, never for calls of seconds.
-    I6. A new trigger, whose slices were never measured, runs one slice until that is over or has lasted ``QUICK_S``:
-        a start with many slow triggers leaves places to the other triggers.
-    I7. No slice begins while those that run are expected to compute WINDOW_S or more: slices that compute share one
-        interpreter, and the next trigger that comes waits for them.
-    I8. A trigger pays nothing for the computing of others, however long its slices wait for the interpreter.
+    I4. A trigger saves up no credit while it cannot be scheduled because it is idle, at its ``side_by_side``, over its
+        rate or suspended: when it can be scheduled again, its tag is at least the virtual time.
+    I5. Slow triggers, whose mean slice is over ``QUICK_S``, together hold at most seven eighths of the places, and new
+        ones can add at most half of the rest.  So a quick trigger waits only for slices of quick triggers, never for
+        calls of seconds.
+    I6. A new trigger, whose slices were never measured, runs one slice until that slice is over or has lasted
+        ``QUICK_S``.  So at a start with many slow triggers places are left to the other triggers.
+    I7. No slice begins while the running slices are expected to compute WINDOW_S or more in all: they share one
+        interpreter, and the next trigger that arrives would wait for them.
+    I8. A trigger is charged nothing for the computing of other triggers, however long its slices wait for the
+        interpreter.
 
 ``widen`` adds slices to one that was just taken: a run of quick calls, which the worker gets together.  Each slice of
-a run counts, costs and is bounded as one that was taken alone, but for the order: others wait for a run of RUN_S.
+a run counts, costs and is bounded like a slice that was taken alone.  Only the order differs: other triggers wait for a
+run of up to RUN_S.
 
 Cost: O(log triggers) for an event or a scheduled slice.
 
@@ -64,18 +68,18 @@ from columnar.flows.scheduled_trigger import (
 RESERVED_PART: Final = 8  # of the places
 WINDOW_S: Final = 0.005
 RUN_S: Final = 0.002
-_LINES: Final = (SLOW, NEW, QUICK)  # in this order a line's triggers share places with those before
+_LINES: Final = (SLOW, NEW, QUICK)  # a bound on places covers its pace and those before it in this order
 
 
 class _Tokens:
-    """The rated triggers that wait for their next token, by when it is there."""
+    """The rated triggers that wait for their next token, ordered by when they get it."""
 
     def __init__(self) -> None:
         self._due: list[tuple[float, int, ScheduledTrigger]] = []  # a heap; an entry counts while its trigger names it
         self._serial = 0
 
     def follow(self, entry: ScheduledTrigger) -> None:
-        """The trigger has changed: it may wait for a token, or wait no longer."""
+        """Follow a change of the trigger, which may wait for a token now, or wait no longer."""
         due_s = entry.tokens.await_token(self._serial + 1, is_wanted=entry.wants_to_begin)
         if due_s is not None:
             self._serial += 1
@@ -90,7 +94,7 @@ class _Tokens:
         return self._due[0][0] if self._due else None
 
     def take_due(self, now_s: float) -> ScheduledTrigger | None:
-        """Return the next trigger whose token is there; it has the token now."""
+        """Give the next token that is due to its trigger; return that trigger, or None if no token is due."""
         due_s = self.next_s()
         if due_s is None or due_s > now_s:
             return None
@@ -103,22 +107,22 @@ class FairShare:
     def __init__(self, places: int) -> None:
         self.places = places  # constant
         reserved = places // RESERVED_PART
-        self._bounds = (places - reserved, places - reserved // 2, places)  # constant; for each pace and all below it
+        self._bounds = (places - reserved, places - reserved // 2, places)  # constant; for a pace with those before it
         self._running_at = [0, 0, 0]  # slices, by the pace of their triggers
         self._virtual_s = 0.0  # the highest tag of a slice that began
         self._triggers: dict[str, ScheduledTrigger] = {}
-        # Triggers that can be scheduled, by their pace; an entry counts while its trigger names it.
+        # Triggers that can be scheduled, by their pace; an entry counts while it has its trigger's ``place.serial``.
         self._lines: tuple[list[tuple[float, int, ScheduledTrigger]], ...] = ([], [], [])
         self._tokens = _Tokens()
         self._trials: deque[tuple[float, ScheduledTrigger]] = deque()  # when the first slice of a trigger began
         self._serial = 0
         self._in_line = 0  # triggers that can be scheduled
-        self._computing_s = 0.0  # what the slices that run are expected to compute
+        self._computing_s = 0.0  # expected processor time of the running slices
 
     # --- triggers ----------------------------------------------------------------------------------
 
     def allow(self, trigger: str, terms: Terms, now_s: float) -> None:
-        """Add a trigger, or change the terms of one.  Calls that are begun continue."""
+        """Add a trigger, or change a trigger's terms.  Calls that are begun continue."""
         assert min(terms.share, terms.side_by_side) > 0, "checked where it is registered"
         entry = self._triggers.get(trigger)
         if entry is None:
@@ -128,7 +132,7 @@ class FairShare:
         self._settle(entry)
 
     def remove_trigger(self, trigger: str) -> None:
-        """Begin no more calls of the trigger; those that are begun continue to their end."""
+        """Begin no more calls of the trigger; calls that are begun continue to their end."""
         entry = self._triggers[trigger]
         entry.remove()
         self._settle(entry)
@@ -149,43 +153,43 @@ class FairShare:
     # --- events ------------------------------------------------------------------------------------
 
     def ready(self, trigger: str, consumer: Hashable) -> None:
-        """Note that the consumer has a change to deliver.  It stays in line until ``resting``."""
+        """Queue the consumer, which has a change to deliver, until ``resting``."""
         entry = self._triggers[trigger]
         if not entry.is_removed:
             entry.consumers.setdefault(consumer)
             self._settle(entry)
 
     def resting(self, trigger: str, consumer: Hashable) -> None:
-        """The consumer has nothing to deliver, or is gone."""
+        """Remove the consumer from the queue: it has nothing to deliver, or is closed."""
         entry = self._triggers.get(trigger)
         if entry is not None:
             entry.consumers.pop(consumer, None)
             self._settle(entry)
 
     def paused(self, trigger: str, used_s: float, cpu_s: float = 0.0) -> None:
-        """A slice is over, its call is not: the place is free, and the call still counts (I2)."""
+        """Note that a slice is over, but not its call: the place is free, and the call still counts (I2)."""
         entry = self._triggers[trigger]
         entry.paused.pause_call()
         self._slices_over(entry, used_s, cpu_s, 1)
 
     def continue_call(self, trigger: str, call: Hashable) -> None:
-        """A paused call is ready for its next slice."""
+        """Note that a paused call is ready for its next slice."""
         entry = self._triggers[trigger]
         entry.paused.continue_call(call)
         self._settle(entry)
 
     def dropped(self, trigger: str, call: Hashable) -> None:
-        """A paused call is over without another slice."""
+        """Note that a paused call is over without a further slice."""
         entry = self._triggers[trigger]
         entry.paused.drop_call(call)
         self._settle(entry)
 
     def ended(self, trigger: str, used_s: float, cpu_s: float = 0.0, count: int = 1) -> None:
-        """``count`` running calls are over, done, failed or lost, which took ``used_s`` and ``cpu_s`` together."""
+        """Note that ``count`` running calls are over: done, failed or lost.  ``used_s`` and ``cpu_s`` are their sums."""
         self._slices_over(self._triggers[trigger], used_s, cpu_s, count)
 
     def returned(self, scheduled: ScheduledSlice, count: int = 1) -> None:
-        """Undo ``count`` slices, scheduled or added to it, that found nothing to run.  A paused call is over."""
+        """Undo ``count`` slices that were scheduled or added, and found nothing to run.  A paused call is then over."""
         entry = self._triggers[scheduled.trigger]
         if scheduled.begins:
             entry.tokens.return_tokens(count)
@@ -195,7 +199,7 @@ class FairShare:
     # --- instructions ------------------------------------------------------------------------------
 
     def take_slice(self, now_s: float) -> ScheduledSlice | None:
-        """The next slice to run; it holds a place until ``paused`` or ``ended``."""
+        """Return the next slice to run, which holds a place until ``paused`` or ``ended``; None if none may begin."""
         self._wake(now_s)
         entry = self._first()
         if entry is None:
@@ -210,7 +214,7 @@ class FairShare:
         return scheduled
 
     def widen(self, scheduled: ScheduledSlice, most: int) -> int:
-        """Add up to ``most`` slices to a call that was just begun, for a run; return how many run in addition."""
+        """Add up to ``most`` slices to a call that was just begun, for a run; return how many were added."""
         entry = self._triggers[scheduled.trigger]
         if entry.pace != QUICK or not entry.costs.is_measured:
             return 0
@@ -234,7 +238,7 @@ class FairShare:
         return self._in_line > 0
 
     def next_due_s(self) -> float | None:
-        """Return when a trigger may begin a call that it may not begin now; ``take_slice`` then, if no event comes."""
+        """Return when a trigger may begin a call that it may not begin now; call ``take_slice`` then at the latest."""
         token_s = self._tokens.next_s()
         while self._trials and self._trials[0][1].costs.is_measured:
             self._trials.popleft()
@@ -251,7 +255,7 @@ class FairShare:
         return at[SLOW] + at[NEW] + at[QUICK]
 
     def begun_count(self, trigger: str) -> int:
-        """Calls of it that run or are paused."""
+        """Return the number of the trigger's calls that run or are paused."""
         entry = self._triggers.get(trigger)
         return entry.begun if entry is not None else 0
 
@@ -267,12 +271,12 @@ class FairShare:
         self._settle(entry)
 
     def _charge(self, entry: ScheduledTrigger, cost_s: float, count: int) -> None:
-        """Free ``count`` places, and replace the guess for their slices by what those cost."""
+        """Free ``count`` places, and replace the charge for their slices by the slices' cost."""
         computing_s = entry.end_slices(cost_s, count, self._virtual_s)
         self._computing_s = self._computing_s - computing_s if self.running_count > count else 0.0
 
     def _settle(self, known: ScheduledTrigger) -> None:
-        """Bring the lines up to date after any change of a trigger."""
+        """Bring the queues up to date after any change of a trigger."""
         known.weigh()
         begun, pace = known.begun, known.pace
         self._running_at[known.place.counted_pace] -= known.place.counted
@@ -297,12 +301,12 @@ class FairShare:
         known.place.enter(self._serial, pace, known.tag)
         line = self._lines[pace]
         heapq.heappush(line, (known.tag, self._serial, known))
-        if len(line) > 2 * len(self._triggers) + 64:  # most of it has been overtaken
+        if len(line) > 2 * len(self._triggers) + 64:  # most entries are outdated
             line[:] = [entry for entry in line if entry[2].place.serial == entry[1]]
             heapq.heapify(line)
 
     def _wake(self, now_s: float) -> None:
-        """Put triggers into the line whose next token is there, or whose first slice is known to be long."""
+        """Queue the triggers whose next token is due, or whose first slice is known to be long."""
         while (woken := self._tokens.take_due(now_s)) is not None:
             self._settle(woken)
         while self._trials and (self._trials[0][0] + QUICK_S <= now_s or self._trials[0][1].costs.is_measured):
@@ -312,7 +316,7 @@ class FairShare:
                 self._settle(entry)
 
     def _first(self) -> ScheduledTrigger | None:
-        """The lowest tag among the triggers that may use a place."""
+        """Return the trigger with the lowest tag among those that may use a place; None if none may."""
         if self.running_count >= self.places or self._computing_s >= WINDOW_S:
             return None
         first: tuple[float, int, ScheduledTrigger] | None = None
@@ -327,7 +331,7 @@ class FairShare:
         return None if first is None else first[2]
 
     def check_invariants(self) -> None:
-        """The invariants of the fields, for tests."""
+        """Check the invariants of the fields, for tests."""
         assert 0 <= self.running_count <= self.places
         assert abs(self._computing_s - sum(known.costs.cpu_charged for known in self._triggers.values())) < 1e-6
         assert self._in_line == sum(known.place.serial != NOWHERE for known in self._triggers.values())

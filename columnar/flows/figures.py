@@ -1,4 +1,4 @@
-"""Figures of followers: deliveries, attempts that failed, how long runs took, and when the last delivery was.
+"""Figures of followers: deliveries, failed attempts, durations of runs, and the time of the last delivery.
 
 Counted since the process began.  Owned by the loop; the time is an argument.
 """
@@ -47,7 +47,7 @@ class FollowerFigures:
         return sum(count for _, count in self._by_second) / seconds
 
     def idle_s(self, now_s: float) -> float:
-        """The time since the last delivery; -1: there was none."""
+        """Return the time since the last delivery; -1 if there was none."""
         return -1.0 if self._last_s is None else now_s - self._last_s
 
 

@@ -1,10 +1,10 @@
-"""Followers of changes: a kind, a subscription to a table, and the follower that it has on each open region.
+"""Followers of changes: a kind, a subscription to a table, and the subscription's follower on each open region.
 
 A new kind of follower is a subclass of ``Follower`` and one ``Hub.register`` of its ``Kind``.  The class is compiled,
-and a compiled class has compiled subclasses only: the module of a new one is listed in ``compiled.HOT``.
+and a compiled class can have compiled subclasses only, so the module of a new subclass is listed in ``compiled.HOT``.
 
-The follower reads its region's log into a ``DeliveryState`` and saves its cursor; what it does with a change is its
-subclass's.  Owned by the loop.  Steps are short: FILL_RECORDS of the log, then the loop is given back.
+The follower reads its region's log into a ``DeliveryState`` and saves its cursor; its subclass decides what to do with
+a change.  Owned by the loop.  Steps are short: after FILL_RECORDS records of the log the loop runs other work.
 """
 
 from __future__ import annotations
@@ -45,28 +45,28 @@ class Kind:
     """All followers of one kind."""
 
     name: str
-    promises: bool  # the log keeps what such a follower needs, and slows its writers for it
-    is_removed: Callable[[str, int], bool]  # name and number of a cursor: is the removal of its registration recorded?
-    marks: tuple[bytes, ...] = ()  # prefixes of keys in ``meta`` that go with a cursor, each before the name
-    flows: Callable[[], Iterable[Flow]] = tuple  # its registrations as parts of the graph
-    stands: Callable[[str], tuple[str, int]] = _runs  # the state of one, and its dead letters as far as known here
+    promises: bool  # the log keeps the records that such a follower needs, and slows writers if there are too many
+    is_removed: Callable[[str, int], bool]  # whether the registration with this name and number is known to be removed
+    marks: tuple[bytes, ...] = ()  # prefixes of keys in ``meta`` that belong to a cursor; the name follows
+    flows: Callable[[], Iterable[Flow]] = tuple  # the kind's registrations as parts of the flow graph
+    stands: Callable[[str], tuple[str, int]] = _runs  # a follower's state, and its dead letters that this server knows
 
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """A registration: its follower and table, what is logged for it, and how its follower on a region is made."""
+    """A registration: its follower's name, its table, the data logged for it, and how to make a region's follower."""
 
     name: FollowerName
     number: int  # of the registration; 0: of an earlier version
     table: str
-    families: frozenset[bytes]  # whose entries are recorded
-    before: frozenset[bytes]  # a subset: whose cells before the change are recorded
+    families: frozenset[bytes]  # their entries are recorded
+    before: frozenset[bytes]  # a subset of ``families``: their cells before the change are recorded
     follow: Callable[[Region, DeliveryState], Follower]
-    images: Images = field(default_factory=dict)  # of which a record holds both images; of ``families``
-    prepare: Callable[[Region], None] | None = None  # called before its follower on a region takes up the cursor
+    images: Images = field(default_factory=dict)  # columns of ``families`` whose cells before and after are recorded
+    prepare: Callable[[Region], None] | None = None  # called before a region's follower reads its cursor
     in_order: bool = True  # changes of a row are delivered one after the other
     open_changes: int = OPEN_CHANGES  # at a time, of a region
-    lasting: Images = field(default_factory=dict)  # a put that expires, of which no record tells, is refused there
+    lasting: Images = field(default_factory=dict)  # columns that refuse puts that expire: the log records no expiry
 
 
 class Lag:
@@ -75,19 +75,19 @@ class Lag:
     __slots__ = ("_log", "_marks", "_since_s", "_state")
 
     def __init__(self, state: DeliveryState, log: ChangeLog) -> None:
-        self._state = state  # the follower's
+        self._state = state  # of the follower
         self._log = log
-        self._marks: deque[tuple[Sequence, float]] = deque()  # at most LAG_MARKS: where the log ended, and when
+        self._marks: deque[tuple[Sequence, float]] = deque()  # at most LAG_MARKS: ends of the log, with their times
         self._since_s = time.monotonic()
 
     def note_durable(self) -> None:
-        """The log has become longer: remember when."""
+        """Remember the present end of the log, which has become longer, with the time."""
         now_s = time.monotonic()
         last = self._log.last_logged
         if last is None or (self._marks and now_s - self._marks[-1][1] < LAG_MARK_S):
             return
         self._forget_passed()
-        if len(self._marks) >= LAG_MARKS:  # a long lag is reported more coarsely; where it began is kept
+        if len(self._marks) >= LAG_MARKS:  # a long lag is reported more coarsely; its first mark is kept
             self._marks = deque(islice(self._marks, 0, None, 2))
         self._marks.append((last, now_s))
 
@@ -97,7 +97,7 @@ class Lag:
 
     @property
     def changes(self) -> int:
-        """Return the number of open and unread changes, of other followers too; exact up to LAG_COUNTED."""
+        """The number of open and unread changes, also those only for other followers; exact up to LAG_COUNTED."""
         return self._state.open_count + self._log.count_after(self._state.read_to, LAG_COUNTED)
 
     @property
@@ -106,7 +106,7 @@ class Lag:
             self._marks.clear()
             return 0.0
         if not self._marks:
-            return time.monotonic() - self._since_s  # the rest of an earlier run
+            return time.monotonic() - self._since_s  # the changes left by an earlier process
         self._forget_passed()
         return time.monotonic() - self._marks[0][1]
 
@@ -114,11 +114,11 @@ class Lag:
 class Follower(ABC):
     """A subscription on one open region."""
 
-    in_order: ClassVar[bool] = True  # as its subscription says
-    leaves_out: Callable[[Sequence, ChangeRecord], bool] | None = None  # of what it wants, by its place in the log
+    in_order: ClassVar[bool] = True  # as in its subscription
+    leaves_out: Callable[[Sequence, ChangeRecord], bool] | None = None  # whether to skip a record that it wants
 
     def __init__(self, name: FollowerName, region: Region, families: frozenset[bytes], state: DeliveryState) -> None:
-        """``state``: as its cursor says (``restored``)."""
+        """``state`` is the state that the follower's cursor holds (``restored``)."""
         self.name = name
         self.region = region
         self.families = families.intersection(region.views)  # a frozenset, which ``&`` with keys is not
@@ -135,25 +135,25 @@ class Follower(ABC):
 
     @abstractmethod
     def step(self) -> float | None:
-        """Do a bounded part of what there is; seconds until the next step, None: when the log is longer."""
+        """Do a bounded part of the work; return the seconds until the next step, None for when the log grows."""
 
     def pause_intake(self) -> None:  # noqa: B027 - most kinds have nothing under way between two steps
         """Read no more changes: the region is about to be replaced.  ``step`` is called again if the region stays."""
 
     def dropped(self) -> None:  # noqa: B027
-        """The region closes, or the subscription is removed: nothing may touch the region after this call."""
+        """End, because the region closes or the subscription is removed; do not touch the region after this call."""
 
     def preparing(self) -> Future[None] | None:
-        """A future that ends when the follower has all that it begins with; None: it has."""
+        """Return a future that ends when every row that the follower begins with is in the log; None if it is."""
         return None
 
     @property
     def is_prepared(self) -> bool:
-        """Return whether every row that it begins with is in the log."""
+        """Whether every row that the follower begins with is in the log."""
         return True
 
     def obstacle(self) -> str:
-        """Return why the follower lags and what to do, for operators."""
+        """Return a text for operators: why the follower lags, and what to do."""
         return f"{self.name} is behind{self.failure}; try again later"
 
     @property
@@ -164,7 +164,7 @@ class Follower(ABC):
     # --- reading the log -----------------------------------------------------------------------------
 
     def fill(self) -> bool:
-        """Read one step of the log; True when there is more to read and room for it."""
+        """Read the log for one step; return whether there is more to read, and room for it."""
         state, log = self.state, self.region.log
         count = min(FILL_RECORDS, state.room)
         if count <= 0:
@@ -184,21 +184,21 @@ class Follower(ABC):
         return seen == count and state.room > 0
 
     def record_at(self, sequence: Sequence) -> ChangeRecord | None:
-        """The record of a change that is delivered now; None: it is gone.  DamagedData.
+        """Return the record of a change that is delivered now; None if it is gone.
 
-        The first delivery need not read the log again.
+        The first delivery need not read the log again.  Raises DamagedData if the record cannot be read.
         """
         record = self.at_hand.take_record(sequence)
         return self.region.log.record_at(sequence) if record is None else record
 
     def _note_log_end(self) -> None:
-        """Note that nothing more is durable: the entries between are no changes of the log."""
+        """Note that the log was read to its durable end: entries up to there that were not read are no changes."""
         durable = self.region.log.durable
         if self.state.read_to is None or durable > self.state.read_to:
             self.state.passed(durable)
 
     def wants(self, record: ChangeRecord) -> bool:
-        """A log inherited from a split holds changes of the sister's rows too."""
+        """Return whether the record is for this follower; a log kept from before a split has the sister's rows, too."""
         if not self.region.info.contains_row(record.row):
             return False
         if record.only_for is not None:
@@ -213,26 +213,29 @@ class Follower(ABC):
             self.dirty = False  # only after success: the log below the cursor is trimmed next
 
     def save_durably(self) -> Future[None]:
-        """Resolves after the fsync."""
+        """Save the cursor; the future ends after the fsync."""
         return self.region.log_records([], {CURSOR + self.name.key.encode(): self._cursor()})
 
     def _cursor(self) -> bytes:
         return pack_cursor(self.state.cursor()._replace(kept=self.kept()))
 
     def kept(self) -> bytes:
-        """Bytes that the kind keeps in the cursor; ``DeliveryState.kept`` has them when the follower is made again."""
+        """Return the kind's own bytes for the cursor; ``DeliveryState.kept`` has them when the follower is restored."""
         return b""
 
     def carried(self, all_of_it: Several[Follower], region_id: int) -> bytes:
-        """``kept`` in the region that takes the place of those of ``all_of_it``, itself among them."""
+        """Return ``kept`` for the region that replaces the regions of ``all_of_it``; this follower is one of these."""
         return b""
 
     def needed_from(self) -> Sequence | None:
-        """The oldest record this follower may still read; None: all of them."""
+        """Return the oldest record that this follower may still read; None if it may read all."""
         return self.state.oldest_open() or self.state.read_to
 
     def still_open(self, most: int) -> list[tuple[Sequence, int]]:
-        """Everything still to be delivered, with the attempts it had; the log is on disk to its end."""
+        """Return the changes still to be delivered, with their failed attempts, reading at most ``most`` of the log.
+
+        Call this when the log is on disk to its end.
+        """
         fresh = islice(self.region.log.read_records(self.state.read_to), most)
         return [*self.state.cursor().open, *((sequence, 0) for sequence, record in fresh if self.wants(record))]
 
@@ -240,27 +243,27 @@ class Follower(ABC):
 
     @property
     def is_idle(self) -> bool:
-        """Return whether nothing is open and nothing is left to read."""
+        """Whether no change is open and none is left to read."""
         return (
             self.state.open_count == 0 and self.is_prepared and self.region.log.count_after(self.state.read_to, 1) == 0
         )
 
     def has_delivered(self, sequence: Sequence) -> bool:
-        """Return whether the effects of this one change, if it was for this follower at all, are done."""
+        """Return whether the change is delivered, or was not for this follower at all."""
         return self.state.is_delivered(sequence)
 
     @property
     def is_quiescent(self) -> bool:
-        """Return whether nothing is under way."""
+        """Whether no change is in flight."""
         return not self.state.in_flight_count
 
     def has_passed(self, target: Sequence) -> bool:
-        """Everything up to ``target`` is delivered, rows that it begins with among it."""
+        """Return whether every change up to ``target`` is delivered, and every row that the follower begins with."""
         return self.is_prepared and self.state.is_delivered_up_to(target)
 
 
 def restored(region: Region, subscription: Subscription) -> DeliveryState:
-    """The state that the follower's cursor on the region says."""
+    """Return the state that the follower's cursor on the region holds."""
     saved = region.log.cursors.cursor(subscription.name.key)
     if saved is None:
         return DeliveryState(None, bound=subscription.open_changes)
@@ -271,7 +274,7 @@ def restored(region: Region, subscription: Subscription) -> DeliveryState:
     due = _due(cursor)
     for sequence, attempts in cursor.open:
         record = region.log.record_at(sequence)
-        if record is not None and region.info.contains_row(record.row):  # else a sister of a split delivers it
+        if record is not None and region.info.contains_row(record.row):  # a sister after a split delivers other rows
             order = record.row if subscription.in_order else pack_key(sequence)
             checkpoint = progress.get(sequence) or Progress(sequence, b"")
             state.read_change(sequence, order, attempts, checkpoint.state, checkpoint.part, due.get(sequence))
@@ -279,7 +282,7 @@ def restored(region: Region, subscription: Subscription) -> DeliveryState:
 
 
 def _due(cursor: Cursor) -> dict[Sequence, tuple[float, int]]:
-    """Return the changes that requested a later delivery, and when: by the loop's clock, and ms since 1970."""
+    """Return the changes that requested a later delivery, with its time by the loop's clock and in ms since 1970."""
     if not cursor.due:
         return {}
     now_s, now_ms = get_running_loop().time(), time.time() * 1_000
@@ -288,23 +291,23 @@ def _due(cursor: Cursor) -> dict[Sequence, tuple[float, int]]:
 
 
 def mark_beginning(region: Region, name: FollowerName, number: int) -> None:
-    """A new follower, which has no cursor yet, starts after what is in the log now.
+    """Write a cursor for a new follower, which begins after the present end of the log.
 
-    The mark is on disk before any later change of the region is: the engine's log keeps their order.
+    The cursor is on disk before any later change of the region, because the engine's log keeps the order of writes.
     """
     if not region.log.cursors.cursor_names():
-        region.log.keep_all()  # no follower needs the records before
+        region.log.keep_all()  # no follower needs the earlier records
     region.log.cursors.begin_cursor(name.key, pack_cursor(Cursor(region.log.written_to, ())), number)
 
 
 def begin_after(region: Region, name: FollowerName, number: int) -> Future[None]:
-    """``mark_beginning``; resolves after the fsync."""
+    """Do ``mark_beginning``; the future ends after the fsync."""
     mark_beginning(region, name, number)
     return region.log_records([], {})
 
 
 def undelivered(region: Region, name: FollowerName) -> int:
-    """Count the changes that a removed follower had still to get; exact up to LAG_COUNTED."""
+    """Count the changes that a removed follower had not received yet; exact up to LAG_COUNTED."""
     saved = region.log.cursors.cursor(name.key)
     if saved is None:
         return 0

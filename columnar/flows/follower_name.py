@@ -1,6 +1,6 @@
-"""(pure) Names of followers: a kind and a name, and the key of the cursor that they give.
+"""(pure) Names of followers: a kind and a name, from which the key of the cursor is made.
 
-    cursor key := NAME          of a trigger: cursors have been named so before there were kinds
+    cursor key := NAME          of a trigger, as before there were kinds
                 | KIND:NAME     of any other kind
 
 A trigger's name has no colon, so no two followers share a key.

@@ -1,4 +1,4 @@
-"""The followers that are open, found by name and by region; callers wait for progress here.  Owned by the loop."""
+"""The followers of open regions, by name and by region; notifies callers of their progress.  Owned by the loop."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from columnar.flows.follower_name import FollowerName
 from columnar.regions.region import Region
 
 Key = tuple[FollowerName, int]  # name and region id
-RegionWatcher = Callable[[frozenset[int], Sequence[int]], None]  # the ids of regions gone, and of their successors
+RegionWatcher = Callable[[frozenset[int], Sequence[int]], None]  # ids of replaced regions, ids of their successors
 
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """A subscription without its follower on an open region, for now: a fault kept it from beginning."""
+    """An open region on which a subscription has no follower for now, because a fault kept it from beginning."""
 
     region: Region
     why: str
@@ -27,7 +27,7 @@ class Followers:
         self._by_name: dict[FollowerName, dict[int, Follower]] = {}  # by region id
         self._by_region: dict[int, list[Follower]] = {}
         self._missing: dict[Key, Missing] = {}
-        self._paused_regions: set[int] = set()  # regions that are about to be replaced: nothing is taken up from them
+        self._paused_regions: set[int] = set()  # about to be replaced: none of their changes is taken for delivery
         self._watchers: dict[Key, list[Callable[[Key], None]]] = {}
         self._region_watchers: list[RegionWatcher] = []
 
@@ -37,7 +37,7 @@ class Followers:
         self._by_region.setdefault(region_id, []).append(follower)
 
     def discard(self, follower: Follower) -> None:
-        """Remove a follower that was added.  KeyError, ValueError: it was not."""
+        """Remove a follower.  Raises KeyError or ValueError if it was not added."""
         name, region_id = follower.key
         self._by_region[region_id].remove(follower)
         if not self._by_region[region_id]:
@@ -55,7 +55,7 @@ class Followers:
         return self.find(follower.key) is follower
 
     def of(self, name: FollowerName) -> list[Follower]:
-        """Return the followers on all open regions; of the whole kind for an empty name."""
+        """Return the followers of that name on all open regions, or with an empty name those of the whole kind."""
         if name.name:
             return list(self._by_name.get(name, {}).values())
         return [
@@ -71,17 +71,17 @@ class Followers:
     def at(self, region_id: int) -> Sequence[Follower]:
         return self._by_region.get(region_id, ())
 
-    # --- those that are missing ------------------------------------------------------------------------
+    # --- missing followers -----------------------------------------------------------------------------
 
     def miss(self, name: FollowerName, region: Region, why: str) -> None:
-        """Note a missing follower until ``miss_no_more``: waits continue until it begins; its status has ``why``."""
+        """Note a missing follower until ``miss_no_more``.  Waits last until it begins; its status gives ``why``."""
         self._missing[name, region.info.region_id] = Missing(region, why)
 
     def miss_no_more(self, key: Key) -> None:
         self._missing.pop(key, None)
 
     def missing(self, name: FollowerName) -> dict[Key, Missing]:
-        """Return the missing followers on all open regions; of the whole kind for an empty name."""
+        """Return the missing followers of that name on all open regions, or with an empty name of the whole kind."""
         return {
             key: one
             for key, one in self._missing.items()
@@ -103,7 +103,7 @@ class Followers:
         return region_id in self._paused_regions
 
     def replaced(self, gone: frozenset[int], fresh: Sequence[int]) -> None:
-        """Regions ``fresh`` are open in the place of ``gone``, whose followers are dropped."""
+        """Note that regions ``fresh`` have replaced regions ``gone``, whose followers are dropped."""
         self._paused_regions -= gone
         for watcher in list(self._region_watchers):
             watcher(gone, fresh)
@@ -111,7 +111,7 @@ class Followers:
     # --- progress --------------------------------------------------------------------------------------
 
     def notify(self, key: Key) -> None:
-        """The follower has made progress, or is dropped."""
+        """Notify the watchers that the follower has made progress, or is dropped."""
         for watcher in list(self._watchers.get(key, ())):
             watcher(key)
 

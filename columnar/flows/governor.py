@@ -1,19 +1,20 @@
-"""The governor: background work of flows runs in short steps, and foreground requests have priority.
+"""The governor: runs background work of flows in short steps, so that foreground requests have priority.
 
-A step takes at most STEP_S of the loop.  While requests are answered, a pause of PAUSE times its length follows each
-step, also before a step that is queued later; without requests the next step follows at once.  Work that cannot be cut
-into steps, such as the results of a worker, lengthens the next pause (``spend``).
+A step takes at most STEP_S of the loop.  While requests are answered, each step is followed by a pause that is PAUSE
+times as long, even if the next step is queued later; without requests the next step follows at once.  Work that cannot
+be cut into steps, such as the results of a worker, lengthens the next pause (``spend``).
 
-The pause ends when FOREGROUND_S have passed without an answer and no request waits for an fsync: puts that share an
-fsync do not lend its time to flows.  The pause is shorter the fewer than BUSY_PER_S requests are answered: a few
-hundred a second leave most of the loop idle, and a view that is built meanwhile needs it.  A step counts LONGEST_S at
-most: a step that was preempted for 50 ms has not used them, and flows on a busy machine would stall.
+The pause ends early once FOREGROUND_S have passed without an answer and no request waits for an fsync: while puts wait
+for a shared fsync, flows do not take the loop.  If fewer than BUSY_PER_S requests are answered, the pause is shorter in
+proportion: a few hundred a second leave most of the loop idle, which a backfill of a view needs.  A step counts as at
+most LONGEST_S: a step that was preempted for 50 ms has not used the loop for that time, and otherwise flows on a busy
+machine would stall.
 
-A step that raises is reported and runs again after AGAIN_S; other steps get their queue turns.  ``GovernedStep`` is the
-step of a loop that plans itself; its pauses grow.
+A step that raises is reported and runs again after AGAIN_S; other steps get their queue turns.  ``GovernedStep`` is a
+step that plans its next run itself; its pauses after exceptions grow.
 
-The obvious rule, one step in every loop iteration, took half of the rate of gets; with the pause gets keep four
-fifths, and flows have a quarter of the loop.
+The obvious rule, one step in every loop iteration, halved the rate of gets.  With the pause gets keep four fifths, and
+flows have a quarter of the loop.
 
 Owned by the loop.
 """
@@ -31,16 +32,16 @@ from columnar.runtime.planned_step import PlannedStep, pause_after
 
 STEP_S: Final = 0.0005
 PAUSE: Final = 8
-LONGEST_S: Final = 4 * STEP_S  # of a step, that counts
+LONGEST_S: Final = 4 * STEP_S  # a longer step counts as this long
 FOREGROUND_S: Final = 0.001  # within this time after an answer the next request of its client is expected
 BUSY_PER_S: Final = 5_000.0  # answers a second: a sixth of the loop or more
 RATED_S: Final = 0.05  # over which answers are counted
 AGAIN_S: Final = 0.1
-TICK_S: Final = 0.001  # of the loop's timers, which round: with a shorter remaining pause the loop would spin
+TICK_S: Final = 0.001  # resolution of the loop's timers: for a shorter remaining pause the loop would spin
 
 _NAME: Final = "the governor of background work"
 
-Step = Callable[[], bool]  # works for STEP_S at most; whether there is more to do
+Step = Callable[[], bool]  # works for STEP_S at most; returns whether there is more to do
 
 
 def zero_requests() -> int:
@@ -55,22 +56,22 @@ class Governor:
     def __init__(
         self, answered: Callable[[], int] = zero_requests, has_waiting: Callable[[], bool] = nobody_waits
     ) -> None:
-        """``answered``: how many requests were answered so far; ``has_waiting``: whether some wait for disks."""
+        """``answered`` returns how many requests were answered so far, ``has_waiting`` whether some wait for disks."""
         self.answered = answered
         self.has_waiting = has_waiting
         self._seen = 0
         self._rate_per_s = BUSY_PER_S  # of answers
-        self._rated_from = (perf_counter(), 0)  # when, and how many there had been
+        self._rated_from = (perf_counter(), 0)  # beginning of the count, and ``answered`` then
         self._foreground_s = float("-inf")
         self._steps: deque[Step] = deque()
         self._next: asyncio.Handle | None = None
         self._is_in_step = False  # further work is planned when the step is over
-        self._spent_s = 0.0  # outside steps, since the last step
+        self._spent_s = 0.0  # background work outside of steps since the last step
         self._free_s = float("-inf")  # when the pause after the last step is over
         self._is_closed = False
 
     def soon(self, step: Step) -> None:
-        """Run the step in its queue turn, and again while it returns that there is more."""
+        """Run the step in its queue turn, and again while it returns that there is more to do."""
         if self._is_closed:
             return
         self._steps.append(step)
@@ -78,7 +79,7 @@ class Governor:
             self._plan(perf_counter())
 
     def requests_come(self) -> bool:
-        """Return whether steps are followed by pauses now; without them work may be done at once."""
+        """Return whether requests come, so that pauses follow steps; if not, work may be done at once."""
         return self._check_foreground(perf_counter())
 
     def _check_foreground(self, now_s: float) -> bool:
@@ -96,7 +97,7 @@ class Governor:
         return now_s - self._foreground_s < FOREGROUND_S
 
     def spend(self, seconds: float) -> None:
-        """Charge background work outside steps to the next pause; STEP_S at most is charged."""
+        """Lengthen the next pause for background work outside of steps, of which at most STEP_S counts."""
         self._spent_s = min(STEP_S, self._spent_s + seconds)
 
     def _step(self) -> None:
@@ -149,10 +150,10 @@ class Governor:
 
 
 class GovernedStep:
-    """The step of a loop that plans itself, as ``PlannedStep``: in the governor's queue turns."""
+    """A ``PlannedStep`` in the governor's queue turns: it plans its next run itself."""
 
     def __init__(self, governor: Governor, name: str, work: Step) -> None:
-        """``name``: as of ``Faults.met``."""
+        """``name`` is as for ``Faults.met``."""
         self._governor = governor
         self._name = name
         self._work = work
@@ -167,7 +168,7 @@ class GovernedStep:
             self.is_planned = True
 
     def _run(self) -> bool:
-        self.is_planned = False  # first: the work may plan the next step itself, and would be unheard
+        self.is_planned = False  # before the work, whose own call of ``soon`` would have no effect otherwise
         try:
             more = self._work()
         except UNEXPECTED as error:  # a loop of the server: it retries after a pause

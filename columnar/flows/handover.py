@@ -1,11 +1,12 @@
-"""Handover of followers when regions are split and merged: they quiesce and are carried over, with their waits.
+"""Handover of followers when regions are split and merged: followers quiesce, and successors take over.
 
-A region's followers save in their cursors what they delivered, before its successors are made.  The rest is delivered
-by exactly one successor, the one that holds the row.  Invariants:
-    I1. While a region is paused nothing of it is in flight: no successor repeats a delivery that its parent had begun.
-    I2. The cursor of a merged region has read everything before its first own sequence; the changes that either
-        parent had still to deliver are among its open changes, in the order of the rows.
-    I3. A wait for a replaced region becomes a wait for its successors, for the same changes.
+A region's followers save their progress in their cursors before the region's successors are made.  Each remaining
+change is delivered by exactly one successor, which holds the change's row.  Invariants:
+    I1. While a region is paused none of its changes is in flight, so no successor repeats a delivery that its parent
+        had begun.
+    I2. The cursor of a merged region has read everything before the region's first own sequence.  The changes that the
+        parents had still to deliver are open in it, in the order of the rows.
+    I3. A wait for a replaced region becomes a wait for the same changes in its successors.
 
 Owned by the loop.
 """
@@ -25,7 +26,7 @@ from columnar.model.region_info import RegionInfo
 from columnar.regions.log import change_record
 from columnar.regions.region import Region
 
-CARRIED_CHANGES: Final = OPEN_CHANGES // 4  # of one follower in one region: they become open ones of the merged
+CARRIED_CHANGES: Final = OPEN_CHANGES // 4  # of one follower in one region: they become open in the merged region
 
 
 class Handover:
@@ -34,7 +35,10 @@ class Handover:
         self._upkeep = upkeep
 
     async def quiesce_region(self, region: Region, patience_s: float) -> str:
-        """Returns when nothing of the region is in flight and its cursors are saved; else says what is."""
+        """Return an empty text when no change of the region is in flight and its cursors are saved.
+
+        If changes are still in flight after ``patience_s``, return a text that names their follower.
+        """
         region_id = region.info.region_id
         self._followers.pause_region(region_id)
         for follower in self._followers.at(region_id):
@@ -102,7 +106,7 @@ class Handover:
         return [follower.key for follower in self._followers.in_region(region)]
 
     async def _until(self, condition: Callable[[], bool], keys: Sequence[Key], patience_s: float) -> bool:
-        """Wait until ``condition`` holds, checked at each progress of ``keys``; False: not within ``patience_s``."""
+        """Wait until ``condition`` holds, checked at each progress of ``keys``; return False after ``patience_s``."""
         if condition():
             return True
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()

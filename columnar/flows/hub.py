@@ -1,17 +1,17 @@
-"""The hub of followers: which kinds follow which tables of a server, and what those tables log.
+"""The hub of followers: which kinds follow which tables of a server, and which data these tables log.
 
-A kind of follower registers once; its registrations subscribe to tables.  A table logs the union of what its
-subscriptions want.  ``region_followers``, the server's listener, manages followers on open regions; ``log_upkeep``
-cursors, trimming and backpressure; ``waiting`` waits.
+A kind of follower registers once; its registrations subscribe to tables.  A table logs the union of the data that its
+subscriptions want.  ``region_followers``, the server's listener, manages followers on open regions; ``log_upkeep`` does
+cursors, trimming and backpressure; ``waiting`` does waits.
 
 A subscription begins in two steps, between which its registration becomes durable:
 
-    begin     its table logs, and each region is marked where the follower begins: at once, or when it opens
+    begin     its table logs, and each region gets a cursor where the follower begins: at once, or when it opens
     follow    it has a follower on each open region
 
-Invariant I1: a subscription's table logs its changes, and every open region knows where the follower begins, before
-the registration is durable; the first follower comes after.  So there is no moment in which a change of a registered
-follower is not in a log.  A region without the mark begins with the whole content of its log.
+Invariant I1: before a registration is durable, its table logs the changes, and every open region has a cursor where the
+follower begins; the first follower begins afterwards.  So every change for a registered follower is in a log.  In a
+region without the cursor a follower begins with the whole log.
 
 Kinds know nothing of each other.  Owned by the loop.
 """
@@ -62,7 +62,7 @@ class Hub:
 
     @property
     def lock(self) -> asyncio.Lock:
-        """Return the lock that serializes begins and ends of subscriptions."""
+        """The lock that serializes begins and ends of subscriptions."""
         return self.listener.lock
 
     # --- life ----------------------------------------------------------------------------------------
@@ -71,11 +71,11 @@ class Hub:
         self._kinds.register(kind)
 
     def flows(self) -> list[Flow]:
-        """The registrations of all kinds as parts of the graph, as far as this server knows them."""
+        """Return the registrations of all kinds that this server knows, as parts of the flow graph."""
         return self._kinds.flows()
 
     def flow_statuses(self) -> list[FlowStatus]:
-        """Return the status of each flow on this server, idle ones too."""
+        """Return the status of each flow on this server, also of idle flows."""
         now_s = time.monotonic()
         return [
             flow_status_of(one, *self._kinds.stands(one), self.followers, self.figures, now_s) for one in self.flows()
@@ -91,18 +91,18 @@ class Hub:
         self.background.close()
 
     def close(self) -> None:
-        """Cursors are saved."""
+        """Save all cursors and end all timers."""
         self.listener.close()
 
     # --- tables --------------------------------------------------------------------------------------
 
     def table_installed(self, table: str) -> None:
-        """Begin to serve the table in this state; delivery of waiting changes in its logs continues."""
+        """Follow the table, which is served from now on; delivery of waiting changes in its logs continues."""
         self._apply_policy(table)
         self._openings.open_soon(table)
 
     def schema_followed(self, table: str) -> None:
-        """Apply a changed schema to the table's regions: a log that no follower reads any more ends."""
+        """Apply a changed schema to the table's regions: a log that no follower reads any more is removed."""
         if self._server.policy_of(table) is None:
             for region in self._server.open_regions_of(table):
                 self.upkeep.save(region)
@@ -115,7 +115,7 @@ class Hub:
         self._server.set_policy(table, policy if policy.families else None)
 
     async def undelivered(self, table: str, names: Sequence[FollowerName]) -> dict[FollowerName, int]:
-        """Count the undelivered changes of a table that is dropped; its regions are closed afterwards."""
+        """Count the undelivered changes of a table to be dropped, by follower, and close the table's regions."""
         lags = dict.fromkeys(names, 0)
         served = self._server.tables.find(table.encode())
         if served is None or not lags:
@@ -123,7 +123,7 @@ class Hub:
         self._server.set_policy(table, None)
         for info in served.regions:
             try:
-                region = await self._server.opened(served, info)  # without a policy: nothing is delivered any more
+                region = await self._server.opened(served, info)  # without a policy, so that no follower begins
             except RegionNotLocal:
                 continue  # its owner counts
             for name in lags:
@@ -133,9 +133,9 @@ class Hub:
         return lags
 
     async def saved(self, name: FollowerName) -> bool:
-        """Save the cursors of its local followers durably, as they are now; False: cursors may not move now.
+        """Save the cursors of the subscription's local followers durably; return False if cursors may not move now.
 
-        A cursor of a region that is closed was saved when it closed.
+        The cursor of a closed region was saved when the region closed.
         """
         found = self.followers.of(name)
         if self.upkeep.is_saving_paused or any(self.followers.is_paused(one.region.info.region_id) for one in found):
@@ -146,9 +146,10 @@ class Hub:
     # --- subscriptions -------------------------------------------------------------------------------
 
     async def begin_subscription(self, subscription: Subscription) -> None:
-        """Log for it from now on, and mark where it begins; ``follow`` comes next, or ``unsubscribe``, as after errors.
+        """Log for the subscription from now on, and write cursors where it begins.
 
-        The caller holds ``lock``.  Returns when every change in a region that is served here is logged (I1).
+        The caller holds ``lock``, and calls ``follow`` next, or ``unsubscribe`` after an error.  Returns when every
+        further change in the local regions is logged (I1).
         """
         self._subscriptions.begin_subscription(subscription)
         self._apply_policy(subscription.table)
@@ -157,7 +158,7 @@ class Hub:
             try:
                 region = await self._server.opened(served, info)
             except RegionNotLocal:
-                continue  # its owner marks it
+                continue  # its owner writes the cursor
             self._kinds.forget_follower(region, subscription.name)
             await asyncio.shield(begin_after(region, subscription.name, subscription.number))
 
@@ -175,9 +176,9 @@ class Hub:
         self._openings.open_soon(subscription.table)
 
     async def follow_anew(self, subscription: Subscription) -> None:
-        """Restart the followers of a subscription, as ``follow``: each after ``Subscription.prepare``, at its cursor.
+        """Restart the followers of a subscription, which may want different data now.
 
-        The subscription may want different data now.
+        Each follower begins as in ``follow``: after ``Subscription.prepare``, at its cursor.
         """
         for follower in self.followers.of(subscription.name):
             self.upkeep.save(follower.region)
@@ -185,7 +186,7 @@ class Hub:
         await self.follow(subscription)
 
     def unsubscribe(self, name: FollowerName) -> None:
-        """Drop the followers and cursors of a removed registration; those in closed regions when they open."""
+        """Drop the followers and cursors of a removed registration; cursors in closed regions when these open."""
         self.figures.forget_follower(name)
         removed = self._subscriptions.remove(name)
         if not removed:
@@ -209,7 +210,7 @@ class Hub:
 def flow_status_of(
     flow: Flow, state: str, dead: int, followers: Followers, figures: Figures, now_s: float
 ) -> FlowStatus:
-    """``dead``: letters of it, as far as they are known here."""
+    """Return the status of a flow on this server; ``dead`` is the number of its dead letters known here."""
     name = FollowerName(flow.kind, flow.name)
     local, done = followers.of(name), figures.of(name, now_s)
     errors = [*(one.state.last_error for one in local), *(one.why for one in followers.missing(name).values())]

@@ -1,15 +1,16 @@
-"""Upkeep of change logs: saves cursors, trims what all followers have passed, slows writers.
+"""Upkeep of change logs: saves cursors, trims records that all followers have passed, and slows writers.
 
-Runs every SAVE_S while there is work, and after STEP_PAUSE_S if there is more to trim than one step takes.  Regions
-are many: SAVED_AT_ONCE of them are processed per loop iteration.  Owned by the loop.
+Runs every SAVE_S while there is work, and after STEP_PAUSE_S if there is more to trim than one step takes.  Since there
+are many regions, SAVED_AT_ONCE of them are processed per loop iteration.  Owned by the loop.
 
 Invariants:
-    I1. Cursors are saved before the records that they passed are trimmed, both into the region's own log: a
-        crash keeps a prefix of the two, so no cursor ever stands before a trimmed record.
-    I2. A record is removed when every promising follower has passed it and, with CHANGE_LOG, its time is over or more
-        than CHANGE_LOG_BYTES are stored.  Without a promising follower and without CHANGE_LOG everything is removed.
-    I3. Writers are slowed for what a promising follower still needs, never for records that are only kept.
-    I4. A cursor without a follower counts as its follower would: the follower may be starting, or be unreadable.
+    I1. Cursors are saved before the records that they passed are trimmed, both by writes to the region's store.  A
+        crash keeps a prefix of these writes, so no cursor ever stands before a trimmed record.
+    I2. A record is removed when every promising follower (``Kind.promises``) has passed it and, with CHANGE_LOG, its
+        time is over or more than CHANGE_LOG_BYTES are stored.  Without a promising follower and without CHANGE_LOG
+        all records are removed.
+    I3. Writers are slowed for records that a promising follower still needs, never for records that are only kept.
+    I4. A cursor without a follower counts like its follower, which may be starting, or be unreadable.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ class LogUpkeep:
             self._timer.after(SAVE_S)
 
     def _trim_later(self, region: Region) -> None:
-        """Plan a trim of the rest: after the other regions were processed."""
+        """Plan to trim the rest after the other regions were processed."""
         self._unsaved[region.info.region_id] = region
         self._timer.cancel()
         if not self._closed:
@@ -98,7 +99,7 @@ class LogUpkeep:
             region = self._round.pop(region_id)
             try:
                 self.save(region)
-            except UNEXPECTED as fault:  # the other regions are saved, and this one with the next round
+            except UNEXPECTED as fault:  # the other regions are saved, and this region with the next round
                 FAULTS.met(LOOP, fault)
                 self.soon(region)
             else:
@@ -118,7 +119,7 @@ class LogUpkeep:
         self.slow_writers(region)
 
     def _trim(self, region: Region) -> bool:
-        """Trim one step (I2); True: there is more to do."""
+        """Trim one step of records (I2); return whether there is more to trim."""
         log, keep_s = region.log, region.table.change_log_s
         if keep_s is not None:
             if not log.retention.times():
@@ -138,19 +139,22 @@ class LogUpkeep:
         )
 
     def opened(self, region: Region) -> None:
-        """Set which part of the region's log followers need, before the log is counted."""
+        """Set which part of a newly opened region's log followers need, before the log is counted."""
         needs = self._needs(region)
         passed = self._passed(region, needs)
         if passed is not None and region.table.change_log_s is not None:
             self._keep(region, needs, passed)
 
     def _needs(self, region: Region) -> dict[FollowerName, change_record.Sequence | None]:
-        """The oldest record that each promising follower, or cursor without one (I4), may still read; None: all."""
+        """Return the oldest record that each promising follower, or cursor without one (I4), may still read.
+
+        None means that it may read all records.
+        """
         found = {one.name: one.needed_from() for one in self._followers.in_region(region) if self._promises(one.name)}
         return found | {name: _needed_by_cursor(region, name) for name in self._without(region)}
 
     def _without(self, region: Region) -> list[FollowerName]:
-        """The cursors that have no follower, and followers that are missing."""
+        """Return the promising names that have a cursor but no follower here, or whose follower is missing."""
         cursors = region.log.cursors.cursor_names()
         keys = cursors.difference(one.name.key for one in self._followers.in_region(region))
         missing = [name for name, _ in self._followers.missing_at(region.info.region_id) if name.key not in cursors]
@@ -159,7 +163,7 @@ class LogUpkeep:
     def _passed(
         self, region: Region, needs: Mapping[FollowerName, change_record.Sequence | None]
     ) -> change_record.Sequence | None:
-        """Return the sequence below which no follower needs records; None: all are needed."""
+        """Return the sequence below which no follower needs records; None if all records are needed."""
         limits = [need for need in needs.values() if need is not None]
         if len(limits) < len(needs):
             return None
@@ -172,7 +176,7 @@ class LogUpkeep:
         return False
 
     def slow_writers(self, region: Region) -> None:
-        """As far as the log is full of what is still needed (``backpressure``)."""
+        """Slow the region's writers as far as its log is full of records still needed (``backpressure``)."""
         followers = self._followers.in_region(region)
         is_needed = any(self._promises(one.name) for one in followers) or bool(self._without(region))
         pressure = backpressure_of(*region.log.counts.needed, self._bounds) if is_needed else NO_BACKPRESSURE
@@ -201,7 +205,7 @@ class LogUpkeep:
         return follower.obstacle()
 
     def forget_region(self, region: Region) -> None:
-        """The region is closing."""
+        """Forget a region that is closing."""
         for regions in (self._unsaved, self._round):
             if regions.get(region.info.region_id) is region:
                 del regions[region.info.region_id]
@@ -216,7 +220,7 @@ class LogUpkeep:
 
 
 def _needed_by_cursor(region: Region, name: FollowerName) -> change_record.Sequence | None:
-    """Return the oldest record that the cursor may need; None, all of them, if it is unreadable or missing (I4)."""
+    """Return the oldest record that the cursor may need; None (all records) if it is unreadable or missing (I4)."""
     try:
         return needed_from(region.log.cursors.cursor(name.key) or b"")
     except DamagedData:

@@ -1,8 +1,8 @@
-"""(pure) Positions in the changes of a table: how far each range of its rows was read.
+"""(pure) Positions in the changes of a table: how far the changes of each range of rows were read.
 
     position := msgpack [1, table, [[start, [origin, epoch, n] | nil, x | nil], ...]]    starts ascend from b""
 
-A range goes from its start to the next one's.  ``p`` is the sequence up to which its changes were read (None: no change
+A range goes from its start to the next range's start.  ``p`` is the sequence up to which its changes were read (None: no change
 was).  ``x`` is set while rows are read in addition to the changes, as by a snapshot: rows below x are as of p, rows
 from x on were not read yet (None: all were).
 
@@ -14,10 +14,10 @@ a merged region has the logs of both, and sequences keep the origin in which the
 Invariants:
     I1. The ranges cover all rows without hole or overlap.
     I2. ``advance`` never moves a sequence of one origin back.
-    I3. No two neighbours are equal: what regions do to ranges leaves no trace.
+    I3. No two neighbours have the same p and x, so splits and merges of regions leave no trace in a position.
 
-Sequences compare as the keys of the log do.  Inherited records stand before a region's own, whose origin is higher, so
-within a range that one region holds a higher sequence is a later change.
+Sequences compare like the keys of the log.  A region's own records have a higher origin than those that it inherited,
+and stand after them.  So within a range that one region holds, a higher sequence is a later change.
 
 Knows nothing of regions, logs and disks.
 """
@@ -56,7 +56,7 @@ class Position:
         return self.range_of(row).wants(row, sequence)
 
     def check_invariants(self) -> None:
-        """The invariants, for tests."""
+        """Check the invariants, for tests."""
         starts = [one.start for one in self.ranges]
         assert starts[:1] == [b""]
         assert starts == sorted(set(starts))
@@ -69,7 +69,7 @@ def _start(one: Range) -> bytes:
 
 
 def unread() -> Position:
-    """Return the position at which no row was read, and no change is wanted before some are (``show``)."""
+    """Return the position at which no row was read: no change is wanted until rows are read (``show``)."""
     return Position((Range(b"", None, b""),))
 
 
@@ -84,7 +84,7 @@ def at(starts_and_ends: Iterable[tuple[bytes, Sequence]]) -> Position:
 
 
 def clip(position: Position, start: bytes, end: bytes) -> tuple[Range, ...]:
-    """The ranges of the rows ``start <= row < end`` (empty: to the last); the first begins at ``start``."""
+    """Return the ranges of the rows ``start <= row < end`` (empty: to the last row); the first begins at ``start``."""
     first = bisect_right(position.ranges, start, key=_start) - 1
     clipped = [one for one in position.ranges[first:] if not end or one.start < end]
     return (Range(start, clipped[0].p, clipped[0].x), *clipped[1:])
@@ -102,9 +102,10 @@ def advance(position: Position, start: bytes, end: bytes, to: Sequence) -> Posit
 
 
 def show(position: Position, start: bytes, end: bytes, x: bytes | None) -> Position:
-    """The rows below ``x`` (None: all) of ``start <= row < end``, of one range, were read as of the range's ``p``.
+    """Note that the rows ``start <= row < x`` (None: up to ``end``) were read as of their range's ``p``.
 
-    The caller reads the rows at the last sequence of their log, has the changes read up to it, and then shows them.
+    All rows from ``start`` to ``end`` must be in one range.  The caller reads the rows at the last sequence of their
+    log, advances the position to that sequence, and then calls this.
     """
     (clipped,) = clip(position, start, end)
     assert clipped.p is not None, "rows are as of a sequence"
@@ -140,7 +141,7 @@ def pack(position: Position, table: str) -> bytes:
 
 
 def unpack(data: bytes) -> tuple[Position, str]:
-    """Return the position and its table.  DamagedData if the bytes are none of ours: clients hold them."""
+    """Return the position and its table.  Raises DamagedData if the bytes are no position: clients keep the bytes."""
     import msgpack
 
     try:

@@ -1,12 +1,12 @@
 """The followers on the open regions of a server (``regions.hooks.ChangeListener``).
 
-A region that opens gets a follower for each subscription of its table; it loses them before it closes.  In between
-each durable change gives them their next step.
+A region that opens gets a follower for each subscription of its table, and loses its followers before it closes.  In
+between, the followers take a step after each durable change.
 
 Invariants:
     I1. A cursor without a subscription is removed only if its kind says that its registration is removed.
     I2. A fault of a follower keeps neither its region nor the region's other followers from their work.  A follower
-        that could not begin is missing (``Followers.miss``), and tries again until its region closes.
+        that could not begin is missing (``Followers.miss``); its beginning is retried until the region closes.
 
 Owned by the loop.
 """
@@ -46,7 +46,7 @@ LOOP: Final = "the followers of a region"
 
 
 class FollowerSteps:
-    """The next steps of followers, each planned by a timer.  A step that met a fault is retried after a pause (I2)."""
+    """Runs steps of followers, planned by a timer each.  A step that met a fault is retried after a pause (I2)."""
 
     def __init__(self, followers: Followers, upkeep: LogUpkeep) -> None:
         self._followers = followers
@@ -70,7 +70,7 @@ class FollowerSteps:
             self._upkeep.soon(follower.region)
 
     def _failed(self, follower: Follower, fault: BaseException) -> float:
-        """Report the fault; return the pause until the follower retries.  Its region's other followers continue."""
+        """Report the fault; return the pause until the follower retries.  The region's other followers continue."""
         FAULTS.met(LOOP, fault)
         follower.state.note_error(ProgramFault(fault).wire_message)
         return STEP_AGAIN_S
@@ -78,11 +78,11 @@ class FollowerSteps:
     def _step_again(self, follower: Follower) -> None:
         try:
             self.step_follower(follower)
-        except UNEXPECTED as fault:  # of the work before its step and after it
+        except UNEXPECTED as fault:  # raised by the work before or after the step
             self.plan_again(follower, fault)
 
     def plan_again(self, follower: Follower, fault: BaseException) -> None:
-        """Report a fault of the follower; its next step comes after a pause."""
+        """Report a fault of the follower, and plan its next step after a pause."""
         after_s = self._failed(follower, fault)
         if (planned := self._timers.pop(follower, None)) is not None:
             planned.cancel()
@@ -119,7 +119,7 @@ class RegionFollowers(ChangeListener):
         self._tails = LogTails()
         self._all_at_hand = AllAtHand()
         self._steps = FollowerSteps(followers, upkeep)
-        self._tries: dict[Key, asyncio.TimerHandle] = {}  # of the missing
+        self._tries: dict[Key, asyncio.TimerHandle] = {}  # next tries to begin missing followers
         self.lock = asyncio.Lock()  # while it is held no subscription of a table begins or ends
 
     # --- followers -----------------------------------------------------------------------------------
@@ -131,7 +131,7 @@ class RegionFollowers(ChangeListener):
                 subscription.prepare(region)
             follower = subscription.follow(region, restored(region, subscription))
             follower.at_hand.share(self._all_at_hand)
-            region.log.begin_tail(self._tails)  # ``drop`` ends it: a follower that cannot begin has none
+            region.log.begin_tail(self._tails)  # ``drop`` ends the tail; so it begins only if the follower does
             self._followers.add_follower(follower)
         self.step_follower(follower)
         self._miss_no_more((subscription.name, region.info.region_id))
@@ -142,7 +142,7 @@ class RegionFollowers(ChangeListener):
         self._miss_no_more(key)
         try:
             self._follow(subscription, region)
-        except Exception as fault:  # noqa: BLE001 - whatever it is, the region serves, and its other followers continue
+        except Exception as fault:  # noqa: BLE001 - after any fault the region serves and its other followers continue
             is_expected, after_s = isinstance(fault, ColumnarError), pause_s(tries)
             cause = fault.text if isinstance(fault, ColumnarError) else repr(fault)
             why = f"{subscription.name} cannot follow region {region.info.encoded}: {cause}"
@@ -193,7 +193,7 @@ class RegionFollowers(ChangeListener):
     # --- regions.hooks.ChangeListener ------------------------------------------------------------------
 
     def region_opened(self, region: Region) -> None:
-        """I2."""
+        """Begin the region's followers, and count its log in the background.  No fault of a follower is raised (I2)."""
         self._forget_removed(region)
         for beginning in self._subscriptions.beginning(region.info.table):
             self._mark(beginning, region)
@@ -206,7 +206,7 @@ class RegionFollowers(ChangeListener):
         self._background.spawn(self._count_inherited(region))
 
     def _forget_removed(self, region: Region) -> None:
-        """Drop the cursors of those that were removed while the region was closed."""
+        """Drop the cursors of followers that were removed while the region was closed."""
         try:
             for name in map(of_key, region.log.cursors.cursor_names()):
                 if self._kinds.is_removed(region, name):
@@ -217,7 +217,7 @@ class RegionFollowers(ChangeListener):
             )
 
     def _mark(self, beginning: Subscription, region: Region) -> None:
-        """The region opens while the subscription begins."""
+        """Write a cursor for a subscription that is beginning while the region opens."""
         try:
             if region.log.cursors.number_of(beginning.name.key) == beginning.number:
                 return
@@ -228,7 +228,7 @@ class RegionFollowers(ChangeListener):
             _log.warning("%s: %s", what, error.text)
 
     async def _count_inherited(self, region: Region) -> None:
-        """Count what earlier openings left in the log, in steps: backpressure must know it."""
+        """Count the records left by earlier openings, in steps, because backpressure must know their number."""
         more, failures = True, 0
         try:
             while more and region.is_open:
@@ -252,7 +252,7 @@ class RegionFollowers(ChangeListener):
                 self.step_follower(follower)
             except UNEXPECTED as fault:  # I2
                 self._steps.plan_again(follower, fault)
-        with surviving(LOOP):  # the region acknowledges its writes next
+        with surviving(LOOP):  # next the region acknowledges its writes, whatever was raised here
             self._upkeep.slow_writers(region)
         self._upkeep.soon(region)
 

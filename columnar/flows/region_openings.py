@@ -1,6 +1,6 @@
-"""Opens regions that have followers, in the background: at the start, and again after a region could not be opened.
+"""Opens regions with followers in the background: at the start, and again if a region could not be opened.
 
-A region without reads and writes may still have changes to deliver.  Owned by the loop.
+Without reads and writes a region may still have changes to deliver.  Owned by the loop.
 """
 
 from __future__ import annotations
@@ -87,7 +87,10 @@ class RegionOpenings:
         await retry_work(open_once, report, pause_s, pauses_first=True)
 
     async def settled(self, timeout_s: float, region_id: int | None = None) -> bool:
-        """The regions that are being opened, or this one and those of whole tables, are open; False: not in time."""
+        """Wait until the regions that are being opened here are open; return False on timeout.
+
+        With ``region_id``, of the regions that are opened again only this one counts.
+        """
         tasks = [
             *self._tables,
             *(task for task_region, task in self._again.items() if region_id in (None, task_region)),

@@ -1,6 +1,6 @@
-"""(pure) A trigger as ``fair_share`` schedules it: its terms, tokens, slices and what they cost, its place in a line.
+"""(pure) A trigger as ``fair_share`` schedules it: its terms, its tokens, its slices' costs, and its place in a queue.
 
-The invariants are those of ``fair_share``.  Knows nothing of other triggers and of clocks.
+Invariant numbers are those of ``fair_share``.  Knows nothing of other triggers and of clocks.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ SIDE_BY_SIDE: Final = 8
 QUICK_S: Final = 0.01  # half a slice of a generator: fan-outs are slow
 PIPELINE_S: Final = 0.005
 SLOW, NEW, QUICK = range(3)  # paces
-NOWHERE: Final = 0  # serial of a trigger that is in no line
+NOWHERE: Final = 0  # serial of a trigger that is in no queue
 SHORTEST_S: Final = 1e-6
-_FIRST_GUESS_S: Final = 0.001  # a slice of a trigger that was never measured
-_MEMORY: Final = 8  # slices, in the mean of a trigger's slices
-_BUCKET: Final = 2.0  # tokens: a late check loses nothing
+_FIRST_GUESS_S: Final = 0.001  # assumed for a slice of a trigger that was never measured
+_MEMORY: Final = 8  # slices that the mean of a trigger's slices remembers
+_BUCKET: Final = 2.0  # tokens at most; with two a late check loses none
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """The part of the worker that a trigger may use."""
+    """Terms: the part of the worker that a trigger may use."""
 
     share: int = SHARE
     side_by_side: int = SIDE_BY_SIDE
@@ -34,11 +34,11 @@ class Terms:
 class ScheduledSlice(NamedTuple):
     trigger: str
     key: Hashable  # the consumer whose next change is to be called, or the paused call
-    begins: bool  # a new call
+    begins: bool  # whether this is a new call
 
 
 class TokenBucket:
-    """The tokens of a rated trigger: a call takes one (I3)."""
+    """The tokens of a rated trigger; each call takes one (I3)."""
 
     __slots__ = ("_filled_s", "_rate_per_s", "_tokens", "due", "due_serial")
 
@@ -46,8 +46,8 @@ class TokenBucket:
         self._rate_per_s = rate_per_s  # None: the trigger is not rated
         self._tokens = 1.0  # as of ``_filled_s``
         self._filled_s = now_s
-        self.due: float | None = None  # when the next token is there; set while the trigger waits for one
-        self.due_serial = 0  # of its entry among those that wait
+        self.due: float | None = None  # when the next token comes; set while the trigger waits for one
+        self.due_serial = 0  # of the trigger's entry in ``_Tokens``
 
     @property
     def count(self) -> int:
@@ -76,7 +76,7 @@ class TokenBucket:
             self._tokens += count
 
     def await_token(self, serial: int, *, is_wanted: bool) -> float | None:
-        """Wait for the next token if it is wanted; return when that is there, if this is a new wait."""
+        """Wait for the next token if it is wanted; return when it comes, or None if this is no new wait."""
         if self._rate_per_s is None or not is_wanted or self._tokens >= 1.0:
             self.due = None
             return None
@@ -86,14 +86,14 @@ class TokenBucket:
         return self.due
 
     def get_token(self, now_s: float) -> None:
-        """Have the token that the trigger waits for."""
+        """Take the token that the trigger waited for into the bucket."""
         self.due = None
         self.fill(now_s)
-        self._tokens = max(self._tokens, 1.0)  # whatever the rounding of the sum above
+        self._tokens = max(self._tokens, 1.0)  # the sum above may be rounded down
 
 
 class SliceCosts:
-    """The mean length and cost of a trigger's slices, and the charges for those that run."""
+    """The mean time and cost of a trigger's slices, and the charges for its running slices."""
 
     __slots__ = ("charged", "cost_mean_s", "cpu_charged", "cpu_mean_s", "is_measured", "mean_s")
 
@@ -101,19 +101,19 @@ class SliceCosts:
         self.mean_s = _FIRST_GUESS_S  # how long a slice lasts
         self.cost_mean_s = _FIRST_GUESS_S
         self.cpu_mean_s = 0.0
-        self.charged = 0.0  # virtual seconds, a part of the tag: for the slices that run
-        self.cpu_charged = 0.0  # seconds: what the slices that run are expected to compute
+        self.charged = 0.0  # virtual seconds, a part of the tag: for the running slices
+        self.cpu_charged = 0.0  # expected processor time of the running slices
         self.is_measured = False
 
     def charge(self, count: int, share: int) -> float:
-        """Charge slices that begin; return the virtual seconds."""
+        """Charge ``count`` slices that begin; return the charge in virtual seconds."""
         guess = count * self.cost_mean_s / share
         self.charged += guess
         self.cpu_charged += count * self.cpu_mean_s
         return guess
 
     def release(self, count: int, running: int) -> tuple[float, float]:
-        """Release the charges for ``count`` of the running slices: virtual seconds, and seconds of computing."""
+        """Release the charges for ``count`` of the running slices; return virtual seconds and processor time."""
         guessed, computing_s = count * self.charged / running, count * self.cpu_charged / running
         is_last = count == running
         self.charged = 0.0 if is_last else self.charged - guessed
@@ -121,7 +121,7 @@ class SliceCosts:
         return guessed, computing_s
 
     def measure(self, used_s: float, cpu_s: float, cost_s: float, count: int) -> None:
-        """Take slices that are over into the means."""
+        """Include ``count`` slices that are over in the means."""
         weight = 1.0
         if self.is_measured:
             weight = 1 / _MEMORY if count == 1 else 1.0 - (1.0 - 1 / _MEMORY) ** count
@@ -131,20 +131,20 @@ class SliceCosts:
         self.is_measured = True
 
     def assume_slow(self, places: int) -> None:
-        """The first slice lasts longer than a quick one."""
-        self.is_measured, self.mean_s = True, 2 * QUICK_S  # or more: ``measure`` will know
+        """Assume that slices are slow, since the first slice already lasts longer than a quick one."""
+        self.is_measured, self.mean_s = True, 2 * QUICK_S  # or more, as ``measure`` will find
         self.cost_mean_s = self.mean_s / places
 
 
 class LinePlace:
-    """The entry of a trigger in a line, and what of it is counted at its pace."""
+    """A trigger's entry in a queue, and its running slices as they are counted at a pace."""
 
     __slots__ = ("counted", "counted_pace", "pace", "serial", "tag")
 
     def __init__(self) -> None:
         self.counted = 0  # running slices, as they are counted for ``counted_pace``
         self.counted_pace = NEW
-        self.serial = NOWHERE  # of its entry; with pace and tag there
+        self.serial = NOWHERE  # of its entry, as are pace and tag
         self.pace = NEW
         self.tag = 0.0
 
@@ -159,7 +159,7 @@ class LinePlace:
 
 
 class PausedCalls:
-    """Calls of a trigger between two slices, and those of them whose next slice is ready, in their order."""
+    """The calls of a trigger that are between two slices, and in order the calls whose next slice is ready."""
 
     __slots__ = ("comes_next", "continuing", "count")
 
@@ -186,7 +186,7 @@ class PausedCalls:
         return self.continuing.popitem(last=False)[0]
 
     def note_begun(self) -> None:
-        """A new call has had its turn."""
+        """Note that a new call has had its turn."""
         self.comes_next = True
 
 
@@ -211,13 +211,13 @@ class ScheduledTrigger:
     def __init__(self, name: str, terms: Terms, now_s: float) -> None:
         self.name = name  # constant
         self.terms = terms
-        self.bound = terms.side_by_side  # above it only by calls begun before it was lowered
+        self.bound = terms.side_by_side  # of begun calls; calls begun before the terms were lowered raise it
         self.is_removed = False
         self.is_suspended = False
-        self.consumers: OrderedDict[Hashable, None] = OrderedDict()  # that have a change ready
+        self.consumers: OrderedDict[Hashable, None] = OrderedDict()  # consumers that have a change ready
         self.running = 0
         self.paused = PausedCalls()
-        self.most_begun = 1  # this and ``pace``, which limits the places that it may use: set by ``weigh``
+        self.most_begun = 1  # set by ``weigh``, as is ``pace``, which limits the places that the trigger may use
         self.pace = NEW
         self.tag = 0.0  # virtual seconds: when its next slice starts
         self.costs = SliceCosts()
@@ -263,7 +263,7 @@ class ScheduledTrigger:
             mean_s, most = self.costs.mean_s, self.terms.side_by_side
             self.pace = QUICK if mean_s <= QUICK_S else SLOW
             if not self.paused.count and mean_s * most < PIPELINE_S:
-                # Never in addition to paused calls: those in the worker would hold the places that paused ones need.
+                # Never in addition to paused calls: calls in the worker would hold the places that paused calls need.
                 most = int(PIPELINE_S / max(mean_s, SHORTEST_S))
             self.most_begun = most
         else:
@@ -271,7 +271,7 @@ class ScheduledTrigger:
         self.bound = max(self.most_begun, min(self.bound, self.running + self.paused.count))
 
     def catch_up(self, virtual_s: float) -> None:
-        """It may be scheduled again (I4)."""
+        """Raise the tag to the virtual time, since the trigger may be scheduled again (I4)."""
         self.tag = max(self.tag, virtual_s)
 
     # --- slices ------------------------------------------------------------------------------------
@@ -287,7 +287,7 @@ class ScheduledTrigger:
         return ScheduledSlice(self.name, consumer, True)
 
     def begin_slices(self, count: int, *, is_rated: bool) -> float:
-        """Charge slices that begin; return the seconds that they are expected to compute."""
+        """Charge ``count`` slices that begin; return their expected processor time in seconds."""
         if is_rated:
             self.tokens.take_tokens(count)
         self.running += count
@@ -295,11 +295,11 @@ class ScheduledTrigger:
         return count * self.costs.cpu_mean_s
 
     def end_slices(self, cost_s: float, count: int, virtual_s: float) -> float:
-        """Replace the guess for ``count`` slices by what they cost; return what they were expected to compute."""
+        """Replace the charge for ``count`` slices by their cost; return the processor time expected of them before."""
         assert self.running >= count, "only a running slice is over"
         guessed, computing_s = self.costs.release(count, self.running)
         self.running -= count
-        # A guess that was too high is given back, but not as credit below the virtual time (I4).
+        # A charge that was too high is given back, but not as credit below the virtual time (I4).
         fresh = self.tag + cost_s / self.terms.share - guessed
         self.tag = max(fresh, min(self.tag, virtual_s))
         return computing_s

@@ -1,4 +1,4 @@
-"""(pure) The subscriptions of a store by name and by table, and what they want their tables to log."""
+"""(pure) The subscriptions of a store by name and by table, and the data that they want their tables to log."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Key = tuple[FollowerName, str]  # name and table: a follower of several tables s
 class Subscriptions:
     def __init__(self) -> None:
         self._active: dict[Key, Subscription] = {}
-        self._beginning: dict[Key, Subscription] = {}  # their tables log for them, and no follower exists yet
+        self._beginning: dict[Key, Subscription] = {}  # their tables log already, but no follower exists yet
 
     def begin_subscription(self, subscription: Subscription) -> None:
         """Have the table log for the subscription until ``add_subscription`` or ``remove``."""
@@ -26,7 +26,7 @@ class Subscriptions:
         self._active[subscription.name, subscription.table] = subscription
 
     def remove(self, name: FollowerName) -> list[Subscription]:
-        """Remove the subscriptions to every table, and return them."""
+        """Remove the follower's subscriptions to all tables, and return them."""
         removed: dict[Key, Subscription] = {}
         for group in (self._beginning, self._active):
             for key in [key for key in group if key[0] == name]:
@@ -49,7 +49,7 @@ class Subscriptions:
         return list(dict.fromkeys(one.table for one in self._active.values()))
 
     def wanted(self, table: str) -> LogPolicy:
-        """Return the union of what the subscriptions want; a subscription may therefore see more than it wants."""
+        """Return the union of the data that the table's subscriptions want; each may see more than it wants."""
         subscriptions = [*self.of_table(table), *self.beginning(table)]
         images = union(one.images for one in subscriptions)
         askers: dict[bytes, str] = {}

@@ -1,4 +1,7 @@
-"""Waits until followers have passed given points.  A wait costs what its own followers do, whatever others do."""
+"""Waits until followers have passed given points of their logs.
+
+The cost of a wait depends on the progress of its own followers alone.
+"""
 
 from __future__ import annotations
 
@@ -32,10 +35,10 @@ class Waits:
         self._openings = openings
 
     async def wait(self, name: FollowerName, token: str, timeout_s: float) -> bool:
-        """Wait until the change ``token`` (empty: everything written now) is delivered; False: not in time.
+        """Wait until the change ``token`` (empty: every change written so far) is delivered; return False on timeout.
 
-        An empty name stands for all followers of its kind.  Rows that a follower begins with and that are still to be
-        logged count as written.
+        An empty name stands for all followers of its kind.  Rows of a backfill that are not logged yet count as
+        written.
         """
         deadline = time.monotonic() + timeout_s
         if token:
@@ -56,9 +59,9 @@ class Waits:
         return await until_passed(self._followers, targets, self._subscriptions.__contains__, left_s)
 
     def _targets_of(self, name: FollowerName, sequence: change_record.Sequence) -> dict[Key, HasPassed]:
-        """The followers that may still have to deliver the change.
+        """Return the followers that may still have to deliver the change.
 
-        After a split or merge of its region these are the followers whose log still has it.
+        After a split or merge of the change's region these are the followers whose log still has the change.
         """
         found: Sequence[Follower] = self._followers.at(sequence.origin)
         if found:
@@ -91,9 +94,9 @@ def _inherited(region: Region, sequence: change_record.Sequence) -> bool:
 async def until_passed(
     followers: Followers, targets: Mapping[Key, HasPassed], is_known: Callable[[FollowerName], bool], timeout_s: float
 ) -> bool:
-    """Return True if each follower has passed its target, or its registration is removed; False if not in time.
+    """Wait until each follower has passed its target, or its registration is removed; return False on timeout.
 
-    A follower whose region is closed for the moment has not passed: it will return, or be replaced by successors.
+    A follower whose region is closed for the moment has not passed: it will return, or successors will replace it.
     """
 
     wanted = {key: [has_passed] for key, has_passed in targets.items()}  # several per key if regions were merged
@@ -117,7 +120,7 @@ async def until_passed(
             done.set_result(None)
 
     def replaced(gone: frozenset[int], fresh: Sequence[int]) -> None:
-        """A wait for a region that is gone becomes a wait for each of its successors."""
+        """Turn each wait for a replaced region into a wait for each of its successors."""
         heirs: set[Key] = set()
         for key in [key for key in missing if key[1] in gone]:
             missing.discard(key)
@@ -142,7 +145,7 @@ async def until_passed(
 
 
 def checked_token(token: str) -> change_record.Sequence:
-    """Decode the sequence that a client wants to wait for; IllegalArgument: it was not given by us."""
+    """Decode the sequence that a client wants to wait for.  Raises IllegalArgument if it is no sequence."""
     try:
         return change_record.parse_token(token)
     except ValueError:

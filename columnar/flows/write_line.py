@@ -1,7 +1,7 @@
-"""(pure) The line of jobs that write: owners take queue turns by their operations so far, divided by their share.
+"""(pure) The queue of jobs that write: owners take queue turns by their operations so far, divided by their share.
 
-Start-time fair queueing, as in ``fair_share``: an owner with a million writes before it delays another owner's few by
-its part of a step, not by all of them.  The jobs of one owner go in their order.
+Start-time fair queueing, as in ``fair_share``: an owner with a million queued writes delays an owner with a few by its
+part of a step, not by all its writes.  The jobs of one owner are written in their order.
 
 Knows nothing of the jobs, of regions and of clocks.
 """
@@ -13,7 +13,7 @@ from collections import deque
 from typing import Final, Generic, TypeVar
 
 T = TypeVar("T")
-_REMEMBERED: Final = 1_024  # owners without jobs, before those are forgotten that have no more to pay
+_REMEMBERED: Final = 1_024  # owners; beyond it those are forgotten that have no jobs and whose tag has been reached
 
 
 class _Owner(Generic[T]):
@@ -26,7 +26,7 @@ class _Owner(Generic[T]):
         self.jobs: deque[T] = deque()
 
     def add_job(self, share: int, job: T, virtual: float) -> bool:
-        """Return whether it is the owner's only job; then its next write starts at ``virtual`` at the earliest."""
+        """Add a job; return whether it is the owner's only one.  Then its writes start at ``virtual`` at the earliest."""
         self.share = share
         self.jobs.append(job)
         if len(self.jobs) > 1:
@@ -39,7 +39,7 @@ class _Owner(Generic[T]):
 
 
 class WriteLine(Generic[T]):
-    """The line of all owners; see the module."""
+    """The queue of the jobs of all owners, as the module describes it."""
 
     def __init__(self) -> None:
         self._owners: dict[str, _Owner[T]] = {}
@@ -61,11 +61,11 @@ class WriteLine(Generic[T]):
             heapq.heappush(self._heap, (owner.tag, self._serial, owner))
 
     def first(self) -> T:
-        """Return the job that is next in the line.  There is one."""
+        """Return the next job.  Call it only while the queue has jobs."""
         return self._heap[0][2].jobs[0]
 
     def wrote(self, count: int, *, is_over: bool) -> None:
-        """Count writes of ``first``; ``is_over``: it leaves the line.  An exception leaves all as it was."""
+        """Count writes of the job that ``first`` returned; ``is_over`` removes the job.  An exception changes nothing."""
         virtual, _, owner = self._heap[0]
         owner.charge(count)
         self._virtual = virtual
@@ -78,7 +78,7 @@ class WriteLine(Generic[T]):
             return
         heapq.heappop(self._heap)
         if not self._heap:
-            self._virtual = self._highest  # no owner waits: no owner has anything to pay
+            self._virtual = self._highest  # no owner waits, so no owner is ahead of its share
 
     def _forget(self) -> None:
         if len(self._owners) >= _REMEMBERED:

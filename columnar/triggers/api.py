@@ -1,8 +1,8 @@
 """The module that authors of triggers import.
 
 A trigger is a function at the top level of a module that the operator allowed with ``--trigger-modules``.  It runs in
-a worker process, at least once for each durable change that it asks for.  The changes of a row are delivered in order,
-changes of different rows in parallel.
+a worker process, at least once for each durable change that its registration requests.  The changes of a row are
+delivered in order, changes of different rows in parallel.
 
     @on("pages", columns=["meta:tags"], before=True, writes=["tags"])
     def tags(change: Change):                         yields what the store is to write
@@ -11,22 +11,22 @@ changes of different rows in parallel.
         for tag in change.came("meta:tags", split=","):
             yield Put("tags", tag, {b"p:" + change.row: b""})
 
-    def notify(change: Change, client: Connection):   writes by itself, or reads first; it may yield, too
+    def notify(change: Change, client: Connection):   writes or reads through ``client``; may yield, too
 
-``on`` says which changes; ``columnar trigger sync MODULE`` registers it.  The store writes the effects that a function
-yields in batches of its own, stamped with ``change.stamp``; the change is done when all of them are on disk.  That is
-some ten times cheaper than a write through ``client``.  A function that yields much is cut into slices, between which
-other functions run; ``Checkpoint(state)`` lets it begin with ``change.progress`` after a crash, and ``Barrier()`` lets
-it continue only when the effects yielded before are on disk.  ``raise Later(seconds)`` puts the change off and counts
-no attempt.
+``on`` says which changes the function receives; ``columnar trigger sync MODULE`` registers the function.  The store
+writes the effects that a function yields, in batches of its own, stamped with ``change.stamp``; the change is done when
+all of them are on disk.  A yielded effect is some ten times cheaper than a write through ``client``.  A function that
+yields much runs in slices, and other functions run between these.  After ``Checkpoint(state)`` a run that follows a
+crash finds the state in ``change.progress``; ``Barrier()`` suspends the function until the effects yielded before are
+on disk.  ``raise Later(seconds)`` postpones the change and counts no attempt.
 
-To lead to the same tables however often and however late it runs, a trigger
+To produce the same tables however often and however late it runs, a trigger
     * writes only cells whose qualifier (or row) names their source,
     * removes the cells that the row no longer implies (``gone``), as well as writing those that it implies now,
     * stamps its puts and deletes with ``change.stamp`` when it writes through ``client``,
     * writes into tables with the attribute DELETE_MARKERS, without which a Delete is refused,
     * counts by ``Contribute`` (what the row contributes now) or ``Tally`` (what this change adds), not by increments.
-``columnar.triggers.testing`` finds functions that do not.  ``docs/triggers.md`` is the page about all this.
+``columnar.triggers.testing`` finds functions that break these rules.  ``docs/triggers.md`` is the page about all this.
 
 The store gives ``change.stamp``, which rises with each change of a row.  Timestamps that a client gave its cells
 need not rise: each of ``change.changes`` has its own, and ``change.client_timestamp`` is the highest.  ``after`` and
@@ -40,10 +40,11 @@ effect together with its change:
         for change in changes:
             yield change, Put("index", change.row, {b"i:at": b"1"})
 
-The effect bears the stamp of the change that it is yielded with: it must be derived from that change, and from earlier
-ones of its row at most.  A batch that raises is halved and tried again at once, until the change at fault ends alone;
-``raise FailedChanges({place: why})`` names such changes, and the others come again without them.  No attempt is counted
-for a change that was neither alone nor named.  A batch keeps no checkpoint.
+The effect bears the stamp of the change that it is yielded with, so it must be derived from that change and earlier
+changes of the same row alone.  If the function raises, the batch is halved and tried again at once, until the failing
+change is alone.  ``raise FailedChanges({place: why})`` names the failing changes; the other changes of the batch are
+delivered again without them.  An attempt is counted only for a change that was alone or named.  A batch keeps no
+checkpoint.
 
 A function that raises is run again after a pause.  After its last attempt the change is put into the table
 ``columnar:dead_letters``, together with the function's output.
@@ -90,25 +91,25 @@ class Change:
     sequence: str  # opaque; names the change for ever
     changes: tuple[ChangedCell, ...]  # in their order; empty in a backfill or a retry of a dead letter
     now: Mapping[bytes, bytes]  # the row's cells in the trigger's families at the call: maybe newer than the change
-    before: Mapping[bytes, bytes] = field(default_factory=dict)  # as ``after``, before the change; without ``on``: the
-    # touched cells alone; empty in a backfill
+    before: Mapping[bytes, bytes] = field(default_factory=dict)  # the columns of ``after``, before the change; without
+    # ``on`` the touched cells alone; empty in a backfill
     attempt: int = 1
-    is_backfill: bool = False  # the row was there before the trigger, or is retried from the dead letters
-    client_timestamp: int = 0  # the highest of the changed cells, in a backfill of the row's cells: maybe invented
-    progress: bytes = b""  # of the last Checkpoint of an earlier run; empty: begin at the beginning
-    hops: int = 0  # changes that led to this one through what functions yielded; 0: a client's
+    is_backfill: bool = False  # the row was stored before the trigger, or is retried from the dead letters
+    client_timestamp: int = 0  # the highest of the changed cells (backfill: the row's cells); a client may invent it
+    progress: bytes = b""  # the state of an earlier run's last Checkpoint; empty if the run begins at the beginning
+    hops: int = 0  # how many changes led to this one through yielded effects; 0 for a client's write
     after: Mapping[bytes, bytes] = field(default_factory=dict)  # the columns of ``columns``, ``where`` and ``look`` as
     # the change left them; in a backfill as they are
     looked: Mapping[str, Looked] = field(default_factory=dict)
-    is_repeat: bool = False  # it is delivered again because an operator requested it: a replay, or a retry as it was
+    is_repeat: bool = False  # delivered again at an operator's request: a replay, or a retry as it was
 
     @property
     def stamp(self) -> int:
-        """``timestamp``."""
+        """The timestamp that the store gave the change (``timestamp``)."""
         return self.timestamp
 
     def look(self, name: str) -> Looked:
-        """Return the row of the lookup ``name`` in ``on(look=...)``.  LookupError: there is none of that name."""
+        """Return the row of the lookup ``name`` in ``on(look=...)``.  Raises LookupError if none has that name."""
         try:
             return self.looked[name]
         except KeyError:
@@ -117,15 +118,15 @@ class Change:
             ) from None
 
     def came(self, of: bytes | str, split: bytes | str = b"") -> tuple[bytes, ...]:
-        """The values that the row gives since this change, ascending: of a column, its pieces, or columns of a family.
+        """Return the values of ``of`` that the row has since this change and had not before, ascending.
 
-        ``of``: ``b"f:author"``; with ``split`` the pieces of the value between separators; ``b"f:"`` the qualifiers
-        of a family; text as a view's keys are written, ``"day(f:time)"``.
+        ``of`` is a column (``b"f:author"``), whose value with ``split`` counts as pieces between separators; a family
+        (``b"f:"``), whose qualifiers count; or text as a view's keys are written (``"day(f:time)"``).
         """
         return added(of, split, self.row, self.before, self.after)
 
     def gone(self, of: bytes | str, split: bytes | str = b"") -> tuple[bytes, ...]:
-        """The values that the row gave before this change, and gives no more."""
+        """Return the values of ``of`` that the row had before this change and has no more, ascending."""
         return added(of, split, self.row, self.after, self.before)
 
 
@@ -172,7 +173,7 @@ class ChangeDraft:
         self.is_repeat = is_repeat
 
     def freeze(self) -> Change:
-        """Become the change.  Both classes have the same slots."""
+        """Turn this object into a ``Change`` without a copy.  Both classes have the same slots."""
         object.__setattr__(self, "__class__", Change)
         return cast(Change, cast(Any, self))
 
@@ -181,7 +182,7 @@ class Later(Exception):
     """Raised by a function: run it again after ``seconds``.  No attempt is counted; the row waits meanwhile."""
 
     def __init__(self, seconds: float) -> None:
-        """ValueError: not between 0 and LONGEST_S."""
+        """Raises ValueError unless ``seconds`` is between 0 and LONGEST_S."""
         if not 0 <= seconds <= self.LONGEST_S:
             raise ValueError(f"a change is put off by 0 to {self.LONGEST_S} s, not by {seconds}")
         super().__init__(seconds)
@@ -191,10 +192,10 @@ class Later(Exception):
 
 
 class FailedChanges(Exception):
-    """Raised by a function that takes a batch: these changes failed, by their place in it; the others come again."""
+    """Raised by a function that takes a batch: names failed changes by place; the other changes are delivered again."""
 
     def __init__(self, failed: Mapping[int, str]) -> None:
-        """TypeError, ValueError: no change is named, or not by its place."""
+        """Raises ValueError if no change is named or a place is negative, TypeError if a place is no int."""
         if not failed:
             raise ValueError("no change has failed: name at least one, or return")
         for at, why in failed.items():
@@ -207,7 +208,7 @@ class FailedChanges(Exception):
 
 
 class UnrequestedCells(Mapping[bytes, bytes]):
-    """Cells that the trigger is registered without; every access to them raises an error that says so."""
+    """Cells that the registration does not request; every access to them raises an error that says so."""
 
     def __init__(self, problem: str) -> None:
         self._problem = problem
@@ -231,12 +232,13 @@ NO_ROW = UnrequestedCells(
 )
 NO_BEFORE = UnrequestedCells("change.before is not kept for this trigger: @on(..., before=True)")
 NO_AFTER = UnrequestedCells("change.after is kept for triggers of @on alone, which columnar trigger sync registers")
-# (change) or (change, client), of a batch (changes) or (changes, client); None, or an iterator of effects
+# called with (change) or (change, client), for a batch with (changes) or (changes, client); returns None, or an
+# iterator of effects
 TriggerFunction = Callable[..., Any]
 
 
 def added(of: bytes | str, split: bytes | str, row: bytes, old: Image, new: Image) -> tuple[bytes, ...]:
-    """Keys that ``new`` has and ``old`` has not, ascending.  IllegalArgument: ``of`` is no key."""
+    """Return the keys that ``new`` has and ``old`` lacks, ascending.  Raises IllegalArgument if ``of`` is no key."""
     extractor = _extractor(of, split.encode() if isinstance(split, str) else split)
     return tuple(sorted(_keys(extractor, row, new) - _keys(extractor, row, old)))
 

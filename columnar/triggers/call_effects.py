@@ -1,7 +1,8 @@
-"""Writes the effects of calls, and the dead letters of changes, and reports to the state of the dispatcher.
+"""Writes the effects of calls and the dead letters of changes, and reports the results to the dispatcher's state.
 
-The effects of changes of a run are one job of the applier.  If the job meets an error, each change continues as a job
-of its own: the others do not wait for a region that is unavailable, and an error belongs to the change whose it is.
+A call to a function without a batch takes a run of changes, whose effects are one job of the applier.  If the job meets
+an error, each change continues as a job of its own: then only the change that writes to an unavailable region waits,
+and an error is reported for the change that caused it.
 
 Owned by the loop.
 """
@@ -39,7 +40,7 @@ RunEvent = Callable[[str, Callable[[], None]], None]  # label of a pool, an even
 
 class CallEffects:
     def __init__(self, state: DispatcherState, places: EffectPlaces | None, run_event: RunEvent) -> None:
-        """``places``: None: cycles are not checked; ``run_event``: runs it and has its instructions carried out."""
+        """If ``places`` is None, cycles are not checked; ``run_event`` runs an event and carries out what follows."""
         self._state = state
         self._retries = state.retries
         self._places = places
@@ -51,7 +52,7 @@ class CallEffects:
         applier.notify_room(self._check_room)
 
     def obstacle(self, name: str) -> str:
-        """Return why effects of the trigger wait for long; empty: none do."""
+        """Return why effects of the trigger have waited long; an empty text if none have."""
         jobs = (one.job for one in self._retries.applying if one.source.registration.name == name)
         found = next((job.obstacle for job in jobs if job is not None and job.obstacle), "")
         return found and _WAITING + found
@@ -77,7 +78,7 @@ class CallEffects:
                 self._settle(outcome, None)
 
     def write_run(self, call: Call, first: int, effects: list[list[Any]]) -> None:
-        """Write the effects of successive changes of a run, from the place ``first`` on."""
+        """Write the effects of successive changes of a run; ``first`` is the place of the first of these changes."""
         done: list[Delivery] = []
         by_change: list[list[Write]] = []
         together: list[Write] = []
@@ -101,7 +102,7 @@ class CallEffects:
             self._settle(outcome, None)
 
     def _divide(self, outcome: Outcome, by_change: list[list[Write]]) -> None:
-        """The effects of a run have met an error: each change continues by itself."""
+        """Continue with each change of a run by itself, since the effects of the run have met an error."""
         self._run_event(outcome.source.registration.process, partial(self._apply_parts, outcome, by_change))
 
     def _apply_parts(self, outcome: Outcome, by_change: list[list[Write]]) -> None:
@@ -126,9 +127,9 @@ class CallEffects:
             self._retries.fill_effects(one.name)
 
     def _writes_of(self, call: Call, effects: list[Any]) -> list[Write]:
-        """The effects of a change bear its stamp; in a batch each names its change by the place there.
+        """Return the writes for the effects, each stamped by its change; an effect of a batch names its change's place.
 
-        Changes of a batch come in their order: what a later one of a row gives would have an earlier one's refused.
+        Writes follow the order of changes: after the contributions of a row's later change, earlier ones are refused.
         """
         if not call.source.registration.batch:
             return self._writes_of_change(call, 0, effects)
@@ -152,7 +153,7 @@ class CallEffects:
     # --- reports -------------------------------------------------------------------------------------
 
     def _written(self, outcome: Outcome, error: ColumnarError | None) -> None:
-        """The effects are on disk, or cannot be written; of an outcome that was given up nobody wants to know."""
+        """Report that the effects are on disk, or cannot be written.  An outcome that was given up is ignored."""
         if outcome not in self._retries.applying:
             return
         self._run_event(outcome.source.registration.process, partial(self._settle, outcome, error))
@@ -161,7 +162,7 @@ class CallEffects:
         self._state.settle(outcome, error, asyncio.get_running_loop().time(), time.time() * 1_000)
 
     def _fail(self, outcome: Outcome, fault: BaseException) -> None:
-        """No effect of the outcome can be read, by a fault of the program."""
+        """Settle an outcome whose effects cannot be read because of a fault of the program."""
         FAULTS.met(LOOP, fault)
         self._settle(outcome, IllegalArgument(ProgramFault(fault).text))
 
@@ -175,7 +176,7 @@ class CallEffects:
 
 
 class LetterWriter:
-    """Writes dead letters; a row waits until its letter is on disk."""
+    """Writes dead letters; later changes of a row wait until its letter is on disk."""
 
     def __init__(self, state: DispatcherState, intake: Intake, add: AddLetter, run_event: RunEvent) -> None:
         """``add`` writes a dead letter and returns when it is on disk."""
@@ -196,7 +197,7 @@ class LetterWriter:
         task.add_done_callback(self._tasks.discard)
 
     async def _write(self, letter: Letter) -> None:
-        """Write the letter; retry after growing pauses, for no other task would."""
+        """Write the letter; retry after growing pauses, because no other task would."""
         tries, name = 0, letter.source.registration.name
         while not letter.source.is_dropped:
             try:

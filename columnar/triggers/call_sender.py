@@ -1,4 +1,7 @@
-"""Sends calls to the workers: reads their changes, and waits until what it read is durable.  Owned by the loop."""
+"""Sends calls to the workers: reads the changes of a call, and sends it when what was read is durable.
+
+Owned by the loop.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ class CallSender:
         events: WorkerEvents,
         run_event: Callable[[str, Callable[[], None]], None],
     ) -> None:
-        """``events``: of workers; ``run_event``: runs an event of a pool and has its instructions carried out."""
+        """``events`` receives the workers' events; ``run_event`` runs a pool's event and carries out what follows."""
         self._state = state
         self._intake = intake
         self._events = events
@@ -67,7 +70,7 @@ class CallSender:
     # --- calls ---------------------------------------------------------------------------------------
 
     def deliver_pool(self, pool: Pool, ends_s: float) -> bool:
-        """Send calls of the pool until ``ends_s``, one at least; return whether there is more."""
+        """Send calls of the pool until ``ends_s``, at least one; return whether more calls are ready."""
         more, main = False, self._workers[pool.main]
         now_s = asyncio.get_running_loop().time()
         if pool.fair.waits(now_s) and main.wanted():
@@ -100,7 +103,7 @@ class CallSender:
             self._intake.retry_after_fault(self._intake.consumer_of(source), fault)
 
     def _begin_call(self, call: Call, now_s: float) -> None:
-        """Read the changes of the call and send it, once what it reads is durable."""
+        """Read the changes of the call, and send the call once all that was read is durable."""
         consumer = self._intake.consumer_of(call.source)
         try:
             frames, changes = consumer.read_changes(call.open_deliveries)
@@ -112,7 +115,7 @@ class CallSender:
         if admitted is None:
             return
         barriers = consumer.barriers(changes.kept, frames)
-        if barriers:  # the row as it is now holds what a crash could take back: nothing may be derived from that
+        if barriers:  # the row as it is now has unsynced writes: nothing may be derived from what a crash could undo
             durable = barriers[0] if len(barriers) == 1 else asyncio.gather(*barriers, return_exceptions=True)
             durable.add_done_callback(partial(self._when_durable, admitted, frames, barriers))
         else:

@@ -1,7 +1,8 @@
-"""Triggers over the regions of several servers, at a gateway: status and waits of all, retries at the row's owner.
+"""Triggers over the regions of several servers, at a gateway.
 
-A wait succeeds when each region of the trigger's table was confirmed by a server that owned it from the moment of the
-request on: a region that moved, split or merged meanwhile is requested again.
+The gateway gathers status from all servers, waits for deliveries at all owners, and logs a retry at the row's owner.
+A wait succeeds when each region of the trigger's table was confirmed by a server that owned the region from the moment
+of the request on.  If a region moved, split or merged meanwhile, the request is sent to the new owners.
 
 Owned by the loop.
 """
@@ -31,14 +32,14 @@ from columnar.triggers.trigger_peer_handlers import TriggerPeerHandlers
 
 S = TypeVar("S")
 
-PAUSE_S: Final = 0.1  # before the next request to owners that could not answer, if the routes do not change
+PAUSE_S: Final = 0.1  # until owners that could not answer are requested again, unless the routes change earlier
 
 
 class ClusterTriggers:
     def __init__(
         self, handlers: TriggerPeerHandlers, owners: Owners, servers: Callable[[], Iterable[Incarnation]]
     ) -> None:  # fmt: skip
-        """``servers``: all that live, as far as this server knows."""
+        """``servers`` returns all servers that live, as far as this server knows."""
         self._local_handlers = handlers
         self._owners = owners
         self._servers = servers
@@ -70,7 +71,7 @@ class ClusterTriggers:
     async def wait_delivered(
         self, tables: Iterable[str], name: str, token: str, timeout_s: float, *, saved: bool = False
     ) -> bool:
-        """As ``TriggerManager.wait``, over all regions of these tables; ``saved``: ``WaitForDelivery.saved``."""
+        """Do ``TriggerManager.wait`` over all regions of ``tables``; ``saved`` is ``WaitForDelivery.saved``."""
         now_s = asyncio.get_running_loop().time
         deadline_s = now_s() + timeout_s
         tables, vouched, tries = tuple(tables), set[RegionInfo](), 0
@@ -99,7 +100,7 @@ class ClusterTriggers:
     def _owed(
         self, tables: tuple[str, ...], vouched: set[RegionInfo], tries: int
     ) -> dict[Incarnation, list[RegionInfo]]:
-        """Return the unconfirmed regions, by the server to request."""
+        """Return the unconfirmed regions, by the server to which their request goes."""
         found: dict[Incarnation, list[RegionInfo]] = {}
         for table in tables:
             for route in self._owners.routes_of(table):
@@ -116,7 +117,7 @@ class ClusterTriggers:
     # --- retries -------------------------------------------------------------------------------------
 
     async def log_again(self, table: str, record: ChangeRecord) -> None:
-        """Log the change at the row's owner.  A change logged twice is delivered twice: triggers must bear it."""
+        """Log the change at the row's owner.  A change logged twice is delivered twice: triggers must tolerate it."""
         row, change = record.row, pack(record) if record.stamp else b""
         message = LogAgain(table, row, record.only_for or "", change)
         await request_owner(self._owners, table, row, message, lambda is_done: not is_done)

@@ -1,7 +1,7 @@
 """A trigger on one region: the changes that its function is called with, and the rows that it begins with.
 
-Backfill: a trigger that starts from the beginning gets every row.  The rows are logged as changes for it alone, in
-steps of BACKFILL_ROWS, and ``meta`` remembers the progress:
+Backfill: a trigger that starts from the beginning gets every row.  The rows are logged as changes for this trigger
+alone, BACKFILL_ROWS at a time, and the region's ``meta`` keeps the progress:
 
     backfill/NAME -> "@" and the cell key to continue from, or "done"
 
@@ -41,7 +41,7 @@ from columnar.triggers.worker_state import CallChanges, Origin
 
 _log = logging.getLogger(__name__)
 
-READY_ROWS: Final = 512  # no more is read while this many rows can be delivered
+READY_ROWS: Final = 512  # no more changes are read while this many rows can be delivered
 BACKFILL_ROWS: Final = 500
 BACKFILL: Final = b"backfill/"
 BEGIN: Final = b"@"  # of a mark: the key to continue from follows
@@ -80,9 +80,10 @@ class Consumer(Follower):
         repeats_to: Sequence | None = None,
         repeats_from_ms: int = 0,
     ) -> None:
-        """``lookup_prefetch``: given if the registration has lookups; ``repeats_to``, ``repeats_from_ms``: of a replay.
+        """``lookup_prefetch`` is given if the registration has lookups.
 
-        IllegalArgument: the registration cannot be read.
+        A replay repeats the changes up to ``repeats_to`` that were written at ``repeats_from_ms`` or later.  Raises
+        IllegalArgument if the registration cannot be read.
         """
         self.registration = registration
         self.scope = registration.scope()
@@ -132,7 +133,7 @@ class Consumer(Follower):
         return super().obstacle()
 
     def wants(self, record: ChangeRecord) -> bool:
-        """Return whether the registration asks for the change; other changes pass without a call."""
+        """Return whether the registration requests the change; other changes are skipped without a call."""
         if not self.region.info.contains_row(record.row):
             return False
         if record.only_for is not None:
@@ -143,7 +144,7 @@ class Consumer(Follower):
         if not scope.conditions:
             return True
         images = images_of(record, scope.tested)
-        return images is None or scope.matches_row(images.after)  # None: the call decides, by the row as it is
+        return images is None or scope.matches_row(images.after)  # without images ``change_of`` tests the present row
 
     # --- scheduling ----------------------------------------------------------------------------------
 
@@ -158,12 +159,12 @@ class Consumer(Follower):
     # --- calls ---------------------------------------------------------------------------------------
 
     def note_delivered(self, count: int) -> None:
-        """The state has moved since the cursor was saved, by so many changes that were delivered among it."""
+        """Note that ``count`` changes were delivered, so that the cursor must be saved again."""
         self.dirty = True
         self.region.deliveries += count
 
     def barriers(self, deliveries: list[Delivery], changes: list[Any]) -> list[Future[None]]:
-        """The fsyncs for which calls that read the rows as they are now must wait."""
+        """Return the fsyncs that a call must wait for if it read rows as they are now."""
         found: dict[int, Future[None]] = {}
         for delivery, change in zip(deliveries, changes, strict=True):
             if self.registration.row or change[IS_BACKFILL]:
@@ -173,7 +174,7 @@ class Consumer(Follower):
         return list(found.values())
 
     def read_changes(self, deliveries: list[Delivery]) -> tuple[list[Any], CallChanges]:
-        """Read the changes of a call as a frame carries them.  ColumnarError: the region cannot be read now."""
+        """Read a call's changes as a frame carries them.  Raises ColumnarError if the region cannot be read now."""
         changes: list[Any] = []
         found = CallChanges([], [], [], [], 0, [])
         size_bytes = 0
@@ -200,7 +201,7 @@ class Consumer(Follower):
         return changes, found._replace(size_bytes=size_bytes)
 
     def letter_of(self, delivery: Delivery, error: str, output: str) -> DeadLetter:
-        """Return the letter of a change whose last attempt is used up."""
+        """Return the dead letter of a change that has used up its attempts."""
         registration = self.registration
         return DeadLetter(
             registration.name,
@@ -215,7 +216,7 @@ class Consumer(Follower):
         )
 
     def _record_for_letter(self, delivery: Delivery) -> ChangeRecord | None:
-        """The change that a letter keeps; None: its record cannot be read, or a person removed it."""
+        """Return the change for the letter; None if its record cannot be read, or an operator removed it."""
         try:
             return self.region.log.record_at(delivery.sequence)
         except ColumnarError as error:
@@ -223,9 +224,9 @@ class Consumer(Follower):
             return None
 
     def change_of(self, delivery: Delivery) -> list[Any] | None:
-        """Return the change as a frame carries it, with the row as it is now; None if there is nothing to call for.
+        """Return the change as a frame carries it, with the row as it is now; None if no call is needed.
 
-        That is so if its record is gone, or if a row that is seen as it is now does not meet the conditions.
+        No call is needed if the change's record is removed, or if its row does not meet the conditions.
         """
         record = self.record_at(delivery.sequence)
         if record is None:
@@ -258,9 +259,10 @@ class Consumer(Follower):
         ]
 
     def _is_older(self, sequence: Sequence, record: ChangeRecord) -> bool:
-        """Return whether it was delivered before, and written before the time from which a replay was requested.
+        """Return whether the change was delivered before, and is older than the time from which the replay goes.
 
-        A log's marks of time are coarse, and one of a merged region stands before records of either.
+        A replay begins at a time mark of the log.  Time marks are coarse, and a mark of a merged region stands before
+        records of both its predecessors, so records after the mark may be older than the requested time.
         """
         return self._is_repeat(sequence) and record.stamp < self._repeats_from_ms
 
@@ -268,7 +270,10 @@ class Consumer(Follower):
         return self._repeats_to is not None and sequence <= self._repeats_to
 
     def _before(self, record: ChangeRecord, images: ChangeImages | None) -> dict[bytes, bytes] | None:
-        """The image, or the touched cells of a registration without images; None: there is no image."""
+        """Return the image before the change, or if the registration has no images the touched cells.
+
+        Returns None if the registration has images but does not request this one.
+        """
         if self.registration.images:
             return images.before if images is not None and self.registration.before else None
         return {
@@ -295,7 +300,7 @@ class Consumer(Follower):
             self._backfill = None
 
     async def _log_all(self) -> None:
-        """Log all rows; retry after a growing pause if the region cannot be read or written: no other task would."""
+        """Log all rows.  Retries after a growing pause if the region cannot be read or written: no other task would."""
         tries = 0
         while self.region.is_open:
             try:
@@ -319,7 +324,7 @@ class Consumer(Follower):
             await self._feel_backpressure()
 
     async def _feel_backpressure(self) -> None:
-        """As every writer does: the log may be long already."""
+        """Wait under backpressure as every writer does: the log may be long already."""
         region = self.region
         if region.write_delay_s > 0:
             await asyncio.sleep(region.write_delay_s)
@@ -327,9 +332,12 @@ class Consumer(Follower):
             await asyncio.sleep(LONGEST_DELAY_S)
 
     def backfill_step(self) -> Future[None] | None:
-        """Log one step of the rows that are there as changes for this trigger; a future, None at the end."""
+        """Log the next BACKFILL_ROWS rows as changes for this trigger.
+
+        Returns a future that is done when they are durable, or None if no row is left.
+        """
         region, mark = self.region, self.region.mark(self._mark)
-        start = max(mark[1:] if mark else b"", range_start(region.info.start))  # the mark may be of before a split
+        start = max(mark[1:] if mark else b"", range_start(region.info.start))  # the mark may be older than a split
         stop = range_start(region.info.end) if region.info.end else None
         cursor = RowCursor.over(region.store, region.views, self._spec.projection, start, stop, reverse=False)
         records: list[ChangeRecord] = []
@@ -347,7 +355,7 @@ class Consumer(Follower):
 
 
 def _qualifier(entry: Entry) -> bytes | None:
-    """Return the entry's qualifier; None for the whole family."""
+    """Return the entry's qualifier; None if it deletes the whole family."""
     return None if entry.kind == Kind.DELETE_FAMILY else entry.qualifier
 
 
@@ -358,10 +366,10 @@ def _column(family: bytes, qualifier: bytes, kind: int) -> bytes:
 class ChangeImages(NamedTuple):
     """A row before and after a change, with the cells that its trigger requested.
 
-    Exact if the change's record has the images (``regions.write.images``).  A record has none if it was written before
-    the trigger requested them, or if it stands for no change (a row that a trigger begins with, a dead letter that is
-    retried as its row is now): then the row after the change is the row as it is now, and the row before it is what the
-    record has, mostly nothing.
+    The images are exact if the change's record has them (``regions.write.images``).  A record has no images if it was
+    written before the trigger requested them, or if it stands for no change (a row of a backfill, or a dead letter that
+    is retried as its row is now).  Then ``after`` is the row as it is now, and ``before`` is the cells that the record
+    has, mostly none.
     """
 
     before: dict[bytes, bytes]

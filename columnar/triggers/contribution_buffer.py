@@ -1,17 +1,17 @@
 """(pure) Contributions of changes to totals (``Contribute``, ``Tally``), buffered until the function ends or marks.
 
-    buffer_contributions(effects, part)         the effects, BUFFERED in the place of a contribution; contributions
-                                                come before Checkpoints, Barriers and at the end
+    buffer_contributions(effects, part)         yields the effects, with BUFFERED in the place of a contribution;
+                                                contributions come before Checkpoints, Barriers and at the end
     buffer_contribution_pairs(pairs, changes)   the same for a batch: contributions come at the end, in the order of
                                                 the changes
 
-A part of a run ends at each mark, a Checkpoint or a Barrier, that follows contributions.  Parts are numbered from 0; a
-Checkpoint bears the number of the part that begins after it, and a later run of the change begins with that.
+A Checkpoint or a Barrier that follows contributions ends a part of the run.  Parts are numbered from 0; a Checkpoint
+bears the number of the part that begins after it, and a later run of the change begins with that number.
 
 Invariants:
-    I1. Contributions of one part, from one source to one row, are sent as one effect: tallies add up; of Contributes
-        the one that contributes replaces the one that withdraws, whichever came first.  Two that contribute
-        differently are refused.
+    I1. Contributions of one part, from one source to one row, are sent as one effect.  Tallies are added.  A
+        Contribute that contributes replaces one that withdraws, whichever came first; two Contributes that contribute
+        different amounts are refused.
     I2. The function's yields alone decide what is sent, never time or where slices are cut.  A later run of the change
         with the same yields therefore sends the same contributions, and the sequence of the change with the number of
         the part identifies them as repeats.
@@ -41,9 +41,9 @@ _Key = tuple[int, bytes, bytes, bytes, bytes | None]  # place of the change, tab
 
 
 def buffer_contributions(effects: Iterator[Any], part: int = 0) -> Iterator[Any]:
-    """``part``: that the run begins with.
+    """Yield ``effects`` with their contributions buffered; ``part`` is the number of the run's first part.
 
-    ``close`` ends ``effects``, too.  Raises what ``effects`` raises.  ValueError: I1, I4.
+    ``close`` ends ``effects``, too.  Raises what ``effects`` raises, and ValueError if I1 or I4 would be broken.
     """
     buffer = _ContributionBuffer()
     try:
@@ -59,7 +59,7 @@ def buffer_contributions(effects: Iterator[Any], part: int = 0) -> Iterator[Any]
                 yield effect.in_part(part) if isinstance(effect, Checkpoint) else effect
             else:
                 yield effect
-    except BaseException:  # also one of ours: what the function has yet to clear up is done at once
+    except BaseException:  # also our ValueError: the function's own cleanup must run at once
         _close(effects)
         raise
     for _, contribution in buffer.take_contributions():
@@ -67,7 +67,10 @@ def buffer_contributions(effects: Iterator[Any], part: int = 0) -> Iterator[Any]
 
 
 def buffer_contribution_pairs(pairs: Iterator[Any], changes: tuple[Any, ...]) -> Iterator[Any]:
-    """Do the same for pairs.  A malformed pair, or one of a foreign change, is passed on: the slice raises."""
+    """Yield ``pairs`` of changes and effects with their contributions buffered.
+
+    A malformed pair, or a pair of a foreign change, is passed on as it is: the slice raises the error.
+    """
     buffer = _ContributionBuffer()
     places = {id(change): at for at, change in enumerate(changes)}
     try:
@@ -147,7 +150,7 @@ def _refuse(contribution: Effect, what: str) -> NoReturn:
 
 
 def _close(yielded: Iterator[Any]) -> None:
-    """Run the function's own clearing up."""
+    """Run the function's own cleanup."""
     close = getattr(yielded, "close", None)
     if close is not None:
         close()

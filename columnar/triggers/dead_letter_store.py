@@ -1,4 +1,4 @@
-"""The dead letters of a store: added, listed, and retried.  Owned by the loop."""
+"""The dead letters of a store: adds, lists, counts, retries and skips them.  Owned by the loop."""
 
 from __future__ import annotations
 
@@ -59,15 +59,15 @@ class DeadLetterStore:
         self._server = server
 
     async def load(self) -> None:
-        """Count the existing letters, if the table's region is served here."""
+        """Count the existing letters, if this server owns the table's region."""
         with suppress(RegionNotLocal):
             async for row, _ in self._tables.rows(DEAD_LETTERS_TABLE, columns=[dead_letters.LETTER_COLUMN]):
                 self._count(dead_letters.trigger_of(row), 1)
 
     async def local_letter_counts(self) -> Counter[str]:
-        """Return the number of letters by trigger in those regions of the table that this server owns.
+        """Return the number of letters by trigger in the table's regions that this server owns.
 
-        They are counted again, in steps, if the region was written to since the last time.
+        Letters of a region are counted again, COUNTED_ROWS per loop iteration, if the region was written to since.
         """
         found: Counter[str] = Counter()
         served = self._access.table(DEAD_LETTERS_TABLE.encode())
@@ -103,16 +103,16 @@ class DeadLetterStore:
         return self._counts.get(trigger, 0)
 
     async def add_letter(self, letter: DeadLetter) -> None:
-        """Returns when it is on disk.  The same change again replaces its letter."""
+        """Write the letter and return when it is on disk.  A second letter of the same change replaces the first."""
         writing = dead_letters.writing(letter)
         is_new = not await self._tables.has(DEAD_LETTERS_TABLE, writing.row)
         await self._tables.write_mutation(DEAD_LETTERS_TABLE, writing)
         self._count(letter.trigger, 1 if is_new else 0)
 
     async def found(self, name: str, limit: int) -> list[DeadLetter]:
-        """The oldest ``limit`` letters of one trigger, without their changes; of all for an empty name.
+        """Return the oldest ``limit`` letters, without their changes, of one trigger or with an empty name of all.
 
-        LETTERS_PER_CALL at most, and those of LISTED_BYTES: an answer is made as a whole.
+        Returns at most LETTERS_PER_CALL letters and stops at LISTED_BYTES, since the answer is built in memory.
         """
         taken: list[DeadLetter] = []
         size_bytes = 0
@@ -124,7 +124,7 @@ class DeadLetterStore:
         return taken
 
     async def _all_of(self, name: str, limit: int = 0) -> AsyncIterator[DeadLetter]:
-        """The letters of one trigger, or of all for an empty name, oldest first; at most ``limit`` (0: all)."""
+        """Yield the letters of one trigger, oldest first, or of all if ``name`` is empty; a ``limit`` of 0 is none."""
         span, columns = dead_letters.rows_of(name), [dead_letters.LETTER_COLUMN]
         async for row, cells in self._tables.rows(DEAD_LETTERS_TABLE, *span, limit, columns):
             letter = _readable(row, cells)
@@ -132,7 +132,7 @@ class DeadLetterStore:
                 yield letter
 
     async def letters_with_changes(self, name: str, row: bytes, limit: int) -> list[DeadLetter]:
-        """Return letters of one trigger with their changes, of one row or of all; LETTERS_WITH_CHANGES at most."""
+        """Return at most LETTERS_WITH_CHANGES letters of one trigger with their changes; an empty row means any row."""
         found = (one async for one in self._whole(name, row))
         taken: list[DeadLetter] = []
         async for letter in found:
@@ -142,7 +142,10 @@ class DeadLetterStore:
         return taken
 
     async def _whole(self, name: str, row: bytes) -> AsyncIterator[DeadLetter]:
-        """Letters with their changes, one at a time; none that comes meanwhile, as one that is retried may at once."""
+        """Yield letters with their changes, one at a time.
+
+        Letters written since the call began are left out: a retried change may become a dead letter again at once.
+        """
         until_ms = int(time.time() * 1_000)
         async for letter in self._all_of(name):
             if (row and letter.row != row) or letter.timestamp_ms > until_ms:
@@ -156,9 +159,10 @@ class DeadLetterStore:
     # --- what becomes of them ------------------------------------------------------------------------
 
     async def retry(self, of: Registration, row: bytes, *, as_it_was: bool = False) -> int:
-        """Deliver a trigger's dead rows again, as they are now or as the change left them; return their number.
+        """Deliver a trigger's dead letters again, with the row as it is now or as the change left it.
 
-        A letter is removed once its change is in the log again.  TriggerError: letters that cannot be delivered stay.
+        Returns the number of letters delivered.  A letter is removed once its change is in the log again.  Raises
+        TriggerError if letters cannot be delivered; these letters stay.
         """
         name, table = of.name, of.table
         taken, stay = 0, Counter[str]()
@@ -188,7 +192,7 @@ class DeadLetterStore:
             await self.log_again_remotely(table, record)
 
     async def skip(self, name: str, row: bytes) -> int:
-        """Remove the letters of one row, or of all rows, undelivered; how many."""
+        """Remove the letters of one row, or of all rows if ``row`` is empty, undelivered; return their number."""
         gone = 0
         async with self._one_retry_at_a_time:
             async for letter in self._all_of(name):
@@ -202,9 +206,9 @@ class DeadLetterStore:
         self._count(letter.trigger, -1)
 
     async def log_again(self, table: str, record: ChangeRecord) -> None:
-        """Log a change for the trigger that it is for, on disk when this returns.  RegionNotLocal.
+        """Log the change for the trigger that the record names; return when the record is on disk.
 
-        A record without a stamp stands for its row as it is now.
+        A record without a stamp stands for its row as it is now.  Raises RegionNotLocal if another server owns the row.
         """
         served = self._access.table(table.encode())
         logged = await retry_until_ready(partial(self._log_again, served, record))
@@ -220,7 +224,7 @@ class DeadLetterStore:
 
 
 def _readable(row: bytes, cells: Mapping[bytes, bytes]) -> DeadLetter | None:
-    """Decode a letter; None: a client wrote into the table what is no letter, which hides no other letter."""
+    """Decode a letter; return None for a row without one (clients may write here), so that others stay readable."""
     try:
         letter = dead_letters.from_cells(cells)
         if dead_letters.letter_row(letter.trigger, letter.sequence) != row:
@@ -232,7 +236,7 @@ def _readable(row: bytes, cells: Mapping[bytes, bytes]) -> DeadLetter | None:
 
 
 def _lack(letter: DeadLetter, of: Registration) -> str:
-    """Return why its change cannot be delivered as it was: it lacks data of that time.  Empty: it can."""
+    """Return which data the letter lacks to deliver its change as it was; an empty text if it lacks none."""
     change = letter.change
     if change is None or not change.stamp:
         return _NO_CHANGE
@@ -244,6 +248,6 @@ def _lack(letter: DeadLetter, of: Registration) -> str:
 
 
 def _again(letter: DeadLetter) -> ChangeRecord:
-    """Return its change for its trigger alone; an operator began it, so no change led to it."""
+    """Return the letter's change for its trigger alone, with 0 hops: an operator's retry begins a new chain."""
     assert letter.change is not None, "a letter without one lacks it"
     return letter.change.but(only_for=letter.trigger, hops=0, more_follows=False)

@@ -1,13 +1,13 @@
 """(pure) Dead letters: changes whose trigger used up its attempts, as rows of ``columnar:dead_letters``.
 
-    row         := trigger 00 origin:u64 epoch:u32 n:u64        one trigger's letters stand together, oldest first
+    row         := trigger 00 origin:u64 epoch:u32 n:u64        letters of one trigger are adjacent, oldest first
     info:letter := JSON of the first fields of DeadLetter (row and output as latin-1 and text)
     info:change := kept:u8 record                               none in letters of earlier versions
     kept        := 1 the record is whole | 2 its images were too large and are left out
     record      as in a change log (``regions.change_record``)
 
-The whole of ``info:change`` is at most CHANGE_BYTES: images go first, and a change that is larger without them is not
-kept.  A letter without its change can be retried as its row is now, not as it was.
+A value of ``info:change`` has at most CHANGE_BYTES.  If a change is larger, its images are left out; if it is still
+larger, it is not kept.  A letter without its change can be retried as its row is now, not as it was.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ def letter_row(trigger: str, sequence: str) -> bytes:
 
 
 def trigger_of(row: bytes) -> str:
-    """Read the name from a letter's row; of any other row it is whatever the beginning says."""
+    """Return the trigger's name in a letter's row; of any other row all that stands before the first zero byte."""
     return row.partition(b"\x00")[0].decode(errors="replace")
 
 
 def rows_of(trigger: str) -> tuple[bytes, bytes]:
-    """Start and stop of one trigger's letters; of all for an empty name."""
+    """Return start and stop of the rows of one trigger's letters, or of all letters if ``trigger`` is empty."""
     return (trigger.encode() + b"\x00", trigger.encode() + b"\x01") if trigger else (b"", b"")
 
 
@@ -83,7 +83,7 @@ def writing(letter: DeadLetter) -> RowMutation:
 
 
 def _packed(change: ChangeRecord | None) -> bytes:
-    """Empty: there is none, or none that is small enough."""
+    """Return the bytes of ``info:change``; none if there is no change, or it is too large even without its images."""
     if change is None:
         return b""
     data = _WHOLE + change_record.pack(change)
@@ -97,7 +97,10 @@ def removing(letter: DeadLetter) -> RowMutation:
 
 
 def from_cells(cells: Mapping[bytes, bytes]) -> DeadLetter:
-    """Read the row's cells, or ``info:letter`` alone.  DamagedData: they are none, or their change is."""
+    """Read a letter from all cells of its row, or from ``info:letter`` alone.
+
+    Raises DamagedData if the cells hold no letter, or if the change in them cannot be read.
+    """
     if LETTER_COLUMN not in cells:
         raise DamagedData(f"a row of {DEAD_LETTERS_TABLE} without {LETTER_COLUMN.decode()}")
     letter = from_cell(cells[LETTER_COLUMN])
@@ -110,7 +113,7 @@ def from_cells(cells: Mapping[bytes, bytes]) -> DeadLetter:
 
 
 def from_cell(data: bytes) -> DeadLetter:
-    """DamagedData: the bytes are no letter."""
+    """Read a letter without its change.  Raises DamagedData if the bytes are no letter."""
     try:
         fields: Any = json.loads(data)
         if not isinstance(fields, dict) or {name: type(value) for name, value in fields.items()} != _TYPES:

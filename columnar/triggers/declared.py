@@ -33,12 +33,12 @@ _MARK: Final = "__columnar_on__"
 
 @dataclass(frozen=True, slots=True)
 class On:
-    """A mark: the registration but for its families, where all of the table's count."""
+    """A mark: a registration, still without families if it follows all families of its table."""
 
     registration: Registration
 
     def with_families(self, families: Sequence[bytes]) -> Registration:
-        """``families``: all that the table has."""
+        """Return the registration; if it names no family, it gets ``families``, all that the table has."""
         registration = self.registration
         if registration.families:
             return registration
@@ -71,10 +71,10 @@ def on(
 ) -> Callable[[F], F]:
     """Mark the function below as a trigger of ``table``; ``columnar trigger sync MODULE`` registers it.
 
-    ``docs/triggers.md`` says what each setting means.  ``start`` is "now", "beginning" (every row counts as changed),
-    or a time from which on changes are shown that the log still has.  ``name`` is TABLE-FUNCTION where nothing is said.
+    ``docs/triggers.md`` explains each setting.  ``start`` is "now", "beginning" (every row counts as changed), or a
+    time: then the changes since that time that the log still has are delivered.  ``name`` is TABLE-FUNCTION by default.
 
-    IllegalArgument: what is wrong and what would be right.
+    Raises IllegalArgument, whose text says what is wrong and what would be right.
     """
     named = tuple(sorted({_column(column) for column in columns}))
     lookups = tuple((label, *of) for label, of in (look or {}).items())
@@ -126,7 +126,10 @@ def marks_of(function: Callable[..., Any]) -> tuple[On, ...]:
 
 
 def declared_in(module: ModuleType) -> list[On]:
-    """The marks of a module's own functions, by name.  IllegalArgument: two have one name, or one is out of reach."""
+    """Return the marks of a module's own functions, sorted by name.
+
+    Raises IllegalArgument if two triggers have the same name, or a function is bound to a name that is not its own.
+    """
     found: dict[str, On] = {}
     for label, function in vars(module).items():
         if not callable(function) or getattr(function, "__module__", "") != module.__name__:
@@ -149,7 +152,7 @@ def _column(column: str | bytes) -> str:
 
 
 def _start(start: str | datetime) -> str:
-    """As registrations say it; a time in UTC where it names no zone.  IllegalArgument."""
+    """Return the start as registrations have it; a time without a zone is UTC.  Raises IllegalArgument if invalid."""
     if isinstance(start, datetime):
         start = (start if start.tzinfo is not None else start.replace(tzinfo=UTC)).isoformat()
     ms = start_ms_of(start)

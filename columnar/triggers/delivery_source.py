@@ -1,4 +1,4 @@
-"""(pure) A trigger on one region, as the dispatcher sees it: which changes a call may take now, and when others may.
+"""(pure) A trigger on one region, as the dispatcher sees it: which changes a call may take now, and when the next.
 
 A trigger with a batch waits until the batch is full or its first change has waited long enough (``BatchTimer``).
 
@@ -18,18 +18,18 @@ NEVER: Final = float("inf")
 
 
 class BatchTimer:
-    """When a batch is due.
+    """Decides when a batch is due.
 
     Changes are counted as they are read from the log, with the time of the read, and leave in the order of their
     arrival.  A change that is delivered again (after a failure, or a pause) is not counted: it makes the batch due at
-    once, and may do so for later changes.  So a change never waits longer than it should, and a batch may be smaller
-    than it could.
+    once, and later changes may go with it.  So no change waits longer than ``within_s``, but a batch may be smaller
+    than possible.
     """
 
     def __init__(self, most: int, within_s: float) -> None:
         self._most = most  # changes of a full batch
         self._within_s = within_s
-        self._came: deque[tuple[float, int]] = deque()  # when, and how many of those are still waiting; oldest first
+        self._came: deque[tuple[float, int]] = deque()  # time of a read, its changes that still wait; oldest first
         self._is_urgent = False
 
     def came(self, count: int, now_s: float) -> None:
@@ -40,7 +40,7 @@ class BatchTimer:
         self._is_urgent = True
 
     def took(self, count: int) -> None:
-        """Remove changes that are delivered, or left to another consumer."""
+        """Remove ``count`` changes that were taken for a call."""
         self._is_urgent = False
         while count and self._came:
             came_s, waiting = self._came.popleft()
@@ -50,17 +50,17 @@ class BatchTimer:
                 self._came.appendleft((came_s, waiting - gone))
 
     def is_due(self, waiting: int, now_s: float) -> bool:
-        """``waiting``: changes that a batch could have now."""
+        """Return whether the batch is due; ``waiting`` is the number of changes that it could have now."""
         due_s = self.due_s()
         return self._is_urgent or waiting >= self._most or due_s is None or due_s <= now_s
 
     def due_s(self) -> float | None:
-        """Return when the batch is due at the latest; None: no change that was read waits."""
+        """Return when the batch is due at the latest; None if no counted change waits."""
         return self._came[0][0] + self._within_s if self._came else None
 
 
 class IntakePauses:
-    """Why no change of a source may be taken up."""
+    """The triggers and modules whose changes may not be taken for calls now."""
 
     def __init__(self) -> None:
         self.triggers: set[str] = set()  # paused by a person, or because their log is damaged
@@ -89,7 +89,7 @@ class DeliverySource:
     # --- what a call may take ------------------------------------------------------------------------
 
     def note_read(self, count: int, now_s: float) -> None:
-        """``count`` changes were read from the log."""
+        """Note that ``count`` changes were read from the log."""
         if self.batch_timer is not None and count:
             self.batch_timer.came(count, now_s)
 
@@ -102,7 +102,7 @@ class DeliverySource:
         return state.has_ready and (batch_timer is None or batch_timer.is_due(state.waiting_count, now_s))
 
     def due_s(self) -> float | None:
-        """Return when there will be something to deliver, if nothing comes before."""
+        """Return when the next parked change or batch is due; None if there is none.  A new change may come earlier."""
         parked_to_s = self.state.next_due_s()
         batch_due_s = self.batch_timer.due_s() if self.batch_timer is not None and self.state.has_ready else None
         if parked_to_s is None or batch_due_s is None:
@@ -110,7 +110,7 @@ class DeliverySource:
         return min(parked_to_s, batch_due_s)
 
     def take_call(self, now_s: float) -> list[Delivery]:
-        """Return the changes of the next call; none if nothing is ready."""
+        """Return the changes of the next call; an empty list if nothing is ready."""
         if self.batch_timer is None:
             delivery = self.state.take(now_s)
             return [] if delivery is None else [delivery]
@@ -129,7 +129,7 @@ class DeliverySource:
         self.make_due()
 
     def make_due(self) -> None:
-        """Make the batch due: requeued changes do not wait for others to fill a batch."""
+        """Make the batch due: requeued changes do not wait until the batch is full."""
         if self.batch_timer is not None:
             self.batch_timer.came_again()
 
@@ -137,7 +137,7 @@ class DeliverySource:
         self.suspects.update([one.sequence for one in deliveries])
 
     def acquit(self, deliveries: list[Delivery]) -> None:
-        """Clear the suspicion of deliveries that ran while their worker survived."""
+        """Clear the suspicion of deliveries whose call the worker survived."""
         if self.suspects:
             self.suspects.difference_update([one.sequence for one in deliveries])
 
@@ -148,17 +148,17 @@ class DeliverySource:
             self.state.done(delivery.sequence)
 
     def begin_letter(self, sequence: Sequence) -> None:
-        """The change goes to the dead letters; its row waits."""
+        """Note that the change is being written to the dead letters; its row waits meanwhile."""
         self.in_letters.add(sequence)
 
     def end_letter(self, sequence: Sequence) -> None:
-        """The change is in the dead letters."""
+        """Note that the change is in the dead letters."""
         self.in_letters.discard(sequence)
         self.suspects.discard(sequence)
         self.state.given_up(sequence)
 
     def fail_read(self, error: str) -> float:
-        """The region cannot be read now; return the pause until it is read again."""
+        """Note that the region cannot be read now; return the pause until it is read again."""
         self.is_unreadable = True
         return self.state.fail_follower(error)
 
@@ -175,7 +175,7 @@ class DeliverySource:
         return self.wakes_s == at_s
 
     def wake(self) -> None:
-        """Its time has come: what is parked may be due, and its region is read again."""
+        """Wake up at the planned time: parked changes may be due, and the region is read again."""
         self.wakes_s, self.is_unreadable = NEVER, False
 
     def note_dropped(self) -> None:

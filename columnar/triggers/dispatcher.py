@@ -3,10 +3,11 @@
 Events come from consumers (``flows.hub``), from workers (``worker_process``), from the applier of effects and from one
 timer.  After each event the instructions of the state are carried out.  Owned by the loop.
 
-An unexpected exception in an event has the pool of its worker begin anew (``DispatcherState.recover``): the changes at
-hand fail, others come again.  Effects that nobody can read fail their change alone.
-While requests come, changes are sent in the governor's steps, and the results of workers lengthen its pauses:
-the backlog of a trigger leaves the loop to requests.  Without requests changes are sent at once.
+After an unexpected exception in an event, the pool of the event's worker begins anew (``DispatcherState.recover``): the
+changes that the event handled fail, other changes in flight are delivered again.  If effects cannot be decoded, only
+their change fails.  While requests arrive, changes are sent in the governor's steps, and the handling of results
+lengthens the governor's pauses, so that a trigger's backlog leaves the loop to requests.  Without requests changes are
+sent at once.
 """
 
 from __future__ import annotations
@@ -45,15 +46,15 @@ LOOP: Final = "the dispatcher of triggers"
 AGAIN_S: Final = 0.1  # after an unexpected exception
 
 LOG_INTERVAL_S: Final = 1.0  # between two lines of the log about failures of one trigger
-PRINTED_BYTES: Final = 64 * 1024  # of output that the log takes of one trigger in that time, but for the last call's
+PRINTED_BYTES: Final = 64 * 1024  # of one trigger's output logged in LOG_INTERVAL_S; the last call's may exceed it
 _ALWAYS: Final = float("inf")
 
 
 class CallLines:
-    """Log lines about the calls of triggers: failures and output, at most one line a second of a trigger's failures.
+    """Logs failures and output of the triggers' calls, at most one line a second for the failures of a trigger.
 
-    Thousands of changes that fail together are due together, and a line for each would take longer than the calls.  A
-    function that prints for each change would fill the disk with the log.
+    Thousands of changes that fail together are due together, and a line for each would take longer than the calls.
+    Output is bounded, too: a function that prints for each change would fill the disk.
     """
 
     def __init__(self) -> None:
@@ -84,7 +85,7 @@ class CallLines:
         _log.info("trigger %s failed at attempt %d: %s%s", name, attempt, last, suffix)
 
     def log(self, todo: Instructions, now_s: float) -> None:
-        """Log what happened, and forget it."""
+        """Log the lines and failures in ``todo``, and remove them."""
         while todo.lines:
             level, text = todo.lines.pop(0)
             _log.log(level, "%s", text)
@@ -132,7 +133,7 @@ class Dispatcher:
     # --- triggers ------------------------------------------------------------------------------------
 
     def workers(self) -> list[Worker]:
-        """Return all of them, those without a process among them; first that of the triggers without a label."""
+        """Return all workers, also those without a process; the first runs the triggers without a label."""
         return self.sender.workers()
 
     def pause(self, name: str) -> None:
@@ -144,7 +145,7 @@ class Dispatcher:
             self.intake.advance_consumer(consumer)
 
     def forget_trigger(self, name: str) -> None:
-        """The trigger is removed: the next of that name begins running."""
+        """Forget a removed trigger: the next trigger of that name is not paused."""
         self.resume(name)
         self.state.forget_trigger(name)
 
@@ -152,11 +153,11 @@ class Dispatcher:
         return name in self.state.pauses.triggers
 
     def obstacle(self, name: str) -> str:
-        """Return why the trigger is blocked; empty: it is not."""
+        """Return why the trigger is blocked; an empty text if it is not."""
         return self.state.obstacle(name) or self.effects.obstacle(name)
 
     def calls_in_flight(self) -> int:
-        """The number of calls in workers, and of calls whose effects are being written."""
+        """Return the number of calls in workers, plus those whose effects are being written."""
         in_workers = sum([len(slot.calls) for pool in self.state.pools.values() for slot in pool.slots])
         return in_workers + len(self.state.retries.applying)
 
@@ -167,7 +168,7 @@ class Dispatcher:
         self.intake.advance_consumer(consumer)
 
     def pause_consumer_intake(self, consumer: Consumer) -> None:
-        """Take up nothing more of it; what is in flight ends as it would."""
+        """Begin no more calls of the consumer; calls in flight end as usual."""
         self.state.withdraw(consumer.source)
         self._carry_out()
 
@@ -193,7 +194,7 @@ class Dispatcher:
             self._again.after(AGAIN_S)
 
     def _deliver_until(self, ends_s: float) -> bool:
-        """Deliver from each pool at least once; return whether there is more."""
+        """Deliver from each pool at least once; return whether more calls are ready."""
         if self._is_closing or self.intake.upkeep.is_saving_paused or not self.sender.is_attached:
             return False
         more = False
@@ -260,7 +261,7 @@ class Dispatcher:
     # --- events and instructions ---------------------------------------------------------------------
 
     def _run_event(self, label: str, event: Callable[[], None]) -> None:
-        """Run an event of a pool, and carry out what it led to."""
+        """Run an event of a pool, and carry out the instructions that follow."""
         try:
             event()
             self._carry_out()
@@ -283,7 +284,7 @@ class Dispatcher:
         self._carry_out()
 
     def _carry_out(self) -> None:
-        """Do what the state wants done.  After an exception the next call does the rest."""
+        """Carry out the state's instructions.  After an exception the next call carries out the rest."""
         todo = self.state.instructions
         while todo.slices:
             slot, kind, number = todo.slices[0]
@@ -329,7 +330,7 @@ class Dispatcher:
             self._again.after(AGAIN_S)
 
     async def close(self) -> None:
-        """Stop delivering; what is in flight will be delivered again at the next start."""
+        """Stop delivering; changes in flight will be delivered again at the next start."""
         self._is_closing = True
         self._again.cancel()
         self.intake.close()

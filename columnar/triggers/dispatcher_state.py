@@ -10,13 +10,14 @@
     ``retry_state``       what becomes of changes after their call: attempts, pauses, obstacles, dead letters
     ``instructions``      what the shell does next: ``dispatcher``
 
-Calls are requested: ``Pool.begin_call`` for a slice that ``fair`` schedules, then ``admit_call`` with what was read of
-its changes.  A call whose worker ended, or had to be ended because of another call, is lost: its changes come again.
+A call begins in two steps: ``Pool.begin_call`` makes it for a slice that ``fair`` schedules, and ``admit_call`` admits
+it to its worker slot with those of its changes that could be read.  A call is lost if its worker ended, or had to be
+ended because of a different call; the changes of a lost call are delivered again.
 
 Invariants:
     I1. A change that a call took is in a worker slot, among the outcomes whose effects are written, on its way to the
         dead letters, or a suspect.
-    I2. ``recover`` needs nothing but the sources: an exception in the middle of an event loses no change.
+    I2. ``recover`` needs nothing but the sources, so an exception in the middle of an event loses no change.
 
 Knows nothing of regions, processes, frames and clocks: ``now_s`` is the loop's time, ``now_ms`` since 1970.
 """
@@ -64,9 +65,10 @@ class DispatcherState:
         return pool
 
     def queue(self, source: DeliverySource, now_s: float) -> None:
-        """Put the source into the line of its trigger if it has something to deliver; else plan it for when it will.
+        """Queue the source at its trigger if it has something to deliver; otherwise plan a timer for when it will.
 
-        ``now_s``: the caller's, by which it takes slices: by a later one a row is due that the caller cannot take.
+        ``now_s`` must be the time by which the caller takes slices: by a later time the source could be queued for a
+        row that is not due yet for the caller.
         """
         self.sources.setdefault(source)
         if source.is_due(now_s):
@@ -78,28 +80,28 @@ class DispatcherState:
             self.timers.plan(due_s, source)
 
     def line_up_again(self, source: DeliverySource, now_s: float) -> bool:
-        """Keep the source in line while it has something to deliver; False: it has nothing more that was read."""
+        """Keep the source queued while it has something to deliver; return False if no change that was read is left."""
         if source.is_due(now_s) and not self.pauses.cover(source):
             return True
         self.pool_of(source.registration.process).rest(source)
         return False
 
     def fail_read(self, source: DeliverySource, error: str, now_s: float) -> float:
-        """The source's region cannot be read now: it is read again after a growing pause.  Return that pause."""
+        """Plan to read the source's region again after a growing pause, as it cannot be read now; return the pause."""
         pause = source.fail_read(error)
         source.plan_wake(now_s + pause)
         self.timers.plan(now_s + pause, source)
         return pause
 
     def withdraw(self, source: DeliverySource) -> None:
-        """Take up nothing more of it; what is in flight ends as it would."""
+        """Begin no more calls of the source; calls in flight end as usual."""
         source.pause_region()
         suspects = self.pool_of(source.registration.process).withdraw_suspects(source)
         if suspects:
             self.retries.requeue_deliveries(source, suspects)
 
     def drop_source(self, source: DeliverySource, now_s: float) -> None:
-        """Forget it.  Calls in the worker keep their place and their timeout, and their answers change nothing."""
+        """Forget the source.  Its calls in the worker keep their place and timeout, but their answers are ignored."""
         source.note_dropped()
         self.sources.pop(source, None)
         pool = self.pool_of(source.registration.process)
@@ -111,21 +113,21 @@ class DispatcherState:
         pool.rest(source)
 
     def _abandon(self, call: Call, now_s: float) -> None:
-        """Its further effects are not wanted."""
+        """Note that further effects of the call are not wanted; a resting call goes on, to end itself."""
         if not call.is_abandoned:
             call.abandon()
             if call.stage == RESTING:
                 self.pools[call.slot.label].continue_call(call, now_s)
 
     def forget_trigger(self, name: str) -> None:
-        """The trigger is removed: the next of that name begins running."""
+        """Forget a removed trigger: the next trigger of that name is not paused."""
         self.pauses.triggers.discard(name)
         self.retries.forget_trigger(name)
         for pool in self.pools.values():
             pool.forget_trigger(name)
 
     def obstacle(self, name: str) -> str:
-        """Return why the trigger is blocked; empty: it is not."""
+        """Return why the trigger is blocked; an empty text if it is not."""
         why = self.retries.why_blocked(name)
         if why or not self.pauses.untrusted:
             return why
@@ -135,7 +137,7 @@ class DispatcherState:
     # --- calls ---------------------------------------------------------------------------------------
 
     def admit_call(self, call: Call, changes: CallChanges, now_s: float) -> Call | None:
-        """Give the call its place, with those of its changes that can be sent; None: there are none."""
+        """Admit the call to its slot, with those of its changes that can be sent; return None if there are none."""
         source, count, pool = call.source, len(call.deliveries), self.pools[call.slot.label]
         is_batch = source.registration.batch > 0
         if changes.damaged and is_batch:
@@ -159,13 +161,13 @@ class DispatcherState:
         return call
 
     def refuse_call(self, call: Call, error: str, now_s: float) -> float:
-        """The changes of a call that begins cannot be read now: as ``fail_read``."""
+        """Requeue the changes of a new call, since they cannot be read now, and do as ``fail_read``."""
         call.source.requeue(call.open_deliveries)
         self.pools[call.slot.label].return_places(call, call.places)
         return self.fail_read(call.source, error, now_s)
 
     def began(self, slot: WorkerSlot, numbers: list[int], now_s: float) -> None:
-        """The worker says that these changes run for longer than a moment."""
+        """Plan the timeouts of calls of which the worker reports that they run for longer than a moment."""
         for number in numbers:
             call = slot.began(number, now_s)
             if call is not None:
@@ -176,7 +178,7 @@ class DispatcherState:
     def slice_over(
         self, slot: WorkerSlot, number: int, what: str, used_s: float, cpu_s: float, now_s: float
     ) -> Call | None:
-        """The worker has ended a slice; return its call if its outcome is wanted."""
+        """Note that the worker has ended a slice; return the slice's call if its outcome is wanted."""
         call = slot.find(number)
         if call is None or call.stage == RESTING:
             return None  # it was given up meanwhile
@@ -201,10 +203,10 @@ class DispatcherState:
     def run_over(
         self, slot: WorkerSlot, number: int, count: int, used_s: float, cpu_s: float, now_s: float
     ) -> list[tuple[Call, int, int, int]]:
-        """``count`` changes of a run are done, from this one on.
+        """Note that ``count`` successive changes of a run are done, from the change ``number`` on.
 
-        Return those that are wanted, as calls with a place, a count and the place in the outcome: mostly one call, as a
-        change that became a call of its own is another.
+        Returns (call, place of its first done change, count, place in the outcome) for the changes whose effects are
+        wanted: usually one tuple; a change of the run that became a call of its own has its own tuple.
         """
         call = slot.calls.get(number)
         if call is not None and call.is_run:
@@ -223,7 +225,7 @@ class DispatcherState:
         return [(one, 0, 1, at) for at, one in enumerate(found) if one is not None]
 
     def settle(self, outcome: Outcome, error: ColumnarError | None, now_s: float, now_ms: float) -> None:
-        """The effects of a slice are on disk, or cannot be written."""
+        """Note that the effects of a slice are on disk, or with ``error`` that they cannot be written."""
         source, call, deliveries, what = outcome.source, outcome.call, outcome.deliveries, outcome.what
         retries = self.retries
         retries.applying.pop(outcome, None)
@@ -258,7 +260,7 @@ class DispatcherState:
     # --- workers that end ----------------------------------------------------------------------------
 
     def worker_gone(self, slot: WorkerSlot, how: str, now_s: float) -> None:
-        """Handle the end of the process: with one change in it, that has failed; of several the cause is unknown."""
+        """Handle the end of a worker process.  If it ran one change, that change failed; if more, none is blamed."""
         if slot.calls:
             count = sum(len(one.open_deliveries) for one in slot.calls.values())
             self.retries.log_line(logging.WARNING, f"the trigger worker is gone ({how}) with {count} changes in flight")
@@ -274,14 +276,17 @@ class DispatcherState:
         self.lose_calls(calls, are_in_slot=False)
 
     def _lose(self, call: Call, used_s: float | None = None) -> list[Delivery]:
-        """The call, which is still as it was, will have no outcome; return its wanted changes."""
+        """Account for a call that will have no outcome and is not ended yet; return its changes that are wanted."""
         for outcome in [one for one in self.retries.applying if one.call is call and one.what == MORE]:
             self.retries.give_up(outcome)
         self.pools[call.slot.label].account_lost(call, used_s)
         return [] if call.is_abandoned else call.open_deliveries
 
     def lose_calls(self, calls: list[Call], *, are_in_slot: bool) -> None:
-        """These calls end without blame; ``are_in_slot``: their slot has them, and none of them rests."""
+        """End the calls and requeue their changes, with no attempt counted.
+
+        ``are_in_slot`` says that the calls are still in their slots, and that none of them rests.
+        """
         for call in calls:
             deliveries = self._lose(call)
             if are_in_slot:
@@ -300,13 +305,13 @@ class DispatcherState:
         deliveries = self._lose(call, call.limit_s)
         if deliveries:
             self._fail_ending(call, f"the call was ended: {what} {limit_ms} ms", now_s)
-            call.source.suspect(deliveries)  # should it hang again, then alone
+            call.source.suspect(deliveries)  # if it hangs again, it is alone in the quarantine
         else:
             call.end()
         self.lose_calls(calls, are_in_slot=False)
 
     def _fail_ending(self, call: Call, why: str, now_s: float) -> None:
-        """Fail the changes of a call that ended its worker, or made it necessary to end it."""
+        """Fail the changes of a call that ended its worker, or for which the worker had to be ended."""
         deliveries = call.open_deliveries
         call.end()
         self.instructions.note_subject(call.source, deliveries)
@@ -318,7 +323,7 @@ class DispatcherState:
             self.retries.fail(call.source, deliveries, why, "", now_s)
 
     def _listen(self, slot: WorkerSlot, now_s: float) -> None:
-        """End a worker that is silent for too long: some call blocks all its threads, and which one is unknown."""
+        """End a worker that is silent for too long: some unknown call blocks all its threads."""
         silent_s = slot.silence_s(now_s)
         if silent_s is None:
             if slot.listens_s != NEVER:
@@ -330,7 +335,7 @@ class DispatcherState:
         self.lose_calls(slot.latecomers(), are_in_slot=True)
 
     def take_due(self, now_s: float) -> tuple[str, Callable[[], None]] | None:
-        """Take the next event of a timer that is due, with the label of its pool; None: none is."""
+        """Take the next timer that is due; return its pool's label and its event, or None if no timer is due."""
         entry = self.timers.take_due(now_s)
         if entry is None:
             return None
@@ -350,9 +355,10 @@ class DispatcherState:
     # --- exceptions ----------------------------------------------------------------------------------
 
     def recover(self, pool: Pool, error: str, now_s: float) -> None:
-        """Begin anew with a pool after an exception in an event of it (I2).
+        """Begin anew with a pool after an exception in one of its events (I2).
 
-        Its workers end.  The changes of that event have failed; others that were in flight come again without blame.
+        The pool's workers are ended.  The changes of the event have failed; other changes that were in flight are
+        delivered again, with no attempt counted.
         """
         subject = self.instructions.take_subject()
         for call in pool.begin_anew():
@@ -374,7 +380,7 @@ class DispatcherState:
             self.retries.note_moved(source)
 
     def check_invariants(self) -> None:
-        """The invariants, for tests."""
+        """Check the invariants, for tests."""
         for pool in self.pools.values():
             pool.check_invariants()
         for source in self.sources:

@@ -1,12 +1,12 @@
-"""Places that the effects of triggers went to: whether undeclared places lead back to their trigger.
+"""Places (a table and a family) that triggers write effects to, checked for cycles that no trigger declared.
 
-An effect into a place that closes a cycle is refused unless the cycle was allowed: the trigger would run for its own
-changes, through others, for ever.  Places are known by the effects of this server's triggers; a cycle whose parts run
-on several servers may not be seen here, and ends by ``model.flow_graph.HOPS``.
+An effect that closes a cycle is refused unless the cycle was allowed: otherwise the trigger would run for ever, called
+by changes that its own effects caused.  A server knows the places of its own triggers' effects only.  A cycle whose
+parts run on several servers may go unseen, and is ended by the bound ``model.flow_graph.HOPS``.
 
 Invariants:
     I1. A place is checked when its trigger first writes there, and again after each change of registrations.
-    I2. At most SEEN_PLACES are remembered of a trigger; HOPS bounds the effects in other places.
+    I2. At most SEEN_PLACES places are remembered for each trigger; HOPS ends cycles through further places.
 
 Owned by the loop.
 """
@@ -23,12 +23,12 @@ from columnar.model.flow_graph import HOPS, Flow, Place, check_seen
 from columnar.model.mutation import Contribute
 
 SEEN_PLACES: Final = 64
-_Target = tuple[bytes, bytes]  # table, family; empty: all of them
+_Target = tuple[bytes, bytes]  # table, family; an empty family means all families
 
 
 class EffectPlaces:
     def __init__(self, triggers: Callable[[], Triggers], flows: Callable[[], Iterable[Flow]]) -> None:
-        """``flows``: all that there are, of every kind."""
+        """``flows`` returns all flows, of every kind."""
         self._triggers = triggers
         self._flows = flows
         self._seen: dict[str, dict[_Target, None]] = {}  # by trigger
@@ -38,14 +38,17 @@ class EffectPlaces:
         return [place_of(target) for target in self._seen.get(trigger, ())]
 
     def follow(self) -> None:
-        """Registrations have changed (I1)."""
+        """Follow a change of registrations: check every place again (I1)."""
         self._sound.clear()
         there = {one.name for one in self._triggers().all}
         for name in self._seen.keys() - there:
             del self._seen[name]
 
     def check(self, trigger: str, writes: Iterable[Write], hops: int) -> None:
-        """Check effects of a change before they are written.  TriggerError: they would close a cycle; TooManyHops."""
+        """Check the effects of a change before they are written.
+
+        Raises TriggerError if they would close a cycle, and TooManyHops if HOPS changes led to this one.
+        """
         if hops >= HOPS:
             raise TooManyHops(hops, HOPS)
         sound = self._sound.get(trigger)
@@ -71,7 +74,7 @@ class EffectPlaces:
 
 
 def families_beside(operation: Contribute) -> Iterator[bytes]:
-    """The families of its totals and its order."""
+    """Yield the families of the contribution's totals and of its order, beside the family of its members."""
     yield from {family for family, _ in operation.totals}
     if operation.order_family:
         yield operation.order_family

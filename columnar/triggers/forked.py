@@ -1,8 +1,9 @@
 """Copies of the worker process that functions make by ``os.fork``.
 
-A copy continues in the function, and would then answer for the worker, in the middle of its frames.  It has no end of
-the store's socket, and ends with the slice in which it was made (``end_copy``).  The worker reaps the ended copies,
-unless the function has waited for them itself.  Processes that never return to the worker's code are not affected.
+A copy continues in the function.  Afterwards it would answer in the worker's place, amid the worker's own frames.  So a
+copy closes its end of the store's socket, and ends with the slice in which it was made (``end_copy``).  The worker
+reaps the ended copies, unless the function has waited for them itself.  Processes that never return to the worker's
+code are not affected.
 
 A copy of a test's process ends with the call as well (``ending_copies``).
 """
@@ -23,11 +24,11 @@ _READ_BYTES: Final = 4096
 
 class ForkedCopies:
     def __init__(self, link: socket.socket) -> None:
-        """``link``: the worker's end of the socket to the store."""
+        """``link`` is the worker's end of the socket to the store."""
         self.is_copy = False
         self.were_made = False  # then ``collect`` now and then
         self._link = link
-        self._ends: tuple[int, int] | None = None  # of the pipe by which copies say that they end
+        self._ends: tuple[int, int] | None = None  # of the pipe into which ending copies write their process ids
         self._ended: list[int] = []
         self._mutex = threading.Lock()
 
@@ -54,7 +55,7 @@ class ForkedCopies:
         os._exit(0)
 
     def collect(self) -> None:
-        """Let those that have ended go from the system's list of processes."""
+        """Reap the copies that have ended."""
         if self._ends is None or not self._mutex.acquire(blocking=False):
             return
         try:
@@ -76,7 +77,7 @@ def _is_collected(pid: int) -> bool:
 
 @contextmanager
 def ending_copies() -> Iterator[None]:
-    """End a copy of this process that a function within makes.
+    """End any copy of this process that a function makes within the ``with`` block.
 
     A copy would continue with the author's test, and make copies of its own at each further call.
     """

@@ -4,13 +4,13 @@
 
     to the worker     ["run", [[id, trigger, function, side by side, [change, ...], progress, is batch], ...]]
                                                                   several changes that are no batch are a run: each
-                                                                  is a call of its own, whose ids follow each other
+                                                                  change is a call of its own, with successive ids
                       ["go", id]                                  the effects are written: yield on
                       ["check", id, function]
                       ["reload", id]                              take up changed source; answered as "check" is
     to the store      ["ready", 0]                                first of all: calls may be sent
-                      ["began", [id, ...]]                        their modules are imported; they run and take longer,
-                                                                  or are the first of their module
+                      ["began", [id, ...]]                        these calls run, their modules are imported; sent if
+                                                                  a call takes long or is the first of its module
                       ["did", [[id, what, effects, error, output, checkpoint, used, computed], ...]]
                               or, of changes of a run that are done in succession, from id on,
                               [id, [effects of each change, ...], used, computed]
@@ -23,14 +23,14 @@
     effects := [effect, ...] as in ``model.effect``, of this slice; if it failed, those before its checkpoint
                of a batch [[place of its change, effect], ...]
     progress, checkpoint := [state, part] | nil, the part as in ``contribution_buffer``
-    used, computed: microseconds of this slice, and how many of them it computed
+    used, computed: the time that this slice took, and its processor time, in microseconds
     change := [table, row, stamp, sequence, [[kind, column, timestamp, value], ...],
                {column: value} now | nil, {column: value} before | nil, attempt, is_backfill, the client's timestamp,
-               hops, {column: value} after | nil, {look: looked} | nil]
-    looked := [table, row, [family from which to read on, ...], [[column, value], ...], why it cannot be read | "",
-               whether that passes]
+               hops, {column: value} after | nil, {look: looked} | nil, is_repeat]
+    looked := [table, row, [family with further cells, ...], [[column, value], ...], why it cannot be read | "",
+               whether that is temporary]
 
-Both ends are of one version and one machine; nothing of this is stored.
+Both ends have the same version and run on the same machine; frames are never stored.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from columnar.limits import LONGEST_LATER_S
 _LENGTH: Final = Struct(">I")
 PLACES: Final = 64  # calls that a worker has at most; it has a thread for each that blocks
 FRAME_BYTES: Final = 256 * 1024 * 1024  # one change of one row: cells now, before and changed
-CHANGE_BYTES: Final = FRAME_BYTES - 16 * 1024 * 1024  # of one change: a frame has others before it, and packs each
+CHANGE_BYTES: Final = FRAME_BYTES - 16 * 1024 * 1024  # of one change: the frame also has earlier changes, and headers
 FULL_FRAME_BYTES: Final = 256 * 1024  # calls and outcomes are buffered up to about this
 BATCH_BYTES: Final = 4 * 1024 * 1024  # of the changes of one call, except for its last: a frame is packed as a whole
 STEP_BYTES: Final = 64  # of a step's objects, in addition to its column and value
@@ -72,13 +72,16 @@ def size_of(change: list[Any]) -> int:
 
 
 class Frames:
-    """Pieces of the stream in, whole frames out."""
+    """Cuts the byte stream of a socket into frames."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
 
     def feed(self, data: bytes) -> Iterator[list[Any]]:
-        """ValueError for a frame over FRAME_BYTES or one that is no array of msgpack."""
+        """Yield the frames that ``data`` completes.
+
+        Raises ValueError for a frame over FRAME_BYTES, or one that is no array of msgpack.
+        """
         import msgpack
 
         self._buffer += data
@@ -98,7 +101,7 @@ class Frames:
 
 
 def check_outcome(outcome: Any) -> None:
-    """ValueError: it is no outcome of a "did" frame."""
+    """Raise ValueError if ``outcome`` is no outcome of a "did" frame."""
     match outcome:
         case [int(), list(effects), int(), int()] if effects and all(isinstance(one, list) for one in effects):
             return

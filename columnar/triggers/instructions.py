@@ -1,6 +1,6 @@
-"""(pure) What the state of the dispatcher wants done: instructions, the outcomes whose effects are written, and times.
+"""(pure) Instructions of the dispatcher's state to its shell, outcomes whose effects are being written, and timers.
 
-Knows nothing of how it is done.
+Knows nothing of how instructions are carried out.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class Outcome:
     def __init__(
         self, call: Call, deliveries: list[Delivery], what: str, error: Any, output: str, checkpoint: list[Any] | None
     ) -> None:
-        """``error``: the traceback's text, seconds, or texts by place in the batch; ``checkpoint``: state and part."""
+        """``error`` is a traceback, the seconds of ``Later``, or texts by place; ``checkpoint`` is state and part."""
         self.call = call
         self.source = call.source
         self.deliveries = deliveries
@@ -27,8 +27,8 @@ class Outcome:
         self.error = error
         self.output = output
         self.checkpoint = checkpoint
-        self.gave = False  # it contributes to totals
-        self.job: Any = None  # that writes its effects; the shell's
+        self.gave = False  # its effects contribute to totals
+        self.job: Any = None  # of the shell, to write the effects
 
     def note_job(self, job: Any, *, gave: bool) -> None:
         self.job, self.gave = job, gave
@@ -53,15 +53,15 @@ class Instructions:
         self.ending: list[tuple[WorkerSlot, str]] = []  # workers to end, and why
         self.letters: list[Letter] = []
         self.given_up: list[Outcome] = []  # whose effects are not wanted any more
-        self.moved: dict[DeliverySource, int] = {}  # to advance and to save; how many changes were delivered
+        self.moved: dict[DeliverySource, int] = {}  # to advance and to save, with their numbers of delivered changes
         self.is_schedule_changed = False  # a trigger may be scheduled that could not be before
         self.imports: list[tuple[str, str]] = []  # modules to try in a process of their own, and why
         self.lines: list[tuple[int, str]] = []  # of the log, with their levels
-        self.failures: list[tuple[str, int, str]] = []  # trigger, attempt, error: of the log, which leaves some out
-        self.subject: tuple[DeliverySource, list[Delivery]] | None = None  # whom an exception in the event fails
+        self.failures: list[tuple[str, int, str]] = []  # trigger, attempt, error; the log leaves some out
+        self.subject: tuple[DeliverySource, list[Delivery]] | None = None  # changes that an exception now would fail
 
     def take_moved(self) -> list[tuple[DeliverySource, int]]:
-        """Take the sources that have moved; the shell delivers next."""
+        """Return and remove the sources that have moved.  The shell delivers next."""
         moved, self.moved, self.is_schedule_changed = self.moved, {}, False
         return list(moved.items())
 
@@ -78,7 +78,7 @@ class Instructions:
 
 class Timed(Protocol):
     def is_planned_at(self, at_s: float) -> bool:
-        """Return whether it still is to be checked at this time."""
+        """Return whether this subject is still to be checked at ``at_s``."""
 
 
 class Timers:
@@ -93,13 +93,13 @@ class Timers:
         heapq.heappush(self._heap, (at_s, self._serial, subject))
 
     def next_s(self) -> float:
-        """Return the next time that counts; NEVER: there is none."""
+        """Return the next time at which a subject is to be checked, or NEVER."""
         while self._heap and not self._heap[0][2].is_planned_at(self._heap[0][0]):
             heapq.heappop(self._heap)
         return self._heap[0][0] if self._heap else NEVER
 
     def take_due(self, now_s: float) -> tuple[float, Timed] | None:
-        """Return the next subject that is due, with its time; None: none is."""
+        """Return the next subject that is due, with its time; None if none is due."""
         if self.next_s() > now_s:
             return None
         at_s, _, subject = heapq.heappop(self._heap)

@@ -1,6 +1,6 @@
-"""Reads changes of the logs that triggers follow, as far as there is room, and saves how far they were delivered.
+"""Reads the change logs that triggers follow, as far as there is room, and has the delivery progress saved.
 
-An unexpected exception of a consumer has it tried again after AGAIN_S; other consumers do not wait.  Owned by the loop.
+After an unexpected exception a consumer is tried again after AGAIN_S; other consumers do not wait.  Owned by the loop.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Intake:
     def __init__(
         self, state: DispatcherState, followers: Followers, upkeep: LogUpkeep, deliver: Callable[[], None]
     ) -> None:
-        """``deliver`` is called when sources may have something to deliver."""
+        """``deliver`` is called when a source may have something to deliver."""
         self.upkeep = upkeep
         self._state = state
         self._followers = followers
@@ -40,7 +40,7 @@ class Intake:
         self._closing = False
 
     def consumers_of(self, name: str) -> list[Consumer]:
-        """Return the consumers of a trigger on open regions; those of all triggers for an empty name."""
+        """Return the consumers of a trigger on open regions, or of all triggers if ``name`` is empty."""
         return [one for one in self._followers.of(trigger(name)) if isinstance(one, Consumer)]
 
     def consumer_of(self, source: DeliverySource) -> Consumer:
@@ -53,7 +53,7 @@ class Intake:
         return sorted({one.function for one in registrations if one.module == module})
 
     def advance_module(self, module: str) -> None:
-        """The triggers of the module may be called again."""
+        """Advance the triggers of the module, which may be called again."""
         for consumer in self.consumers_of(""):
             if consumer.registration.module == module:
                 self._state.retries.note_moved(consumer.source)
@@ -66,7 +66,7 @@ class Intake:
     # --- reading -------------------------------------------------------------------------------------
 
     def advance_consumer(self, consumer: Consumer) -> None:
-        """Read what there is room for, and queue the consumer when a change is ready."""
+        """Read as many changes as there is room for, and queue the consumer when a change is ready."""
         if self._take_up(consumer):
             self._followers.notify(consumer.key)
             self._deliver()
@@ -85,7 +85,7 @@ class Intake:
             asyncio.get_running_loop().call_soon(self._advance_if_present, consumer)
 
     def _fill(self, consumer: Consumer) -> bool:
-        """Read one step of the log; a trigger whose log is damaged is stopped, loudly."""
+        """Read the log for one step; return whether more is left.  Pauses the trigger and logs an error on damage."""
         try:
             return consumer.fill()
         except DamagedData as error:
@@ -116,7 +116,7 @@ class Intake:
         asyncio.get_running_loop().call_later(AGAIN_S, self._advance_if_present, consumer)
 
     def line_up_again(self, source: DeliverySource, now_s: float) -> None:
-        """Keep the source in line while it has something to deliver; else read more of its log."""
+        """Keep the source queued while it has something to deliver; otherwise read more of its log."""
         if self._state.line_up_again(source, now_s) or self._state.pauses.cover(source):
             return
         if source.state.room > 0:
@@ -131,7 +131,7 @@ class Intake:
             self._moved_step.soon()
 
     def advance_moved(self) -> None:
-        """Advance them now, and deliver."""
+        """Advance the sources that have moved now, and deliver."""
         self._moved_step.cancel()
         for source, delivered in self._state.instructions.take_moved():
             consumer = self._consumers.get(source)

@@ -1,11 +1,11 @@
-"""A row of another table that a function reads: ``Change.look(name)``.
+"""A row of another table that a function looks up: ``Change.look(name)``.
 
-Its first cells may be sent with the change; all others are read through the client, in pages of PAGE_CELLS, as
-the function gets to them.
+The row's first cells may be sent with the change; all further cells are read through the client, in pages of
+PAGE_CELLS, as the function reaches them.
 
-Consistency: a page is the row as it is at one moment, and holds nothing that a crash could undo.  Pages follow each
-other in the order of columns: a column that exists all the while comes exactly once; a column that is added or removed
-meanwhile may be seen or not.  The row may be newer than the change.  A change of it calls no function of this trigger.
+Consistency: a page shows the row at one moment, and holds nothing that a crash could undo.  Pages are read in the order
+of columns: a column that exists all the while is seen exactly once; a column that is added or removed meanwhile may be
+seen or not.  The row may be newer than the change.  A change of the looked-up row does not call this trigger.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PAGE_CELLS: Final = 2_000
 
 class Table(Protocol):
     def slice(self, row: bytes, family: bytes, start: bytes, stop: bytes, *, limit: int) -> list[tuple[bytes, bytes]]:
-        """(qualifier, value): ``client.table.Table.slice``."""
+        """Return (qualifier, value) pairs, as ``client.table.Table.slice``."""
 
 
 class Looked:
@@ -39,9 +39,9 @@ class Looked:
         *,
         passes: bool = False,
     ) -> None:
-        """``cells``: its first, or all where ``families``, from which to read on, are none.
+        """``cells`` are the row's first cells, and further ones are read from ``families``; none: ``cells`` are all.
 
-        ``passes``: the problem is none that stays.
+        ``passes`` says that the problem is temporary.
         """
         self.table = table
         self.row = row  # empty: the changed row does not say which row that is
@@ -56,9 +56,9 @@ class Looked:
             yield column
 
     def items(self) -> Iterator[tuple[bytes, bytes]]:
-        """(column, value) of each cell.
+        """Yield (column, value) of each cell.
 
-        LookupError: there is no such table.  NotReadable: it is disabled.  The client's errors.
+        Raises LookupError if the table does not exist, NotReadable if it is disabled, and the client's errors.
         """
         self._check()
         yield from self._cells.items()
@@ -71,7 +71,7 @@ class Looked:
                 start = page[-1][0] + b"\x00"
 
     def get(self, column: bytes, default: bytes | None = None) -> bytes | None:
-        """The cell's value, as of the first page or as of now; ``default`` where there is none."""
+        """Return the cell's value, from the cells sent with the change or as it is now; ``default`` without a cell."""
         self._check()
         if column in self._cells or not self._families:
             return self._cells.get(column, default)
@@ -82,7 +82,7 @@ class Looked:
         return found[0][1] if found else default
 
     def __getitem__(self, column: bytes) -> bytes:
-        """KeyError: the row has no such cell."""
+        """Return the cell's value.  Raises KeyError if the row has no such cell."""
         value = self.get(column)
         if value is None:
             raise KeyError(column)

@@ -1,8 +1,8 @@
-"""Rows that are sent with a change: their first cells, if this server has them at hand.
+"""Reads the first cells of looked-up rows, to be sent with a change, if this server has the rows at hand.
 
-The first LOOKUP_CELLS are read as a change is sent to the worker, if the row's region is open here and has no data that
-waits for an fsync.  Otherwise the function's client reads them, as it reads all further cells (``lookup_client``).
-Reading never waits, and costs in proportion to the cells read.  Owned by the loop.
+The first LOOKUP_CELLS are read when a change is sent to the worker, if the row's region is open on this server and the
+row has no write that waits for an fsync.  Otherwise the function's client reads them, as it reads all further cells
+(``lookup_client``).  Reading never waits, and costs in proportion to the cells read.  Owned by the loop.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from columnar.regions.read.row_reader import WireCell
 from columnar.regions.region import Region
 from columnar.triggers.retry_state import is_obstacle
 
-_CELL_BYTES: Final = 64  # beside key and value, as ``get_slice`` counts, and more
+_CELL_BYTES: Final = 64  # of a cell beside key and value: at least as many as ``get_slice`` counts
 
 
 class LookupPrefetch:
@@ -27,7 +27,7 @@ class LookupPrefetch:
         self._access = access
 
     def prefetch_row(self, lookup: Lookup, row: bytes, image: Image) -> list[Any]:
-        """The row as a frame carries it: table, key, families to read on from, cells, problem, whether that passes."""
+        """Return the row for a frame: table, key, families with more cells, cells, problem, whether it is temporary."""
         key = lookup.row(row, image)
         if not key:
             return [lookup.table, b"", [], [], "", False]
@@ -57,5 +57,8 @@ def _first_cells(region: Region, key: bytes, families: list[bytes]) -> tuple[lis
 
 
 def _may_be_cut(key: bytes, found: list[WireCell]) -> bool:
-    """A slice ends over STEP_BYTES of stored keys and values; escaping makes a key twice as long at most."""
+    """Return whether ``get_slice`` may have ended at STEP_BYTES of stored keys and values.
+
+    Stored keys are escaped, which at most doubles their length.
+    """
     return sum(2 * (len(key) + len(column)) + len(value) + _CELL_BYTES for column, value, _ in found) > STEP_BYTES

@@ -1,11 +1,11 @@
-"""Random histories of a test: the events of source rows, and the faults of the runs of a function for them.
+"""Random histories for tests: events of source rows, and faults of the function's runs for these.
 
     put, delete     a change of a source row, by the clock or with a timestamp that a client invented
     begin           the trigger is added: existing rows are delivered as they are, earlier changes are not
     deliver         the row's oldest change is delivered; with ``cut`` the run dies after that many steps, and repeats
-    ghost           a write of an earlier run, done or due when it died, arrives now
+    ghost           the writes of an earlier run, done or outstanding when the run died, arrive now
 
-Any part of a history is a history: events without a meaning at their place do nothing.  ``shrunk`` relies on that.
+Any part of a history is a history: an event that is impossible at its place does nothing.  ``shrunk`` relies on that.
 
 Knows nothing of how functions are called.
 """
@@ -33,7 +33,7 @@ class Event:
     row: bytes = b""
     cells: tuple[tuple[bytes, bytes], ...] = ()  # of a put
     columns: tuple[bytes, ...] = ()  # of a delete; none: the whole row
-    shift_ms: int | None = None  # of the client's timestamp from the clock; None: by the clock
+    shift_ms: int | None = None  # the client's timestamp minus the clock; None: the clock's timestamp
     cut: int | None = None  # steps after which a run dies
     which: int = 0  # of the ghosts
 
@@ -55,7 +55,7 @@ class Event:
 def random_history(
     rng: random.Random, columns: Mapping[bytes, Sequence[bytes]], rows: Sequence[bytes]
 ) -> tuple[Event, ...]:
-    """``columns``: of the source, with values to choose from."""
+    """Return a random history; ``columns`` are the source's columns, with values to choose from."""
     count = rng.randrange(3, EVENTS + 1)
     events = [_event(rng, columns, rows) for _ in range(count)]
     if rng.random() < 0.3:
@@ -78,7 +78,7 @@ def _event(rng: random.Random, columns: Mapping[bytes, Sequence[bytes]], rows: S
 
 
 def shrunk(history: tuple[Event, ...], fails: Callable[[tuple[Event, ...]], bool]) -> tuple[Event, ...]:
-    """A history that fails, too, and of which no event can be left out or made simpler."""
+    """Return a part of the history that fails, too, and of which no event can be left out or made simpler."""
     size = max(1, len(history) // 2)
     while True:
         shorter = _without_some(history, size, fails)

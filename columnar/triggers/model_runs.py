@@ -1,10 +1,13 @@
 """(pure) A function run over a history: the source, the changes that it is called for, and the resulting tables.
 
-    Run(declared, function, looked).play(history).shown()    the tables, after the remaining changes were delivered
-    Run(...).recomputed(of)                          the tables that its rows imply, each row seen once, from nothing
+    Run(registration, function, lookup_tables).play(history)    plays it, then delivers the remaining changes
+    Run(...).table_contents()                                   the tables that the function has written
+    Run(...).recomputed()                                       the tables that the source's rows imply: each row is
+                                                                delivered once, into empty tables
 
-A step is an effect or a call through the client.  A run that dies has done the steps before it; those after it are kept
-as a ghost, and so are the effects of every run that ended, because the store may write an effect again.
+A step is an effect or a call through the client.  A run that dies has done the steps before its death; its later steps
+are kept as a ghost.  The effects of every run that ended are kept as a ghost, too, because the store may write an
+effect again.
 """
 
 from __future__ import annotations
@@ -37,26 +40,26 @@ _PUT_OFFS = 100  # of one change, in a row
 
 
 class PutOffForEver(Exception):
-    """The function puts a change off whenever it runs."""
+    """The function raises ``Later`` for a change whenever it runs."""
 
     def __init__(self, row: bytes) -> None:
         super().__init__(f"it put row {printable(row)} off {_PUT_OFFS} times in a row")
 
 
 class Died(BaseException):
-    """The worker is gone in the middle of a call."""
+    """The worker died in the middle of a call."""
 
 
 @dataclass(slots=True)
 class _Pending:
     change: Change
     progress: bytes = b""
-    part: int = 0  # of the change's contributions, that the next run begins with
+    part: int = 0  # the first part of the change's contributions in the next run
     attempt: int = 1
     put_offs: int = 0  # in a row
 
     def was_put_off(self, by: BaseException) -> None:
-        """PutOffForEver."""
+        """Count a run that ``by`` ended.  Raises PutOffForEver after _PUT_OFFS in a row that raised ``Later``."""
         self.put_offs = self.put_offs + 1 if isinstance(by, Later) else 0
         if self.put_offs >= _PUT_OFFS:
             raise PutOffForEver(self.change.row) from by
@@ -66,11 +69,11 @@ class Run:
     def __init__(
         self, registration: Registration, function: Function, lookup_tables: Mapping[bytes, Mapping[bytes, Row]]
     ) -> None:
-        """``lookup_tables``: tables that the function looks up, which stay as they are: rows by their keys."""
+        """``lookup_tables`` are the tables that the function looks up, as rows by their keys; they never change."""
         self.registration = registration
         self.scope = registration.scope()
         self.unstamped = ""  # a write through the client that bears no timestamp
-        self.tallies = False  # the function tallies: its totals are of its changes, not of its rows
+        self.tallies = False  # the function yields tallies: the source's changes make the totals, not its rows
         self._function = function
         self._now_ms = START_MS
         self.source = ModelTables(lambda: self._now_ms, leaves_markers=False)
@@ -88,7 +91,7 @@ class Run:
     # --- histories -----------------------------------------------------------------------------------
 
     def play(self, history: tuple[Event, ...], *, is_kind: bool = False) -> Run:
-        """``is_kind``: no run dies, and nothing comes late."""
+        """Play the history, then deliver the remaining changes; with ``is_kind`` no run dies and no write is late."""
         self._begun = not any(event.kind == "begin" for event in history)
         for event in history:
             self._now_ms += 10
@@ -167,7 +170,7 @@ class Run:
     # --- calls ---------------------------------------------------------------------------------------
 
     def _deliver_batch(self, row: bytes, cut: int | None) -> None:
-        """The changes of all rows that wait, beginning with ``row``: those of a row in their order."""
+        """Deliver waiting changes of all rows as a batch, beginning with ``row``; changes of a row keep their order."""
         rows = [row, *(other for other in sorted(self._pending) if other != row)]
         taken: list[_Pending] = []
         for one in rows:
@@ -233,17 +236,17 @@ class Run:
 
 
 class Call:
-    """A run of the function; after ``cut`` steps it dies."""
+    """A run of the function, which dies after ``cut`` steps (None: it does not die)."""
 
     def __init__(self, run: Run, change: Change, cut: int | None, part: int) -> None:
         self._run, self._change, self._left = run, change, cut
         self.progress, self.part = change.progress, part
         self._giver = Giver(run.registration.name)
         self.stamped: list[Write] = []  # by effects, which the store may write again
-        self.lost: list[Write] = []  # those after the death
+        self.lost: list[Write] = []  # the writes after the death
 
     def run(self, function: Callable[..., Any], *, wants_client: bool) -> None:
-        """Died, Later; whatever the function raises."""
+        """Run the function.  Raises Died after ``cut`` steps, and whatever the function raises, such as Later."""
         client = ModelClient(self._run.derived, self._write_by_client, self._read)
         try:
             with ending_copies():
@@ -291,7 +294,7 @@ class Call:
         self._step()
 
     def _step(self) -> bool:
-        """Return whether the worker still lives; what a dead one would have done is only kept."""
+        """Count a step; return whether the worker still lives.  The writes of a dead worker are only kept."""
         if self._left is None:
             return True
         self._left -= 1
@@ -323,10 +326,10 @@ class BatchCall(Call):
 
 
 def yielded(found: Any, change: Change, registration: Registration | None, *, is_batch: bool) -> Iterator[Effect]:
-    """Yield the effects that a function returned for the change.  ``registration``: None if it is not declared.
+    """Yield the effects that a function returned for the change; ``registration`` is None if it has no ``on``.
 
-    TypeError, ValueError, IllegalArgument, RequestTooBig, TriggerError: one that a worker does not take, or a store
-    does not write.
+    Raises TypeError, ValueError, IllegalArgument, RequestTooBig or TriggerError for an effect that a worker does not
+    take, or a store does not write.
     """
     for effect in effects_of(found, (change,) if is_batch else None):
         _check_written(effect, change, registration)
@@ -334,7 +337,7 @@ def yielded(found: Any, change: Change, registration: Registration | None, *, is
 
 
 def _check_written(effect: Effect, change: Change, registration: Registration | None) -> None:
-    """As ``yielded``, of one effect."""
+    """Check one effect; raises the errors of ``yielded``."""
     if effect[0] in (CHECKPOINT, BARRIER):
         return
     writes = writes_of(

@@ -1,9 +1,10 @@
-"""(pure) Tables of a test: cells with timestamps and delete markers, as the store keeps those that triggers write.
+"""(pure) Tables of a test: cells with timestamps and delete markers, as a store keeps the tables that triggers write.
 
-A later timestamp wins, of equal ones the later write; a delete leaves a marker, so that a late put stays hidden.
-Contributions and tallies are kept by source and sequence: what was said before changes nothing.
+The cell with the later timestamp wins, at equal timestamps the later write.  A delete leaves a marker, so that a late
+put stays hidden.  Contributions and tallies are kept by source and sequence; a repeated or older sequence of a source
+changes nothing.
 
-``Writes`` are what a function does to tables, one after the other: by effects, or through a client (``ModelClient``).
+A ``Write`` is one thing that a function does to a row: by an effect, or through a client (``ModelClient``).
 
 Knows nothing of histories and functions.
 """
@@ -20,7 +21,7 @@ TableContents = dict[bytes, dict[bytes, Row]]  # table -> row -> column -> value
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """A put of cells, a delete (``cells`` None; ``columns`` None: of the row), or an increment of counters."""
+    """A put of ``cells``, an increment by ``amounts``, or else a delete of ``columns`` (None: of the whole row)."""
 
     table: bytes
     row: bytes
@@ -28,14 +29,14 @@ class Write:
     cells: Mapping[bytes, bytes] | None = None
     columns: Sequence[bytes] | None = None
     amounts: Mapping[bytes, int] | None = None
-    source: bytes | None = None  # of a contribution of ``amounts`` (None: nothing any more), as of ``sequence``
+    source: bytes | None = None  # set for a contribution of ``amounts`` (None: withdrawn) as of ``sequence``
     sequence: tuple[int, ...] = ()
     relative: bool = False
 
 
 class ModelTables:
     def __init__(self, now_ms: Callable[[], int], *, leaves_markers: bool = True) -> None:
-        """``leaves_markers``: as with the attribute DELETE_MARKERS."""
+        """``leaves_markers``: deletes leave markers, as in a table with the attribute DELETE_MARKERS."""
         self._now_ms = now_ms
         self._leaves_markers = leaves_markers
         self._cells: dict[bytes, dict[bytes, dict[bytes, tuple[int, bytes | None]]]] = {}
@@ -178,7 +179,7 @@ class ModelTable:
         transaction: bool = False,
         wal: bool = True,
     ) -> ModelBatch:
-        """As of ``happybase``: what is put and deleted is written at ``send`` and at the end of a ``with``.
+        """Return a batch as in ``happybase``: it is written at ``send`` and at the end of a ``with`` block.
 
         ``wal`` has no effect.
         """
@@ -187,7 +188,7 @@ class ModelTable:
         return ModelBatch(self, timestamp, batch_size, transaction)
 
     def mutate(self, row: bytes, operations: Sequence[Any]) -> None:
-        """Operations of ``columnar.client``: puts, deletes, increments and contributions."""
+        """Apply operations of ``columnar.client``: puts, deletes, increments and contributions."""
         for one in operations:
             at = getattr(one, "timestamp", None)
             if hasattr(one, "source"):
@@ -238,6 +239,6 @@ class ModelBatch:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        """A batch is written though the ``with`` fails, unless it is a transaction."""
+        """Send the batch, even if the ``with`` block raised, unless the batch is a transaction."""
         if kind is None or not self._is_transaction:
             self.send()

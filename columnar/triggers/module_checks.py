@@ -1,17 +1,18 @@
 """Imports of triggers' modules outside of calls: before a function is registered, for changed source, after a death.
 
     SourceTrial      a process that imports functions and runs none: it may hang or end, and blocks no trigger
-    FunctionChecks   has workers check whether a function can be a trigger, and take up changed source
-    ModuleTrials     modules whose import blocked or ended a worker: no worker imports them again before a process of
-                     their own could
+    FunctionChecks   makes workers check whether a function can be a trigger, and import changed source
+    ModuleTrials     modules whose import blocked or ended a worker: workers import such a module again only after a
+                     separate process could import it
 
-Changed source is imported by a process of its own first, which ends afterwards.  If the source cannot be imported,
-hangs or ends its process there, the workers keep the source that they have.
+Changed source is first imported by a separate process, which ends afterwards.  If the import fails, hangs or ends that
+process, the workers keep the source that they have.
 
-    trusted --begin--> on trial, its triggers pause --imported by a process of its own--> trusted, they continue
+    trusted --begin--> on trial, its triggers pause --imported by a separate process--> trusted, they continue
 
-An import in C code blocks all triggers of the worker until the worker is ended; the next change of the module's
-triggers would do the same to the next worker.  Trials repeat after growing pauses, LONGEST_TRIAL_PAUSE_S at most.
+An import that hangs in C code blocks all triggers of the worker until the worker is ended, and the next change of the
+module's triggers would do the same to the next worker.  Trials are repeated after growing pauses of at most
+LONGEST_TRIAL_PAUSE_S.
 
 Owned by the loop.
 """
@@ -39,12 +40,12 @@ LOOP: Final = "the trials of trigger modules"
 
 
 def cannot_be_used(function: str) -> str:
-    """The beginning of a problem."""
+    """Return the beginning of a problem's text."""
     return f"{function} cannot be used: "
 
 
 class SourceTrial:
-    """``Listener`` of its link."""
+    """One import of functions by a separate process, as the ``Listener`` of that process."""
 
     def __init__(self, make_link: MakeLink) -> None:
         self._ready = asyncio.get_running_loop().create_future()
@@ -52,7 +53,7 @@ class SourceTrial:
         self._link: Link = make_link(self)
 
     async def problem_with(self, functions: Iterable[str]) -> str | None:
-        """Import them as their source is on disk: what is wrong with the first that cannot be used, or None."""
+        """Import the functions from disk; return what is wrong with the first that cannot be used, or None."""
         loop, link, prefix = asyncio.get_running_loop(), self._link, ""
         try:
             if not link.is_up:
@@ -91,7 +92,7 @@ class SourceTrial:
 
 class FunctionChecks:
     def __init__(self, workers: Callable[[], Iterable[Worker]]) -> None:
-        """``workers``: all of them, of which the first has the triggers without a label."""
+        """``workers`` returns all workers; the first of them runs the triggers without a label."""
         self._workers = workers
         self._waiting: dict[int, tuple[Worker, asyncio.Future[str | None]]] = {}
         self._last_check = 0
@@ -102,14 +103,15 @@ class FunctionChecks:
         self._make_link = make_link
 
     async def problem_with_source(self, functions: Iterable[str]) -> str | None:
-        """Have a process of its own import them; None: workers may take up the source.  No worker is changed."""
+        """Have a separate process import the functions; return a problem, or None.  The workers are not changed."""
         assert self._make_link is not None, "source is taken up while the store serves"
         return await SourceTrial(self._make_link).problem_with(functions)
 
     async def problem_with(self, function: str) -> str | None:
-        """Have it imported; None: it is good.  A worker may end through other calls: then the next worker is tried.
+        """Have a worker import the function; return what is wrong with it, or None if it can be a trigger.
 
-        A module that the worker does not have is imported by a process of its own first: it may hang, or end it.
+        A module that the worker has not imported yet is first imported by a separate process, because the import may
+        hang or end the process.  If the worker ends, perhaps through a different call, its next process is tried.
         """
         worker = next(iter(self._workers()))
         if self._make_link is not None and not worker.slot.has(function.partition(":")[0]):
@@ -133,7 +135,7 @@ class FunctionChecks:
         return await self._answer(worker, "check", function)
 
     async def reload(self) -> None:
-        """Have every worker take up changed source; one that ends meanwhile, or has to be ended, begins with it."""
+        """Have every worker import changed source; a worker that ends or is ended meanwhile starts again with it."""
         workers = [worker for worker in self._workers() if worker.is_up]
         for worker in workers:
             worker.slot.reloads()
@@ -149,7 +151,7 @@ class FunctionChecks:
         try:
             return await asyncio.wait_for(answer, CHECK_TIMEOUT_S)
         except TimeoutError:
-            # An import that does not end would hold its thread for ever; and the worker has not got the reload.
+            # An import that does not end would occupy its thread for ever, or the worker would keep the old source.
             worker.link.kill()
             return SLOW
         finally:
@@ -171,9 +173,10 @@ class ModuleTrials:
     def __init__(
         self, untrusted: dict[str, str], functions_of: Callable[[str], list[str]], trusted: Callable[[str], None]
     ) -> None:
-        """``untrusted``: why modules are on trial, kept here; ``functions_of``: those of a module that triggers name.
+        """``untrusted`` maps modules on trial to their problems, and is updated here.
 
-        ``trusted``: called when triggers of a module may be called again.
+        ``functions_of`` returns the functions of a module that triggers name; ``trusted`` is called when a module's
+        triggers may be called again.
         """
         self._problems = untrusted
         self._functions_of = functions_of
@@ -208,7 +211,7 @@ class ModuleTrials:
         )
 
     def proven(self) -> None:
-        """Source was taken up that a process could import: every module is trusted."""
+        """Trust every module, since the workers have taken up source that a process could import."""
         for task in self._tasks.values():
             task.cancel()
         for module in list(self._problems):

@@ -1,10 +1,11 @@
-"""Causes for which a call cannot be made, or not end well, that are no fault of its change.
+"""Obstacles: causes of a call's failure that are no fault of its change.
 
-A module that cannot be imported, a table that is disabled or takes no writes, a region that is unavailable, a quota
-that is used up: no attempt is counted for any of these.  The change comes again after a pause, and the trigger says
-meanwhile that it is blocked, and why.
+Obstacles are a module that cannot be imported, a table that is disabled or takes no writes, a region that is
+unavailable, and a quota that is used up.  No attempt is counted for an obstacle.  The change is delivered again after a
+pause; meanwhile the trigger's status says that the trigger is blocked, and why.
 
-``obstacle_in`` recognizes such a cause in what a function raised.  ``blocks`` is the store's side.
+``obstacle_in`` recognizes an obstacle in an exception that a function raised, ``retry_state.is_obstacle`` in an error
+that the store met.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _READ_ONLY: Final = TableReadOnly.wording.partition("{}")[0]
 
 
 class NotLoaded(Exception):
-    """The function cannot be had: its module cannot be imported, or lacks it."""
+    """The function cannot be loaded: its module cannot be imported, or lacks the function."""
 
 
 class NotReadable(LookupError):
@@ -39,7 +40,7 @@ class NotReadable(LookupError):
 
 
 def obstacle_in(raised: BaseException) -> str:
-    """Return the cause as one line; empty if the function raised an error of its own."""
+    """Return the obstacle as one line; an empty text if the function raised an error of its own."""
     if isinstance(raised, NotLoaded | NotReadable):
         return str(raised)
     if isinstance(raised, ClientError):

@@ -1,18 +1,19 @@
 """(pure) A pool: the worker slots of one label, and the scheduling of their triggers.
 
 The triggers without a label share the pool of the empty label, whose process stays once it was started.  The process of
-another pool is started when it is first needed and ended when it had no calls for IDLE_S.  A call
-that dies, hangs or keeps the interpreter's lock in the process of a pool blocks no trigger of another pool.
+a pool with a label is started when it is first needed, and ended when it has had no calls for IDLE_S.  A call that
+dies, hangs or keeps the interpreter's lock in the process of a pool blocks no trigger of a different pool.
 
 A pool has two slots.  The first slot runs calls in parallel.  When its process dies, it is unknown which call was the
-cause.  So these calls, and no others, run again one at a time in the second slot, the quarantine, where a death has a
-single suspect.  Other calls continue in the first slot meanwhile.
+cause.  So the calls that ran then, and only these, run again one at a time in the second slot, the quarantine, where a
+death has a single suspect.  Other calls continue in the first slot meanwhile.
 
-Changes of a trigger with quick calls are called in runs, of up to RUN_CHANGES of one source.
+Changes of a trigger with quick calls are called in runs of up to RUN_CHANGES changes of one source.
 
 Invariants:
-    I1. A call in the first slot holds a place of ``fair`` for each open change, a batch one, unless it rests.
-    I2. Suspects are taken from their states and in neither slot; one call at a time is in quarantine.
+    I1. Unless it rests, a call in the first slot holds a place of ``fair`` for each of its open changes; a batch holds
+        one place.
+    I2. Suspects are taken from their delivery states and are in neither slot; at most one call is in quarantine.
 
 Knows nothing of processes, frames, effects and clocks.
 """
@@ -42,8 +43,8 @@ class Pool:
         self.main = WorkerSlot(label)
         self.quarantine = WorkerSlot(label, is_quarantine=True)
         self.suspects: deque[tuple[DeliverySource, list[Delivery]]] = deque()  # taken, waiting for the quarantine
-        self._due_s = NEVER  # when ``fair`` may schedule what it may not now
-        self._idle_s = NEVER  # when its process ends, if no call comes before
+        self._due_s = NEVER  # when ``fair`` may schedule a trigger that it must not schedule now
+        self._idle_s = NEVER  # when the pool's process ends, if no call comes before
         self._terms: dict[str, Registration] = {}  # of the triggers that ``fair`` knows
         self._pauses = pauses
         self._instructions = instructions
@@ -56,7 +57,7 @@ class Pool:
     # --- triggers ------------------------------------------------------------------------------------
 
     def queue(self, source: DeliverySource, now_s: float) -> None:
-        """Queue the source, which has something to deliver, until ``rest``."""
+        """Queue a source that has something to deliver; ``rest`` removes it."""
         self.know(source.registration, now_s)
         self.fair.ready(source.registration.name, source)
 
@@ -71,7 +72,7 @@ class Pool:
             self.fair.resting(source.registration.name, source)
 
     def forget_trigger(self, name: str) -> None:
-        """Forget a removed trigger; calls of it may still be here."""
+        """Forget a removed trigger; calls of the trigger may still be in the slots."""
         if self._terms.pop(name, None) is not None:
             self.fair.remove_trigger(name)
 
@@ -85,7 +86,7 @@ class Pool:
     # --- calls ---------------------------------------------------------------------------------------
 
     def begin_call(self, scheduled: ScheduledSlice, now_s: float) -> Call | None:
-        """Return a call of the source that is next, for ``admit_call``; None: it has nothing to deliver now."""
+        """Return a call of the scheduled source, for ``admit_call``; None if the source has nothing to deliver now."""
         source = cast(DeliverySource, scheduled.key)
         deliveries = [] if self._pauses.cover(source) else source.take_call(now_s)
         self._instructions.note_subject(source, deliveries)
@@ -103,7 +104,7 @@ class Pool:
     def _make_run(
         self, scheduled: ScheduledSlice, source: DeliverySource, deliveries: list[Delivery], now_s: float
     ) -> None:
-        """Add further changes; one with a checkpoint is called alone."""
+        """Add further changes to ``deliveries``; a change with a checkpoint is left, to be called alone."""
         most = min(RUN_CHANGES - 1, source.state.ready_count)
         found, count = 0, self.fair.widen(scheduled, most)
         while found < count and (delivery := source.state.take(now_s)) is not None:
@@ -119,7 +120,7 @@ class Pool:
             self.fair.returned(scheduled, count - found)
 
     def begin_suspect(self) -> Call | None:
-        """Return a call for the quarantine, which is empty and has a worker; None: there are no suspects."""
+        """Return a call for the quarantine, which must be empty and have a worker; None if there are no suspects."""
         while self.suspects:
             source, deliveries = self.suspects.popleft()
             self._instructions.note_subject(source, deliveries)
@@ -129,12 +130,12 @@ class Pool:
         return None
 
     def return_places(self, call: Call, count: int) -> None:
-        """So many changes of a call that begins are not sent."""
+        """Return the places of ``count`` changes of a new call that are not sent."""
         if count and not call.slot.is_quarantine:
             self.fair.returned(ScheduledSlice(call.source.registration.name, call.source, True), count)
 
     def send_call(self, call: Call, now_s: float) -> None:
-        """The call goes to the worker."""
+        """Note that the call is sent to the worker, and plan its timeout."""
         listens_s = call.slot.listens_s
         call.slot.send(call, now_s)
         if call.ends_s != NEVER:
@@ -153,7 +154,7 @@ class Pool:
         self._instructions.slices.append((call.slot, "drop" if call.is_abandoned else "go", call.number))
 
     def continue_call(self, call: Call, now_s: float) -> None:
-        """The effects of a resting call are written, or it is abandoned: it waits for its next slice."""
+        """Queue a resting call for its next slice, since its effects are written or it is abandoned."""
         if call.slot.is_quarantine:
             self.begin_slice(call, now_s)
         else:
@@ -170,7 +171,7 @@ class Pool:
             self.fair.paused(call.source.registration.name, used_s, cpu_s)
 
     def account_lost(self, call: Call, used_s: float | None = None) -> None:
-        """Account for a call whose worker ends, before it is over; ``used_s``: how long the call ran, if known."""
+        """Account for a call whose worker ends before the call; ``used_s`` is the call's time so far, if known."""
         if call.slot.is_quarantine:
             return
         name = call.source.registration.name
@@ -181,7 +182,7 @@ class Pool:
             self.fair.ended(name, self.fair.mean_slice_s(name) * count if used_s is None else used_s, 0.0, count)
 
     def withdraw_suspects(self, source: DeliverySource) -> list[Delivery]:
-        """The suspects of the source wait no longer; return them."""
+        """Remove the source's suspects from those that wait for the quarantine; return them."""
         found = [one for suspect, deliveries in self.suspects if suspect is source for one in deliveries]
         if found:
             self.suspects = deque([suspect for suspect in self.suspects if suspect[0] is not source])
@@ -190,7 +191,7 @@ class Pool:
     # --- time ----------------------------------------------------------------------------------------
 
     def plan_timers(self, now_s: float) -> None:
-        """Plan the next check, or the end of the process, after all slices that could be scheduled."""
+        """Plan the next scheduling and the end of an idle process.  Call after scheduling all slices that could be."""
         due_s = self.fair.next_due_s()
         if due_s is not None and due_s < self._due_s:
             self._due_s = due_s
@@ -212,12 +213,12 @@ class Pool:
                 self._instructions.ending.append((self.main, ""))
 
     def end_quarantine(self) -> None:
-        """A second process stays no longer than there is need of it."""
+        """End the process of the quarantine if it has no call and no suspect waits."""
         if not self.quarantine.calls and not self.suspects:
             self._instructions.ending.append((self.quarantine, ""))
 
     def check_invariants(self) -> None:
-        """The invariants, for tests."""
+        """Check the invariants, for tests."""
         self.fair.check_invariants()
         self.main.check_invariants()
         self.quarantine.check_invariants()

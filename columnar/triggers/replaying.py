@@ -1,17 +1,17 @@
-"""Replay: a trigger gets changes of a region again, from a time on, or every row.
+"""Replay: delivers a region's changes since some time, or all its rows, to a trigger again.
 
-The master keeps the replay request with the trigger (``model.derivations.Replay``).  Each region carries it out once,
-when its next follower begins, and remembers that in ``meta``:
+The master keeps the replay request with the trigger (``model.derivations.Replay``).  Each region carries the request
+out once, when the trigger's follower next begins there, and records that in ``meta``:
 
-    replay/NAME -> number:u64 origin:u64 epoch:u32 n:u64      of the request, and the delivery progress at that time
+    replay/NAME -> number:u64 origin:u64 epoch:u32 n:u64      the request's number, and the cursor when it was moved
 
-A trigger that starts at a time has its first replay request when it is added; nothing was delivered to it by then.
+A trigger that starts at a time is added together with a replay request; nothing was delivered to the trigger before.
 
 Invariants:
-    I1. The cursor is moved back in the batch that remembers the request: a crash keeps both or neither, so a request is
-        carried out once, and a replay that a crash cut continues at its cursor.
-    I2. A cursor is moved back only to a mark after which the log is whole; if no mark is left it is moved to the oldest
-        record.  Changes that were open stay open.
+    I1. One batch moves the cursor back and records the request.  A crash keeps both or neither, so a request is carried
+        out once, and a replay that a crash interrupted continues at its cursor.
+    I2. A cursor is moved back only to a time mark after which the log is whole; if no such mark is left, it is moved to
+        the oldest record.  Changes that were open before the mark stay open.
 
 Splits copy the mark to both daughters with the cursor.  Owned by the loop.
 """
@@ -39,7 +39,10 @@ _NONE: Final = Sequence(0, 0, 0)
 
 
 def carry_out(name: FollowerName, replay: Replay, region: Region, *, starts: bool) -> None:
-    """Carry out a replay before a follower begins; idempotent (I1).  ``starts``: the trigger begins with it."""
+    """Carry out a replay before a follower begins; idempotent (I1).
+
+    ``starts`` says that the trigger starts with this replay, so that nothing was delivered before.
+    """
     mark = _replay_mark(region, name)
     if mark is not None and mark[0] >= replay.number:
         return
@@ -72,7 +75,10 @@ def _rewind_cursor(region: Region, name: FollowerName, cursor: Cursor, replay: R
 
 
 def repeats_to(region: Region, name: FollowerName) -> Sequence | None:
-    """Changes up to there were delivered before, if they are none that were open; None: there was no replay."""
+    """Return the sequence up to which all changes that were not open were delivered before the last replay.
+
+    Returns None if there was no replay, or nothing was delivered before it.
+    """
     mark = _replay_mark(region, name)
     return mark[1] if mark is not None and mark[1] != _NONE else None
 

@@ -1,22 +1,24 @@
 """(pure) What becomes of the changes of a call: they are done, retried after a pause, or dead letters.
 
     done      the change is over
-    later     it is delivered again after the time that it requested, without blame
+    later     the change is delivered again after the time that its call requested; no attempt is counted
     failed    an attempt is counted, and the change is delivered again after a growing pause; after the last one it
               becomes a dead letter
-    blocked   the obstacle is no fault of the change (``obstacles``), for example if its effects cannot be written for
-              reasons of the store: as later, and the trigger says why
+    blocked   the call met an obstacle that is no fault of the change (``obstacles``), for example a disabled table:
+              the change is delivered again after a pause, uncounted, and the trigger's status gives the reason
     named     of a batch: the named changes have failed, the others are delivered again at once
 
-A batch that fails, is over its time or was in a worker that died is halved: its changes are delivered again at once, in
-smaller batches, and no attempt is counted.  So a change that is at fault ends alone, and only then counts its attempts.
+A batch that fails, exceeds its timeout or was in a worker that died is halved: its changes are delivered again at once,
+in smaller batches, and no attempt is counted.  In the end the failing change is alone, and only then its attempts are
+counted.
 
-A trigger that meets an obstacle is blocked: its changes come again when a pause is over that grows from 0.1 s to
-LONGEST_BLOCK_PAUSE_S, and all that meet one within a pause come at its end.  After IN_SERIES such calls without any
-other between them the trigger is suspended, too, until then: thousands of changes would be called in vain.  If a
-trigger writes to several tables and one is disabled, changes for the others continue.
+A trigger that meets an obstacle is blocked: its changes are delivered again after a pause that grows from 0.1 s to
+LONGEST_BLOCK_PAUSE_S.  All changes that meet an obstacle within one pause are delivered again at its end.  After
+IN_SERIES successive calls that met an obstacle the trigger is also suspended until the end of the pause, since
+thousands of changes would be called in vain.  A call that meets none ends the series: if a trigger writes to several
+tables and one is disabled, changes for the others continue.
 
-Invariant I1: a trigger is suspended in ``fair`` while its effects have no room, or its block says so, and only then.
+Invariant I1: a trigger is suspended in ``fair`` exactly while its effects have no room or its ``Block`` is suspended.
 
 Knows nothing of workers and clocks: ``now_s`` is the loop's time, ``now_ms`` since 1970.
 """
@@ -39,7 +41,7 @@ IN_SERIES: Final = 8
 
 
 def is_obstacle(error: ColumnarError) -> bool:
-    """Return whether what met this error may be done later, as it is."""
+    """Return whether an operation that met this error may succeed later, unchanged."""
     return not isinstance(error, CallerError) or isinstance(error, TableNotEnabled | TableReadOnly)
 
 
@@ -49,13 +51,13 @@ class Block:
     def __init__(self, name: str) -> None:
         self.name = name  # of the trigger; constant
         self.why = ""  # empty: it is blocked no more
-        self.ends_s = 0.0  # of the pause
+        self.ends_s = 0.0  # when the pause ends
         self.is_suspended = False
-        self._in_series = 0  # calls since one worked
+        self._in_series = 0  # calls that met an obstacle since one met none
         self._pauses = 0
 
     def meet(self, why: str, now_s: float) -> float:
-        """A call met an obstacle: the seconds until its changes come again."""
+        """Note that a call met an obstacle; return the seconds until its changes are delivered again."""
         if now_s >= self.ends_s:
             is_another = now_s > self.ends_s + 2 * LONGEST_BLOCK_PAUSE_S
             self._pauses = 1 if is_another else self._pauses + 1
@@ -65,7 +67,7 @@ class Block:
         return self.ends_s - now_s
 
     def may_suspend(self) -> bool:
-        """Suspend the trigger if that is due; return whether it is now and was not before."""
+        """Suspend the trigger after IN_SERIES calls that met an obstacle; return whether this call suspended it."""
         is_new = self._in_series >= IN_SERIES and not self.is_suspended
         self.is_suspended = self.is_suspended or is_new
         return is_new
@@ -77,7 +79,7 @@ class Block:
         self.is_suspended = False
 
     def work(self) -> None:
-        """A call met no obstacle."""
+        """Note that a call met no obstacle."""
         self.why, self._in_series = "", 0
 
 
@@ -109,16 +111,19 @@ class RetryState:
         self.note_moved(source, count)
 
     def note_moved(self, source: DeliverySource, delivered: int = 0) -> None:
-        """Its state has changed: the shell advances it, at the latest in the next loop iteration."""
+        """Have the shell advance the source, whose state has changed, in the next loop iteration at the latest."""
         self.instructions.moved[source] = self.instructions.moved.get(source, 0) + delivered
 
     def wake_source(self, source: DeliverySource) -> None:
-        """A pause of the source is over."""
+        """Wake a source whose pause is over."""
         source.wake()
         self.note_moved(source)
 
     def put_off(self, source: DeliverySource, deliveries: list[Delivery], until_s: float, due_ms: int = 0) -> None:
-        """Deliver them later; no attempt is counted.  ``due_ms``: requested by ``Later``, which a restart keeps."""
+        """Deliver the changes again at ``until_s``; no attempt is counted.
+
+        ``due_ms`` is that time if the function requested it by ``Later``; a restart keeps such a time.
+        """
         source.acquit(deliveries)
         source.state.put_off([one.sequence for one in deliveries], until_s, due_ms)
         self.note_moved(source)
@@ -128,7 +133,7 @@ class RetryState:
         self.note_moved(source)
 
     def settle_unfinished(self, outcome: Outcome, now_s: float, now_ms: float) -> None:
-        """The worker says that the changes are not done."""
+        """Handle an outcome by which the worker reports that changes are not done."""
         source, deliveries = outcome.source, outcome.deliveries
         if outcome.what == "later":
             seconds = float(outcome.error)
@@ -149,7 +154,8 @@ class RetryState:
     ) -> None:
         """Deliver the changes again later; no attempt is counted, and the trigger's status has the reason.
 
-        ``of_some``: perhaps only some of a batch met the obstacle.  It is halved, so that the others end.
+        ``of_some`` says that perhaps only some changes of a batch met the obstacle.  Then the batch is halved, so that
+        the other changes can be done.
         """
         if of_some and len(deliveries) > 1 and source.registration.batch:
             source.acquit(deliveries)
@@ -169,7 +175,7 @@ class RetryState:
         self.put_off(source, deliveries, now_s + pause)
 
     def note_working(self, name: str) -> None:
-        """A call of the trigger met no obstacle."""
+        """Note that a call of the trigger met no obstacle."""
         block = self._blocks.get(name)
         if block is not None and block.why:
             block.work()
@@ -181,7 +187,7 @@ class RetryState:
             self._resume_scheduling(block.name)
 
     def fill_effects(self, name: str) -> None:
-        """The trigger's effects have no room: it is not scheduled until ``free_effects``."""
+        """Suspend the trigger until ``free_effects``, because there is no room for its effects."""
         if name not in self.full:
             self.full.add(name)
             self._suspend(name)
@@ -191,7 +197,7 @@ class RetryState:
         self._resume_scheduling(name)
 
     def why_blocked(self, name: str) -> str:
-        """Return what the trigger's calls met; empty: nothing that lasts."""
+        """Return the obstacle that the trigger's calls meet; an empty text if the last call met none."""
         block = self._blocks.get(name)
         return block.why if block is not None else ""
 
@@ -200,7 +206,7 @@ class RetryState:
         return name in self.full or (block is not None and block.is_suspended)
 
     def forget_trigger(self, name: str) -> None:
-        """The trigger is removed."""
+        """Forget a removed trigger."""
         self._blocks.pop(name, None)
         self.free_effects(name)
 
@@ -209,7 +215,7 @@ class RetryState:
             pool.fair.suspend_trigger(name)
 
     def _resume_scheduling(self, name: str) -> None:
-        """Let the trigger be scheduled again, unless it is suspended for the other reason (I1)."""
+        """Let the trigger be scheduled again, unless the second reason of I1 still suspends it."""
         if not self.is_suspended(name):
             for pool in self._pools.values():
                 pool.fair.let_go(name)
@@ -221,7 +227,7 @@ class RetryState:
         self, source: DeliverySource, deliveries: list[Delivery], error: str, output: str, now_s: float, *,
         is_last: bool = False,
     ) -> None:  # fmt: skip
-        """Fail the deliveries; ``is_last``: another attempt would end in the same way."""
+        """Fail the deliveries; ``is_last`` says that further attempts would fail in the same way."""
         if len(deliveries) > 1:
             self._halve(source, deliveries, error)
         else:
@@ -252,7 +258,7 @@ class RetryState:
         self, source: DeliverySource, deliveries: list[Delivery], named: list[tuple[Delivery, str]], output: str,
         now_s: float,
     ) -> None:  # fmt: skip
-        """A batch failed by these of its changes."""
+        """Fail the named changes of a batch, and deliver its other changes again at once."""
         source.acquit(deliveries)
         by_sequence = {one.sequence: one for one in deliveries}
         reasons = {delivery.sequence: why for delivery, why in named}
@@ -262,7 +268,7 @@ class RetryState:
         self.note_moved(source)
 
     def end_letter(self, letter: Letter) -> None:
-        """The letter is on disk: the row continues."""
+        """Note that the letter is on disk, so that the row's next change is delivered."""
         if letter.delivery.sequence in letter.source.in_letters:
             letter.source.end_letter(letter.delivery.sequence)
             self.note_moved(letter.source)

@@ -6,7 +6,7 @@ EFFECT_BYTES of effects or a Barrier the call rests until the effects are on dis
 Contributes and Tallies are buffered until the function ends or yields a Checkpoint or Barrier
 (``contribution_buffer``), so that slices do not decide what a change contributes.
 
-The effects of a batch are pairs with the change that each belongs to.
+A function that takes a batch yields pairs of a change and an effect.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from columnar.triggers.obstacles import obstacle_in
 SLICE_EFFECTS: Final = 500
 SLICE_S: Final = 0.02
 EFFECT_BYTES: Final = 4 * 1024 * 1024  # of the effects of one slice, except for its last
-ONE_EFFECT_BYTES: Final = FRAME_BYTES // 4  # it is packed into a frame, with a slice of others
+ONE_EFFECT_BYTES: Final = FRAME_BYTES // 4  # of one effect, which shares its frame with other effects of a slice
 ERROR_BYTES: Final = 16 * 1024
 _NOTHING: Final[Iterator[Any]] = iter(())
 DONE: Final = "done"
@@ -63,12 +63,12 @@ class Function(NamedTuple):
     module: str = ""  # by which it is registered
 
     def loaded(self, _name: str) -> Function:
-        """Return the function itself, as ``load`` of a call."""
+        """Return this function; passed to ``Call.run`` as ``load``."""
         return self
 
 
 def function_of(call: TriggerFunction) -> Function:
-    """Inspect a trigger's function.  TypeError: it takes neither one nor two arguments, or is async (unsupported)."""
+    """Inspect a trigger's function.  Raises TypeError if it takes neither one nor two arguments, or is async."""
     if inspect.iscoroutinefunction(call) or inspect.isasyncgenfunction(call):
         raise TypeError(f"{getattr(call, '__name__', call)} is no trigger: it is async; write def, and yield effects")
     wants_client = _takes(call, 2)
@@ -83,7 +83,7 @@ def _takes(call: TriggerFunction, count: int) -> bool:
         inspect.signature(call).bind(*range(count))
     except TypeError:
         return False
-    except ValueError:  # a built-in that does not say what it takes: as functions of today
+    except ValueError:  # a built-in without a signature: it is called with two arguments
         return count == 2
     return True
 
@@ -110,7 +110,7 @@ class Call:
     )  # fmt: skip
 
     def __init__(self, parts: list[Any]) -> None:
-        """``parts``: as in a "run" frame."""
+        """``parts`` are a call in a "run" frame."""
         self.id, self.trigger, self.function, self.side_by_side, changes, progress, self.is_batch = parts
         self._connect: Callable[[], Connection] | None = None  # of the thread that runs the slice
         self.argument: Any = (
@@ -118,33 +118,33 @@ class Call:
             if self.is_batch
             else change_from(changes[0], progress and progress[0], self._table)
         )
-        self._part: int = progress[1] if progress else 0  # of the change's contributions: the first part of this run
+        self._part: int = progress[1] if progress else 0  # of the change's contributions, the first in this run
         self.effects: Iterator[Any] | None = None  # of a function that yields; set by its first slice
         self.begun_s = 0.0  # when this slice began; 0: its module is being imported
         self.size_bytes = 0  # of the effects of its last slice
         self.is_begin_reported = False  # the store knows that this slice began
-        self.has_next_slice = False  # it has had a slice, and there is another
-        self.is_admitted = False  # it counts already among those that are under way
-        self.is_dropped = False  # the store wants no more of it: its next slice only ends it
+        self.has_next_slice = False  # it has had a slice, and there is a next one
+        self.is_admitted = False  # it counts already among the calls under way
+        self.is_dropped = False  # the store wants no more effects: the next slice only ends the call
 
     def note_begin_reported(self) -> None:
-        """The store knows that this slice began."""
+        """Note that the store knows of the beginning of this slice."""
         self.is_begin_reported = True
 
     def drop(self) -> None:
-        """The store wants no more of it."""
+        """Note that the store wants no more effects of the call."""
         self.is_dropped = True
 
     def admit(self) -> None:
-        """Count it among those that are under way."""
+        """Count the call among those under way."""
         self.is_admitted = True
 
     def run(
         self, load: Callable[[str], Function], connect: Callable[[], Connection], clock: Callable[[], float] = _no_clock
     ) -> list[Any]:
-        """Run one slice; its outcome as in a "did" frame, without output.  Raises nothing that user code raises.
+        """Run one slice; return its outcome as in a "did" frame, without output.  Never raises errors of user code.
 
-        ``clock``: of the processor time that it computed; without it the outcome says none.
+        ``clock`` returns the processor time that the thread has used; by default the outcome says 0.
         """
         taken = _BatchSlice(self.argument) if self.is_batch else _Slice(self._part)
         self._connect = connect
@@ -179,7 +179,7 @@ class Call:
         """Return the outcome and its text.  An exception's class is user code: reading attributes may raise, too."""
         try:
             if self.effects is not None:
-                _ended(self.effects)  # now, within the call's time: its clearing up may hang
+                _ended(self.effects)  # now, within the call's timeout: the function's cleanup may hang
             if isinstance(raised, Later):
                 return _put_off(raised.seconds)
             if isinstance(raised, FailedChanges) and self.is_batch:
@@ -190,7 +190,7 @@ class Call:
             return "failed", _traceback_of(fault)
 
     def _named(self, failed: Any) -> tuple[str, str | list[Any]]:
-        """A subclass of ``FailedChanges`` may have set anything."""
+        """Return the outcome for named changes.  ``failed`` is checked: subclasses of FailedChanges may set anything."""
         count = len(self.argument)
         if not isinstance(failed, Mapping) or not failed:
             return "failed", f"FailedChanges names no change of the batch: {failed!r}"[:200]
@@ -202,36 +202,36 @@ class Call:
         return "named", [[at, why[-ERROR_BYTES:]] for at, why in failed.items()]
 
     def _table(self, name: bytes) -> Any:
-        """A table of the connection that this slice may use."""
+        """Return a table of the connection that this slice may use."""
         assert self._connect is not None, "a change is looked at within a slice"
         return self._connect().table(name)
 
 
 class Run:
-    """Changes that the store sent together, each a call of its own: they run one after the other."""
+    """Changes that the store sent together; each is a call of its own, and they run one after the other."""
 
     __slots__ = ("_at", "_changes", "_number", "function", "has_next_slice", "is_admitted", "side_by_side", "trigger")
 
     def __init__(self, parts: list[Any]) -> None:
-        """``parts``: as in a "run" frame."""
+        """``parts`` are a call in a "run" frame."""
         self._number, self.trigger, self.function, self.side_by_side, self._changes, _, _ = parts
         self._at = 0  # place of the next change
-        self.is_admitted = False  # as of a call, as ``has_next_slice``
+        self.is_admitted = False  # as in ``Call``, like ``has_next_slice``
         self.has_next_slice = False
 
     def next_call(self) -> Call:
-        """Return the call of the next change, which there is."""
+        """Return the call of the next change; call this only while changes are left."""
         at = self._at
         self._at = at + 1
         number = self._number + at
         return Call([number, self.trigger, self.function, self.side_by_side, [self._changes[at]], None, False])
 
     def admit(self) -> None:
-        """As of a call."""
+        """Count the run among the calls under way."""
         self.is_admitted = True
 
     def readmit(self) -> None:
-        """Its rest is admitted as if it came now."""
+        """Have the rest of the run admitted anew, as if it came now."""
         self.is_admitted = False
 
     @property
@@ -239,7 +239,7 @@ class Run:
         return self._at >= len(self._changes)
 
     def calls(self) -> list[Call]:
-        """Return the calls of all that is left."""
+        """Return the calls of all changes that are left."""
         return [self.next_call() for _ in self._changes[self._at :]]
 
 
@@ -249,20 +249,20 @@ def work_of(parts: list[Any]) -> Call | Run:
 
 
 class _Slice:
-    """The effects of one slice, and where its last checkpoint stands among them."""
+    """The effects of one slice, and the place of its last checkpoint among them."""
 
     __slots__ = ("_checked", "_part", "checkpoint", "effects", "size_bytes")
 
     def __init__(self, part: int = 0) -> None:
-        """``part``: of what the change gives, the first of the run."""
+        """``part`` is the first part of the change's contributions in this run."""
         self._part = part
         self.effects: list[Any] = []
-        self.size_bytes = 0  # of them
+        self.size_bytes = 0  # of the effects
         self.checkpoint: list[Any] | None = None  # state and part
         self._checked = 0  # number of effects before the checkpoint
 
     def fill(self, yielded: Iterator[Any], ends_s: float) -> bool:
-        """Take effects; whether there may be more.  Raises what user code raises."""
+        """Take effects until the slice is full; return whether more may follow.  Raises what user code raises."""
         effects = self.effects
         for effect in yielded:
             if type(effect) is Checkpoint:
@@ -281,9 +281,9 @@ class _Slice:
         return buffer_contributions(yielded, self._part)
 
     def effects_of(self, found: Any) -> Iterator[Any]:
-        """Iterate over the effects that a function returned: an iterable, or one effect.  TypeError: anything else.
+        """Iterate over the effects that a function returned: an iterable of effects, one effect, or None.
 
-        None and an empty collection are no effects.
+        Raises TypeError for anything else.
         """
         if found is None:
             return iter(())
@@ -294,19 +294,19 @@ class _Slice:
         return iter(found)
 
     def effect_in(self, yielded: Any) -> Effect:
-        """TypeError: it is none, or too large."""
+        """Return the effect in a yielded object.  Raises TypeError if there is none."""
         if not isinstance(yielded, Effect):
             what = f"a trigger yields effects, as Put and Tally, not {yielded!r}"
             raise TypeError(f"{what[:160]} of type {type(yielded).__name__}")
         return yielded
 
     def keep_what_is_checked(self) -> None:
-        """The run did not end well: what follows its last checkpoint comes again with the next run."""
+        """Drop the effects after the last checkpoint: the run failed, and the next run yields these effects again."""
         del self.effects[self._checked :]
 
 
 class _BatchSlice(_Slice):
-    """As ``_Slice``; each effect comes with its change, and travels with the change's place."""
+    """A slice of a batch: each effect is yielded with its change, and sent with the change's place."""
 
     __slots__ = ("_changes", "_places")
 
@@ -352,7 +352,7 @@ class _BatchSlice(_Slice):
         return buffer_contribution_pairs(yielded, self._changes)
 
     def effects_of(self, found: Any) -> Iterator[Any]:
-        """An iterable of anything is taken for pairs: ``fill`` says what is wrong with them."""
+        """Iterate over the pairs that a function returned; an item that is no pair is refused by ``fill``."""
         if isinstance(found, Effect):
             raise TypeError("a trigger with a batch returns pairs (change, effect), not an effect alone")
         return super().effects_of(found)
@@ -367,7 +367,7 @@ def _traceback_of(raised: BaseException) -> str:
 
 
 def _put_off(seconds: Any) -> tuple[str, str | float]:
-    """A subclass of ``Later`` may have set anything."""
+    """Return the outcome of ``Later``.  ``seconds`` is checked, because a subclass of ``Later`` may set anything."""
     if type(seconds) in (int, float) and 0 <= seconds <= Later.LONGEST_S:
         return "later", float(seconds)
     return "failed", f"a change is put off by 0 to {Later.LONGEST_S} s, not by {seconds!r}"[:200]
@@ -379,7 +379,7 @@ def _no_effects(found: Any) -> TypeError:
 
 
 def _bounded(effect: Effect) -> int:
-    """Return the effect's size.  ValueError: a frame to the store would not hold it."""
+    """Return the effect's size.  Raises ValueError if the effect is over ONE_EFFECT_BYTES."""
     size_bytes: int = effect.size_bytes
     if size_bytes > ONE_EFFECT_BYTES:
         raise ValueError(
@@ -389,9 +389,10 @@ def _bounded(effect: Effect) -> int:
 
 
 def effects_of(found: Any, batch: tuple[Change, ...] | None = None) -> Iterator[Effect]:
-    """The effects that a function returned, each as a worker takes it; ``batch``: what it was called with, if with one.
+    """Yield the effects that a function returned, checked as in a worker; ``batch`` is the batch it was called with.
 
-    TypeError: one is none, or names no change of the batch.  ValueError: it is too large.
+    Raises TypeError for an object that is no effect, or names no change of the batch, and ValueError for an effect that
+    is too large.
     """
     taken = _Slice() if batch is None else _BatchSlice(batch)
     for one in taken.effects_of(found):
@@ -401,7 +402,7 @@ def effects_of(found: Any, batch: tuple[Change, ...] | None = None) -> Iterator[
 
 
 def pairs_of(found: Any, batch: tuple[Change, ...]) -> Iterator[Any]:
-    """As ``effects_of``: the pairs that a function with a batch returned, and its barriers."""
+    """Yield the pairs and barriers that a function with a batch returned, checked as by ``effects_of``."""
     taken = _BatchSlice(batch)
     for pair in taken.effects_of(found):
         _bounded(taken.effect_in(pair))
@@ -409,14 +410,14 @@ def pairs_of(found: Any, batch: tuple[Change, ...]) -> Iterator[Any]:
 
 
 def check_put_off(later: Later) -> None:
-    """ValueError: a worker takes it for a failure."""
+    """Raise ValueError if a worker would take ``later`` for a failure."""
     what, error = _put_off(later.seconds)
     if what != "later":
         raise ValueError(error)
 
 
 def _ended(yielded: Iterator[Any]) -> Iterator[Any]:
-    """Run the function's own clearing up, and nothing more of it."""
+    """Run the function's own cleanup, and return an empty iterator for the rest."""
     close = getattr(yielded, "close", None)
     if close is not None:
         close()
@@ -426,7 +427,7 @@ def _ended(yielded: Iterator[Any]) -> Iterator[Any]:
 def change_from(
     parts: list[Any], progress: bytes | None = None, table_of: Callable[[bytes], Any] | None = None
 ) -> Change:
-    """Decode a change; ``table_of``: of the client that reads further cells of lookups."""
+    """Decode a change; ``table_of`` returns a table of the client, to read further cells of lookups."""
     table, row, stamp, sequence, changes, now, before, attempt, is_backfill, timestamp, hops, after, lookups, *more = (
         parts
     )

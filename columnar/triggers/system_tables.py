@@ -1,4 +1,4 @@
-"""Rows of the system's own tables, read and written by the operations that clients use.  Owned by the loop."""
+"""Reads and writes rows of the system's own tables by the operations that clients use.  Owned by the loop."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from columnar.wire.detect import Protocol
 from columnar.wire.service import Later
 
 SYSTEM_TABLES: Final[tuple[tuple[str, Family], ...]] = ((DEAD_LETTERS_TABLE, Family("info")),)
-SCANNED_ROWS: Final = 100  # in one step of ``rows``; an error with its traceback may be long
+SCANNED_ROWS: Final = 100  # read at once by ``rows``; a dead letter's traceback may be long
 
 Found = tuple[bytes, dict[bytes, bytes]]  # row, column -> value
 
@@ -38,8 +38,8 @@ class _Itself:
 class SystemTables:
     """The system's own tables, read and written by this server.
 
-    RegionNotLocal is raised by each method if another server owns a region that ``access.others`` cannot reach;
-    nothing was written then.
+    Each method raises RegionNotLocal, with nothing written, if a different server owns a region and ``access.others``
+    cannot reach that server.
     """
 
     def __init__(self, server: RegionServer) -> None:
@@ -49,7 +49,7 @@ class SystemTables:
         self._writes = RowWrites(self.access)
 
     async def write_mutation(self, table: str, mutation: RowMutation) -> None:
-        """Returns after the fsync."""
+        """Write the mutation; return after the fsync."""
         served = self.access.table(table.encode())
 
         def write() -> Any:
@@ -63,12 +63,10 @@ class SystemTables:
     async def rows(
         self, table: str, start: bytes = b"", stop: bytes = b"", limit: int = 0, columns: Sequence[bytes] = ()
     ) -> AsyncIterator[Found]:
-        """Rows from ``start`` to before ``stop`` (empty: the last); at most ``limit`` (0: all).
+        """Yield at most ``limit`` rows (0: all) from ``start`` to before ``stop`` (empty: to the end of the table).
 
-        ``columns``: none for all of them.
-
-        A region that was never written is not opened: most servers have no dead letters, and a store is 50 ms and half
-        a megabyte.
+        If ``columns`` is empty, rows have all their columns.  A table that was never written is not opened: most
+        servers have no dead letters, and to open a store costs 50 ms and half a megabyte.
         """
         served = self.access.table(table.encode())
         if all(self._server.is_untouched(info) for info in served.regions):
@@ -100,7 +98,7 @@ class SystemTables:
 
 
 async def _answered(call: Callable[[], Any]) -> Any:
-    """Wait for the answer of an operation; retry it while a region is unavailable."""
+    """Wait for the answer of an operation, which is retried while its region is unavailable."""
     try:
         result = call()
     except RegionUnavailable as away:

@@ -1,4 +1,4 @@
-"""For tests of triggers, without a store: what a function yields, and whether the tables that it keeps converge.
+"""For tests of triggers without a store: lists a function's effects, and checks that its tables converge.
 
     assert effects_of(tags, row=b"p", before={b"m:tags": b"x"}, after={b"m:tags": b"y"}) == [...]
 
@@ -6,10 +6,11 @@
 
 ``assert_converges`` runs the function over random histories of the source's rows: puts and deletes, some stamped by
 clients; runs that die in the middle and repeat; writes that arrive once more, or late; a trigger that is added
-while rows exist.  Afterwards the tables must be those that the source's rows imply, each seen once.  The tables of a
-function that tallies must be those of the same history without deaths and late writes.  Otherwise it raises
-AssertionError with the shortest history that it finds, and the cells that differ; so it does if the function writes
-through the client without a timestamp, though no tried history has produced a wrong cell because of that.
+while rows exist.  Afterwards the tables must be those that result if each of the source's rows is delivered once.  The
+tables of a function that tallies must be those of the same history without deaths and late writes.  Otherwise
+``assert_converges`` raises AssertionError with the shortest history that it finds, and the cells that differ.  It also
+raises AssertionError if the function writes through the client without a timestamp, even if no tried history has
+produced a wrong cell because of that.
 """
 
 from __future__ import annotations
@@ -32,10 +33,10 @@ from columnar.triggers.slices import function_of
 
 __all__ = ["assert_converges", "effects_of"]
 
-ROWS: Final = (b"a", b"b", b"ab")  # a key that is cut is another's
+ROWS: Final = (b"a", b"b", b"ab")  # a function that cuts off a key's end finds a different row
 FIRST_SEED: Final = 20261124
 _PRINTED_CELLS: Final = 6
-_STAMP_SEEDS: Final = 20  # histories over which a function that converges is checked for unstamped writes
+_STAMP_SEEDS: Final = 20  # histories by which a converging function is checked for unstamped writes
 
 Cells = Mapping[bytes, bytes]
 Tables = Mapping[str, Mapping[Any, Any]]
@@ -52,9 +53,9 @@ def effects_of(
     client: Any = None,
     **fields: Any,
 ) -> list[Effect]:
-    """Call the function for one change and list the effects; nothing if its ``on`` would make no call.
+    """Call the function for one change and return its effects; an empty list if its ``on`` would make no call.
 
-    ``looked``: cells by the name of the lookup; ``fields``: others of ``Change``, as ``stamp`` or ``attempt``.
+    ``looked`` has cells by the name of the lookup; ``fields`` are further fields of ``Change``, as ``attempt``.
     """
     mark = _mark_of(function)
     images = {"before": dict(before or {}), "after": dict(after or {})}
@@ -94,7 +95,10 @@ def assert_converges(
     rows: Sequence[bytes] = ROWS,
     first_seed: int = FIRST_SEED,
 ) -> None:
-    """``tables``: of the source its columns with values to choose from; of lookup tables rows with their cells."""
+    """Raise AssertionError if the function's tables do not converge over ``seeds`` random histories.
+
+    ``tables`` has for the source its columns with values to choose from, and for lookup tables rows with their cells.
+    """
     mark = _mark_of(function)
     if mark is None:
         raise TypeError(f"{function.__name__} has no mark, or several: write @on(table, ...) above it once")
@@ -138,7 +142,7 @@ def _problem(
     lookup_tables: Mapping[bytes, Mapping[bytes, Row]],
     history: Any,
 ) -> str:
-    """Return why the tables are wrong after this history; empty: they are right."""
+    """Return why the tables are wrong after this history; an empty text if they are right."""
     try:
         run = Run(registration, function_of(function), lookup_tables).play(history)
         if run.tallies:  # the rows do not say how many changes there were

@@ -1,18 +1,19 @@
 """The threads of a worker: one leads, the others run calls that block.
 
-    leading    one thread at a time takes calls from the socket and runs them itself, one after the other: no call
-               costs a change of threads.  A call that runs longer than a tick keeps its thread, and another leads.
-    aside      calls of functions that take a client wait for answers of the store, so each has a thread at once; so
-               has a call of a function that blocked the leader (``note_blocking``).
-    watching   while calls run one thread checks every TICK_S: it moves the lead to another thread, notifies the store
-               which calls have begun, and that the worker is alive
+    leading    one thread at a time takes calls from the socket and runs them itself, one after the other, so that a
+               call costs no switch of threads.  If a call runs longer than a tick, its thread stays with the call, and
+               a different thread leads.
+    aside      calls of functions that take a client wait for answers of the store, so each gets its own thread at once;
+               so does a call of a function that blocked the leader (``note_blocking``).
+    watching   while calls run, one thread checks every TICK_S: it moves the lead to a different thread if a call blocks
+               the leader, and notifies the store which calls have begun, and that the worker is alive
 
 Invariants, under ``_mutex``:
-    I1. At most one thread leads; the outcomes in ``_out`` are the leader's to send, and change owners with the lead.
-    I2. A trigger has at most ``side_by_side`` calls under way, with those between two slices.
-    I3. There are at most PLACES + 1 threads: the store sends no more calls than PLACES before it has answers.
+    I1. At most one thread leads.  Only the leader sends the outcomes in ``_out``; the next leader takes them over.
+    I2. A trigger has at most ``side_by_side`` calls under way, including calls between two slices.
+    I3. There are at most PLACES + 1 threads: at most PLACES calls of the store are unanswered at a time.
 
-Knows nothing of functions and frames: ``run`` and ``send_frame`` are the worker's.
+Knows nothing of functions and frames: the worker provides ``run`` and ``send_frame``.
 """
 
 from __future__ import annotations
@@ -29,15 +30,15 @@ from columnar.triggers.slices import CHECKPOINT, CPU_US, DONE, EFFECTS, OUTPUT, 
 
 TICK_S: Final = 0.002
 HEARTBEAT_S: Final = 0.5  # a worker that has calls sends a frame to the store at least this often
-GATHERED: Final = 64  # outcomes of one frame
-GATHERED_BYTES: Final = 256 * 1024  # of their effects
-GATHER_S: Final = 0.001  # an outcome waits this long for others
+GATHERED: Final = 64  # outcomes that fill a frame
+GATHERED_BYTES: Final = 256 * 1024  # of effects that fill a frame
+GATHER_S: Final = 0.001  # an outcome waits this long for further ones
 _LEAD: Final = object()
 _END: Final = object()
 
 
 class Hand:
-    """The things that a thread has of its own."""
+    """State of one thread: its connection to the store."""
 
     def __init__(self, connect: Callable[[], Connection]) -> None:
         """``connect`` makes a connection."""
@@ -51,7 +52,7 @@ class Hand:
         return self.connection
 
     def exchange(self, connection: Connection | None) -> Connection | None:
-        """Take a connection, or none; return the one before."""
+        """Set the thread's connection, or None; return the previous one."""
         before, self.connection = self.connection, connection
         return before
 
@@ -60,16 +61,16 @@ class Work(Protocol):
     """The worker, as its threads see it."""
 
     def receive(self) -> Iterable[Call | Run] | None:
-        """Block until frames came; return the calls among them.  None: the store has closed the socket."""
+        """Block until frames came; return the calls in these, or None if the store has closed the socket."""
 
     def run(self, call: Call, hand: Hand, clock: Callable[[], float]) -> list[Any]:
-        """Run one slice of the call; its outcome.  ``clock``: as of ``Call.run``."""
+        """Run one slice of the call; return its outcome.  ``clock`` is as for ``Call.run``."""
 
     def connect(self) -> Connection:
         """Make a connection to the store."""
 
     def blocks(self, call: Call | Run) -> bool:
-        """Return whether its function takes a client."""
+        """Return whether the call's function takes a client, or is not imported yet."""
 
     def send_frame(self, *parts: Any) -> None:
         """Send a frame.  Thread-safe."""
@@ -82,13 +83,13 @@ class Threads:
         self._jobs: queue.SimpleQueue[Any] = queue.SimpleQueue()  # for threads without one: a call, or the lead
         self._count = self._idle = 0
         self._leader = 0  # ident of the thread; 0: the lead waits for a thread
-        self._current: Call | None = None  # that the leader runs
-        self._current_run: Run | None = None  # of which that is a change
-        self._runs = 0  # of the leader
-        self._aside: set[Call] = set()  # that other threads run
-        self._ready: deque[Call | Run] = deque()  # the leader's
-        self._in_flight: dict[str, int] = {}  # calls of each trigger
-        self._waiting: dict[str, deque[Call | Run]] = {}  # of triggers that have as many under way as they may
+        self._current: Call | None = None  # the call that the leader runs
+        self._current_run: Run | None = None  # the run that has this call's change
+        self._runs = 0  # slices that leaders have begun
+        self._aside: set[Call] = set()  # calls that other threads run
+        self._ready: deque[Call | Run] = deque()  # owned by the leader
+        self._in_flight: dict[str, int] = {}  # calls under way of each trigger
+        self._waiting: dict[str, deque[Call | Run]] = {}  # by trigger, calls that would exceed ``side_by_side``
         self._blocking_functions = BlockingFunctions()  # under ``_mutex``
         self._out: list[Any] = []
         self._group: list[Any] | None = None  # the last of ``_out``, if more changes of a run may join it
@@ -101,7 +102,7 @@ class Threads:
         self._last_report_s = 0.0
 
     def serve(self) -> None:
-        """Return when the store has closed the socket; calls may be running."""
+        """Run calls until the store has closed the socket; calls may still run at the return."""
         threading.Thread(target=self._watch, name="trigger-watch", daemon=True).start()
         self._hire(_LEAD)
         self._ended.wait()
@@ -122,7 +123,7 @@ class Threads:
         self._jobs.put(job)
 
     def _life(self) -> None:
-        """An exception of the thread's own, which no user code raises, ends the process: the store starts another."""
+        """Run the thread.  An exception that user code did not raise ends the process; the store starts a new one."""
         try:
             self._live()
         except BaseException:
@@ -143,7 +144,7 @@ class Threads:
                 self._idle += 1
 
     def _run_aside(self, work: Call | Run | None, hand: Hand) -> None:
-        """Run a call, and then those that waited for it."""
+        """Run a call, and then one after the other the calls that waited for its place (I2)."""
         while work is not None:
             with self._mutex:
                 call = self._first_of(work)
@@ -158,7 +159,7 @@ class Threads:
             self._work.send_frame("did", [outcome])
 
     def _first_of(self, work: Call | Run) -> Call:
-        """Return the call, or the next one of a run, of which the others wait."""
+        """Return the call itself, or the next call of a run, whose later changes wait."""
         if isinstance(work, Call):
             return work
         call = work.next_call()
@@ -167,7 +168,7 @@ class Threads:
         return call
 
     def _ended_call(self, call: Call) -> Call | Run | None:
-        """Keep I2: return a waiting call of its trigger, which is under way now."""
+        """Return a waiting call of the same trigger, which takes the ended call's place (I2); None if none waits."""
         if call.has_next_slice:
             return None
         waiting = self._waiting.get(call.trigger)
@@ -199,7 +200,7 @@ class Threads:
                 return
 
     def _hire_for(self, call: Call | Run) -> None:
-        """Run it aside; of a run each change is a call of its own, which may have to wait for its neighbours."""
+        """Run the call in a thread of its own; of a run only the first change, while the others are ready as calls."""
         if isinstance(call, Run):
             first, *others = call.calls()
             self._ready.extendleft(reversed(others))
@@ -213,7 +214,7 @@ class Threads:
             return self._blocking_functions.runs_aside(call.function, perf_counter())
 
     def _take_in(self) -> bool:
-        """Wait for more calls; False: there will be none."""
+        """Wait for more calls; return False if there will be none."""
         calls = None
         try:
             calls = self._work.receive()
@@ -224,7 +225,7 @@ class Threads:
         return calls is not None
 
     def _next(self) -> Call | Run | None:
-        """The next call that may run; those that may not yet wait for their neighbours."""
+        """Return the next call that may run (I2); a call that may not run yet waits for its trigger's calls."""
         while self._ready:
             call = self._ready.popleft()
             if call.has_next_slice or call.is_admitted:
@@ -238,7 +239,7 @@ class Threads:
         return None
 
     def _run(self, call: Call, hand: Hand, me: int) -> bool:
-        """Return whether this thread still leads."""
+        """Run a slice of the call as the leader; return whether this thread still leads."""
         self._begin(call, None)
         outcome = self._work.run(call, hand, thread_time)
         with self._mutex:
@@ -259,10 +260,10 @@ class Threads:
         return False
 
     def _run_changes(self, run: Run, hand: Hand, me: int) -> bool:
-        """As ``_run``, for one change of a run after the other.
+        """Run one change of a run after the other as the leader; return whether this thread still leads.
 
-        A change that takes longer than a tick keeps this thread, and one with another slice its place among those that
-        are under way; the rest of the run is then admitted as if it came now.
+        A change that takes longer than a tick keeps this thread; a change with a further slice keeps its place among
+        the calls under way.  In both cases the rest of the run is admitted as if it came now.
         """
         clock = _RunClock()
         call: Call | None = None
@@ -293,7 +294,7 @@ class Threads:
             call = following
 
     def _end_run(self, call: Call, run: Run, *, leads: bool) -> Call | Run | None:
-        """``call`` is the last change of the run for this thread; return what waited for its place."""
+        """End the run in this thread after its last change there, ``call``; return a call that waited for its place."""
         freed = self._ended_call(call)
         if not leads:
             self._aside.discard(call)
@@ -314,9 +315,9 @@ class Threads:
             self._wake()
 
     def _note_outcome(self, call: Call, outcome: list[Any], *, is_of_run: bool = False) -> bool:
-        """The leader has run a slice.  Changes of a run that are done in succession are one outcome.
+        """Note the outcome of a slice that the leader has run; return whether the outcomes are to be sent now.
 
-        Return whether the outcomes are to be sent.
+        Successive changes of a run that are done are one outcome.
         """
         self._current = self._current_run = None
         is_plain = is_of_run and outcome[WHAT] == DONE and not outcome[OUTPUT] and outcome[CHECKPOINT] is None
@@ -372,7 +373,7 @@ class Threads:
             self._ended.set()
 
     def _check_leader(self, seen: int) -> int:
-        """Check once.  ``seen``: the leader's run that the last check saw; returns the run seen now, 0: none."""
+        """Check once.  ``seen`` is the leader's slice at the last check, by number; returns that of now, 0 if none."""
         now_s, out = perf_counter(), list[Any]()
         with self._mutex:
             current, running = self._current, self._runs
@@ -409,7 +410,7 @@ class Threads:
         return 0 if is_stuck or current is None else running
 
 
-MEASURED_S: Final = 0.0005  # a run's computing is measured so often, and at its end: the clock takes 0.4 us
+MEASURED_S: Final = 0.0005  # between measurements of a run's processor time: reading the clock takes 0.4 us
 
 
 def _no_clock() -> float:
@@ -417,7 +418,7 @@ def _no_clock() -> float:
 
 
 class _RunClock:
-    """The processor time of a run's changes, in one thread: measured for several together."""
+    """The processor time of a run's changes in one thread, measured for several changes together."""
 
     __slots__ = ("_computed_s", "_measured_s")
 
@@ -426,7 +427,7 @@ class _RunClock:
         self._computed_s = thread_time()
 
     def computed_us(self, is_wanted: bool) -> int:
-        """Return the microseconds since they were last returned; 0, to be returned later, unless wanted or due."""
+        """Return the microseconds since the last measurement; 0 if none ``is_wanted`` and MEASURED_S are not over."""
         now_s = perf_counter()
         if not is_wanted and now_s - self._measured_s < MEASURED_S:
             return 0
@@ -448,28 +449,28 @@ class BlockingFunctions:
                             +-- blocks: twice as long ---+
 
     A long call is no proof that its function blocks: next to calls that compute, each call waits for the interpreter.
-    Functions that compute delay each other when they are put aside, and all of their calls look long.  So a function
+    Functions that compute delay each other when they run aside, so all of their calls look long.  Therefore a function
     is tried in the leader from time to time, and one quick call there ends its time aside.
     """
 
     def __init__(self) -> None:
-        self._aside: dict[str, list[float]] = {}  # function: when its trial is, and how long it waited for that
+        self._aside: dict[str, list[float]] = {}  # function: time of its next trial, pause before that trial
 
     def __contains__(self, function: str) -> bool:
         return function in self._aside
 
     def note_blocking(self, function: str, now_s: float) -> None:
-        """Put the function aside, because a call of it blocked the leader."""
+        """Have the function's calls run aside, because one of them blocked."""
         entry = self._aside.get(function)
         pause_s = TRIAL_S if entry is None else min(LONGEST_S, 2 * entry[1])
         self._aside[function] = [now_s + pause_s, pause_s]
 
     def runs_aside(self, function: str, now_s: float) -> bool:
-        """Return whether its next call runs aside; False also for a trial, which begins now."""
+        """Return whether the function's next call runs aside; False also if the call is a trial, which begins now."""
         entry = self._aside.get(function)
         if entry is None or now_s >= entry[0]:
             if entry is not None:
-                entry[0] = _NEVER  # until it is over: other calls of it run aside meanwhile
+                entry[0] = _NEVER  # until the trial is over: the function's other calls run aside meanwhile
             return False
         return True
 

@@ -1,6 +1,6 @@
-"""The triggers of one owner of regions: notifications of the master, and the status for the wire and the pages.
+"""The triggers of one owner of regions: takes the master's notifications, and gives status to the wire and the pages.
 
-The master has the registrations (``master.trigger_changes``) and sends every owner all of them after each change.
+The master has the registrations (``master.trigger_changes``) and sends all of them to every owner after each change.
 Triggers are one kind of follower: the hub follows their tables (``flows.hub``), the dispatcher has their functions
 called (``dispatcher``).  Owned by the loop.
 """
@@ -48,7 +48,7 @@ _log = logging.getLogger(__name__)
 
 class TriggerManager:
     def __init__(self, server: RegionServer, hub: Hub, modules: tuple[str, ...], operations: TableOperations) -> None:
-        """``modules``: those from which workers take functions; ``operations``: by which effects are written."""
+        """Workers take functions from ``modules``; effects are written by ``operations``."""
         self.hub = hub
         self.governor = Governor()
         self.applier = Applier(operations.access, operations.writes, self.governor, hub.background)
@@ -67,11 +67,11 @@ class TriggerManager:
     # --- start and stop ----------------------------------------------------------------------------
 
     async def load(self) -> None:
-        """Load the dead letters' counts.  Call before the first request is served."""
+        """Count the dead letters.  Call before the first request is served."""
         await self.dead_letter_store.load()
 
     def start(self, host: str, port: int, private: PrivateSocket | None = None) -> None:
-        """The store listens, for workers at ``private``: start delivering."""
+        """Start delivering, as the store listens now; workers connect to ``private``, or if None to the port."""
         self.start_with(lambda listener: WorkerProcess(listener, host, port, self._modules, private))
 
     def start_with(self, make_link: MakeLink) -> None:
@@ -87,7 +87,7 @@ class TriggerManager:
     # --- notifications of the master -----------------------------------------------------------------
 
     async def follow_triggers(self, triggers: Triggers) -> None:
-        """Work by these from now on (``PublishTriggers``)."""
+        """Follow ``triggers`` instead of the previous ones from now on (``PublishTriggers``)."""
         async with self.hub.lock:
             previous, self._triggers = self.triggers, triggers
             self.places_of_effects.follow()
@@ -101,7 +101,7 @@ class TriggerManager:
                 await self.hub.begin_subscription(self._subscription(one))
 
     async def _let_run(self, one: Trigger, before: Trigger | None) -> None:
-        """As its state says.  A log that could not be read is tried again."""
+        """Pause or resume the trigger as its state says.  To resume also retries a log that could not be read."""
         if one.state == "paused":
             self.dispatcher.pause(one.name)
         elif self.dispatcher.is_paused(one.name):
@@ -141,28 +141,28 @@ class TriggerManager:
         return self._triggers is not None and self._triggers.is_removed(name, number)
 
     async def check_function(self, function: str) -> str | None:
-        """Have a worker import the function: what is wrong with it, or None (``CheckFunction``)."""
+        """Have a worker import the function; return what is wrong with it, or None (``CheckFunction``)."""
         return await self.dispatcher.checks.problem_with(function)
 
     async def check_source(self, functions: tuple[str, ...]) -> str | None:
-        """Have a process of its own import functions as their source is on disk (``CheckSource``)."""
+        """Have a separate process import the functions from disk; return a problem, or None (``CheckSource``)."""
         return await self.dispatcher.checks.problem_with_source(functions)
 
     async def reload(self) -> None:
-        """Have workers take up changed source (``ReloadFunctions``)."""
+        """Have the workers import changed source (``ReloadFunctions``)."""
         self.dispatcher.trials.proven()
         await self.dispatcher.checks.reload()
 
     async def undelivered(self, table: str, names: tuple[str, ...]) -> dict[str, int]:
-        """Return how many changes of a table that is dropped each trigger had still to get here (``Undelivered``)."""
+        """Return how many local changes of a table to be dropped each trigger has not received (``Undelivered``)."""
         async with self.hub.lock:
             lags = await self.hub.undelivered(table, [trigger(name) for name in names])
         return {name.name: lag for name, lag in lags.items()}
 
     async def reach(self, table: str) -> int:
-        """Return the time since which all local logs of a table are whole (``LogReach``); NOWHERE: one has no changes.
+        """Return the time since which all local logs of a table are whole (``LogReach``).
 
-        An empty log is whole from now on.
+        Returns NOWHERE if the log of one region is whole since no known time.  An empty log is whole from now on.
         """
         served, reaches = self._server.tables.enabled(table.encode()), 0
         for info in served.regions:
@@ -187,7 +187,7 @@ class TriggerManager:
         return [one.registration for one in self.triggers.in_use()]
 
     def flows(self) -> list[Flow]:
-        """Return the triggers as parts of the graph, with places that their local effects went to."""
+        """Return the triggers as parts of the flow graph, with the places that their local effects wrote to."""
         return [flow_of(one, self.places_of_effects.seen(one.name)) for one in self.registrations()]
 
     def _stands(self, name: str) -> tuple[str, int]:
@@ -218,7 +218,10 @@ class TriggerManager:
         )
 
     def awaited_tables(self, name: str) -> list[str]:
-        """The tables of a trigger, or of all for an empty name.  TriggerError, TableNotEnabled."""
+        """Return the table of a trigger, or the tables of all triggers if ``name`` is empty.
+
+        Raises TriggerError if the trigger is unknown, and TableNotEnabled if its table is disabled.
+        """
         if not name:
             return sorted({one.table for one in self.registrations()})
         table = self.triggers.known(name).registration.table
@@ -227,7 +230,7 @@ class TriggerManager:
         return [table]
 
     async def wait_delivered(self, name: str, token: str, timeout_s: float) -> bool:
-        """Wait until the change ``token`` (empty: everything written now) is delivered; False: not in time.
+        """Wait until the change ``token`` (empty: every change written so far) is delivered; return False on timeout.
 
         An empty name stands for all triggers.
         """

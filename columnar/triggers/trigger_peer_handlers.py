@@ -1,4 +1,4 @@
-"""Handlers of requests about the triggers on this server's regions: of gateways, and of the master's pages.
+"""Handlers of requests about the triggers on this server's regions, from gateways and the master's pages.
 
 No request is forwarded.  Owned by the loop.
 """
@@ -23,7 +23,7 @@ _NOT_LOCAL = Waited(is_delivered=False, is_not_local=True)
 
 
 class TriggerPeerHandlers:
-    """``answers``: the handler for each class of request; each raises errors of ``columnar.errors``."""
+    """Handlers by class of request, in ``answers``; each raises errors of ``columnar.errors``."""
 
     def __init__(
         self,
@@ -32,9 +32,9 @@ class TriggerPeerHandlers:
         change: Callable[[], asyncio.Future[None]],
         wait: Callable[[str, str, float], Awaitable[bool]] | None = None,
     ) -> None:
-        """``change``: a future that ends when this server owns another region, or one less; shared.
+        """``change`` returns a shared future that ends when the set of regions that this server owns changes.
 
-        ``wait``: for followers of every kind, by their key; None: for triggers.
+        ``wait`` waits for followers of every kind, by their key; if it is None, only triggers can be waited for.
         """
         self._manager = manager
         self._wait = wait or manager.wait_delivered
@@ -59,7 +59,7 @@ class TriggerPeerHandlers:
         )
 
     async def wait_delivered(self, message: WaitForDelivery) -> Waited:
-        """Delivered, if this server has owned all the regions from the beginning to the end."""
+        """Wait for the delivery.  The answer counts only if this server owned all the regions all the while."""
         epochs = self._epochs(message.regions)
         if epochs is None:
             return _NOT_LOCAL
@@ -85,14 +85,14 @@ class TriggerPeerHandlers:
         return is_delivered and (not message.saved or await self._manager.hub.saved(of_key(message.trigger)))
 
     def _epochs(self, regions: tuple[RegionInfo, ...]) -> list[int] | None:
-        """Return the regions' epochs; None if one of the regions is not owned here."""
+        """Return the regions' epochs; None if this server does not own one of the regions."""
         state = self._server.hosting.state
         if not all(state.owns(info.region_id) for info in regions):
             return None
         return [state.epoch_of(info.region_id) for info in regions]
 
     async def _open(self, regions: tuple[RegionInfo, ...]) -> None:
-        """The followers of a region are there when its store is open, and a region may have come just now."""
+        """Open the regions' stores: a region has followers only once it is open, and may have arrived just now."""
         for info in regions:
             served = self._server.serving(info)
             if served is not None and not self._server.is_untouched(info):

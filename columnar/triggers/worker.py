@@ -1,8 +1,8 @@
-"""The worker process: runs trigger functions slice by slice (``threads``, ``slices``) and reports what became of each.
+"""The worker process: runs trigger functions slice by slice (``threads``, ``slices``) and reports each outcome.
 
-The store starts the process with one end of a socket pair.  When the socket closes, the process ends at once, also
-with calls running: the store delivers them again.  The worker does not end a call that hangs (a thread cannot be
-killed): the store kills the process.
+The store starts the process with one end of a socket pair.  When the socket closes, the process ends at once, even if
+calls run: the store delivers their changes again.  The worker does not end a call that hangs, because a thread cannot
+be killed: the store kills the process.
 
 The worker leads a process group, and processes that functions start end with it.  A copy of the worker that a function
 makes by ``os.fork`` answers nothing (``forked``).
@@ -43,8 +43,8 @@ from columnar.triggers.threads import Hand, Threads
 OUTPUT_BYTES: Final = 8 * 1024
 RECEIVE_BYTES: Final = 256 * 1024
 NICENESS: Final = 5
-OOM_SCORE: Final = 500  # added to its own, of 1,000: a machine without memory ends a worker before the store
-SWITCH_S: Final = 0.0005  # a thread that waits for the interpreter waits so long for each that computes
+OOM_SCORE: Final = 500  # out of 1,000: a machine without memory ends a worker before the store
+SWITCH_S: Final = 0.0005  # a thread waits at most this long for each thread that computes
 
 
 class _CaughtOutput(io.TextIOBase):
@@ -76,12 +76,12 @@ class _CaughtOutput(io.TextIOBase):
 
 
 class Worker:
-    """``Work`` of its threads."""
+    """The worker, which is the ``Work`` of its threads."""
 
     def __init__(
         self, link: socket.socket, host: str, port: int, modules: frozenset[str], unix_socket: str = ""
     ) -> None:
-        """``unix_socket``: the private socket of the store; empty: at its port."""
+        """``unix_socket`` is the store's private socket; if it is empty, functions connect to the port."""
         self._link = link
         self.connect = partial(Connection, host, port)
         if unix_socket:
@@ -89,10 +89,10 @@ class Worker:
         self._modules = modules
         self._functions: dict[str, Function] = {}
         self._announced: set[str] = set()  # modules of which the store knows that they are imported
-        self._importing = threading.Lock()  # while it is held no source is forgotten
+        self._importing = threading.Lock()  # while it is held, no module is forgotten
         self._at_start = frozenset(sys.modules)
-        self._resting: dict[int, Call] = {}  # calls between two slices; the leader's
-        self._lent: dict[int, Connection] = {}  # the client that the function of a call between two slices holds
+        self._resting: dict[int, Call] = {}  # calls between two slices; the leader takes them out
+        self._lent: dict[int, Connection] = {}  # the clients of calls between two slices
         self._frames = Frames()
         self._sending = threading.Lock()
         self._output = _CaughtOutput()
@@ -152,7 +152,7 @@ class Worker:
         return outcome
 
     def _end_connection(self, hand: Hand, call: Call, outcome: list[Any]) -> None:
-        """Close the connection of a call that did not end well; keep that of a call with another slice for it."""
+        """Close the connection of a call that failed; keep the connection of a call that has a next slice."""
         connection = hand.connection
         if connection is None:
             return
@@ -160,7 +160,7 @@ class Worker:
             connection.close()  # it may be in the middle of a reply
             hand.exchange(None)
         elif call.has_next_slice and self.blocks(call):
-            # Another thread may run its next slice while this one runs other calls: a connection is for one thread.
+            # A different thread may run the next slice while this one runs other calls; a connection is for one thread.
             self._lent[call.id] = connection
             hand.exchange(None)
 
@@ -172,7 +172,7 @@ class Worker:
         try:
             frame = pack(*parts)
         except (TypeError, ValueError, OverflowError):
-            # Text of user code may hold lone surrogates, as file names do, and an effect what was put into it later.
+            # Text of user code may hold lone surrogates, as file names do; an effect may have been changed later.
             frame = pack(*_encodable(parts))
         with self._sending, contextlib.suppress(OSError):  # the store is gone: ``receive`` finds that out, too
             self._link.sendall(frame)
@@ -180,10 +180,10 @@ class Worker:
     # --- functions -------------------------------------------------------------------------------------
 
     def _loaded(self, call: Call, name: str) -> Function:
-        """Load the function of a call that begins.  NotLoaded.
+        """Load the function of a call that begins.  Raises NotLoaded if its module cannot be imported.
 
-        The store is notified of a module's import before the function runs: a process that dies or hangs until then
-        does so because of the module, and no change is to blame.
+        The store is notified of a module's import before the function runs.  If the process dies or hangs before that,
+        the module is the cause, and no change is blamed.
         """
         try:
             found = self._function(name)
@@ -207,7 +207,7 @@ class Worker:
         return found
 
     def _imported(self, name: str, module: str, attribute: str) -> Function:
-        """Import it.  After a failure nothing of the attempt stays: the next one reads the source as it is then."""
+        """Import the function.  A failed import leaves no modules, so that the next attempt reads the source again."""
         before = {*sys.modules}
         if not any(one.partition(":")[0] == module for one in self._functions):
             before.discard(module)
@@ -221,7 +221,7 @@ class Worker:
             raise
 
     def _reload(self, check_id: int) -> None:
-        """Calls that begin from now on run the source as it is on disk."""
+        """Forget the authors' modules, so that calls that begin from now on run the source on disk."""
         with self._importing:
             forget(self._at_start, self._modules)
             self._functions.clear()
@@ -229,7 +229,7 @@ class Worker:
         self.send_frame("checked", check_id, None)
 
     def _check(self, check_id: int, name: str) -> None:
-        """Send the reason, in one line, why ``name`` cannot be a trigger, or that it can."""
+        """Import ``name`` and send why it cannot be a trigger, in one line, or None if it can."""
         self._output.begin()
         problem: str | None = None
         try:
@@ -240,7 +240,10 @@ class Worker:
 
 
 def _encodable(part: Any) -> Any:
-    """Return parts that a frame can hold.  The store refuses an effect that became a text, and its change fails."""
+    """Return the parts so that a frame can hold them; an effect that it cannot hold becomes a text.
+
+    The store refuses such a text as an effect, and the change fails.
+    """
     if isinstance(part, str):
         return part.encode(errors="replace").decode()
     if isinstance(part, Effect):
@@ -267,8 +270,8 @@ def main() -> None:
     parser.add_argument("--socket", default="", help="path of the store's private socket")
     parser.add_argument("--modules", required=True)
     given = parser.parse_args()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C at the terminal: the store stops us in its order
-    # A service manager signals every process of a store.  A handler, not SIG_IGN, which programs would inherit.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # at Ctrl-C the store ends this process when it wants to
+    # A service manager signals every process of a store.  SIG_IGN instead of a handler would be inherited by programs.
     signal.signal(signal.SIGTERM, lambda _number, _frame: None)
     os.nice(NICENESS)
     with contextlib.suppress(OSError):  # no Linux
@@ -285,7 +288,7 @@ def main() -> None:
 
 
 def end_group(status: int) -> None:
-    """End this process, and those that functions have started, if it leads their group."""
+    """End this process, and if it leads a process group also the processes that functions have started."""
     if os.getpgrp() == os.getpid():
         os.killpg(0, signal.SIGKILL)
     os._exit(status)
@@ -294,12 +297,12 @@ def end_group(status: int) -> None:
 _INSTALLED: Final = tuple({*sysconfig.get_paths().values(), *site.getsitepackages(), site.getusersitepackages()})
 
 
-# Source that an author changed is taken up without a start of the process: modules are forgotten, so that the next call
-# imports them again; calls that run keep those they have.  Forgotten are the modules of the packages that triggers may
-# name, and every other module that came after the worker's start from a ``.py`` file outside of installed packages.
-# All other modules stay as they are: they may hold what cannot be made twice.
+# Changed source needs no restart of the process: modules are forgotten, so that the next call imports them again; calls
+# that run keep the modules they have.  Forgotten are the modules of the packages that triggers may name, and every
+# module that was imported after the worker's start from a ``.py`` file outside of installed packages.  All other
+# modules stay as they are: they may hold what cannot be made twice.
 def forgotten(loaded: Mapping[str, ModuleType], at_start: Iterable[str], allowed: Iterable[str]) -> list[str]:
-    """(pure) Names of the modules to forget."""
+    """(pure) Return the names of the modules to forget."""
     kept, packages = frozenset(at_start), frozenset(name.partition(".")[0] for name in allowed)
     return [name for name, module in loaded.items() if name not in kept and _is_an_authors(name, module, packages)]
 

@@ -1,11 +1,12 @@
-"""Worker processes: one is started when it is first needed and again when it ends, is talked to, and is ended.
+"""Worker processes: starts a process when it is needed, exchanges frames with it, and ends it.
 
     down --want--> starting --"ready"--> up --the process ends, or kill--> down
 
-Events out (to the ``Listener``): an answer to a call, the process ready, the process ended.  Everything
-here is owned by the loop.  A process that ends before it says that it is ready is restarted
-after a growing pause, so that a machine on which it cannot start does not make the store spin; one that
-ends later is restarted soon: the dispatcher finds out whether its calls were at fault.
+Events out (to the ``Listener``): a frame came, the process is ready, the process ended.  A process that ends before it
+is ready is restarted after a growing pause, so that a store does not spin on a machine where the process cannot start.
+A process that ends later is restarted soon; the dispatcher finds out whether its calls were at fault.
+
+Owned by the loop.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _log = logging.getLogger(__name__)
 FIRST_RESTART_PAUSE_S: Final = 0.05
 LONGEST_RESTART_PAUSE_S: Final = 10.0
 STOP_GRACE_S: Final = 2.0
-START_S: Final = 60.0  # from its start until it is ready: some 0.3 s on an idle machine
+START_S: Final = 60.0  # a process must be ready this long after its start: 0.3 s suffice on an idle machine
 AGAIN_S: Final = 0.1  # after an unexpected exception
 LOOP: Final = "the link of a trigger worker"
 _STDERR: Final = 2
@@ -41,13 +42,13 @@ _STDERR: Final = 2
 
 class Listener(Protocol):
     def take_frame(self, frame: list[Any]) -> None:
-        """ValueError: the frame is none that a worker sends."""
+        """Handle a frame of the worker.  Raises ValueError for a frame that no worker sends."""
 
     def worker_ready(self) -> None:
-        """The process is there: calls may be sent."""
+        """Note that the process is ready, so that calls may be sent."""
 
     def worker_gone(self, how: str) -> None:
-        """The process ended; ``how`` for people.  Nothing that was sent will be answered."""
+        """Note that the process ended; ``how`` says so for people.  Unanswered frames will not be answered."""
 
 
 class Link(Protocol):
@@ -77,7 +78,7 @@ class WorkerProcess(asyncio.Protocol):
         modules: tuple[str, ...],
         private: PrivateSocket | None = None,
     ) -> None:
-        """``private``: where the worker reaches the store, as background work; None: at the port."""
+        """``private`` is where the worker connects to the store, as background work; if None, it uses the port."""
         self._listener = listener
         self._command = [sys.executable, "-m", "columnar.triggers.worker"]
         self._command += ["--host", host, "--port", str(port), "--modules", ",".join(modules)]
@@ -95,7 +96,7 @@ class WorkerProcess(asyncio.Protocol):
         self._pause_s = 0.0
         self._restart: asyncio.TimerHandle | None = None
         self._connecting: asyncio.Future[Any] | None = None
-        self._late: asyncio.TimerHandle | None = None  # until it is ready
+        self._late: asyncio.TimerHandle | None = None  # set until the process is ready
 
     @property
     def is_up(self) -> bool:
@@ -117,7 +118,7 @@ class WorkerProcess(asyncio.Protocol):
         try:
             command = [*self._command, "--link", str(theirs.fileno())]
             self._process = self._spawn(command, (theirs.fileno(), *self._inherited))
-        except Exception as error:  # noqa: BLE001 - whatever it is, no worker would ever be started again
+        except Exception as error:  # noqa: BLE001 - otherwise no worker would ever be started again
             ours.close()
             if not isinstance(error, OSError):
                 FAULTS.met(LOOP, error)
@@ -139,7 +140,7 @@ class WorkerProcess(asyncio.Protocol):
             command,
             pass_fds=descriptors,
             stdin=subprocess.DEVNULL,
-            stdout=_STDERR,  # ours is for the one line that says that the store is ready
+            stdout=_STDERR,  # the store's stdout is for the one line that says that the store is ready
             process_group=0,  # so that what functions start ends with it
         )
 
@@ -153,13 +154,13 @@ class WorkerProcess(asyncio.Protocol):
         self.want()
 
     def _starts_late(self) -> None:
-        """A process that never says that it is ready would be waited for for ever."""
+        """End a process that is not ready after START_S."""
         _log.error("the trigger worker is not ready after %.0f s: it is ended", START_S)
         self.kill()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # Not closed here, whatever has happened: uvloop's owns the socket's descriptor only after this iteration,
-        # and a transport closed before that leaves a socket that closes the descriptor again, whoever has it then.
+        # The transport is never closed here: uvloop's transport owns the socket's descriptor only after this iteration.
+        # Closed before, it would leave a socket that closes the descriptor again, whoever has the descriptor then.
         self._transport = transport  # type: ignore[assignment]  # a stream's; uvloop's is no subclass
         self._starting = False
 
@@ -202,7 +203,7 @@ class WorkerProcess(asyncio.Protocol):
         self._pause_s = min(LONGEST_RESTART_PAUSE_S, max(FIRST_RESTART_PAUSE_S, self._pause_s * 2))
 
     def _reap(self) -> str:
-        """The socket is closed: the process is ending or has ended; see that it does."""
+        """Kill the process, whose socket is closed, and wait for its end; return how it ended."""
         process, self._process = self._process, None
         if process is None:
             return "it was never started"
@@ -219,11 +220,11 @@ class WorkerProcess(asyncio.Protocol):
         if self._process is not None and self._transport is not None:
             self._dying = True  # nothing more is sent to it
             _kill_group(self._process)
-            # A process that it forked may hold the other end open: do not wait for that one to end.
+            # A process that the worker forked may hold the other end open: do not wait for its end.
             self._transport.abort()
 
     async def close(self) -> None:
-        """Calls in flight are not waited for: they will be delivered again."""
+        """End the process without waiting for calls in flight: their changes will be delivered again."""
         self._closing = True
         self._is_not_late()
         if self._restart is not None:
@@ -238,10 +239,10 @@ class WorkerProcess(asyncio.Protocol):
 
 
 class WorkerEvents(Protocol):
-    """The dispatcher, as a worker tells it what happens."""
+    """The dispatcher, as workers notify it of events."""
 
     def frame_came(self, worker: Worker, frame: list[Any]) -> None:
-        """ValueError: the frame is none that a worker sends."""
+        """Handle a frame of the worker.  Raises ValueError for a frame that no worker sends."""
 
     def worker_ready(self) -> None: ...
 
@@ -249,7 +250,7 @@ class WorkerEvents(Protocol):
 
 
 class Worker:
-    """A slot with its process.  ``Listener`` of its link."""
+    """A worker slot with its process; it is the ``Listener`` of its link."""
 
     def __init__(self, slot: WorkerSlot, events: WorkerEvents, make_link: MakeLink) -> None:
         self.slot = slot
@@ -257,14 +258,14 @@ class Worker:
         self._events = events
         self._outgoing: list[Any] = []  # calls
         self._outgoing_bytes = 0
-        self._why_ended = ""  # by the store; empty: the process ends by itself
+        self._why_ended = ""  # why the store ended the process; empty if it ends by itself
 
     @property
     def is_up(self) -> bool:
         return self.link.is_up
 
     def wanted(self) -> bool:
-        """Return whether calls may be sent now; starts the process if it is not there."""
+        """Return whether calls may be sent now; start the process if it does not run."""
         if not self.link.is_up:
             self.link.want()
         return self.link.is_up
@@ -282,7 +283,7 @@ class Worker:
             self.send_frame("run", outgoing)
 
     def send_frame(self, *parts: Any) -> None:
-        """A worker that cannot be sent something is ended: what it should have done comes again, each call alone."""
+        """Send a frame.  If that fails, the worker is ended; the calls it had are delivered again, each alone."""
         if self.link.is_up:
             try:
                 self.link.send(*parts)
@@ -291,7 +292,7 @@ class Worker:
                 self.link.kill()
 
     def end_process(self, why: str) -> None:
-        """``worker_exited`` follows.  ``why``: empty if how the process ended says it all."""
+        """End the process; ``worker_exited`` follows, with ``why``, or if that is empty with how the process ended."""
         if self.link.is_up:
             self._why_ended = why
         self._outgoing, self._outgoing_bytes = [], 0
@@ -335,7 +336,10 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _kill_group(process: subprocess.Popen[bytes]) -> None:
-    """Kill it and what its functions have started.  Once it was waited for, its number may be another's."""
+    """Kill the process and those that its functions have started.
+
+    Does nothing once the process was waited for: its number may belong to a different process then.
+    """
     if process.returncode is None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)

@@ -1,21 +1,23 @@
-"""(pure) Worker slots and their calls: what each worker process has, how long it may take, and what its end means.
+"""(pure) Worker slots and their calls: the calls that each worker process has, and how long they may take.
 
     call    WAITING --sent--> RUNNING --rest--> RESTING --resume--> RUNNING
                |                 |
                +---- removed, or the worker's end ----> OVER
 
 A call has one change, a batch, or a run.  Changes of a run are sent together and run one after the other; each has a
-number, an outcome and a time limit of its own.  Their outcomes come in order, but for changes that take long: those
-become calls of their own (``find``), and the rest of the run goes on without them.
+number, an outcome and a time limit of its own.  The outcomes of a run come in order, except for changes that take long:
+each of these becomes a call of its own (``find``), and the rest of the run continues without it.
 
-A call's time runs from when the worker says that it began, which it says of each call that takes longer than a moment;
-if a module may have to be imported first, and in quarantine, it runs from when the call was sent.  A worker that says
-nothing for longer than any of its calls may run has blocked threads (code that keeps the interpreter's lock): it
-is ended, and its calls are suspects.  The clock of its silence starts when it last said something, or when it got
-something to do; a call sent to a silent worker neither stops that clock nor counts among the calls that may be long.
+A call's timeout counts from the worker's report that the call began, which the worker sends for each call that takes
+longer than a moment.  If a module may have to be imported first, and in quarantine, it counts from the sending.
+
+A worker that sends nothing for longer than any of its calls may run has blocked threads (code that keeps the
+interpreter's lock).  The worker is ended, and its calls are suspects.  Silence counts from the worker's last frame, or
+from when an idle worker got work.  A call sent to a silent worker does not end the silence, and its timeout does not
+lengthen the silence that is allowed.
 
 Invariant:
-    I1. ``calls`` has each call by the number of its first open change; numbers of open changes differ.
+    I1. ``calls`` has each call by the number of its first open change; the numbers of all open changes differ.
 
 Knows nothing of processes, frames, effects and clocks.
 """
@@ -28,10 +30,10 @@ from columnar.flows.delivery_state import Delivery
 from columnar.flows.effect_contributions import ChangeContributions, Giver
 from columnar.triggers.delivery_source import NEVER, DeliverySource
 
-RUNNING_BYTES: Final = 64 * 1024 * 1024  # of changes that run, or are being sent: no call begins beyond it
+RUNNING_BYTES: Final = 64 * 1024 * 1024  # of changes that run or are being sent: beyond it no call begins
 IMPORT_S: Final = 20.0  # a call whose module must be imported first has this long until it begins
-SILENCE_S: Final = 5.0  # a worker with calls says something twice a second
-# A call that blocks a worker was sent at most this long after its last frame: later, it would have said something.
+SILENCE_S: Final = 5.0  # a worker with calls sends a frame twice a second
+# A call that blocks a worker was sent at most this long after the worker's last frame: it sends frames more often.
 BEGAN_S: Final = 1.0
 WAITING, RUNNING, RESTING, OVER = range(4)
 
@@ -39,16 +41,16 @@ WAITING, RUNNING, RESTING, OVER = range(4)
 class CallChanges(NamedTuple):
     """The changes of a call, as they were read."""
 
-    kept: list[Delivery]  # those that can be sent
-    gone: list[Delivery]  # whose records are: only after a repair by hand
-    damaged: list[tuple[Delivery, str]]  # and why each cannot be sent
-    rest: list[Delivery]  # those that would make the call too large
+    kept: list[Delivery]  # changes that can be sent
+    gone: list[Delivery]  # changes whose records are gone, or which need no call any more
+    damaged: list[tuple[Delivery, str]]  # changes that cannot be sent, and why
+    rest: list[Delivery]  # changes that would make the call too large
     size_bytes: int
     origins: list[Origin]  # of ``kept``
 
 
 class Origin(NamedTuple):
-    """The stamp and the hops of a change: its effects bear them."""
+    """The stamp and the hops of a change, which its effects bear."""
 
     stamp: int
     hops: int  # how many changes led to it
@@ -58,7 +60,7 @@ class Call:
     def __init__(self, slot: WorkerSlot, source: DeliverySource, deliveries: list[Delivery]) -> None:
         self.slot = slot
         self.source = source
-        self.deliveries: list[Delivery | None] = [*deliveries]  # None: it is a call of its own now
+        self.deliveries: list[Delivery | None] = [*deliveries]  # None: the change is a call of its own now
         self.first = 0  # place of the first open change
         self.origins: list[Origin] = []  # of its changes
         self.number = 0  # of the first open change; 0: the call was never in the slot
@@ -67,9 +69,9 @@ class Call:
         self.used_s = 0.0  # of its slices so far
         self.stage = WAITING
         self.is_cold = False  # its module may have to be imported
-        self.is_abandoned = False  # its further outcomes are of no use, but its place is taken
-        self.sent_s = 0.0  # when its slice was
-        self.ends_s = NEVER  # when its time is over
+        self.is_abandoned = False  # its further outcomes are not wanted, but it still has its place
+        self.sent_s = 0.0  # when its slice was sent
+        self.ends_s = NEVER  # when its timeout is over
 
     @property
     def open_deliveries(self) -> list[Delivery]:
@@ -81,7 +83,7 @@ class Call:
 
     @property
     def places(self) -> int:
-        """Return how many slices of ``fair`` it counts as."""
+        """The number of places of ``fair`` that the call takes."""
         return 1 if self.source.registration.batch else len(self.open_deliveries)
 
     @property
@@ -97,9 +99,9 @@ class Call:
         return max(IMPORT_S, self.timeout_s) if self.is_cold else self.timeout_s
 
     def contributions_of(self, at: int) -> ChangeContributions:
-        """Return the contributions of one of its changes, for its effects on totals.
+        """Return the contributions of the change at ``at``, for its effects on totals.
 
-        The slices of a call and the changes of a batch are one run of the function; each change of a run is another.
+        All slices of a call and all changes of a batch share a ``Giver``; each change of a run has a new one.
         """
         delivery = self.deliveries[at]
         assert delivery is not None, "a call of its own has its contributions"
@@ -136,7 +138,7 @@ class Call:
         self.stage, self.ends_s = OVER, NEVER
 
     def pass_changes(self, count: int) -> int:
-        """``count`` changes from the first open one on are over; return the bytes that they had."""
+        """Note that ``count`` changes from the first open one on are over; return their bytes."""
         open_count = len(self.open_deliveries)
         released = self.size_bytes * count // open_count
         self.size_bytes -= released
@@ -150,7 +152,7 @@ class Call:
         self.first = at
 
     def split(self, at: int) -> Call:
-        """Make a call of its own of an open change of the run."""
+        """Take an open change out of the run; return it as a call of its own."""
         delivery = self.deliveries[at]
         assert delivery is not None, "it is open"
         part = Call(self.slot, self.source, [delivery])
@@ -174,31 +176,31 @@ class WorkerSlot:
         self.listens_s = NEVER  # when its silence is checked
         self._last_number = 0
         self._warm: set[str] = set()  # modules that this process has imported
-        self._quiet_s = 0.0  # since when it owes a frame: its last one, or the first work that it got after a rest
+        self._quiet_s = 0.0  # since when it owes a frame: its last frame, or its first work after a rest
 
     @property
     def has_room(self) -> bool:
-        """Return whether one more call fits.  Calls that rest do not count: they could wait for each other."""
+        """Whether one more call fits.  Resting calls do not count: if they did, they could wait for each other."""
         return self.running_bytes < RUNNING_BYTES
 
     # --- calls ---------------------------------------------------------------------------------------
 
     def admit(self, call: Call, size_bytes: int, origins: list[Origin]) -> None:
-        """The call has a place from now on, until ``remove``."""
+        """Give the call a place, until ``remove_call``."""
         call.enter(self._last_number + 1, size_bytes, origins)
         self._last_number += len(origins)
         self.running_bytes += size_bytes
         self.calls[call.number] = call
 
     def send(self, call: Call, now_s: float) -> None:
-        """The call goes to the worker."""
+        """Note that the call is sent to the worker, and set its timeout if that counts from now."""
         call.time_until(NEVER, is_cold=call.module not in self._warm)
         if call.is_cold or self.is_quarantine:
             call.time_until(now_s + call.limit_s, is_cold=call.is_cold)
         self._run(call, now_s)
 
     def _run(self, call: Call, now_s: float) -> None:
-        """With all its calls at rest the worker had nothing to say."""
+        """Run the call; if all other calls rest, the worker's silence counts from now."""
         call.run(now_s)
         if not self.working:
             self._quiet_s = now_s
@@ -207,18 +209,18 @@ class WorkerSlot:
         self.working += 1
 
     def resume(self, call: Call, now_s: float) -> None:
-        """The effects of its last slice are written: the next slice, or nothing more of an abandoned call."""
+        """Run the next slice of a resting call; that of an abandoned call only ends it."""
         self.running_bytes += call.size_bytes
         self._run(call, now_s)
 
     def rest(self, call: Call) -> None:
-        """A slice of it is over, and another is to come."""
+        """Note that a slice of the call is over, and that a further one follows."""
         call.rest()
         self.running_bytes -= call.size_bytes
         self.working -= 1
 
     def remove_call(self, call: Call) -> None:
-        """Remove the call, which does not rest, from its place."""
+        """Remove a call, which must not rest, and free its place."""
         self.running_bytes -= call.size_bytes
         self.working -= call.stage == RUNNING
         call.end()
@@ -227,7 +229,7 @@ class WorkerSlot:
             self.listens_s = NEVER
 
     def end_changes(self, call: Call, count: int) -> None:
-        """So many changes of a run are over, from its first open one on."""
+        """Note that ``count`` changes of a run are over, from its first open change on."""
         number = call.number
         released = call.pass_changes(count)
         if call.first == len(call.deliveries):
@@ -239,7 +241,10 @@ class WorkerSlot:
             self.calls[call.number] = call
 
     def find(self, number: int) -> Call | None:
-        """Return the call of this change, which no other is part of, but for a batch; None: it was given up."""
+        """Return the call of the change ``number``; None if it was given up.
+
+        A change of a run becomes a call of its own first, so that the call has no other changes unless it is a batch.
+        """
         call = self.calls.get(number)
         if call is not None and not call.is_run:
             return call
@@ -262,7 +267,7 @@ class WorkerSlot:
         return part
 
     def take_all(self) -> list[Call]:
-        """The process is gone, or is being ended: its calls, which will not be answered."""
+        """Remove and return all calls, because the process has ended or is being ended and answers no more."""
         calls = list(self.calls.values())
         self.calls = {}
         self._warm.clear()
@@ -276,11 +281,11 @@ class WorkerSlot:
         return self.listens_s == at_s
 
     def heard(self, now_s: float) -> None:
-        """The worker has said something."""
+        """Note that the worker has sent a frame."""
         self._quiet_s = now_s
 
     def began(self, number: int, now_s: float) -> Call | None:
-        """The worker runs this change, and has imported its function: its time runs."""
+        """Note that the worker has imported the change's function and runs it: its timeout counts from now."""
         call = self.find(number)
         if call is None or call.stage != RUNNING:
             return None
@@ -289,7 +294,7 @@ class WorkerSlot:
         return call
 
     def imported(self, module: str) -> None:
-        """The process has the module: what was sent before runs from when it begins."""
+        """Note that the process has imported the module: timeouts of calls sent before count from their beginning."""
         if module not in self._warm:
             self._warm.add(module)
             for call in self.calls.values():
@@ -305,12 +310,12 @@ class WorkerSlot:
         self._warm.clear()
 
     def latecomers(self) -> list[Call]:
-        """Return the calls that were sent when the worker was silent already: none of them holds it up."""
+        """Return the calls that were sent when the worker was already silent, so that none of them blocks it."""
         began_s = self._quiet_s + BEGAN_S
         return [call for call in self.calls.values() if call.stage == RUNNING and call.sent_s > began_s]
 
     def silence_s(self, now_s: float) -> float | None:
-        """Check the worker at ``listens_s``: how long it has been silent, if that is too long, else None."""
+        """Check the worker at ``listens_s``; return how long it has been silent if that is too long, else None."""
         self.listens_s = NEVER
         late = frozenset(self.latecomers())
         # Not ``limit_s``: an import takes long, but does not keep the interpreter for long.
@@ -324,7 +329,7 @@ class WorkerSlot:
         return None
 
     def check_invariants(self) -> None:
-        """The invariants, for tests."""
+        """Check the invariants, for tests."""
         assert self.running_bytes == sum(one.size_bytes for one in self.calls.values() if one.stage != RESTING)
         assert self.working == sum(one.stage == RUNNING for one in self.calls.values())
         assert all(number == one.number and one.stage != OVER for number, one in self.calls.items()), "I1"
