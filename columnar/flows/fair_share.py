@@ -185,11 +185,11 @@ class FairShare:
         self._settle(entry)
 
     def ended(self, trigger: str, used_s: float, cpu_s: float = 0.0, count: int = 1) -> None:
-        """Note that ``count`` running calls are over: done, failed or lost.  ``used_s`` and ``cpu_s`` are their sums."""
+        """Note that ``count`` running calls are over: done, failed or lost; ``used_s`` and ``cpu_s`` are their sums."""
         self._slices_over(self._triggers[trigger], used_s, cpu_s, count)
 
     def returned(self, scheduled: ScheduledSlice, count: int = 1) -> None:
-        """Undo ``count`` slices that were scheduled or added, and found nothing to run.  A paused call is then over."""
+        """Undo ``count`` slices that were scheduled or added but found nothing to run; a paused call is then over."""
         entry = self._triggers[scheduled.trigger]
         if scheduled.begins:
             entry.tokens.return_tokens(count)

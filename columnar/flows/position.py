@@ -2,9 +2,9 @@
 
     position := msgpack [1, table, [[start, [origin, epoch, n] | nil, x | nil], ...]]    starts ascend from b""
 
-A range goes from its start to the next range's start.  ``p`` is the sequence up to which its changes were read (None: no change
-was).  ``x`` is set while rows are read in addition to the changes, as by a snapshot: rows below x are as of p, rows
-from x on were not read yet (None: all were).
+A range goes from its start to the next range's start.  ``p`` is the sequence up to which the range's changes were read
+(None: no change was read).  ``x`` is set while rows are read in addition to the changes, as by a snapshot: rows below x
+were read as of p, rows from x on were not read yet (None: all were read).
 
 A record is wanted if its row is below the range's x and its sequence is above the range's p.
 

@@ -26,7 +26,7 @@ class _Owner(Generic[T]):
         self.jobs: deque[T] = deque()
 
     def add_job(self, share: int, job: T, virtual: float) -> bool:
-        """Add a job; return whether it is the owner's only one.  Then its writes start at ``virtual`` at the earliest."""
+        """Add a job; return whether it is the owner's only one, which starts at ``virtual`` at the earliest."""
         self.share = share
         self.jobs.append(job)
         if len(self.jobs) > 1:
@@ -65,7 +65,7 @@ class WriteLine(Generic[T]):
         return self._heap[0][2].jobs[0]
 
     def wrote(self, count: int, *, is_over: bool) -> None:
-        """Count writes of the job that ``first`` returned; ``is_over`` removes the job.  An exception changes nothing."""
+        """Count writes of the first job; ``is_over`` removes that job.  If this raises, nothing has changed."""
         virtual, _, owner = self._heap[0]
         owner.charge(count)
         self._virtual = virtual

@@ -1,9 +1,9 @@
 """Tables and the regions of their rows, for every operation: the one place that finds a region and admits a call.
 
-    found      the table by its name, if requests may use it; the region of a row, opened if need be
-    admitted   a call only while its table's quota is not used up; a write only if its region's change log has room
-    waited     an acknowledgement comes after the fsync, and after the delay that a nearly full log requires
-    charged    the rows and bytes that a call read or wrote, to its table's quota
+    find       a table by its name, if requests may use it; the region of a row, which is opened if need be
+    admit      a call if its table's quota is not used up; a write if its region's change log has room
+    wait       for the fsync before an acknowledgement, and for the delay that a nearly full change log requires
+    charge     the rows and bytes that a call read or wrote to its table's quota
 
 Owned by the loop.
 """
@@ -33,7 +33,7 @@ from columnar.wire.service import Later
 
 
 class Caller(Protocol):
-    """The connection that an operation is done for, as far as an operation needs to know it."""
+    """The connection for which an operation is done, as the operation sees it."""
 
     @property
     def connection_id(self) -> int: ...
@@ -54,18 +54,18 @@ class RemoteCalls(Protocol):
     def writes(
         self, is_disconnected: IsDisconnected, writes: Sequence[tuple[ServedTable, RowWrite]], answer: Any
     ) -> Awaitable[Any]:
-        """Write rows that have been checked, in the order in which the steps of one row are done."""
+        """Write rows that have been checked; several steps of one row are done in their order in ``writes``."""
 
     def scan_step(
         self, scanner: Any, found: Any, count: int, reserve_step: Callable[[], Awaitable[None]]
     ) -> Awaitable[None]:
-        """Do the next step of a ``scanners.Scanner`` whose region is another server's."""
+        """Do the next step of a ``scanners.Scanner`` in a region that a different server owns."""
 
     def ingest(self, served: ServedTable, incoming: Any) -> Awaitable[bool]:
-        """Ingest ``regions.write.ingestion.IncomingRows`` into a region of another server."""
+        """Ingest ``regions.write.ingestion.IncomingRows`` into a region that a different server owns."""
 
     def delete_rows(self, served: ServedTable, start: bytes, stop: bytes) -> Awaitable[Any]:
-        """Delete rows of another server's regions; returns ``row_deletes.Deleted``, perhaps of a part of the range."""
+        """Delete rows of a different server's regions; return ``row_deletes.Deleted``, perhaps for a part of them."""
 
 
 class TableAccess:
@@ -75,7 +75,7 @@ class TableAccess:
         now_s: Callable[[], float] = monotonic,
         reply_memory: ReplyMemoryBudget | None = None,
     ) -> None:
-        """``reply_memory``: of the calls; None: the server's."""
+        """``reply_memory`` is the budget for replies of the calls; None means that of ``server``."""
         self._server = server
         self._now_s = now_s
         self._tables: Tables = server.tables
@@ -93,24 +93,27 @@ class TableAccess:
         return self.others
 
     def table(self, name: bytes | None) -> ServedTable:
-        """Return the table.  TableNotFound, TableNotEnabled; IllegalArgument if ``name`` cannot be a table's name."""
+        """Return the table.
+
+        Raises TableNotFound, TableNotEnabled, or IllegalArgument if ``name`` cannot be a table's name.
+        """
         return self._tables.enabled(name)
 
     def meant(self, name: bytes | None) -> ServedTable:
-        """As ``table``, of a name that a client gave: it may be an alias."""
+        """Return the table as ``table`` does, by a name from a client, which may be an alias."""
         return self._tables.meant_now(name)
 
     def find(self, name: bytes | None) -> ServedTable | None:
         return self._tables.find(name)
 
     def again(self, served: ServedTable) -> ServedTable:
-        """Return the table as it is now, to a caller that has waited; errors as of ``table``."""
+        """Return the table as it is now, to a caller that has waited; raises the errors of ``table``."""
         return self._tables.enabled(served.schema.name.encode())
 
     # --- quotas ------------------------------------------------------------------------------------
 
     def admit(self, served: ServedTable, *, writes: bool) -> None:
-        """Admit a call on a table that ``is_throttled``, before it begins.  Throttled if the quota is used up."""
+        """Admit a call on a table that ``is_throttled``, before it begins.  Raises Throttled if the quota is used."""
         now_s = self._now_s()
         self._throttle_of(served, now_s).admit(writes, now_s)
 
@@ -132,19 +135,19 @@ class TableAccess:
     # --- regions -----------------------------------------------------------------------------------
 
     def region_for(self, served: ServedTable, row: bytes) -> Region:
-        """Return the open region of ``row``.  RegionUnavailable, RegionNotLocal, NotServingRegion."""
+        """Return the open region of ``row``.  Raises RegionUnavailable, RegionNotLocal or NotServingRegion."""
         return self._server.open_region(served, served.holding(row))
 
     async def opened(self, served: ServedTable, info: RegionInfo) -> Region:
-        """Wait for ``open_region`` of the table as it is then; errors as of ``again``, too."""
+        """Wait until the region is open, and return it; raises the errors of ``open_region`` and ``again``."""
         return await retry_until_ready(lambda: self.open_region(self.again(served), info))
 
     def open_region(self, served: ServedTable, info: RegionInfo) -> Region:
-        """Return the open region; errors as of ``region_for``."""
+        """Return the open region; raises the errors of ``region_for``."""
         return self._server.open_region(served, info)
 
     def writable(self, served: ServedTable, row: bytes) -> Region:
-        """Return the region as ``region_for`` does; RegionTooBusy if the region's change log is full."""
+        """Return the region as ``region_for`` does; raises RegionTooBusy if the region's change log is full."""
         region = self._server.open_region(served, served.holding(row))
         if region.refuses_writes:
             raise RegionTooBusy(
@@ -153,7 +156,7 @@ class TableAccess:
         return region
 
     def acknowledgement(self, region: Region, applied: Applied) -> Any:
-        """Return the future that the answer waits for, or None: the fsync, and the delay of a nearly full log."""
+        """Return a future for the fsync, and the delay of a nearly full log; None if the answer need not wait."""
         if applied.durable is None and applied.failed_condition is None:
             self._server.async_writes.happened()
         if region.write_delay_s > 0:
@@ -162,7 +165,7 @@ class TableAccess:
 
 
 def _bytes_of(write: RowWrite) -> int:
-    """Return the bytes of row key, columns and values, and the overhead of each cell."""
+    """Return the bytes of row key, columns and values, plus the overhead of each cell."""
     if isinstance(write, RowPuts):
         cells = sum(len(family) + len(qualifier) for family, qualifier in write.columns) + sum(map(len, write.values))
         return len(write.row) + cells + len(write.values) * CELL_OVERHEAD_BYTES
@@ -180,7 +183,7 @@ def _bytes_of(write: RowWrite) -> int:
 
 
 def _delay_future(future: asyncio.Future[None] | None, delay_s: float) -> asyncio.Future[None]:
-    """Return a future that resolves as ``future``, but not before ``delay_s`` from now: backpressure on writers."""
+    """Return a future that ends like ``future``, but not before ``delay_s`` have passed: backpressure on writers."""
     loop = asyncio.get_running_loop()
     delayed: asyncio.Future[None] = loop.create_future()
 
@@ -188,7 +191,7 @@ def _delay_future(future: asyncio.Future[None] | None, delay_s: float) -> asynci
         failure = done.exception() if done is not None else None
         if failure is not None:
             delayed.set_exception(failure)
-            delayed.exception()  # seen: its caller may have gone
+            delayed.exception()  # so that asyncio does not report it: the caller may have gone
         else:
             delayed.set_result(None)
 
@@ -203,7 +206,7 @@ def _delay_future(future: asyncio.Future[None] | None, delay_s: float) -> asynci
 
 
 def after(future: Any, result: Any) -> Any:
-    """Return ``result``, or Later if ``future`` is not done.  ``future`` may be a coroutine: several fsyncs."""
+    """Return ``result``, or Later if ``future`` is not done or failed; it may be a coroutine that awaits fsyncs."""
     if future is None or (isinstance(future, asyncio.Future) and future.done() and not future.exception()):
         return result
     return Later(future, result)
@@ -211,11 +214,11 @@ def after(future: Any, result: Any) -> Any:
 
 async def _all(futures: list[Any]) -> None:
     for future in futures:
-        await asyncio.shield(future)  # shared with other waiters: it must not be cancelled
+        await asyncio.shield(future)  # other callers wait for it, too, so it must not be cancelled
 
 
 def joined(waits: list[Any]) -> Any:
-    """Join several futures into one awaitable, or None; the same future is not waited for twice."""
+    """Join several futures into one awaitable, without duplicates; return None if there is no future."""
     distinct = list({id(future): future for future in waits if future is not None}.values())
     if not distinct:
         return None
@@ -231,7 +234,10 @@ def after_all(waits: list[Any], result: Any) -> Any:
 
 
 async def retried(call: Callable[[], Any], unavailable: RegionUnavailable, is_disconnected: IsDisconnected) -> Any:
-    """Return the result of ``call``, retried until all its regions are available.  ClientGone: it was not retried."""
+    """Return the result of ``call``, retried until all its regions are available.
+
+    Raises ClientGone, without a retry, if the client has disconnected.
+    """
     while True:
         await wait_available(unavailable)
         if is_disconnected():

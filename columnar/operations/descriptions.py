@@ -1,6 +1,6 @@
-"""Descriptions of tables and regions, by their names, with the state of each region; upkeep of regions.
+"""Descriptions of tables and regions by their names, with the state of each region; upkeep of regions.
 
-Owned by the loop, but for the sizes of closed regions, which a thread reads from the disk.
+Owned by the loop.  Only the sizes of closed regions are read from the disk by a thread.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Others(Protocol):
     def tend(self, regions: Sequence[RegionInfo], work: str) -> Awaitable[None]: ...
 
     def states(self, tables: Sequence[str]) -> Awaitable[tuple[dict[RegionInfo, RegionState], list[str]]]:
-        """Open regions, as the servers say that have them, and the servers that did not answer in time."""
+        """Return the states of open regions from their servers, and the servers that did not answer in time."""
 
 
 class Descriptions:
@@ -44,19 +44,22 @@ class Descriptions:
         return self._tables.find(name)
 
     def known(self, name: bytes | None) -> ServedTable:
-        """Enabled or not.  TableNotFound; IllegalArgument for what can be no table's name."""
+        """Return the table, enabled or not.
+
+        Raises TableNotFound, or IllegalArgument if ``name`` cannot be a table's name.
+        """
         return self._tables.known(name)
 
     def find_meant(self, name: bytes | None) -> ServedTable | None:
-        """As ``find``, of a name that a client gave: it may be an alias."""
+        """Return the table as ``find`` does, by a name from a client, which may be an alias."""
         return self._tables.meant(name)
 
     def meant(self, name: bytes | None) -> ServedTable:
-        """As ``known``, of such a name."""
+        """Return the table as ``known`` does, by a name from a client, which may be an alias."""
         return self._tables.meant_known(name)
 
     def all(self) -> list[ServedTable]:
-        """By name, ascending."""
+        """Return all tables, sorted by name."""
         return self._tables.all()
 
     def of_users(self) -> list[ServedTable]:
@@ -67,7 +70,7 @@ class Descriptions:
         return {name: served.enabled for name, served in self._tables.names() if not served.schema.is_system}
 
     def faults(self) -> tuple[str, ...]:
-        """Return one line about the regions of this server that cannot be written."""
+        """Return one line about the regions of this server that cannot be written, or none."""
         found = self._server.read_only.write_faults()
         return (write_fault_text(len(found), found[0].info, found[0].why),) if found else ()
 
@@ -75,13 +78,13 @@ class Descriptions:
         return len(self._server.read_only.write_faults())
 
     def write_fault(self, info: RegionInfo) -> str:
-        """Return why a region of this server cannot be written; empty: it can."""
+        """Return why a region of this server cannot be written; an empty text if it can."""
         return next((fault.why for fault in self._server.read_only.write_faults() if fault.info == info), "")
 
     # --- regions -----------------------------------------------------------------------------------
 
     def region_named(self, name: bytes) -> tuple[ServedTable, RegionInfo]:
-        """By its full name or its encoded one.  TableNotFound."""
+        """Return the region with this full or encoded name, and its table.  Raises TableNotFound if there is none."""
         for served in self._tables.all():
             for info in served.regions:
                 if name in (info.name, info.encoded.encode()):
@@ -89,14 +92,17 @@ class Descriptions:
         raise TableNotFound(f"{abbreviate(name)}; neither a table nor a region has this name")
 
     def regions_named(self, name: bytes | None) -> list[tuple[ServedTable, RegionInfo]]:
-        """The regions of a table, or the one region (observed row 31).  TableNotFound."""
+        """Return the regions of the table ``name``, or the one region ``name`` (observed row 31).
+
+        Raises TableNotFound if neither exists.
+        """
         served = self._tables.find(name)
         if served is not None:
             return [(served, info) for info in served.regions]
         return [self.region_named(name or b"")]
 
     def given_region(self, name: bytes | None) -> RegionInfo:
-        """As ``region_named``; IllegalArgument where there is no name."""
+        """Return the region that a caller named, as ``region_named``; raises IllegalArgument if ``name`` is empty."""
         if not name:
             raise IllegalArgument("say which region, by its name or its encoded name")
         return self.region_named(name)[1]
@@ -105,7 +111,7 @@ class Descriptions:
         return self._server.open_count()
 
     def states_of(self, tables: Iterable[ServedTable]) -> list[RegionState]:
-        """All regions of these tables, in order; some 20 microseconds for each open one."""
+        """Return the states of all regions of the tables, in order; takes some 20 microseconds for each open region."""
         opened = {region.info.region_id: region for region in self._server.all_open()}
         states = []
         for served in tables:
@@ -123,11 +129,11 @@ class Descriptions:
         return states
 
     async def with_sizes(self, tables: Iterable[ServedTable]) -> list[RegionState]:
-        """As ``states_of``, with the sizes of closed regions; of a cluster's regions as their owners say."""
+        """Return ``states_of`` with the sizes of closed regions, too; in a cluster the owners report their regions."""
         return (await self.everywhere(list(tables)))[0]
 
     async def everywhere(self, tables: list[ServedTable]) -> tuple[list[RegionState], list[str]]:
-        """As ``with_sizes``, and the servers that did not answer in time: their regions are said to be closed."""
+        """Return ``with_sizes``, and the servers that did not answer in time, whose regions are reported as closed."""
         states, silent = self.states_of(tables), list[str]()
         if self.others is not None:
             said, silent = await self.others.states([served.schema.name for served in tables])
@@ -135,7 +141,7 @@ class Descriptions:
         return await self._sized(states), silent
 
     async def _sized(self, states: list[RegionState]) -> list[RegionState]:
-        """With the sizes of closed regions: some 50 microseconds in a thread for each."""
+        """Add the sizes of closed regions, which takes a thread some 50 microseconds for each."""
         closed = [state.folder for state in states if not state.is_open]
         if not closed:
             return states
@@ -159,9 +165,9 @@ MAJOR_COMPACT: Final = "major_compact"
 
 
 class Upkeep:
-    """Flushes and compactions on request, of a table's regions one after the other, or of one region.
+    """Flushes and compacts on request, a table's regions one after the other, or one region.
 
-    Each returns when it is done; a region that was split, merged or dropped meanwhile is passed over.
+    Each method returns when the work is done; a region that was split, merged or dropped meanwhile is skipped.
     """
 
     def __init__(self, server: RegionServer, descriptions: Descriptions) -> None:
@@ -173,14 +179,14 @@ class Upkeep:
         self.others = others
 
     async def flush(self, name: bytes | None) -> None:
-        """Flush the open regions; closed ones have no memtable.  Errors as of ``Descriptions.regions_named``."""
+        """Flush the open regions; closed regions have no memtable.  Raises errors of ``Descriptions.regions_named``."""
         await self._each(name, FLUSH)
 
     async def compact(self, name: bytes | None) -> None:
         await self._each(name, COMPACT)
 
     async def major_compact(self, name: bytes | None) -> None:
-        """Really major: surplus versions, expired cells and old markers are gone."""
+        """Compact all files of the regions, which removes surplus versions, expired cells and old delete markers."""
         await self._each(name, MAJOR_COMPACT)
 
     async def _each(self, name: bytes | None, work: str) -> None:
@@ -192,19 +198,22 @@ class Upkeep:
             await self.tend(info, work)
 
     async def tend(self, info: RegionInfo, work: str) -> None:
-        """Work on a region of this server.  RegionNotLocal; IllegalArgument: a newer version knows such work."""
+        """Do ``work`` on a region of this server.
+
+        Raises RegionNotLocal, or IllegalArgument for work that this version does not know.
+        """
         upkeep = self._server.upkeep
         work_methods = {FLUSH: Region.flush, COMPACT: upkeep.compact, MAJOR_COMPACT: upkeep.major_compact}
         done: Callable[[Region], Awaitable[None]] | None = work_methods.get(work)
         if done is None:
             raise IllegalArgument(f"a region cannot '{work}'")
         while work != FLUSH or self._server.is_open(info) or not self._server.owns(info):
-            # The regions before took their time: the table may be disabled or dropped by now.
+            # Work on earlier regions took time: the table may be disabled or dropped by now.
             current = self._descriptions.find(info.table.encode())
             if current is None or not current.enabled or info not in current.regions:
                 break
             try:
                 await done(await self._server.opened(current, info))
                 break
-            except StoreClosed:  # it was closed meanwhile: open it again, if it is still there
+            except StoreClosed:  # the region was closed meanwhile: open it again if it still exists
                 continue

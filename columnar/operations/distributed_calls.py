@@ -1,6 +1,6 @@
-"""Calls on rows of several servers at their gateway: reads, writes and scans, and the upkeep and status of regions.
+"""Calls over rows of several servers, at their gateway: reads, writes and scans, upkeep and status of regions.
 
-``connect`` is the one place where operations learn of other servers; a standalone never imports this module.
+``connect`` is the one place where operations get access to other servers; a standalone never imports this module.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class DistributedCalls:
         return await ingest_files(self._owners, served.schema.name, incoming)
 
     async def delete_rows(self, served: ServedTable, start: bytes, stop: bytes) -> RowsDeleted:
-        """Delete rows up to the end of one owner's regions, or of its share of a call.  Repeating it is harmless."""
+        """Delete rows up to the end of one owner's regions, or as many as one call may.  A repetition is harmless."""
         table = served.schema.name
 
         def is_not_local(answer: RowsDeleted) -> bool:
@@ -68,13 +68,16 @@ class DistributedCalls:
 
 
 class DistributedUpkeep:
-    """Upkeep and status of regions of several servers: each owner handles its own, concurrently.  Constant."""
+    """Upkeep and status of regions of several servers: owners handle their regions concurrently.  Constant."""
 
     def __init__(self, owners: Owners) -> None:
         self._owners = owners
 
     async def tend(self, regions: Sequence[RegionInfo], work: str) -> None:
-        """Tend the regions, those of each server one after the other.  Raises the first error after all have ended."""
+        """Do ``work`` on the regions, on all servers concurrently, on each server one region after the other.
+
+        Raises the first error after all have ended.
+        """
         by_server: dict[Incarnation, list[RegionInfo]] = {}
         for region in regions:
             (server,) = by_owner(self._owners, region.table, [(0, region.start)])
@@ -91,7 +94,7 @@ class DistributedUpkeep:
             await self._tend(region, work)
 
     async def _tend(self, region: RegionInfo, work: str) -> None:
-        """Tend one region; done twice it is done as well."""
+        """Do ``work`` on one region, which may be repeated: doing it twice is harmless."""
 
         async def request(server: Incarnation, _numbers: list[int], _servers: int) -> bool:
             route = self._owners.owner_of(region.table, region.start)
@@ -105,7 +108,7 @@ class DistributedUpkeep:
         await scatter_gather(self._owners, region.table, [region.start], request, take)
 
     async def states(self, tables: Sequence[str]) -> tuple[dict[RegionInfo, RegionState], list[str]]:
-        """Open regions as their servers say, and the servers that were silent for STATUS_TIMEOUT_S."""
+        """Return the states of open regions from their servers, and the servers silent for STATUS_TIMEOUT_S."""
         owners = self._owners
         asked = sorted({route.server for table in tables for route in owners.routes_of(table)} - {owners.local_server})
         found, silent = await gather_status(asked, owners, RegionStates(tuple(tables)), STATUS_TIMEOUT_S)
@@ -114,7 +117,7 @@ class DistributedUpkeep:
 
 
 def connect(operations: TableOperations, owners: Owners) -> None:
-    """Have ``operations`` send requests to the owners of rows."""
+    """Make ``operations`` send requests to the owners of rows."""
     operations.access.connect_others(DistributedCalls(operations.access, owners))
     upkeep = DistributedUpkeep(owners)
     operations.upkeep.connect_others(upkeep)

@@ -1,8 +1,8 @@
-"""Rows of several servers for one reply: requested concurrently, put together in the order of the call.
+"""Rows of several servers for one reply: requested concurrently, and put together in the order of the call.
 
-Each round requests from every owner its rows that are still missing, for a share of a step's bytes, so that a call
-buffers no more between two rounds than ``regions.read.reply_memory`` allows.  Most calls take one round.  The rows
-come packed in the form of the reply.
+Each round requests the rows that are still missing from their owners.  Each owner may send a share of a step's bytes,
+so that a call buffers no more between two rounds than ``regions.read.reply_memory`` allows.  Most calls take one round.
+The rows come packed in the form of the reply.
 
 Invariant: a reply has at most ``limits.ROWS_BYTES``.
 """
@@ -25,7 +25,7 @@ from columnar.storage.stored_cells import PackedRows
 async def read_rows(
     access: TableAccess, owners: Owners, caller: Caller, served: ServedTable, query: RowQuery
 ) -> list[FoundRow]:
-    """Return the rows in the order of the query.  RequestTooBig; errors as of ``scatter_gather``."""
+    """Return the rows in the order of the query.  Raises RequestTooBig, and the errors of ``scatter_gather``."""
     packed: list[bytes | None] = [None] * len(query.rows)
     size_bytes = 0
     table, form, reply_memory = served.schema.name, reply_form(query.service, caller.protocol), access.reply_memory
@@ -66,7 +66,7 @@ async def read_rows(
 
 
 def _groups(query: RowQuery, numbers: list[int]) -> tuple[RowGroup, ...]:
-    """Group the rows in their order: rows with the same specification are in one group."""
+    """Return the rows in their order, with successive rows of the same specification in one group."""
     groups: list[RowGroup] = []
     rows: list[bytes] = []
     wanted = None

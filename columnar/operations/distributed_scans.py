@@ -1,7 +1,7 @@
 """Steps of a scan in regions of other servers; the scanner and its place stay at the gateway.
 
-The owner applies a filter without memory and packs rows.  The gateway applies a filter that remembers rows or has a
-long string, and cuts rows (``batch``), over rows that come as cells.
+The owner applies a filter that remembers no rows, and packs rows.  The gateway applies a filter that remembers rows or
+has a long filter string, and cuts rows (``batch``); for these the owner sends rows as cells.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from columnar.regions.read.found_rows import FoundRows, size_of
 from columnar.regions.read.row_reader import WireCell
 from columnar.storage.stored_cells import PackedRows
 
-PIECE_CELLS: Final = 16  # of a row of LARGE_BYTES at most, that a filter sees between two clock checks; else 1
-REQUEST_CELLS: Final = 100_000  # that one request walks over: some 30 ms
+PIECE_CELLS: Final = 16  # cells that a filter sees between two clock checks; 1 in a row of over LARGE_BYTES
+REQUEST_CELLS: Final = 100_000  # cells that one request walks over: some 30 ms
 
 ReserveStep: TypeAlias = Callable[[], Awaitable[None]]
 
@@ -39,14 +39,14 @@ class _Asking:
         text = spec.filter_string or b""
         self.filters_locally = row_filter is not None and (len(text) > SHORT_FILTER_BYTES or remembers(row_filter))
         self.as_cells = self.filters_locally or bool(spec.batch)
-        self.sends_filter = row_filter is not None and not self.filters_locally  # else the request has rows only
+        self.sends_filter = row_filter is not None and not self.filters_locally  # False: the request has rows only
         filter_string = spec.filter_string if self.sends_filter else None
         self.spec: ScanSpec = replace(spec, batch=0, limit=0, filter_string=filter_string)
         self.search: Search | None = None
-        self.sought: Place | None = None  # for which ``search`` continues
+        self.sought: Place | None = None  # the place whose region ``search`` looks for
 
     def search_for(self, owners: Owners, table: str, place: Place | None) -> Search:
-        """Return the search for the region at this place: the one under way, or a new one."""
+        """Return the search for the owner of the region at this place, either the present search or a new one."""
         if self.search is None or self.sought is not place:
             self.search, self.sought = Search(owners, table), place
         return self.search
@@ -55,9 +55,10 @@ class _Asking:
 async def scan_remotely(
     owners: Owners, scanner: Scanner, found: FoundRows, count: int, reserve_step: ReserveStep
 ) -> None:
-    """Take rows from the region ahead, or wait until the region may have another owner.  NotServingRegion.
+    """Take rows from the region ahead, or wait until that region may have a new owner.
 
-    ``reserve_step`` waits until the call may continue: a filter of unknown cost may run locally.  ClientGone.
+    ``reserve_step`` waits until the call may continue, because a filter of unknown cost may run locally.  Raises
+    NotServingRegion or ClientGone.
     """
     if scanner.asking is None:
         scanner.asking = _Asking(scanner)
@@ -71,7 +72,7 @@ async def scan_remotely(
             return Scanned(is_not_local=True)
         try:
             return await owners.request_server(server, _scan_request(scanner, request_parts, found, count), STEP_BYTES)
-        except LinkBroke:  # a read is retried, once; the row is the place's, which need not be in the region ahead
+        except LinkBroke:  # a read is retried once; the row of the place need not be in the region ahead
             search.broke(server, [place.row or info.start] if place is not None else [])
             return Scanned(is_not_local=True)
 
@@ -114,7 +115,7 @@ async def _take(
         if request_parts.filters_locally:
             cells, ends = await filtering.row(row, cells)
         if not scanner.take_row(found, count, row, cells, ends=ends):
-            return  # the rows after it are requested again
+            return  # later rows of this answer are requested again
     scanner.place = scanned.place
     if scanned.place is None and not request_parts.sends_filter:
         scanner.place = scanner.place_after_rows  # the request had the rows of one range only
@@ -123,7 +124,7 @@ async def _take(
 
 
 class _Filtering:
-    """The scanner's filter over rows of one answer, in steps that end by time."""
+    """Runs the scanner's filter over the rows of one answer, in steps that are bounded by time."""
 
     def __init__(self, scanner: Scanner, reserve_step: ReserveStep) -> None:
         self._scanner = scanner
@@ -131,7 +132,7 @@ class _Filtering:
         self._ends_s = perf_counter() + STEP_S
 
     async def row(self, row: bytes, cells: list[WireCell]) -> tuple[list[WireCell], bool]:
-        """Return the cells that pass, and whether no further row is wanted.  FilterTooExpensive, ClientGone."""
+        """Return the cells that pass, and whether no further row is wanted.  Raises FilterTooExpensive, ClientGone."""
         sink = self._scanner.filtering(row)
         if not cells:
             sink.take_nothing()

@@ -1,14 +1,14 @@
-"""Rows of one call for several servers: each owner writes its own, concurrently, each row as a step of its own.
+"""Writes rows of one call on several servers: owners write their rows concurrently, each row as a step of its own.
 
-    checked   by the gateway, all rows, before the first request
-    cut       by owner, into requests of at most ``limits.BATCH_BYTES``, one after the other to each owner
-    again     rows that an owner does not own, or that were not sent: their owner is looked up again
-    ended     when every owner has its rows on disk, or with the gravest error after all requests have ended
+    check     the gateway checks all rows before the first request
+    cut       rows are cut by owner, into requests of at most ``limits.BATCH_BYTES``; an owner gets them one at a time
+    again     if a server does not own rows any more, or rows were not sent, their owners are looked up again
+    end       the call ends when all rows are on disk, or after all requests have ended with the gravest error
 
 Invariants:
     I1. A row that was sent and not answered is never sent again: the call ends with OutcomeUnknown.
     I2. A row that the call names several times is written in the order given: its steps are in different parts, and
-        a part begins when the part before is on disk.
+        a part begins when the previous part is on disk.
     I3. No request is sent once the call's connection has ended.
 """
 
@@ -36,7 +36,7 @@ _Sequence: TypeAlias = tuple[int, int, int]
 
 
 class _Writing:
-    """The progress of a call."""
+    """The progress of one call's writes."""
 
     def __init__(self, owners: Owners, is_disconnected: IsDisconnected) -> None:
         self._owners = owners
@@ -45,7 +45,7 @@ class _Writing:
         self.sequence: _Sequence | None = None  # of the last change
 
     async def write_part(self, table: str, rows: list[RowWrite]) -> None:
-        """Write rows that are all different (I2)."""
+        """Write rows of one table, each of which is named once (I2)."""
 
         async def send(server: Incarnation, numbers: list[int], servers: int) -> tuple[list[int], _Sequence | None]:
             try:
@@ -61,7 +61,7 @@ class _Writing:
     async def _send(
         self, server: Incarnation, table: str, numbers: list[int], rows: list[RowWrite]
     ) -> tuple[list[int], _Sequence | None]:
-        """Send one owner its rows; return the numbers of the rows that were not written, and the last change."""
+        """Send rows to their owner; return the numbers of rows that were not written, and the last change."""
         left: list[int] = []
         sent, sequence = 0, None
         for batch, size_bytes in _split_into_requests(rows):
@@ -88,7 +88,7 @@ class _Writing:
 async def write_rows(
     owners: Owners, is_disconnected: IsDisconnected, writes: Sequence[tuple[ServedTable, RowWrite]]
 ) -> Applied | None:
-    """Write the rows; return the last change, as far as answers are made of it; None: there was none."""
+    """Write the rows; return the fields of the last change that answers use, or None if there was no change."""
     writing = _Writing(owners, is_disconnected)
     for table, rows in _in_parts(writes):
         await writing.write_part(table, rows)
@@ -97,7 +97,7 @@ async def write_rows(
 
 
 async def ingest_files(owners: Owners, table: str, incoming: IncomingRows) -> bool:
-    """Have the owner of the first row ingest the sorted files.  OutcomeUnknown."""
+    """Have the owner of the first row ingest the sorted files.  Raises OutcomeUnknown if the link to it breaks."""
     files = tuple((space, tuple(paths)) for space, paths in incoming.files.items())
     request = Ingest(table, incoming.first, incoming.last, incoming.highest_timestamp, incoming.rows, files)
     ingested = await request_owner(

@@ -1,9 +1,10 @@
-"""Handlers of other servers' requests, over the regions of this server only: rows, writes, scans, upkeep.
+"""Handlers of other servers' requests over the regions of this server only: rows, writes, scans, upkeep.
 
-A gateway requests rows that its copy of the routes assigns to this server.  The answer names the rows of other
-regions, which are left undone.  No request is forwarded, so two servers never wait for each other's answers.
+A gateway requests rows that its copy of the routes assigns to this server.  The answer names the rows whose regions
+this server does not own, which are skipped.  No request is forwarded, so two servers never wait for each other's
+answers.
 
-Invariant: the memory of all answers in the making is bounded by ``limits.PEER_REPLY_BYTES``, and a step that waits for
+Invariant: the memory of all unfinished answers is bounded by ``limits.PEER_REPLY_BYTES``, and a step that waits for
 room waits for other answers only.
 
 Owned by the loop.
@@ -38,10 +39,10 @@ from columnar.wire.codec_replies import map_rows
 
 
 class OperationPeerHandlers:
-    """``answers``: the method for each class of request; each raises errors of ``columnar.errors``."""
+    """Handlers by class of request, in ``answers``; each raises errors of ``columnar.errors``."""
 
     def __init__(self, server: RegionServer, now_s: Callable[[], float] = monotonic) -> None:
-        """``now_s``: the clock of the quotas."""
+        """``now_s`` is the clock of the quotas."""
         reply_memory = ReplyMemoryBudget(PEER_REPLY_BYTES, STEP_BYTES, server.reply_memory.loop_budget)
         self._access = TableAccess(server, now_s, reply_memory)
         self._reads = RowReads(self._access)
@@ -70,7 +71,7 @@ class OperationPeerHandlers:
         pack = packer(request.form)
         packed: list[bytes | None] = []
         for one in found:
-            if isinstance(one, PackedRows):  # it came in pieces
+            if isinstance(one, PackedRows):  # a wide row, which was read in pieces
                 packed.append(one.data)
                 continue
             row, cells = one
@@ -141,7 +142,10 @@ class OperationPeerHandlers:
 
 @lru_cache(maxsize=64)
 def _filter(text: bytes) -> Filter:
-    """Parse a filter, which callers clone: each step of a scan sends the same string, and gateways send short ones."""
+    """Parse a filter, which callers clone.
+
+    Results are cached, because each step of a scan sends the same string; gateways send short strings only.
+    """
     from columnar.model.filter_language import parse  # as in ``operations.scanner_table``
 
     return parse(text)

@@ -1,4 +1,4 @@
-"""(pure) Rows in the form in which another server wants them: structs of its client's service and protocol."""
+"""(pure) Packs rows in the form that a gateway requests: structs of its client's service and protocol."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def reply_form(service: int, protocol: Protocol, in_order: bool = False) -> Repl
 
 
 def is_map_of_binary(form: ReplyForm | None) -> bool:
-    """Blocks of such rows can be packed as they are stored (``codec_replies.map_rows``)."""
+    """Return whether rows of this form can be packed as they are stored (``codec_replies.map_rows``)."""
     return form is not None and form.service == THRIFT1 and form.protocol == _BINARY and not form.in_order
 
 
 def packer(form: ReplyForm) -> PackRow:
-    """The function that packs one row."""
+    """Return the function that packs one row."""
     is_binary, in_order = form.protocol == _BINARY, form.in_order
     if form.service == THRIFT1:
         pack = packed_row if is_binary else compact_packed_row
@@ -46,7 +46,7 @@ def packer(form: ReplyForm) -> PackRow:
 
 
 def pieces_of(form: ReplyForm) -> RowPieces:
-    """For one row that comes in pieces."""
+    """Return the packer for one row that comes in pieces."""
     is_binary = form.protocol == _BINARY
     if form.service == THRIFT2:
         return RowPieces(codec_results.RESULT if is_binary else codec_results.COMPACT_RESULT)
@@ -56,7 +56,7 @@ def pieces_of(form: ReplyForm) -> RowPieces:
 
 
 def blocks_of(found: FoundRows, form: ReplyForm) -> tuple[Block, ...]:
-    """All rows, in blocks of some BLOCK_BYTES where they are not packed already."""
+    """Return all rows in blocks: packed rows as they are, all others in blocks of some BLOCK_BYTES."""
     return tuple(_blocks(found, packer(form)))
 
 

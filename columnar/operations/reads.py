@@ -1,6 +1,6 @@
-"""Reads of rows by their names: one row at once, several in steps between which other requests are served.
+"""Reads of rows by name: one row at once, several rows in steps, between which other requests are served.
 
-A reply never has writes that a crash could lose: it waits for the fsync of each of its rows.
+A reply never holds writes that a crash could lose: it waits for the fsync of each of its rows.
 
 Invariant: a reply of several rows has at most ``limits.ROWS_BYTES``, and all such replies together at most the bytes
 that ``regions.read.reply_memory`` allows.
@@ -31,22 +31,22 @@ from columnar.storage.stored_cells import PackedRows
 from columnar.wire import detect
 from columnar.wire.codec_replies import compact_packed_cells, packed_cells
 
-RowAnswer = Callable[[bytes, Cells], Any]  # the row and its cells, none where it is not there, to the reply
+RowAnswer = Callable[[bytes, Cells], Any]  # from a row and its cells (none for a missing row) to the reply
 Filtered = Callable[[ServedTable, bytes, ReadSpec, bytes, IsDisconnected], Awaitable[Cells]]  # ``Scans.one_row``
-FoundRow = ScanRow | PackedRows  # packed: a row of another server
+FoundRow = ScanRow | PackedRows  # packed: a wide row, or a row of a different server
 RowsAnswer = Callable[[list[FoundRow]], Any]
 S = TypeVar("S", bound=Sink)
 
 
 class PackedAnswer(NamedTuple):
-    """How a service answers with a row that came in pieces."""
+    """The form of a service's answer with a row that was read in pieces."""
 
     service: int  # ``THRIFT1`` or THRIFT2
     of: Callable[[PackedRows | None], Any]  # None: the row has no cells
 
 
-LATEST: Final = ReadSpec(Projection(()))  # of a column that is named beside it
-SEEK_CELLS: Final = 50  # what finding a row costs, counted in cells
+LATEST: Final = ReadSpec(Projection(()))  # the newest version; the column is passed separately
+SEEK_CELLS: Final = 50  # the cost of finding a row, counted in cells
 
 
 class RowQuery:
@@ -65,10 +65,11 @@ class RowQuery:
         service: int = THRIFT1,
         wanted: int = -1,
     ) -> None:
-        """``keeps_absent``: a row without cells is in the answer; ``filters``: of each row, or of none.
+        """With ``keeps_absent`` the answer has rows without cells, too.
 
-        ``cuts``: of each row, or of none, as for ``cut_by_family``; ``service``: of the caller;
-        ``wanted``: the cells of each family that another server needs to send, -1: all.
+        ``filters`` and ``cuts`` have an element for each row if they are given; a cut is as for ``cut_by_family``.
+        ``service`` is the caller's.  ``wanted`` is the number of cells of each family that other servers need to send,
+        -1 for all.
         """
         self.rows = rows
         self.specs = specs
@@ -90,9 +91,9 @@ class _Reading:
         self.found: list[FoundRow] = []
         self.barriers: list[Any] = []
         self.size_bytes = 0
-        self.max_bytes = max_bytes  # the reading ends early after the row that passes it
+        self.max_bytes = max_bytes  # reading ends early after the row by which the reply exceeds it
         self.not_local_rows: list[int] = []  # numbers of skipped rows, whose regions are not local
-        self.is_wide = False  # the row to be read next costs more than a step
+        self.is_wide = False  # the next row costs more than a step
 
     @property
     def is_done(self) -> bool:
@@ -102,7 +103,7 @@ class _Reading:
         self.is_wide = is_wide
 
     def pass_over(self) -> None:
-        """Skip the next row: its region is another server's."""
+        """Skip the next row, because a different server owns its region."""
         self.is_wide = False
         self.not_local_rows.append(self.at)
         self.found.append((self.query.rows[self.at], []))
@@ -110,12 +111,12 @@ class _Reading:
 
     @property
     def next_filter(self) -> bytes | None:
-        """The filter of the row to be read next."""
+        """The filter of the next row."""
         filters = self.query.filters
         return filters[self.at] if filters else None
 
     def take_cells(self, cells: Cells) -> int:
-        """The cells of the next row; the bytes that it adds to the reply.  RequestTooBig."""
+        """Take the cells of the next row; return the bytes that they add to the reply.  Raises RequestTooBig."""
         query, number = self.query, self.at
         self.at += 1
         cut = query.cuts[number] if query.cuts is not None else None
@@ -127,7 +128,7 @@ class _Reading:
         return self._add(row, size_of(row))
 
     def take_packed(self, packed: PackedRows | None) -> int:
-        """As ``take_cells``, of a row that came in pieces; None: it has no cells."""
+        """Take the next row as ``take_cells`` does, if it was read in pieces; None stands for a row without cells."""
         if packed is None:
             return self.take_cells([])
         self.at += 1
@@ -156,7 +157,7 @@ class RowReads:
         qualifier: bytes,
         spec: ReadSpec = LATEST,
     ) -> Any:
-        """(value, timestamp) of the versions of one column, the newest first."""
+        """Return (value, timestamp) of each version of one column, the newest first."""
         if served.is_throttled:
             self._access.admit(served, writes=False)
         region = self._access.region_for(served, row)
@@ -170,7 +171,7 @@ class RowReads:
         return after(region.syncs.barrier(row), cells)
 
     def family(self, caller: Caller, served: ServedTable, row: bytes, family: bytes, spec: ReadSpec) -> Any:
-        """(value, timestamp) of every version of every column of a family, column ascending."""
+        """Return (value, timestamp) of every version of every column of a family, in the order of columns."""
         if served.is_throttled:
             self._access.admit(served, writes=False)
         region = self._access.region_for(served, row)
@@ -192,7 +193,7 @@ class RowReads:
         packed: PackedAnswer,
         cut: tuple[int, int] | None = None,
     ) -> Any:
-        """``answer`` of the row's cells; of a wide row ``packed``, after ``cut`` as of ``cut_by_family``."""
+        """Return ``answer`` of the row's cells, or for a wide row ``packed`` of it, cut as by ``cut_by_family``."""
         if served.is_throttled:
             self._access.admit(served, writes=False)
         region = self._access.region_for(served, row)
@@ -214,7 +215,7 @@ class RowReads:
         sink: S,
         answer: Callable[[S], Any],
     ) -> Any:
-        """A row that costs more than a step."""
+        """Read a row that costs more than a step into ``sink``; return ``answer`` of the sink."""
         reply_memory, table = self._access.reply_memory, served.schema.name.encode()
         ticket = reply_memory.begin_call(0, is_disconnected)
         try:
@@ -228,7 +229,7 @@ class RowReads:
         return answer(sink)
 
     def has_cells(self, served: ServedTable, row: bytes, spec: ReadSpec) -> Any:
-        """Whether a reader sees any cell of the row."""
+        """Return whether a reader sees any cell of the row."""
         region = self._access.region_for(served, row)
         try:
             return after(region.syncs.barrier(row), bool(get_row(region, row, spec)))
@@ -246,7 +247,7 @@ class RowReads:
         *,
         reverse: bool,
     ) -> Any:
-        """Cells of ``get_slice``; ``span``: from a qualifier to another."""
+        """Return ``answer`` of the cells of ``get_slice``; ``span`` is the first qualifier and the end."""
         if served.is_throttled:
             self._access.admit(served, writes=False)
         region = self._access.region_for(served, row)
@@ -265,7 +266,7 @@ class RowReads:
         answer: RowsAnswer,
         filtered: Filtered | None = None,
     ) -> Any:
-        """Read the rows in the order of the query; at once if they take one step and none has a filter."""
+        """Read the rows in the order of the query, at once if they take one step and no row has a filter."""
         reading = _Reading(query)
         if served.is_throttled:
             self._access.admit(served, writes=False)
@@ -282,9 +283,9 @@ class RowReads:
     async def rows_owned(
         self, served: ServedTable, query: RowQuery, filtered: Filtered, max_bytes: int, form: ReplyForm
     ) -> tuple[list[FoundRow], list[int]]:
-        """Return (rows of this server in order, numbers of skipped rows), until the rows exceed ``max_bytes``.
+        """Return (rows in the order of the query, numbers of skipped rows), up to the row that exceeds ``max_bytes``.
 
-        Missing rows and skipped rows have no cells.
+        Rows whose regions a different server owns are skipped.  Missing rows and skipped rows have no cells.
         """
         assert query.keeps_absent, "numbers count all rows"
         if served.is_throttled:
@@ -294,17 +295,17 @@ class RowReads:
         return reading.found, reading.not_local_rows
 
     def _step(self, served: ServedTable, reading: _Reading, has_waited: bool) -> bool:
-        """Read for one step, or up to a row with a filter; True: all rows are read."""
+        """Read for one step, or up to a row with a filter; return whether all rows are read."""
         if not served.is_throttled:
             return self._read_step(served, reading, has_waited)
         at, size_bytes = reading.at, reading.size_bytes
         try:
             return self._read_step(served, reading, has_waited)
-        finally:  # an answer that became too large was read all the same
+        finally:  # the rows of an answer that became too large were read, too
             self._access.charge(served, reading.at - at, reading.size_bytes - size_bytes, writes=False)
 
     def _step_again(self, served: ServedTable, reading: _Reading) -> bool:
-        """As ``_step``, of the table as it is by now."""
+        """Do ``_step`` on the table as it is by now."""
         return self._step(self._access.again(served), reading, True)
 
     def _read_step(self, served: ServedTable, reading: _Reading, has_waited: bool) -> bool:
@@ -360,7 +361,7 @@ class RowReads:
         *,
         passes_over: bool = False,
     ) -> None:
-        """Read to the end, step by step, and wait for the fsyncs of what was read."""
+        """Read all rows, step by step, and wait for the fsyncs of the rows read."""
         access, reply_memory = self._access, self._access.reply_memory
         ticket = reply_memory.begin_call(reading.size_bytes, is_disconnected)
         try:
@@ -394,7 +395,7 @@ class RowReads:
     async def _take_wide(
         self, served: ServedTable, reading: _Reading, form: ReplyForm, ticket: int, is_disconnected: IsDisconnected
     ) -> None:
-        """The next row, packed; of an answer that needs one cell, as much."""
+        """Read the next row, which is wide, in packed form; if one cell is wanted, read only that cell."""
         query, number = reading.query, reading.at
         row, spec = query.rows[number], query.specs[number]
         cut = query.cuts[number] if query.cuts is not None else None
@@ -432,7 +433,7 @@ def _values_of(caller: Caller, row: bytes) -> PackedValues:
 
 
 def _bytes_of(row: bytes, cells: list[tuple[bytes, int]], column_bytes: int) -> int:
-    """As ``size_of``, of values that are answered without their columns."""
+    """Return ``size_of`` for values that are answered without their columns."""
     return len(row) + sum(column_bytes + len(value) + CELL_OVERHEAD_BYTES for value, _ in cells)
 
 

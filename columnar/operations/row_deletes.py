@@ -1,11 +1,11 @@
-"""Deletes of a range of rows: by one range in each region, or row by row if each delete must be logged.
+"""Deletes of a range of rows: by one range delete in each region, or row by row if each delete must be logged.
 
-Every row is deleted as a client would delete it if changes are logged (a trigger, CHANGE_LOG) or deletes leave
-markers, so that triggers see it and a derived table follows.  Otherwise the engine drops the range whole, at a cost
-that does not depend on the number of rows.
+If changes are logged (a trigger, CHANGE_LOG) or deletes leave markers, every row is deleted as a client would delete
+it, so that triggers see the deletes and derived tables follow.  Otherwise the engine drops the range as a whole, at a
+cost that does not depend on the number of rows.
 
-A call does a bounded amount of work and returns the row to continue at.  It can be repeated: after a crash the
-acknowledged deletes are durable and the other rows are still there.
+A call does a bounded amount of work and returns the row at which to continue.  The call can be repeated: after a crash
+the acknowledged deletes are durable and the other rows still exist.
 """
 
 from __future__ import annotations
@@ -27,22 +27,25 @@ from columnar.regions.write.applied import Applied
 from columnar.storage.api import StoreClosed
 from columnar.storage.layout import range_start
 
-ROWS_PER_STEP: Final = 200  # deleted in one batch; its fsync comes before the next: writers go between
+ROWS_PER_STEP: Final = 200  # deleted in one batch; the next batch waits for the fsync, so that writers get in between
 ROWS_PER_CALL: Final = 10_000
-EXAMINED_PER_STEP: Final = 2_000  # rows without a visible cell among them
+EXAMINED_PER_STEP: Final = 2_000  # rows, including those without a visible cell
 FULL_LOG_PAUSE_S: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class Deleted:
-    """``rows`` is None if a range was dropped whole; ``next_row`` is the row to continue at, None: all is done."""
+    """The progress of a delete.
+
+    ``rows`` is None if a range was dropped as a whole; ``next_row`` is where to continue, None if all is done.
+    """
 
     rows: int | None
     next_row: bytes | None
 
 
 async def delete_rows(access: TableAccess, table: bytes, start: bytes, stop: bytes) -> Deleted:
-    """Rows ``start <= row < stop``, an empty stop to the last, as they are when the call reaches them."""
+    """Delete the rows ``start <= row < stop`` (empty: to the last row), each as it is when the call reaches it."""
     access.table(table).schema.check_written_by()
     counted: int | None = None
     row: bytes | None = start
@@ -63,7 +66,7 @@ def _sum(counted: int | None, rows: int | None) -> int | None:
 async def delete_owned(
     access: TableAccess, table: bytes, start: bytes, stop: bytes, max_rows: int = ROWS_PER_CALL
 ) -> tuple[Deleted, RegionNotLocal | None]:
-    """As ``delete_rows``, to the first region of another server, and why it ends there."""
+    """Delete as ``delete_rows``, up to the first region that a different server owns; return also that error."""
     counted: int | None = None
     row: bytes | None = start
     while row is not None:
@@ -77,14 +80,14 @@ async def delete_owned(
                 continue
             await _room_in_log(access, served, region, row)
             gone, row = await _delete_step(access, served, info, row, stop)
-        except StoreClosed:  # closed meanwhile, to be reopened: continue with the open one
+        except StoreClosed:  # the region was closed meanwhile: continue with the reopened region
             continue
         except RegionNotLocal as not_local:
             return Deleted(counted, row), not_local
         except NotServingRegion:
             if info in access.table(table).regions:
                 raise
-            continue  # it was split or merged meanwhile
+            continue  # the region was split or merged meanwhile
         counted = (counted or 0) + gone
         if row is not None and counted >= max_rows:
             break
@@ -92,10 +95,13 @@ async def delete_owned(
 
 
 async def _delete_at_once(access: TableAccess, served: ServedTable, info: RegionInfo, row: bytes, stop: bytes) -> bool:
-    """Drop the range.  False, without effect: by now its changes are logged, or it is split or merged."""
+    """Drop the range in the region.
+
+    Returns False, without effect, if by now changes are logged, or the region is being split or merged.
+    """
 
     def step() -> asyncio.Future[None] | None:
-        region = access.open_region(access.again(served), info)  # as it is now: the engine may have been waited for
+        region = access.open_region(access.again(served), info)  # found again after a wait for the engine
         if not region.can_delete_at_once(region.now_ms):
             return None
         end = min((bound for bound in (stop, region.info.end) if bound), default=b"")
@@ -109,9 +115,9 @@ async def _delete_at_once(access: TableAccess, served: ServedTable, info: Region
 
 
 async def _room_in_log(access: TableAccess, served: ServedTable, region: Region, row: bytes) -> None:
-    """Wait while the region's change log is full, as long as a write waits for a store; then RegionTooBusy as of a put.
+    """Wait while the region's change log is full, at most STALL_TIMEOUT_S; then raise RegionTooBusy, as a put does.
 
-    The call can be repeated then: a stuck trigger keeps the log full until a person sees to it.
+    The call can be repeated then: a stuck trigger keeps the log full until an operator acts.
     """
     loop = asyncio.get_running_loop()
     deadline_s = loop.time() + STALL_TIMEOUT_S
@@ -124,10 +130,10 @@ async def _room_in_log(access: TableAccess, served: ServedTable, region: Region,
 async def _delete_step(
     access: TableAccess, served: ServedTable, info: RegionInfo, row: bytes, stop: bytes
 ) -> tuple[int, bytes | None]:
-    """Delete one batch; the number of its rows, and where the next begins."""
+    """Delete one batch of rows; return their number, and the row at which the next batch begins."""
 
     def step() -> tuple[int, bytes | None, Region, Applied | None]:
-        region = access.open_region(access.again(served), info)  # never one whose requests are paused, as for a split
+        region = access.open_region(access.again(served), info)  # unavailable if its requests are paused (for a split)
         doomed, after = _visible_rows(region, row, stop)
         if not doomed:
             return 0, after, region, None
@@ -167,5 +173,5 @@ def _visible_rows(region: Region, row: bytes, stop: bytes) -> tuple[list[bytes],
 
 
 def _after(info: RegionInfo, stop: bytes) -> bytes | None:
-    """Return the first row of the next region, if it is in the range."""
+    """Return the first row of the next region, or None if the range ends before it."""
     return None if not info.end or (stop and info.end >= stop) else info.end

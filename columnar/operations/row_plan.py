@@ -1,9 +1,9 @@
 """The plan of one call's rows: batches of one region each, checked before the first write.
 
-Steps of STEP_S, between which other requests are served.  Invariants of ``operations.writes``:
-    I1. A row has at most ``limits.ROW_OPERATIONS`` operations a step; a row that one call names again and again gets
+Planning runs in steps of STEP_S, between which other requests are served.  Invariants of ``operations.writes``:
+    I1. A step of a row has at most ``limits.ROW_OPERATIONS`` operations.  A row that a call names very often gets
         several steps, in the order given.
-    I2. Work is linear in the size of the call, however often it names a row.
+    I2. Work is linear in the size of the call, however often the call names a row.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from columnar.regions.tables import ServedTable
 Work = list[tuple[ServedTable, list[RowWrite]]]  # batches, each of rows of one region
 Make = Callable[[Any], RowWrite | None]  # the checked write of one element of a call
 
-STEP_S: Final = 0.02  # of planning, and of writing what is planned
+STEP_S: Final = 0.02  # of planning, and of writing planned batches
 CLOCK_CHECK_ELEMENTS: Final = 16  # elements between two clock checks
-OPERATION_BYTES: Final = 256  # counted for an operation beside its value: a batch has at most 16,000 of them
-PUT_BYTES: Final = 64  # ... in a row of a bulk load, which costs a third
+OPERATION_BYTES: Final = 256  # counted for an operation beside its value: a batch has at most 16,000 operations
+PUT_BYTES: Final = 64  # counted for a put of a bulk load, which costs a third
 
 
 class _Joined:
-    """Several mutations of one row in one call: one step."""
+    """Several mutations of one row in one call, joined into one step."""
 
     __slots__ = ("durability", "hops", "operations", "row")
 
@@ -62,12 +62,15 @@ class RowPlan:
         self._make = make
         self._at = 0  # in ``_requested``
         self._by_row: dict[bytes, RowWrite | _Joined] = {}
-        self._parts: list[dict[bytes, RowWrite | _Joined]] = []  # a row is once in each (I1)
-        self._left: list[RowWrite | _Joined] = []  # of the part that is put into batches, the next one last
-        self._open: dict[int, tuple[list[RowWrite], int]] = {}  # by region: its last batch, and the bytes of it
+        self._parts: list[dict[bytes, RowWrite | _Joined]] = []  # each part has a row at most once (I1)
+        self._left: list[RowWrite | _Joined] = []  # rows of the part that is put into batches; the next row is last
+        self._open: dict[int, tuple[list[RowWrite], int]] = {}  # by region, its last batch and the batch's bytes
 
     def step(self) -> bool:
-        """Plan for STEP_S; True: all is planned.  CallerError, RegionTooBusy; RegionUnavailable: retry later."""
+        """Plan for STEP_S; return whether all rows are planned.
+
+        Raises CallerError, RegionTooBusy, RegionNotLocal, or RegionUnavailable, after which a retry continues.
+        """
         ends = perf_counter() + STEP_S
         elements, at = self._requested, self._at
         while at < len(elements):
@@ -98,7 +101,7 @@ class RowPlan:
             present.add(mutation)
 
     def _place(self, ends: float) -> bool:
-        served, placed = self._access.again(self.served), 0  # only the newest follows splits
+        served, placed = self._access.again(self.served), 0  # only the newest ``ServedTable`` follows splits
         while self._left or self._parts:
             if not self._left:
                 self._left = list(self._parts.pop().values())
@@ -119,7 +122,7 @@ class RowPlan:
         return one.mutation() if isinstance(one, _Joined) else one
 
     def take_all_rows(self) -> list[tuple[ServedTable, RowWrite]]:
-        """Return all rows, planned or not, all checked, in an order in which the steps of one row may be done."""
+        """Return all rows, planned or not, after all were checked; several steps of one row are in their order."""
         assert self._at == len(self._requested), "no region is looked for before all is checked"
         rows = [write for _, batch in self.work for write in batch]
         left = [*reversed(self._left), *(one for part in reversed(self._parts) for one in part.values())]
@@ -127,7 +130,7 @@ class RowPlan:
         return [(self.served, write) for write in rows]
 
     def _put(self, region_id: int, write: RowWrite) -> None:
-        """Add the row to a batch of its region.  Only single rows make batches above ``limits.BATCH_BYTES``."""
+        """Add the row to a batch of its region.  A batch over ``limits.BATCH_BYTES`` has a single row."""
         size = size_of(write)
         batch = self._open.get(region_id)
         if batch is None or batch[1] + size > BATCH_BYTES:
@@ -138,7 +141,7 @@ class RowPlan:
 
 
 def size_of(mutation: RowWrite) -> int:
-    """Bytes that it takes, roughly."""
+    """Return roughly the bytes that the mutation takes."""
     if isinstance(mutation, RowPuts):
         size = PUT_BYTES * len(mutation.values)
         for value in mutation.values:

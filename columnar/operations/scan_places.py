@@ -1,6 +1,6 @@
 """(pure) Places of a scan: its beginning, the next keys of a region, and the places past a region or a range.
 
-``spec`` is the scan's own.  Places go forwards or, in a reversed scan, backwards.
+``spec`` is the scan's specification.  Places advance forwards, or in a reversed scan backwards.
 
 Knows nothing of stores, rows and filters.
 """
@@ -24,7 +24,7 @@ def is_one_row(spec: ScanSpec) -> bool:
 
 
 def is_after_end(spec: ScanSpec, place: Place) -> bool:
-    """Tell whether a place other than the scan's first is past its last row."""
+    """Return whether a place, which must not be the scan's first, is past the scan's last row."""
     row, stop = place.row, spec.stop
     if is_one_row(spec):
         return True
@@ -34,7 +34,7 @@ def is_after_end(spec: ScanSpec, place: Place) -> bool:
 
 
 def entered(spec: ScanSpec, place: Place, ranges: RowRanges) -> tuple[RowRange | None, Place | None]:
-    """Return the next range of rows and the place in it; no place: the scan is over."""
+    """Return the next range of rows, and the place in that range or None if the scan is over."""
     moved, row = None, place.row
     if spec.reversed:
         bound = None if row is None else row if place.is_after_row else row + b"\0"
@@ -52,7 +52,7 @@ def entered(spec: ScanSpec, place: Place, ranges: RowRanges) -> tuple[RowRange |
 
 
 def place_after_range(spec: ScanSpec, rows: RowRange | None) -> Place | None:
-    """Return the place past the rows; None: the table's end, or there are no such rows."""
+    """Return the place past the rows; None at the table's end, or if there are no such rows."""
     if rows is None or is_one_row(spec):
         return None
     if spec.reversed:
@@ -61,7 +61,7 @@ def place_after_range(spec: ScanSpec, rows: RowRange | None) -> Place | None:
 
 
 def place_after_region(spec: ScanSpec, info: RegionInfo, rows: RowRange | None) -> Place | None:
-    """Return the place past the region, or past the rows if they end within it; None: the scan is over."""
+    """Return the place past the region, or past ``rows`` if they end within it; None if the scan is over."""
     if is_one_row(spec):
         return None
     past = place_after_range(spec, rows)
@@ -76,7 +76,7 @@ def place_after_region(spec: ScanSpec, info: RegionInfo, rows: RowRange | None) 
 
 
 def key_bounds(spec: ScanSpec, place: Place, info: RegionInfo, rows: RowRange | None) -> tuple[bytes, bytes | None]:
-    """Return the keys of the region that come next: from one, below the other (None: to the end)."""
+    """Return the half-open bounds (low, high) of the region's keys to scan next; ``high`` None means to the end."""
     row = place.row
     low: bytes
     high: bytes | None
@@ -92,7 +92,7 @@ def key_bounds(spec: ScanSpec, place: Place, info: RegionInfo, rows: RowRange | 
 
 
 def _narrowed(low: bytes, high: bytes | None, start: bytes, stop: bytes | None) -> tuple[bytes, bytes | None]:
-    """Keys from ``low``, below ``high``, of rows from ``start``, below ``stop``."""
+    """Narrow the half-open bounds ``low`` and ``high`` of keys to the rows ``start <= row < stop``."""
     low = max(low, range_start(start))
     if stop is not None:
         end = range_start(stop)
@@ -101,6 +101,6 @@ def _narrowed(low: bytes, high: bytes | None, start: bytes, stop: bytes | None) 
 
 
 def _is_in(past: Place, info: RegionInfo) -> bool:
-    """Whether the region has rows at the place, in the scan's direction."""
+    """Return whether the region has rows at the place, in the scan's direction."""
     row = past.row or b""
     return row > info.start if past.is_after_row else not info.end or row < info.end

@@ -1,10 +1,10 @@
-"""Scanners for calls: opened with their filters, and the open ones of a server by their ids, under idle leases.
+"""Scanners for calls: opens them with their filters, and keeps a server's open scanners by id, under idle leases.
 
     id := 0:1 slot:10 number:21                    an i32 that is never negative
 
-Any server finds from an id which incarnation opened the scanner.  A slot is the incarnation's number modulo SLOTS.  A
-standalone has slot 0.  An id of an incarnation that is dead has a slot that no living server has, so its caller gets
-"unknown scanner" and never reads another's scanner.
+From an id any server finds the incarnation that opened the scanner.  A slot is the incarnation's number modulo SLOTS; a
+standalone has slot 0.  An id from a dead incarnation has a slot that no living server has, so its caller gets "unknown
+scanner" and never reads a different caller's scanner.
 """
 
 from __future__ import annotations
@@ -46,17 +46,20 @@ assert NUMBERS * SLOTS == 1 << 31, "an i32 of Thrift that is not negative"
 
 
 def slot_of_server(server: Incarnation) -> int:
-    """Two living servers have one slot only if SLOTS incarnations or a multiple began between their starts."""
+    """Return the server's slot.
+
+    Two living servers share a slot only if SLOTS incarnations, or a multiple of SLOTS, began between their starts.
+    """
     return server.number % SLOTS
 
 
 def id_of(slot: int, number: int) -> int:
-    """Return the id; ``number`` counts the scanners of a server, and restarts after NUMBERS."""
+    """Return the scanner's id; ``number`` counts the scanners of a server, and restarts after NUMBERS."""
     return slot << NUMBER_BITS | number % NUMBERS
 
 
 def slot_of(scanner: int) -> int | None:
-    """The slot of the server that gave the id; None: it is no server's id."""
+    """Return the slot of the server that gave the id; None if no server gives such ids."""
     return scanner >> NUMBER_BITS if 0 <= scanner < SLOTS * NUMBERS else None
 
 
@@ -85,7 +88,7 @@ class ScannerTable:
         lease_s: float = SCANNER_LEASE_S,
         slot: int = 0,
     ) -> None:
-        """``slot``: of this server in ids, by ``scanner_ids``."""
+        """``slot`` is this server's slot in ids (``slot_of_server``)."""
         self._now = now_s
         self._bound = bound
         self._lease_s = lease_s
@@ -93,15 +96,15 @@ class ScannerTable:
         self._of_connection: dict[int, set[int]] = {}
         self._slot = slot
         self._last_number = -1
-        self._size_bytes = 0  # of what the open ones remember
-        self._waiting: list[asyncio.Future[None]] = []  # until none is open
+        self._size_bytes = 0  # of the open scanners' columns and filters
+        self._waiting: list[asyncio.Future[None]] = []  # of callers that wait until no scanner is open
 
     def __len__(self) -> int:
         return len(self._leases)
 
     @property
     def size_bytes(self) -> int:
-        """Bytes that the open ones remember; bounded by ``limits.SCANNERS_BYTES``."""
+        """The bytes of the open scanners' columns and filters, bounded by ``limits.SCANNERS_BYTES``."""
         return self._size_bytes
 
     def open_scanner(self, scanner: Scanner, connection: int) -> int:
@@ -124,7 +127,7 @@ class ScannerTable:
         return opened
 
     def _next_id(self) -> int:
-        """Return an id that no open scanner has: numbers restart after ``scanner_ids.NUMBERS``."""
+        """Return an id that no open scanner has; numbers restart after NUMBERS."""
         while True:
             self._last_number += 1
             found = id_of(self._slot, self._last_number)
@@ -141,7 +144,7 @@ class ScannerTable:
         return lease.scanner
 
     def _renew(self, lease: _Lease) -> None:
-        """A call has ended that may have taken longer than the lease."""
+        """Renew the lease after a call, which may have taken longer than the lease."""
         lease.renew(self._now())
 
     def close(self, scanner_id: int) -> None:
@@ -152,7 +155,7 @@ class ScannerTable:
         lease = self._leases.pop(scanner_id, None)
         if lease is None:
             return False
-        lease.scanner.on_idle = nobody  # or the two would keep each other alive
+        lease.scanner.on_idle = nobody  # otherwise scanner and lease would keep each other alive
         self._size_bytes -= lease.scanner.spec.size_bytes
         opened = self._of_connection.get(lease.connection)
         if opened is not None:
@@ -167,7 +170,7 @@ class ScannerTable:
         return True
 
     async def all_closed(self) -> None:
-        """Wait until no scanner is open; a client with an open scanner may open more until then."""
+        """Wait until no scanner is open; until then a client with an open scanner may open more."""
         while self._leases:
             closed = asyncio.get_running_loop().create_future()
             self._waiting.append(closed)
@@ -183,7 +186,7 @@ class ScannerTable:
             lease.shorten(ORPHAN_SCANNER_LEASE_S)
 
     def expire(self) -> int:
-        """Drop the scanners whose lease has ended; returns how many."""
+        """Drop the scanners whose lease has ended; return their number."""
         now = self._now()
         ended = [
             scanner_id
@@ -195,7 +198,7 @@ class ScannerTable:
         return len(ended)
 
 
-Use = Callable[[Scanner], Any]  # what a call does with its scanner, at once or as an awaitable
+Use = Callable[[Scanner], Any]  # a call's work with its scanner, done at once or as an awaitable
 
 
 class Scans:
@@ -204,14 +207,14 @@ class Scans:
         self._scanners = scanners
 
     def open_scanner(self, caller: Caller, served: ServedTable, spec: ScanSpec) -> Any:
-        """The scanner's id.  A mistake is a CallerError of the opening, not of the first rows (observed row 2)."""
+        """Open a scanner and return its id.  Raises CallerError for a mistake in ``spec`` at once (observed row 2)."""
         connection = caller.connection_id
         if _has_long_filter(spec):
             return self.scanner(caller, served, spec, lambda scanner: self._scanners.open_scanner(scanner, connection))
         return self._scanners.open_scanner(Scanner(self._access, _name(served), spec, _filter_of(spec)), connection)
 
     def scanner(self, caller: Caller, served: ServedTable, spec: ScanSpec, use: Use) -> Any:
-        """The result of ``use`` on a scanner that is in no table of open ones.  Errors as of ``open``."""
+        """Return the result of ``use`` on a scanner without an id.  Raises the errors of ``open_scanner``."""
         if _has_long_filter(spec):
             return self._in_steps(served, spec, use, caller.has_gone)
         return use(Scanner(self._access, _name(served), spec, _filter_of(spec)))
@@ -229,11 +232,11 @@ class Scans:
         pack: PackRows | None = None,
         form: ReplyForm | None = None,
     ) -> FoundRows | Awaitable[FoundRows]:
-        """``Scanner.next_rows``, charged as one request and with the bytes that it found."""
+        """Return ``Scanner.next_rows``; charges the table's quota with one request and the bytes found."""
         served = self._access.find(scanner.table)
         if served is None or not served.is_throttled:
             return scanner.next_rows(count, pack, caller.has_gone, form)
-        self._access.admit(served, writes=False)  # before the scanner moves: a refused call leaves no hole in the scan
+        self._access.admit(served, writes=False)  # before the scanner moves, so that a refused call skips no rows
         found = scanner.next_rows(count, pack, caller.has_gone, form)
         if not isinstance(found, FoundRows):
             return self._charged(served, found)
@@ -248,7 +251,7 @@ class Scans:
     async def read_row(
         self, served: ServedTable, row: bytes, read: ReadSpec, filter_string: bytes, is_disconnected: IsDisconnected
     ) -> Cells:
-        """``one_row``, charged as one request."""
+        """Return ``one_row``; charges the table's quota with one request."""
         if served.is_throttled:
             self._access.admit(served, writes=False)
         cells = await self.one_row(served, row, read, filter_string, is_disconnected)
@@ -259,7 +262,7 @@ class Scans:
     async def one_row(
         self, served: ServedTable, row: bytes, read: ReadSpec, filter_string: bytes, is_disconnected: IsDisconnected
     ) -> Cells:
-        """The cells of one row that a filter lets through: a scan of that row."""
+        """Return the cells of one row that pass a filter, by a scan of that row."""
         spec = ScanSpec(row, row, read, filter_string=filter_string)
         loop_budget = self._access.reply_memory.loop_budget
         row_filter = (
@@ -275,20 +278,20 @@ def _name(served: ServedTable) -> bytes:
 
 
 def _has_long_filter(spec: ScanSpec) -> bool:
-    """Tell whether parsing the filter at once would block the loop for longer than a step."""
+    """Return whether parsing the filter at once would block the loop for longer than a step."""
     return spec.filter_string is not None and len(spec.filter_string) > SHORT_FILTER_BYTES
 
 
 def _filter_of(spec: ScanSpec) -> Filter | None:
     if spec.filter_string is None:
         return None
-    from columnar.model.filter_language import parse  # with all filters, 0.7 MB, by the first scan that has one
+    from columnar.model.filter_language import parse  # 0.7 MB with all filters, loaded for the first filter
 
     return _ready(spec, parse(_checked(spec.filter_string)))
 
 
 async def _filter_in_steps(spec: ScanSpec, loop_budget: LoopBudget, is_disconnected: IsDisconnected) -> Filter | None:
-    """Parse as ``_filter_of`` does, in steps between which other requests are served.  ClientGone."""
+    """Parse as ``_filter_of`` does, in steps, between which other requests are served.  Raises ClientGone."""
     if spec.filter_string is None:
         return None
     from columnar.model.filter_language import parse_in_steps

@@ -1,10 +1,10 @@
 """A scanner: a place in a table that moves on with each call.
 
-A scanner keeps a position, no iterator: each step seeks again, so an idle scanner has no cost between two
-calls, survives splits and moves, and each row that it returns is as of one moment (design 5, "scans").
+A scanner keeps a position and no iterator: each step seeks again.  So an idle scanner costs nothing between two calls
+and survives splits and moves, and each row that it returns is as of one moment (design 5, "scans").
 
-A call runs in steps of at most ``limits.STEP_CELLS`` cells or ``STEP_BYTES``, through a filter also of ``STEP_S``;
-between two steps other requests are served (design D11).  A step of an unfiltered scan of small cells costs some 2 ms.
+A call runs in steps of at most ``limits.STEP_CELLS`` cells or ``STEP_BYTES``, with a filter also of ``STEP_S``.
+Between two steps other requests are served (design D11).  A step of an unfiltered scan of small cells takes some 2 ms.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ from columnar.runtime.loop_budget import IsDisconnected, never_disconnected
 from columnar.storage.api import PAIR_COST
 from columnar.storage.stored_cells import PackedRows
 
-CELLS_OF_LONG_FILTER: Final = 100  # of a row, passed to a filter of thousands of comparisons in one step
-OWNED_S: Final = 0.1  # of steps for a gateway, which sends a further request
+CELLS_OF_LONG_FILTER: Final = 100  # cells of a row that a filter of thousands of comparisons gets in one step
+OWNED_S: Final = 0.1  # of steps for one request of a gateway, which sends a further request
 
 
 def nobody() -> None:
@@ -66,7 +66,7 @@ def nobody() -> None:
 
 
 class Scanner:
-    """Owned by the loop; one call at a time."""
+    """A scanner of one table.  Owned by the loop; serves one call at a time."""
 
     def __init__(self, access: TableAccess, table: bytes, spec: ScanSpec, row_filter: Filter | None) -> None:
         self._access = access
@@ -76,23 +76,23 @@ class Scanner:
         self._only_row = is_one_row(spec)
         self._ranges = ranges = _ranges_of(row_filter)
         if row_filter is not None and row_filter.is_row_range and ranges is not None and ranges.is_exact:
-            row_filter = None  # the row ranges do all its work
+            row_filter = None  # the row ranges alone have the filter's effect
         self.filter = row_filter
         self._plain_family = None if row_filter is not None else _plain_family(spec)
-        self.rows_ahead: RowRange | None = None  # of ``_ranges``, that the next steps read; None: all that are left
-        self.needs_values = row_filter is None or row_filter.needs_values  # or lets some pass
-        self._rest: tuple[bytes, Cells, int] | None = None  # a row that batchSize has cut: its cells, and how many went
+        self.rows_ahead: RowRange | None = None  # the one of ``_ranges`` to read next; None: all rows that are left
+        self.needs_values = row_filter is None or row_filter.needs_values  # False: it needs and returns none
+        self._rest: tuple[bytes, Cells, int] | None = None  # a row cut by batchSize: cells, number of returned cells
         self.rows_left = spec.limit or -1  # until the scan's limit; -1: all
         self._barriers: set[asyncio.Future[None]] = set()
         self.cells_read = 0
-        self.cells_read_before = 0  # of the current call, or the last one
+        self.cells_read_before = 0  # ``cells_read`` before the current or last call
         self.busy = False
         self.on_idle: Callable[[], None] = nobody  # called when a call that took several steps has ended
         self._failed = False
         self._wide: bytes | None = None  # the next row, which costs more than a step
         self._wants_versions = False
         has_long_filter = row_filter is not None and len(spec.filter_string or b"") > SHORT_FILTER_BYTES
-        self._most = CELLS_OF_LONG_FILTER if has_long_filter else STEP_CELLS  # of a row, in one step
+        self._most = CELLS_OF_LONG_FILTER if has_long_filter else STEP_CELLS  # cells of a row in one step
         self.form: ReplyForm | None = None  # of the current call
         self.asking: Any = None  # state of ``operations.distributed_scans``; None: not made yet
 
@@ -103,11 +103,10 @@ class Scanner:
         is_disconnected: IsDisconnected = never_disconnected,
         form: ReplyForm | None = None,
     ) -> FoundRows | Awaitable[FoundRows]:
-        """Up to ``count`` rows; fewer only at the end or where the reply reaches its bound, none only at the end.
+        """Return up to ``count`` rows; fewer only at the end or if the reply reaches its bound, none only at the end.
 
-        ``pack``: how rows are to be packed for the reply, where they go there as they are stored.  ``form``: the form
-        in which rows of other servers come; None: as cells.  ClientGone before a step whose client has ended its
-        connection.
+        ``pack`` packs rows for the reply if they can be packed as they are stored.  ``form`` is the form in which other
+        servers send rows, None for cells.  Raises ClientGone before a step if the client has disconnected.
         """
         if self.busy:
             raise IllegalArgument("this scanner is in use by another call")
@@ -117,10 +116,10 @@ class Scanner:
         self.cells_read_before = self.cells_read
         self._barriers.clear()
         count = min(count, ROWS_PER_REPLY)
-        self._failed = True  # until the rows are returned: a failed call must not be a hole in the scan
+        self._failed = True  # until the rows are returned: after a failed call the scan must not continue without them
         self.form = form
         reply_memory, unavailable = self._access.reply_memory, None
-        if not reply_memory.is_full:  # else this call waits before its first step
+        if not reply_memory.is_full:  # if it is full, this call waits before its first step
             try:
                 if self._step(found, count) and not self._barriers:
                     self._failed = False
@@ -152,7 +151,7 @@ class Scanner:
                         await self._take_wide(found, self._wide, ticket, is_disconnected)
                     else:
                         self._step(found, count)
-                except RegionUnavailable as another:  # place and rows are as they were before the region
+                except RegionUnavailable as another:  # place and rows are as the region before left them
                     wait = another
                 except RegionNotLocal as error:
                     self._wide = None
@@ -168,7 +167,7 @@ class Scanner:
 
     @property
     def cuts_row(self) -> bool:
-        """The last row that was given has more cells; they come next."""
+        """Whether the last row that was returned has more cells, which come next."""
         return self._rest is not None
 
     @property
@@ -177,22 +176,22 @@ class Scanner:
 
     @property
     def _stops_after_row(self) -> bool:
-        """The row just read was cut by batchSize, or was the last."""
+        """Whether the row just read was cut by batchSize, or was the last."""
         return self._rest is not None or self.place is None
 
     def read_for_filter(self, *, needs_values: bool) -> None:
-        """Have ``steps_owned`` return all that a gateway's filter sees: rows without visible cells, older versions."""
+        """Have ``steps_owned`` return all that a gateway's filter sees: also rows without cells, and old versions."""
         self._wants_versions, self.needs_values = True, needs_values
         self._plain_family = None
 
     def read_only(self, rows: RowRange) -> None:
-        """Have ``steps_owned`` end at the end of these rows."""
+        """Have ``steps_owned`` end at the end of ``rows``."""
         self._ranges = RowRanges([rows])
 
     async def steps_owned(self, place: Place, found: FoundRows, bounds: tuple[int, int, int]) -> bool:
-        """Do steps over regions of this server, for a gateway that keeps the place; False: the first is not local.
+        """Do steps from ``place`` over regions of this server, for a gateway; return False if the first is not local.
 
-        ``bounds``: of rows, of walked cells, and of bytes.  Ends soon after OWNED_S, so that a gateway whose
+        ``bounds`` are the most rows, walked cells and bytes.  The steps end soon after OWNED_S, so that a gateway whose
         client has disconnected sends no further request.  ``self.place`` is the next place then.
         """
         max_rows, max_cells, max_bytes = bounds
@@ -223,7 +222,7 @@ class Scanner:
             reply_memory.end(ticket)
 
     async def _take_wide(self, found: FoundRows, row: bytes, ticket: int, is_disconnected: IsDisconnected) -> None:
-        """The next row, which costs more than a step, over several; errors as of ``read_wide``."""
+        """Read the next row, which costs more than a step, in several steps; raises the errors of ``read_wide``."""
         spec, before = self.spec.read, found.size_bytes
         sink: Packed | Listed | Filtered
         if self.filter is not None and not self._wants_versions:
@@ -264,9 +263,9 @@ class Scanner:
         self.place = place
 
     def _step(self, found: FoundRows, count: int, max_bytes: int | None = None) -> bool:
-        """Add rows until the step's budget is used up; True: the call is done."""
+        """Add rows until the step's budget is used up; return whether the call is done."""
         cells_left, bytes_left = STEP_CELLS, STEP_BYTES if max_bytes is None else max_bytes
-        ends = perf_counter() + STEP_S if self.filter is not None else 0.0  # the cost of a filter is unknown
+        ends = perf_counter() + STEP_S if self.filter is not None else 0.0  # a filter's cost is unknown
         seek = SEEK_CELLS if self._ranges is not None else 0  # a filter may have thousands of ranges without a row
         while found.count < count and found.size_bytes < REPLY_BYTES:
             if self._rest is not None:
@@ -292,7 +291,7 @@ class Scanner:
                 bytes_left -= found.size_bytes - before
                 continue
             cursor, now_ms = self._cursor(region, low, high), region.now_ms
-            walked = 0  # the cursor has read one row ahead in each family: that is this step's work too
+            walked = 0  # the cursor has read one row ahead in each family, which counts as work of this step
             while found.count < count and found.size_bytes < REPLY_BYTES and cells_left > 0 and bytes_left > 0:
                 try:
                     fetched = cursor.next_row()
@@ -324,7 +323,7 @@ class Scanner:
         max_cells: int,
         max_bytes: int,
     ) -> int:
-        """Take rows of one region up to a bound and move past them.  Returns the number of cells walked."""
+        """Take rows of one region up to a bound, and move past them; return the number of cells walked."""
         before = found.count
         limit = count if self.rows_left < 0 else min(count, before + self.rows_left)
         bounds = limit, max_cells, max_bytes
@@ -344,7 +343,7 @@ class Scanner:
         return step.cells_walked
 
     def _read_row(self, region: Region, now_ms: int, found: FoundRows, row: bytes, raw_row: RawRow) -> int:
-        """Take one row and move past it; returns the number of stored bytes read."""
+        """Take one row and move past it; return the number of stored bytes read."""
         read, next_place = self.spec.read, None if self._only_row else Place(row, True)
         store = region.store
         if self.filter is None and not self._wants_versions:
@@ -376,7 +375,7 @@ class Scanner:
 
     @property
     def place_after_rows(self) -> Place | None:
-        """The place past ``rows_ahead``; None: the table's end."""
+        """The place past ``rows_ahead``; None at the table's end."""
         return place_after_range(self.spec, self.rows_ahead)
 
     def region_ahead(self) -> RegionInfo:
@@ -385,7 +384,7 @@ class Scanner:
         return self._region_at(self._access.table(self.table), self.place)
 
     def take_packed(self, found: FoundRows, rows: PackedRows) -> None:
-        """Take packed rows, if the gateway neither filters nor cuts them; the caller sets the place first."""
+        """Take packed rows, which need neither a filter nor a cut here; the caller sets the place first."""
         found.add_packed(rows)
         if self.rows_left > 0:
             self.rows_left -= rows.row_count
@@ -393,14 +392,14 @@ class Scanner:
                 self.place = None
 
     def filtering(self, row: bytes) -> Filtered:
-        """Return the scanner's filter for the next row."""
+        """Return a sink that passes the next row through the scanner's filter."""
         assert self.filter is not None, "looked at by the caller"
         return Filtered(row, self.filter, self.spec.read.max_versions)
 
     def take_row(self, found: FoundRows, count: int, row: bytes, cells: list[WireCell], *, ends: bool) -> bool:
-        """Take the next row, as the filter let it pass; ``ends``: the filter wants no more rows.
+        """Take the cells of the next row that passed the filter; ``ends`` says that the filter wants no more rows.
 
-        False: the call has ``count`` rows, or the scan is at its end, and no further row is to be taken.
+        Returns False if no further row is to be taken, because the call has ``count`` rows or the scan is at its end.
         """
         self.place = None if self._only_row or ends else Place(row, True)
         self._hand_out(found, row, cells)
@@ -411,7 +410,7 @@ class Scanner:
         return self._rest is None and self.place is not None and found.count < count
 
     def _hand_out(self, found: FoundRows, row: bytes, cells: Cells, at: int = 0) -> None:
-        """Add the row's cells, if there are any, from number ``at`` on, or as many as a batch has.  O(cells added)."""
+        """Add the row's cells from number ``at`` on, at most as many as a batch has.  O(cells added)."""
         if not cells:
             return
         batch = self.spec.batch
@@ -430,7 +429,7 @@ class Scanner:
         found.add_row(row, cells)
 
     def _enter_range(self, ranges: RowRanges) -> bool:
-        """Move the place to the next rows that the filter may let pass.  False: there are none; the scan is over."""
+        """Move the place to the next rows that may pass the filter; return False if the scan is over."""
         assert self.place is not None, "looked at by the caller"
         self.rows_ahead, self.place = entered(self.spec, self.place, ranges)
         return self.place is not None
@@ -457,7 +456,7 @@ class Scanner:
 
 
 def _ranges_of(row_filter: Filter | None) -> RowRanges | None:
-    """None: all rows."""
+    """Return the row ranges that the filter may let pass; None if these are all rows."""
     if row_filter is None:
         return None
     found = row_filter.scan_ranges
@@ -465,7 +464,7 @@ def _ranges_of(row_filter: Filter | None) -> RowRanges | None:
 
 
 def _plain_family(spec: ScanSpec) -> bytes | None:
-    """The family of a scan that ``plain_rows`` can do; the family itself must agree."""
+    """Return the family of a scan that ``PlainStep`` can do, if that family has no TTL; None for any other scan."""
     families = spec.read.projection.families
     if spec.reversed or spec.batch or len(families) != 1 or families[0][1] is not None or not wants_newest(spec.read):
         return None

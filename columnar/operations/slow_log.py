@@ -1,7 +1,8 @@
-"""Slow requests, one log line each: method, table, region, row, how long, how many cells.
+"""Slow requests, with a log line for each: method, table, region, row, duration, number of cells.
 
-The wire measures (``wire.service.Service.was_slow``), so a request that is not slow pays one comparison; a service
-says what its request was about.  Time counts from the handler's start to its answer, the wait for the fsync included.
+The wire measures the time (``wire.service.Service.was_slow``), so a request that is not slow costs one comparison; a
+service provides the request's subject.  Time counts from the handler's start to its answer, including the wait for the
+fsync.
 
 Owned by the loop.
 """
@@ -24,22 +25,22 @@ from columnar.operations.scanners import Scanner
 
 _log = logging.getLogger("columnar.slow")
 
-LINES_PER_SECOND: Final = 8  # one slow fsync makes slow requests of all that wait for it
+LINES_PER_SECOND: Final = 8  # one slow fsync makes all requests slow that wait for it
 FILTER_LOGGED_BYTES: Final = 200
-MUCH_READ: Final = 1_000  # cells in one call: a filter that reads more, and ten times what it returns, is named
+MUCH_READ: Final = 1_000  # cells of one call; a filter that reads more, and READ_RATIO times its result, is logged
 READ_RATIO: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """The subject of a request, as far as the request names it."""
+    """The subject of a request; fields that the request does not name are None or empty."""
 
     table: bytes | None = None
     row: bytes | None = None
     scanner_id: int | None = None
     answered: tuple[int, int, bytes] | None = None  # rows, cells, the last row; None: the answer has no rows
     filter_string: bytes | None = None  # of a scan without a scanner
-    counts: tuple[tuple[str, int], ...] = ()  # elements of lists in the request, by their names
+    counts: tuple[tuple[str, int], ...] = ()  # lengths of lists in the request, by their names
 
 
 class SlowLog:
@@ -52,7 +53,7 @@ class SlowLog:
     ) -> None:
         self.limit_s = limit_ms / 1_000
         self.count = 0
-        self.recent: deque[SlowRequest] = deque(maxlen=SLOW_REQUESTS_KEPT)  # that were logged, oldest first
+        self.recent: deque[SlowRequest] = deque(maxlen=SLOW_REQUESTS_KEPT)  # the last ones logged, oldest first
         self._descriptions = descriptions
         self._scanners = scanners
         self._now = now_s
@@ -61,7 +62,7 @@ class SlowLog:
         self._unlogged = 0  # since the last line
 
     def note(self, method: str, peer: str, took_s: float, subject: Callable[[], Subject]) -> None:
-        """Count a slow request, and log it unless this second has its lines; ``subject`` is called for a line only."""
+        """Count a slow request, and log it unless this second has LINES_PER_SECOND; ``subject`` is called to log."""
         self.count += 1
         second = int(self._now())
         if second != self._second:
@@ -107,7 +108,7 @@ class SlowLog:
 
 
 def _filter_words(subject: Subject, scanned: Scanner | None) -> list[str]:
-    """The filter, if it reads much and returns little."""
+    """Return the filter for the log line if it reads much and returns little, otherwise nothing."""
     text, cells = subject.filter_string, subject.answered[1] if subject.answered else 0
     if scanned is not None:
         read = scanned.cells_read - scanned.cells_read_before

@@ -17,7 +17,7 @@ class TableOperations:
     """Constant after construction."""
 
     def __init__(self, server: RegionServer, scanners: ScannerTable, now_s: Callable[[], float] = monotonic) -> None:
-        """``now_s``: of the quotas."""
+        """``now_s`` is the clock of the quotas."""
         self.access = TableAccess(server, now_s)
         self.reads = RowReads(self.access)
         self.writes = RowWrites(self.access)

@@ -1,13 +1,13 @@
 """(pure) Request quotas of tables (attribute THROTTLE): a bucket of tokens for each limit; time is an argument.
 
-    admitted   a call begins if each of its buckets has a token, that is a request or a byte; otherwise it is refused
-               with the time until the first bucket without a token has one again
-    charged    afterwards, with the rows and bytes that it read or wrote.  A bucket may owe tokens after that: a large
-               answer is returned whole, and the next calls are refused until the bucket has filled again
+    admit      a call begins if each of its buckets has a token (a request or a byte); otherwise it is refused, with
+               the time until the first bucket without a token has one again
+    charge     after the call its rows and bytes are charged.  A bucket may owe tokens then: a large answer is returned
+               whole, and the next calls are refused until the bucket has filled again
 
-A bucket begins full, has one period's amount at most, and fills evenly.  In the long run no more than the limit passes;
-in any one period at most twice the limit, and the excess of the last calls.  HBase estimates a call by
-the average of earlier ones before it runs and corrects the estimate afterwards: in the long run that is the same.
+A bucket begins full, holds at most one period's amount, and fills evenly.  In the long run no more than the limit
+passes; in any one period at most twice the limit passes, plus the excess of the last calls.  HBase charges an estimate
+from earlier calls before a call runs and corrects it afterwards, which in the long run gives the same.
 
 Invariants:
     I1. A bucket's level is at most its amount.
@@ -51,7 +51,7 @@ class Bucket:
         self.level -= tokens
 
     def wait_ms(self, now_s: float) -> int:
-        """Until there is a token; 0: there is one."""
+        """Return the milliseconds until the bucket has a token; 0 if it has one."""
         limit = self.limit
         passed_s = max(0.0, now_s - self.seen_s)
         self.seen_s = max(self.seen_s, now_s)
@@ -71,7 +71,7 @@ class Throttle:
         self._buckets = [Bucket(limit, now_s) for limit in sorted(limits, key=lambda limit: _ORDER.index(limit.kind))]
 
     def admit(self, writes: bool, now_s: float) -> None:
-        """A call that reads, or writes, may begin.  Throttled: not before the wait that the error names."""
+        """Admit a call that reads or writes.  Raises Throttled, with the time to wait, if a bucket has no token."""
         other = "read" if writes else "write"
         for bucket in self._buckets:
             if bucket.limit.scope != other:

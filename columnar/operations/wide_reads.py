@@ -1,12 +1,12 @@
-"""Rows that cost more than one step: read and packed over many steps, between which other requests are served.
+"""Wide rows, which cost more than one step: reads and packs them in steps, between which other requests are served.
 
-``read_wide`` passes the row to a sink, piece by piece.  If the region is closed meanwhile, the row is read again from
-its beginning, in its present region; the sink begins again, too.
+``read_wide`` passes the row to a sink, some cells at a time.  If the region is closed meanwhile, the row is read again
+from its beginning, in its present region; the sink begins again, too.  The sinks:
 
-    Packed      bytes of the reply
-    Listed      cells, for callers that must see all of them
-    Filtered    through a filter, whose cost is unknown: its steps end by time
-    First       whether there is any cell
+    Packed, PackedValues    pack the cells for the reply
+    Listed                  keeps the cells, for callers that must see all of them
+    Filtered                passes the cells through a filter of unknown cost, so its steps are bounded by time
+    First                   keeps the first cell
 
 Invariant: a sink buffers at most ``limits.ROW_BYTES``, or its own bound.
 
@@ -37,20 +37,20 @@ from columnar.runtime.loop_budget import IsDisconnected
 from columnar.storage.api import PAIR_COST
 from columnar.storage.stored_cells import PackedCells, PackedRows
 
-_FILTERED_COST: Final = 50 * PAIR_COST  # of a piece that goes through a filter
+_FILTERED_COST: Final = 50 * PAIR_COST  # of the cells passed to a filter at a time
 
 
 class Sink(Protocol):
-    cost: int  # of a piece
+    cost: int  # of the cells that ``take_cells`` gets at a time
 
     @property
     def size_bytes(self) -> int: ...
 
     def begin_row(self) -> None:
-        """The row is read from its beginning."""
+        """Begin anew, because the row is read from its beginning."""
 
     def take_cells(self, cells: Cells) -> bool:
-        """Take the next cells; True: no more are wanted.  Errors of the call."""
+        """Take the next cells; return True if no more are wanted.  Raises errors for the caller of the read."""
 
 
 async def read_wide(
@@ -65,9 +65,9 @@ async def read_wide(
     all_versions: bool = False,
     before_bytes: int = 0,
 ) -> asyncio.Future[None] | None:
-    """Pass the row to ``sink``; returns the fsync that a reply must wait for.  ClientGone, RegionNotLocal.
+    """Pass the row to ``sink``; return the fsync that a reply must wait for.  Raises ClientGone or RegionNotLocal.
 
-    ``ticket``: of ``access.reply_memory``, of a call that buffers ``before_bytes`` beside the sink.
+    ``ticket`` is the call's in ``access.reply_memory``; the call buffers ``before_bytes`` beside the sink.
     """
 
     def begun() -> tuple[Region, WideRow]:
@@ -94,7 +94,7 @@ async def read_wide(
 
 
 def _step(reading: WideRow, sink: Sink) -> bool:
-    """Pass pieces to the sink for one loop iteration; True: no more are wanted."""
+    """Pass cells to the sink for at most STEP_S; return True if the sink wants no more."""
     ends = perf_counter() + STEP_S
     while not reading.is_done:
         if sink.take_cells(reading.take(sink.cost)):
@@ -113,10 +113,10 @@ def _check_size(row: bytes, size_bytes: int, bound: int) -> None:
 
 
 class Packed:
-    """The row as bytes of a reply; None of a row without cells."""
+    """A sink that packs the row for a reply; its result is None for a row without cells."""
 
     def __init__(self, row: bytes, form: ReplyForm, cut: tuple[int, int] | None = None, bound: int = ROW_BYTES) -> None:
-        """``cut``: as for ``cut_by_family``; ``bound``: of its bytes."""
+        """``cut`` is as for ``cut_by_family``; ``bound`` is the most bytes."""
         self.cost = STEP_COST
         self._row = row
         self._form = form
@@ -142,10 +142,10 @@ class Packed:
 
 
 class PackedValues:
-    """Value and timestamp of each cell, as ``list<TCell>``."""
+    """A sink that packs value and timestamp of each cell, as ``list<TCell>``."""
 
     def __init__(self, row: bytes, pack: Any) -> None:
-        """``pack``: ``codec_replies.packed_cells`` or its compact sister."""
+        """``pack`` is ``codec_replies.packed_cells`` or ``compact_packed_cells``."""
         self.cost = STEP_COST
         self._row = row
         self._pack = pack
@@ -168,7 +168,7 @@ class PackedValues:
 
 
 class Listed:
-    """The row's cells."""
+    """A sink that keeps the row's cells."""
 
     def __init__(self, row: bytes, bound: int = ROW_BYTES) -> None:
         self.cost = STEP_COST
@@ -188,7 +188,7 @@ class Listed:
 
 
 class First:
-    """Whether the row has a cell that a reader sees."""
+    """A sink that keeps the first cell that a reader sees, if there is any."""
 
     def __init__(self) -> None:
         self.cost = STEP_COST
@@ -204,7 +204,7 @@ class First:
 
 
 class Filtered:
-    """The cells that a filter lets through, and whether it ends the scan."""
+    """A sink that keeps the cells that pass a filter, and whether the filter ends the scan."""
 
     def __init__(self, row: bytes, row_filter: Filter, max_versions: int) -> None:
         self.cost = _FILTERED_COST
@@ -217,7 +217,7 @@ class Filtered:
 
     def begin_row(self) -> None:
         if self._filtered is not None:
-            self._filter.reset_row()  # of the cells that it has seen
+            self._filter.reset_row()  # forgets the row's cells that it has seen
         self.size_bytes = self._kept = 0
         self._filtered = None
 
@@ -227,7 +227,7 @@ class Filtered:
         return self._see(cells)
 
     def take_nothing(self) -> None:
-        """A row without visible cells, whose key the filter is to see all the same."""
+        """Pass a row without visible cells to the filter, which must see its key nevertheless."""
         self._see([])
 
     def _see(self, cells: Cells) -> bool:
@@ -238,7 +238,7 @@ class Filtered:
             if self._filtered.wants_cells:
                 before = self._kept
                 self._kept = self._filtered.take_cells(seen)
-                if self._kept > before:  # at most all that came
+                if self._kept > before:  # counted as if all of these cells were kept
                     self.size_bytes += size_of((b"", cells))
         except PatternTimeout as timeout:
             raise FilterTooExpensive(self._row, self._filter.text, str(timeout)) from None

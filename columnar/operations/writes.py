@@ -1,14 +1,14 @@
-"""Writes of rows: batches of one region each, one after the other, in steps between which other requests are served.
+"""Writes of rows: one batch for a region after the other, in steps, between which other requests are served.
 
-    planned    the call's rows are checked and put into batches; the first write comes after all are checked
-    written    batch after batch; one row's operations are one atomic step, and never cut
-    answered   when every batch is durable
+    plan       the call's rows are checked and put into batches; the first write comes after all rows are checked
+    write      batch after batch is written; the operations of one row are one atomic step, which is never cut
+    answer     when every batch is durable
 
-A small call does all of it at once; one that takes longer than a step continues as a coroutine.
+A small call does all of this at once; a call that takes longer than a step continues as a coroutine.
 
-Invariants (I1 and I2 in ``operations.row_plan``):
+Invariants (I1 and I2 are in ``operations.row_plan``):
     I3. No batch is begun once the call's connection has ended.
-    I4. An error that comes after a batch of the call was written says so.
+    I4. If a batch of the call was written before an error, the error's text says so.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from columnar.storage.api import StoreBusy
 
 OTHERS_WRITTEN: Final = "; other rows of the call may have been written"
 
-Answer = Callable[[Applied | None], Any]  # from what was applied last (None: an empty call) to the reply
+Answer = Callable[[Applied | None], Any]  # from what was applied last (None: the call was empty) to the reply
 
 
-Outcomes = list[Applied | None]  # of rows under conditions, in order; None: the row is left
+Outcomes = list[Applied | None]  # of rows under conditions, in order; None: the row was left without effect
 
 
 class RowWrites:
@@ -46,14 +46,14 @@ class RowWrites:
     # --- what services call ------------------------------------------------------------------------
 
     def write_row(self, caller: Caller, served: ServedTable, row: RowWrite, answer: Answer) -> Any:
-        """Write the row of a call of a single row, as one step; ``answer`` makes the reply from what was applied.
+        """Write the row of a call for a single row, as one step; ``answer`` makes the reply from what was applied.
 
-        RegionNotLocal, also after a wait for the engine: the call is forwarded as it came.
+        Raises RegionNotLocal, perhaps after a wait for the engine, and then the call is forwarded as it came.
         """
         return self._write_row(caller, served, row, answer, True)
 
     def write_single(self, caller: Caller, served: ServedTable, row: RowWrite, answer: Answer) -> Any:
-        """Write the only row of a call for many: only the row is sent to another server."""
+        """Write the only row of a call for many rows; if a different server owns it, only the row is sent there."""
         try:
             return self._write_row(caller, served, row, answer, False)
         except RegionNotLocal as error:
@@ -86,7 +86,7 @@ class RowWrites:
         make: Callable[[ServedTable], Make],
         answer: Answer,
     ) -> Any:
-        """Check every element, then write them; the answer is made from the last row."""
+        """Check every element, then write all of them; the answer is made from the last row."""
         if served.schema.kept_by:
             served.schema.check_written_by()
         if served.is_throttled:
@@ -117,7 +117,7 @@ class RowWrites:
             except RegionNotLocal as error:
                 return await self._access.remote(error).writes(is_disconnected, plan.take_all_rows(), answer)
             served = self._access.again(plan.served)
-            if served.schema is not plan.served.schema:  # altered meanwhile: the checks may be outdated
+            if served.schema is not plan.served.schema:  # the table was altered: the checks may be outdated
                 plan, done = RowPlan(self._access, served, elements, make(served)), False
         return await self._continue_on_all_servers(is_disconnected, plan.work, [], answer)
 
@@ -128,9 +128,9 @@ class RowWrites:
     def write_each(
         self, caller: Caller, writes: Sequence[tuple[ServedTable, RowMutation]], answer: Answer, keeper: str = ""
     ) -> Any:
-        """Write rows of several tables, all checked, each as a step of its own, in order.
+        """Write rows of several tables, which have all been checked, each as a step of its own, in order.
 
-        ``keeper``: the view that writes its table.
+        ``keeper`` is the view that writes its own table, or empty.
         """
         work: Work = []
         for served, mutation in writes:
@@ -166,9 +166,9 @@ class RowWrites:
         self._access.writable(self._access.again(served), row)
 
     async def write_owned(self, served: ServedTable, rows: Sequence[RowWrite]) -> tuple[Applied | None, list[RowWrite]]:
-        """Write the rows of this server, each once and a step of its own; the rows that other servers own.
+        """Write those of ``rows`` that this server owns, each as a step; return the last change, and the other rows.
 
-        The rows were checked by their gateway.  Returns when every row that was written is durable.
+        The gateway has checked the rows, and names each once.  Returns when every row that was written is durable.
         """
         if served.is_throttled:
             self._access.admit(served, writes=True)
@@ -200,14 +200,14 @@ class RowWrites:
     def write_checked(
         self, served: ServedTable, mutations: Sequence[RowMutation], answer: Callable[[Outcomes], Any]
     ) -> Any:  # fmt: skip
-        """Write several rows under conditions, each row a step of its own; rows are named once, and checked.
+        """Write several rows under conditions, each row as a step of its own; each is named once, and was checked.
 
-            written   or refused by a condition, as a row alone would be
-            left      without effect: its region is another server's, unavailable or busy, the row met an error, or
-                      the call has worked for STEP_S.  The caller sends the row in a call of its own
+            written   or refused by a condition, as in a call for the row alone
+            left      without effect, because a different server owns its region, the region is unavailable or busy, the
+                      row met an error, or the call has worked for STEP_S.  The caller sends such a row in its own call
 
-        So a call never waits for a region, goes to no other server, and no error hides the outcome of the rows before
-        it.  The answer waits until what was written, or a condition saw, is on disk.
+        So a call never waits for a region and sends nothing to other servers, and an error never hides the outcomes of
+        earlier rows.  The answer waits until all that was written, or that a condition saw, is on disk.
         """
         access = self._access
         if served.schema.kept_by:
@@ -234,7 +234,10 @@ class RowWrites:
         return after(joined(waits), answer(outcomes))
 
     async def ingest(self, served: ServedTable, incoming: IncomingRows) -> bool:
-        """As ``regions.ingestion.ingest``; OutcomeUnknown, after which the same load may be begun again."""
+        """Ingest the rows at their owner (``regions.write.ingestion.ingest``).
+
+        Raises OutcomeUnknown, after which the same load may be begun again.
+        """
         access = self._access
         served.schema.check_written_by()
         try:
@@ -246,7 +249,7 @@ class RowWrites:
     # --- batch by batch ----------------------------------------------------------------------------
 
     def _write_work(self, caller: Caller, work: Work, answer: Answer) -> Any:
-        """Write batch after batch; the rest waits if the engine is busy."""
+        """Write batch after batch; after STEP_S, or if a region cannot take its batch now, a coroutine continues."""
         waits: list[Any] = []
         applied: Applied | None = None
         ends = perf_counter() + STEP_S
@@ -259,7 +262,7 @@ class RowWrites:
                 StoreBusy,
                 RegionUnavailable,
                 RegionNotLocal,
-            ):  # closed again meanwhile, for regions of later batches
+            ):  # the region may have been closed again, to open those of later batches
                 return self._continue_on_all_servers(caller.has_gone, work[number:], waits, answer)
             except ColumnarError as error:
                 if not waits:
@@ -270,7 +273,7 @@ class RowWrites:
     async def _continue_on_all_servers(
         self, is_disconnected: IsDisconnected, work: Work, waits: list[Any], answer: Answer
     ) -> Any:
-        """As ``_continue_writing``; rows that other servers own by now are written there."""
+        """Do ``_continue_writing``; rows that other servers own by now are written there."""
         left = deque(work)
         try:
             return await self._continue_writing(is_disconnected, left, waits, answer)
@@ -312,9 +315,9 @@ class RowWrites:
         return answer(applied)
 
     def _apply_next(self, left: deque[tuple[ServedTable, list[RowWrite]]], waits: list[Any]) -> Applied:
-        """Apply the first batch of ``left``, or its first region's rows: the region may have been split meanwhile."""
+        """Apply the first batch of ``left``; if its region was split, only the rows that are with its first row."""
         served, mutations = left[0]
-        served = self._access.again(served)  # it may be published again, and only the newer one follows splits
+        served = self._access.again(served)  # only the newest ``ServedTable`` follows splits
         info = served.holding(mutations[0].row)
         local_rows = [mutation for mutation in mutations if info.contains_row(mutation.row)]
         applied = self._apply((served, local_rows), waits)
@@ -327,7 +330,7 @@ class RowWrites:
 
     def _apply(self, step: tuple[ServedTable, list[RowWrite]], waits: list[Any]) -> Applied:
         served, mutations = step
-        # Found again: opening other regions may have closed it (limits.OPEN_REGIONS), and the table may have changed.
+        # The region is looked up again: opening others may have closed it (limits.OPEN_REGIONS), or the table changed.
         served = self._access.again(served)
         region = self._access.region_for(served, mutations[0].row)
         first = mutations[0]
@@ -342,20 +345,20 @@ class RowWrites:
 
 
 def partly(error: ColumnarError) -> ColumnarError:
-    """``error`` as it is said after rows of the call were written, as HBase says of a batch.
+    """Return ``error`` with the note that other rows of the call may have been written, as HBase adds for a batch.
 
-    A copy: a region that takes no writes raises one and the same error for every call.
+    Returns a copy, because a region that takes no writes raises the same error object for every call.
     """
     if error.text.endswith(OTHERS_WRITTEN):
-        return error  # their owner has said so
+        return error  # the owner of the rows has added the note
     said = type(error).__new__(type(error))
     said.__dict__.update(error.__dict__)
-    ColumnarError.__init__(said, error.text + OTHERS_WRITTEN)  # the class's own makes the text of fields
+    ColumnarError.__init__(said, error.text + OTHERS_WRITTEN)  # the class's own constructor makes the text from fields
     return said
 
 
 def _counters_alone(work: Work) -> Iterator[tuple[ServedTable, list[RowWrite]]]:
-    """A row that a region may refuse after all checks does not take the rows before it along."""
+    """Yield rows that a region may refuse after all checks in batches of one, so that only they fail."""
     for served, batch in work:
         if any(isinstance(row, RowMutation) and _may_be_refused(row) for row in batch):
             for row in batch:

@@ -142,7 +142,7 @@ class Call:
     def run(
         self, load: Callable[[str], Function], connect: Callable[[], Connection], clock: Callable[[], float] = _no_clock
     ) -> list[Any]:
-        """Run one slice; return its outcome as in a "did" frame, without output.  Never raises errors of user code.
+        """Run one slice; return its outcome as in a "did" frame, without output.  Errors of user code are outcomes.
 
         ``clock`` returns the processor time that the thread has used; by default the outcome says 0.
         """
@@ -190,7 +190,7 @@ class Call:
             return "failed", _traceback_of(fault)
 
     def _named(self, failed: Any) -> tuple[str, str | list[Any]]:
-        """Return the outcome for named changes.  ``failed`` is checked: subclasses of FailedChanges may set anything."""
+        """Return the outcome for named changes.  ``failed`` is checked: a subclass may set anything."""
         count = len(self.argument)
         if not isinstance(failed, Mapping) or not failed:
             return "failed", f"FailedChanges names no change of the batch: {failed!r}"[:200]
