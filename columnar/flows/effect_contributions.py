@@ -46,7 +46,7 @@ class Giver:
 
 
 class ChangeContributions:
-    """One change of a run, and its contributions."""
+    """A change of a run, and its contributions."""
 
     __slots__ = ("_giver", "_row", "_sequence")
 

@@ -45,7 +45,7 @@ def cannot_be_used(function: str) -> str:
 
 
 class SourceTrial:
-    """One import of functions by a separate process, as the ``Listener`` of that process."""
+    """An import of functions by a separate process, as the ``Listener`` of that process."""
 
     def __init__(self, make_link: MakeLink) -> None:
         self._ready = asyncio.get_running_loop().create_future()

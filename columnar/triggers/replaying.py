@@ -8,8 +8,8 @@ out once, when the trigger's follower next begins there, and records that in ``m
 A trigger that starts at a time is added together with a replay request; nothing was delivered to the trigger before.
 
 Invariants:
-    I1. One batch moves the cursor back and records the request.  A crash keeps both or neither, so a request is carried
-        out once, and a replay that a crash interrupted continues at its cursor.
+    I1. A single batch moves the cursor back and records the request.  A crash keeps both or neither, so a request is
+        carried out once, and a replay that a crash interrupted continues at its cursor.
     I2. A cursor is moved back only to a time mark after which the log is whole; if no such mark is left, it is moved to
         the oldest record.  Changes that were open before the mark stay open.
 
