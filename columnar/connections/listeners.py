@@ -2,11 +2,11 @@
 
     Port                   clients that connect: each connection goes to a server before any byte of it is read
     ReturnedConnections    a leaving server: each connection that it returns goes to a different server, until the
-                               channel ends
+                           channel ends
 
     take       connections are taken as they arrive, up to TAKEN_AT_ONCE per loop iteration
     wait       if no server takes a connection, it is kept, and the listener is not read until a server does; other
-                   connections wait in the system's queues
+               connections wait in the system's queues
 
 Raw sockets are dispatched; the servers handle TLS and HTTP.  Owned by the loop.
 """

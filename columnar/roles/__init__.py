@@ -1,1 +1,1 @@
-"""The roles of a process: one that is alone, a region server, a supervisor with its master; composed only here."""
+"""The roles of a process (standalone, region server, supervisor with its master), which only this package composes."""

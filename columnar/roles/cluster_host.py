@@ -1,18 +1,20 @@
-"""The shell of ``master.cluster_state``: carries its outputs out, in order, and reports their results as events.
+"""The shell of ``master.cluster_state``: carries out the state's outputs in order, and reports results as events.
 
-    Write       the catalogue's rows, one write after the other; then the routes to every server; then ``row_written``
-    NotifyServer    a request to one server; its answer is ``opened``, ``closed`` or ``failed``
-    Fence       SIGKILL and reaped; then the log is measured, and ``fenced`` says which regions it names
-    Split, Merge    ``cluster_requests``; the commit is ``changed``
-    RemoveLog   the folder of an incarnation, whose clock the master has observed
-    Answer      completes the request of a client
+    Write           write rows of the catalogue, one write after the other; then send the routes to every server; then
+                    ``row_written``
+    NotifyServer    send a request to one server; its answer is the event ``opened``, ``closed`` or ``failed``
+    Fence           kill the server (SIGKILL) and reap it, then measure its log; ``fenced`` has the regions that the
+                    log names
+    Split, Merge    done by ``cluster_requests``; the commit is the event ``changed``
+    RemoveLog       remove the folder of an incarnation, after the master has observed its clock
+    Answer          complete the request of a client
 
 Invariants:
     H1. Outputs of one event are begun in their order, before the next event is reported.
     H2. ``row_written`` is reported when the rows are on disk, and ``not_written`` when the disk equals the catalogue in
-        memory again: never while the outcome of the write is unknown.
-    H3. A server gets routes after the rows are on disk, and before it is asked to open or close regions by them.
-    H4. An incarnation is reported as fenced when it was reaped and its log was measured after that.
+        memory again.  Neither is reported while the outcome of the write is unknown.
+    H3. A server gets routes after their rows are on disk, and before it is requested to open or close regions by them.
+    H4. An incarnation is reported as fenced only after it was reaped and then its log was measured.
 
 Knows nothing of processes: ``Servers`` starts and ends them.  Owned by the loop.
 """
@@ -53,7 +55,7 @@ class ClusterHost:
         servers: Servers,
         dead_logs: DeadServerLogs,
     ) -> None:
-        """``sound``: returns when the catalogue's disk equals the catalogue in memory."""
+        """Pass ``sound``, which returns when the catalogue on disk equals the catalogue in memory."""
         self.state = state
         self.events = StateEvents(state)
         self.routes = RouteBroadcast(self.events, servers)
@@ -64,10 +66,10 @@ class ClusterHost:
         self._servers = servers
         self._dead_logs = dead_logs
         self.watch = ServerWatch(self.events.now_ms, servers.has_worked, self._silence, dead_logs.is_folder_stalled)
-        self.published: Callable[[str], Message[None] | None] = lambda _table: None  # how servers know a table
+        self.published: Callable[[str], Message[None] | None] = lambda _table: None  # by which servers learn a table
         self.initial_message_for: Callable[[Incarnation], Message[None] | None] = lambda _server: (
             None
-        )  # to one that was greeted
+        )  # to a server that was greeted
         self._writes = OwnerWrites(catalogue, sound, self._is_written, self._is_not_written)
         self._ticking = PlannedStep(LOOP, self._tick)
         self._polls = LoadPolls(self.events, servers, dead_logs, self.routes.greeted)
@@ -88,13 +90,13 @@ class ClusterHost:
     # --- start and stop ------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """Give regions owners from now on: every living server is greeted."""
+        """Begin to assign regions; call once every living server is greeted."""
         now_ms = self.events.now_ms()
         self.events.event(self.state.begin_planning(now_ms))
         self._polls.poll_loads()
 
     def stop(self) -> None:
-        """Decide nothing more, because servers stop.  A disk that refuses writes is not waited for any more."""
+        """Make no more decisions, because the servers stop, and no longer wait for a disk that refuses writes."""
         self.events.stop()
         self._writes.stop()
         self.watch.stop()
@@ -102,7 +104,7 @@ class ClusterHost:
         self._ticking.cancel()
 
     async def close(self) -> None:
-        """Stop after the write under way has finished.  Call when no server is left."""
+        """End after the write under way has finished.  Call when no server is left."""
         await self._writes.close()
         await self.events.close()
         self.requests.stop()
@@ -126,8 +128,8 @@ class ClusterHost:
 
     async def linked(self, server: Incarnation) -> None:
         """Send the server all tables, triggers, views and routes; from then on the server is up."""
-        self.routes.greeted[server] = None  # first: no change is missed
-        first = self.initial_message_for(server)  # same step: requests that begin later go to all greeted servers
+        self.routes.greeted[server] = None  # first, so that the server misses no change
+        first = self.initial_message_for(server)  # in the same step: later requests go to all greeted servers
         try:
             if first is not None:
                 await self._servers.request_server(server, first)
@@ -139,7 +141,7 @@ class ClusterHost:
             await self._servers.request_server(server, PublishViews(self._catalogue.derivations.views))
             await self.routes.replace_routes(server)
         except (NotSent, LinkBroke):
-            return  # the end of the server is reported by itself
+            return  # the end of the server is reported separately
         except Exception as error:  # noqa: BLE001 - whatever the error is, this server cannot serve
             _log.exception("server %s cannot take the tables", server)
             self._silence(server, f"it could not take the tables: {error}")
@@ -158,7 +160,7 @@ class ClusterHost:
         self.events.spawn(self._to_its_end(lambda: self._expire_server(server, why, asked)))
 
     async def _to_its_end(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Retry the work after a growing pause if it raises: otherwise regions of the server would have no owner."""
+        """Retry the work after a growing pause if it raises; else regions of the server would stay without an owner."""
 
         async def work_once() -> bool:
             await work()
@@ -169,12 +171,12 @@ class ClusterHost:
         )
 
     async def _expire_server(self, server: Incarnation, why: str, asked: bool) -> None:
-        """Send the server nothing from now on; after its log is measured its regions get other owners."""
+        """Send no more to the server.  Its regions get other owners after its log is measured."""
         self.events.event(self.state.silent(server, f"it ended {why}", self.events.now_ms()))
         await self.measured(server, asked=asked)
 
     async def measured(self, server: Incarnation, *, asked: bool = True) -> None:
-        """The incarnation was reaped, now or by an earlier start: seal its log and report it as fenced."""
+        """Seal the log of an incarnation that was reaped, now or by an earlier start, and report it as fenced."""
         dead_log = await self._dead_logs.read_dead_server_log(server)
         rows = ((region, place.info, place.owner) for region, place in self.state.current.places.items())
         ids = {info.encoded: region for region, info, row in rows if row is not None and is_named(row, server)}

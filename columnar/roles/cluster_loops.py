@@ -1,9 +1,9 @@
 """The loops of a master: writes of owners into the catalogue, the watch of servers, and polls of their loads.
 
-Writes go one after the other, and the outcome of each is reported.
+Writes are made one after the other, and the outcome of each is reported.
 
-A write that the disk refuses is reported when the disk equals the catalogue in memory again: never while the outcome is
-unknown.  So is a write that met an unexpected exception, for its rows may be on disk or not.  Owned by the loop.
+A write that the disk refuses, or that met an unexpected exception, may or may not be on disk.  It is reported only when
+the disk equals the catalogue in memory again, never while its outcome is unknown.  Owned by the loop.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ class OwnerWrites:
     def __init__(
         self, catalogue: Catalogue, sound: Callable[[], Awaitable[None]], written: Report, not_written: Report
     ) -> None:
-        """``sound``: returns when the catalogue's disk equals the catalogue in memory."""
+        """Pass ``sound``, which returns when the catalogue on disk equals the catalogue in memory."""
         self._catalogue = catalogue
         self._sound = sound
         self._written = written
         self._not_written = not_written
-        self._waiting: deque[do.Write] = deque()  # as many as there were events during one fsync
+        self._waiting: deque[do.Write] = deque()  # bounded by the events during one fsync
         self._writer: asyncio.Task[None] | None = None
-        self._repair: asyncio.Future[None] | None = None  # the writer waits for it: the disk refused a write
+        self._repair: asyncio.Future[None] | None = None  # set after the disk refused a write; the writer waits for it
         self._is_stopping = False
 
     def add_write(self, write: do.Write) -> None:
@@ -82,7 +82,7 @@ class OwnerWrites:
             asyncio.get_running_loop().call_later(AGAIN_S, self._report, report, write)
 
     def stop(self) -> None:
-        """A disk that refuses writes is not waited for any more."""
+        """No longer wait for a disk that refuses writes."""
         self._is_stopping = True
         if self._repair is not None:
             self._repair.cancel()
@@ -97,11 +97,9 @@ WATCH: Final = "the watch of servers"
 
 
 class ServerWatch:
-    """The shell of ``master.liveness``: checks the servers, reports their state, and reports servers to be killed.
+    """The shell of ``master.liveness``: checks the servers, and reports their states and the servers to kill.
 
-    Owned by the loop.
-
-    Checks from the first server on, until ``stop``.
+    Checks begin with the first server, and end with ``stop``.  Owned by the loop.
     """
 
     def __init__(
@@ -111,14 +109,14 @@ class ServerWatch:
         dead: Callable[[Incarnation, str], None],
         is_folder_stalled: Callable[[], bool],
     ) -> None:
-        """``dead``: called with a server that is to be killed, and why."""
+        """Pass ``dead``, called with a server that must be killed, and the reason."""
         self._now_ms = now_ms
         self._works = works
         self._is_folder_stalled = is_folder_stalled
         self._dead = dead
         self._liveness: Liveness | None = None
         self._check_step = PlannedStep(WATCH, self._check_servers)
-        self._busy: dict[Incarnation, int] = {}  # and since when
+        self._busy: dict[Incarnation, int] = {}  # server -> time since when
 
     def joined(self, server: Incarnation) -> None:
         now_ms = self._now_ms()
@@ -137,7 +135,7 @@ class ServerWatch:
             self._liveness.heard(server, iterations, self._now_ms())
 
     def busy_ms(self, server: Incarnation) -> int:
-        """Return how long the server has been in one step; 0: it is not, or not for long."""
+        """Return how long the server's loop has been in the same step; 0 if it is not, or not for long."""
         since_ms = self._busy.get(server)
         return 0 if since_ms is None else self._now_ms() - since_ms
 
@@ -161,12 +159,12 @@ LOADS_S: Final = 1.0
 
 
 class LoadPolls:
-    """Polls of the loads of all servers, each LOADS_S; an answer is an event."""
+    """Polls of the loads of all servers, every LOADS_S; each answer is an event."""
 
     def __init__(
         self, events: StateEvents, servers: Servers, dead_logs: DeadServerLogs, greeted: Collection[Incarnation]
     ) -> None:
-        """``greeted``: the linked servers, kept current."""
+        """Pass ``greeted``, a live view of the linked servers."""
         self._events = events
         self._servers = servers
         self._dead_logs = dead_logs
@@ -179,7 +177,7 @@ class LoadPolls:
             return
         self._step.after(LOADS_S)
         free_bytes = self._dead_logs.free_bytes()
-        if free_bytes is not None:  # else splits continue with the last known free space
+        if free_bytes is not None:  # without it, splits continue with the last known free space
             self._events.state.current.note_free_bytes(free_bytes)
         for server in self._greeted:
             if server not in self._rated:
@@ -190,7 +188,7 @@ class LoadPolls:
         try:
             rates = await self._servers.request_server(server, messages.Rates())
         except (NotSent, LinkBroke):
-            return  # the end of the server is reported by itself
+            return  # the end of the server is reported separately
         finally:
             self._rated.discard(server)
         self._events.event(self._events.state.loads(server, rates, self._events.now_ms()))

@@ -1,17 +1,17 @@
-"""The owners of all regions behind one interface: a master uses it as it would use the owner of a single process.
+"""The owners of all regions behind one interface, which a master uses like the owner of a standalone process.
 
-    to every server      Publish, Withdraw, CloseTable, CloseRegions, FollowSchema, PublishTriggers, ReloadFunctions,
-                         Undelivered, Loads, LogReach, PublishViews, BackfilledRegions
-    to the region's      MiddleRow, CopyRegion, ReclaimSpace, and the steps of a split or merge
-    to any               PrepareRegions, CheckFunction, CheckSource
+    to every server         Publish, Withdraw, CloseTable, CloseRegions, FollowSchema, PublishTriggers, ReloadFunctions,
+                            Undelivered, Loads, LogReach, PublishViews, BackfilledRegions
+    to the region's owner   MiddleRow, CopyRegion, ReclaimSpace, and the steps of a split or merge
+    to any server           PrepareRegions, CheckFunction, CheckSource
 
 A request to every server is answered when every server has answered.  A server that dies meanwhile counts as done when
-it is fenced, because its replacement starts with the master's current state.  A server that starts while deliveries are
-paused is asked to pause its own before it is notified of any region.  ``ReleaseDeliveries`` goes only to the servers
-whose deliveries are paused.
+it is fenced, because its replacement starts with the master's current state.  While deliveries are paused, a starting
+server gets ``PauseDeliveries`` before any region.  ``ReleaseDeliveries`` goes only to the servers whose deliveries are
+paused.
 
-A step of a split or merge goes to the server that began it.  If that server died, the change is over: only folders that
-the catalogue has announced are left of it.
+The steps of a split or merge go to the server that began it.  If that server died, the split or merge is over, and
+leaves only folders that the catalogue has announced.
 
 Owned by the loop.
 """
@@ -35,18 +35,18 @@ from columnar.roles.cluster_servers import Servers
 
 R = TypeVar("R")
 
-OWNER_S: Final = 10.0  # for a region that is moving to another server
+OWNER_S: Final = 10.0  # the wait for a region that moves to a different server
 
 
 class ClusterOwners:
-    """A ``Peer``."""
+    """The owners as a ``Peer`` of the master."""
 
     def __init__(self, host: ClusterHost, catalogue: Catalogue, servers: Servers) -> None:
         self._host = host
         self._catalogue = catalogue
         self._servers = servers
-        self._published: dict[str, messages.Publish] = {}  # the last message of each table; regions by the catalogue
-        self._holding: list[Incarnation] | None = None  # servers with paused deliveries; None: no pause is requested
+        self._published: dict[str, messages.Publish] = {}  # each table's last message; regions: see the catalogue
+        self._holding: list[Incarnation] | None = None  # servers with paused deliveries; None if no pause is requested
         self._carriers: dict[RegionChange, Incarnation] = {}  # the server that carries out each change
         self._answers: dict[type[Any], Callable[[Any], Awaitable[Any]]] = {
             messages.Publish: self._publish,
@@ -78,7 +78,7 @@ class ClusterOwners:
     # --- tables --------------------------------------------------------------------------------------
 
     def publish_of(self, table: str) -> messages.Publish | None:
-        """The table as a server that begins is to know it; None: there is no such table any more."""
+        """Return the table's message for a starting server, or None if the table no longer exists."""
         entry = self._catalogue.tables.get(table)
         if entry is None:
             return None
@@ -101,7 +101,7 @@ class ClusterOwners:
     # --- all servers ---------------------------------------------------------------------------------
 
     async def _of_all(self, message: Message[R], servers: Sequence[Incarnation] | None = None) -> list[R]:
-        """The answers of those that live.  A refusal is raised when all have answered."""
+        """Return the answers of the living servers.  Raises a server's refusal when all have answered."""
         found = await self._answered(message, list(self._host.routes.greeted) if servers is None else list(servers))
         return _good(found.values())
 
@@ -112,7 +112,7 @@ class ClusterOwners:
         return dict(zip(servers, await asyncio.gather(*requests, return_exceptions=True), strict=True))
 
     async def _of_one(self, server: Incarnation, message: Message[R]) -> R:
-        """NotSent, LinkBroke when it is fenced."""
+        """Return the server's answer.  Raises NotSent or LinkBroke if the server died, when it is fenced."""
         try:
             return await self._servers.request_server(server, message)
         except (NotSent, LinkBroke):
@@ -147,7 +147,7 @@ class ClusterOwners:
         return found
 
     async def _pause_deliveries(self, message: messages.PauseDeliveries) -> None:
-        holding = self._holding = []  # from now on with those that begin (``_first_of``)
+        holding = self._holding = []  # starting servers join it (``_first_of``)
         try:
             found = await self._answered(message, list(self._host.routes.greeted))
             holding += [server for server, answer in found.items() if answer is None]
@@ -161,14 +161,14 @@ class ClusterOwners:
         await self._of_all(message, holding)
 
     def _first_of(self, server: Incarnation) -> messages.PauseDeliveries | None:
-        """Have a server that starts during a pause join it: older copies would lack changes that it delivered."""
+        """Have a server that starts during a pause join it; else it could deliver changes that earlier copies lack."""
         if self._holding is None:
             return None
         self._holding.append(server)
         return messages.PauseDeliveries()
 
     async def _of_any(self, message: Message[None]) -> None:
-        """Send ``message`` to one server: work that only saves time later, and is skipped if that server dies."""
+        """Send ``message`` to one server.  Its work only saves time later, and is skipped if that server dies."""
         server = next(iter(self._host.routes.greeted), None)
         if server is not None:
             await self._of_all(message, [server])
@@ -178,8 +178,8 @@ class ClusterOwners:
     async def _owner(self, region: RegionInfo) -> Incarnation:
         """Return the server that serves the region, waiting up to OWNER_S for it.
 
-        RetryLater: the region is in transition for longer.  NotServingRegion: its owner died, and a split or merge
-        keeps the region there.
+        Raises RetryLater if the region is in transition for longer, and NotServingRegion if its owner died during a
+        split or merge, which keeps the region at that owner.
         """
 
         def is_settled() -> bool:
@@ -192,7 +192,7 @@ class ClusterOwners:
                 raise RetryLater(f"region {region.encoded} of {region.table} is not served now; try again") from None
         found = self._host.tables.owner_of(region)
         if found is None:
-            # The region gets another owner when the change is over, so the change must not wait for one.
+            # The region gets a new owner only when the split or merge is over, so the latter must not wait for one.
             raise NotServingRegion(f"the server of region {region.encoded} died: nothing was changed; try again")
         return found
 
@@ -238,7 +238,7 @@ class ClusterOwners:
 
 
 def _good(answers: Iterable[R | BaseException]) -> list[R]:
-    """Return the answers of servers that live; raise what a server has refused."""
+    """Return the answers of living servers; raise the refusal of a server."""
     found = list(answers)
     for answer in found:
         if isinstance(answer, BaseException) and not isinstance(answer, NotSent | LinkBroke):

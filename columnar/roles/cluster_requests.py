@@ -1,10 +1,10 @@
-"""Requests of clients to a master, and the splits and merges that its planner has decided on.
+"""Requests of clients to a master, and the splits and merges that its planner has decided.
 
-    request     ``ClusterState.add_request``; returns when the state answers
-    split, merge    requests of clients: the planner begins them when the regions are free
-    begin       the planner has begun a change: ``master.region_changes`` carries it out in its queue turn, and its
-                commit is reported here.  A change fails if its owner dies before the change ends, or if its regions
-                had no owner meanwhile
+    request     passed to ``ClusterState.add_request``; returns when the state answers it
+    split, merge    requests of clients; the planner begins them when the regions are free
+    begin       the planner begins a change (a split or merge): ``master.region_changes`` carries it out in its turn in
+                the queue, and reports its commit here.  A change fails if its owner dies before the change ends, or
+                if its regions had no owner meanwhile
 
 Owned by the loop.
 """
@@ -31,7 +31,7 @@ _log = logging.getLogger(__name__)
 
 
 class ClusterRequests:
-    """The ``Owners`` of ``master.region_changes`` too."""
+    """Requests and changes in progress; also the ``Owners`` of ``master.region_changes``."""
 
     def __init__(self, events: StateEvents, tables: HostedTables) -> None:
         self._events = events
@@ -39,12 +39,12 @@ class ClusterRequests:
         self._state = events.state
         self._region_changes: RegionChanges | None = None
         self._numbers = itertools.count(1)
-        self._waiting: dict[int, tuple[tuple[int, ...], asyncio.Future[None]]] = {}  # regions that it is about
-        self._failures: dict[int, Exception] = {}  # of splits and merges, by each region
-        # Changes that were begun, as many as the planner's throttle lets, and wait for their queue turn, by regions.
+        self._waiting: dict[int, tuple[tuple[int, ...], asyncio.Future[None]]] = {}  # by request: its regions
+        self._failures: dict[int, Exception] = {}  # failures of splits and merges, by region
+        # Changes that were begun, bounded by the planner's throttle, and wait for their turn in the queue; by regions.
         self._queued_changes: dict[tuple[int, ...], tuple[do.Split | do.Merge, list[RegionInfo]]] = {}
         self._is_change_running = False
-        self._made: dict[int, tuple[RegionInfo, ...]] = {}  # by each region that somebody has had split or merged
+        self._made: dict[int, tuple[RegionInfo, ...]] = {}  # new regions, by region split or merged for a client
 
     def lead(self, changes: RegionChanges) -> None:
         self._region_changes = changes
@@ -53,7 +53,10 @@ class ClusterRequests:
     # --- requests ------------------------------------------------------------------------------------
 
     async def request(self, request: do.Request) -> None:
-        """Return when it is done.  CallerError, NotServingRegion; of a split or merge whatever it met."""
+        """Make the request; returns when it is done.
+
+        Raises CallerError, NotServingRegion, or any error that a split or merge met.
+        """
         if self._events.is_over:
             raise NotServingRegion("the store is stopping; try again")
         number = next(self._numbers)
@@ -63,7 +66,7 @@ class ClusterRequests:
             self._events.event(self._state.add_request(number, request, self._events.now_ms()))
             await done
         except BaseException:
-            for region in self._waiting[number][0]:  # the results of another request are left alone
+            for region in self._waiting[number][0]:  # results of other requests are kept
                 if not any(region in regions for one, (regions, _) in self._waiting.items() if one != number):
                     self._made.pop(region, None)
             raise
@@ -81,21 +84,21 @@ class ClusterRequests:
         if failure is None:
             failure = NotServingRegion(GONE) if answer.error == GONE else CallerError(answer.error)
         future.set_exception(failure)
-        future.exception()  # retrieved: the client that sent the request may have disconnected
+        future.exception()  # marks it as retrieved, because the requesting client may have disconnected
 
     def stop(self) -> None:
         for _, future in self._waiting.values():
             if not future.done():
                 future.set_exception(NotServingRegion("the store is stopping; try again"))
-                future.exception()  # retrieved: the client that sent the request may have disconnected
+                future.exception()  # marks it as retrieved, because the requesting client may have disconnected
 
     async def split(self, parent: RegionInfo, row: bytes | None) -> list[RegionInfo]:
-        """As ``RegionChanges.split``, when the planner has begun it."""
+        """Split like ``RegionChanges.split``, when the planner begins the split."""
         await self.request(do.SplitRegion(parent.region_id, row))
         return list(self._made.pop(parent.region_id, ()))
 
     async def merge(self, one: RegionInfo, other: RegionInfo) -> RegionInfo:
-        """As ``RegionChanges.merge``; the regions are brought to one server before."""
+        """Merge like ``RegionChanges.merge``, after both regions were moved to the same server."""
         if other.start < one.start:
             one, other = other, one
         await self.request(do.MergeRegions(one.region_id, other.region_id))
@@ -123,7 +126,7 @@ class ClusterRequests:
         self._events.spawn(self._carry_out(regions, work))
 
     def owner_ended(self, server: Incarnation) -> None:
-        """Fail the queued changes of the server's regions: the regions get another owner now."""
+        """Fail the queued changes of the server's regions, which get a new owner now."""
         places = self._state.current.places
         for regions in list(self._queued_changes):
             found = [places[region].owner for region in regions if region in places]
@@ -144,26 +147,29 @@ class ClusterRequests:
         text = error.text if isinstance(error, ColumnarError) else f"{type(error).__name__}: {error}"
         _log.warning("regions %s are not split or merged: %s", regions, text)
         if regions[0] not in self._state.current.places:
-            return  # it is committed all the same
+            return  # the change is committed nevertheless
         self._failures |= dict.fromkeys(regions, error)
         self._events.event(self._state.tables.change_failed(regions, text, self._events.now_ms()))
         for region in regions:
             self._failures.pop(region, None)
 
     def epoch_of(self, region: RegionInfo) -> int:
-        """NotServingRegion: it is gone."""
+        """Return the epoch of the region's owner.  Raises NotServingRegion if the region no longer exists."""
         place = self._state.current.places.get(region.region_id)
         if place is None or place.owner is None:
             raise NotServingRegion(f"region {region.encoded} was dropped, split or merged meanwhile")
         return place.owner.epoch
 
     def successor_owner(self, region: RegionInfo) -> Owner | None:
-        """NotServingRegion: it is gone."""
+        """Return the owner of the region's successors, or None.
+
+        Raises NotServingRegion if the region no longer exists.
+        """
         self.epoch_of(region)
         return self._state.tables.successor_owner(region.region_id)
 
     def committed(self, change: RegionChange) -> None:
-        """The catalogue has it: routes first, for requests wait."""
+        """Note that the catalogue has the change.  Publishes routes first, because requests wait for them."""
         row = self.successor_owner(change.gone[0])
         assert row is not None, "it has an owner"
         gone = [info.region_id for info in change.gone]

@@ -1,4 +1,4 @@
-"""Interfaces of a master to its servers, and to what dead ones left."""
+"""Interfaces of a master to its servers, and to the logs of dead servers."""
 
 from __future__ import annotations
 
@@ -14,33 +14,36 @@ R = TypeVar("R")
 
 class Servers(Protocol):
     async def request_server(self, server: Incarnation, message: Message[R]) -> R:
-        """Send ``message`` and return the answer; concurrent requests leave in the order of the calls.
+        """Send ``message`` and return the answer.  Concurrent requests are sent in the order of the calls.
 
-        Errors as of ``PeerLink.send_request``.
+        Raises the errors of ``PeerLink.send_request``.
         """
 
     async def fence(self, server: Incarnation) -> None:
-        """Return when it answers nothing any more and was reported as ended."""
+        """Return when the server answers no more requests and was reported as ended."""
 
     async def gone(self, server: Incarnation) -> None: ...
 
     def has_worked(self, server: Incarnation) -> bool:
-        """Return whether its process has used a processor since the last call, a moment ago."""
+        """Return whether the server's process has used processor time since the last call, a moment ago."""
 
 
 class DeadServerLogs(Protocol):
-    """The remains of incarnations that are over."""
+    """The logs and folders of incarnations that have ended."""
 
     async def read_dead_server_log(self, server: Incarnation) -> DeadServerLog: ...
 
     async def remove(self, server: Incarnation) -> None:
-        """Observe its clock, and remove its folder.  HostError."""
+        """Observe the server's clock, then remove its folder.  Raises HostError."""
 
     async def extents(self, server: Incarnation, *, is_over: bool) -> messages.Segments:
-        """The extents of the log of a server that lives, or that left a damaged log, now.  HostError, DamagedData."""
+        """Return the present extents of the log of a living server, or of a dead server's damaged log.
+
+        Raises HostError, DamagedData.
+        """
 
     def free_bytes(self) -> int | None:
-        """Return how much of the disk is free, by the last probe; None: that is not known now."""
+        """Return the free bytes of the disk at the last probe, or None if unknown."""
 
     def is_folder_stalled(self) -> bool:
-        """Return whether the data folder does not answer."""
+        """Return whether the data folder does not answer now."""

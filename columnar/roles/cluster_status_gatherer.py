@@ -1,4 +1,4 @@
-"""Questions of a master to all its servers, for pages and metrics: what each says, and who said nothing in time.
+"""Gathers status from all servers of a master for pages and metrics, with the servers that did not answer in time.
 
 Owned by the loop.
 """
@@ -33,7 +33,7 @@ AWAITED_S: Final = STATUS_TIMEOUT_S + 1.0
 
 
 class TimedPlanner:
-    """``planner.plan``, measured."""
+    """``planner.plan`` with measured durations."""
 
     def __init__(self) -> None:
         self.times = Histogram()
@@ -47,10 +47,10 @@ class TimedPlanner:
 
 
 class ClusterStatusGatherer:
-    """``webui.cluster_pages.Servers``, over the loop of the master."""
+    """The implementation of ``webui.cluster_pages.Servers``, over the loop of the master."""
 
     def __init__(self, run_on_loop: LoopRunner, host: ClusterHost, servers: Servers, folder: WatchedFolder) -> None:
-        """``run_on_loop`` runs a call on the loop; it is used by the web thread, in which public methods are called."""
+        """Pass ``run_on_loop``, which runs a call on the loop.  The web thread calls the public methods."""
         self._run_on_loop = run_on_loop
         self._folder = folder
         self._host = host

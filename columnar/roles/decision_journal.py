@@ -1,11 +1,11 @@
-"""The decisions of a data folder's masters, kept over restarts: ``DATA/decisions.jsonl``.
+"""The journal of masters' decisions in a data folder, kept over restarts: ``DATA/decisions.jsonl``.
 
     line := JSON {"at_ms", "kind", "regions", "server", "why", "text"} "\\n"       oldest first
 
-Lines are appended once a second and not synced: a crash loses those of the last second, and may leave half a line,
-which is skipped.  Over JOURNAL_BYTES the file is replaced by its last DECISIONS_KEPT lines.
+Lines are appended once a second and not synced.  A crash loses lines of the last second, and may leave an incomplete
+line, which is skipped.  If the file exceeds JOURNAL_BYTES, it is replaced by its last DECISIONS_KEPT lines.
 
-Functions block.
+All functions block.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ def parse_decision(line: bytes) -> DecisionStatus | None:
 class DecisionJournal:
     def __init__(self, data: str) -> None:
         self._path = os.path.join(data, NAME)
-        self._failure = ""  # the last one that was logged
-        self._ends_whole = False  # the file ends with a whole line: a full disk or a kill may have cut one
+        self._failure = ""  # the last failure that was logged
+        self._ends_whole = False  # False if the last line may be incomplete, after a full disk or a kill
 
     def read_decisions(self) -> list[DecisionStatus]:
-        """The last DECISIONS_KEPT, oldest first; none of a file that cannot be read."""
+        """Return the last DECISIONS_KEPT decisions, oldest first; an empty list if the file cannot be read."""
         return [decision for decision in map(parse_decision, self._lines()) if decision is not None]
 
     def _lines(self) -> Sequence[bytes]:
@@ -66,7 +66,7 @@ class DecisionJournal:
             return ()
 
     def append(self, decisions: Iterable[DecisionStatus]) -> None:
-        """Add decisions, oldest first.  A disk that refuses them is logged once; they are in memory all the same."""
+        """Append decisions, oldest first.  Logs once that the disk refuses them; the decisions are also in memory."""
         data = b"".join(map(line_of, decisions))
         try:
             with open(os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as file:

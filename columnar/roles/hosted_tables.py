@@ -1,4 +1,4 @@
-"""Regions of tables at a master: which the catalogue has, which server has them, and whether they serve.
+"""The regions of tables at a master: those of the catalogue, their servers, and whether they serve.
 
 Owned by the loop.
 """
@@ -15,19 +15,19 @@ from columnar.model.region_info import RegionInfo
 from columnar.roles.route_broadcast import RouteBroadcast
 from columnar.roles.state_events import StateEvents
 
-WAITING: Final = frozenset({Phase.HOMELESS, Phase.WRITING, Phase.OPENING})  # of a new region: not yet served
+WAITING: Final = frozenset({Phase.HOMELESS, Phase.WRITING, Phase.OPENING})  # of a new, unserved region
 
 
 class HostedTables:
     def __init__(self, events: StateEvents, routes: RouteBroadcast, catalogue: Catalogue) -> None:
-        self.on_table: Callable[[str], None] = lambda _table: None  # the catalogue has another state of it
+        self.on_table: Callable[[str], None] = lambda _table: None  # called after a change in the catalogue
         self._events = events
         self._routes = routes
         self._catalogue = catalogue
-        self._tables: dict[str, tuple[int, ...]] = {}  # the regions of each, as the state has them
+        self._tables: dict[str, tuple[int, ...]] = {}  # the regions of each table in ``state``
 
     def table_stands(self, table: str, regions: Sequence[RegionInfo]) -> list[RegionInfo]:
-        """The regions of the table by the catalogue, now; none: it was dropped.  The new ones among them."""
+        """Set the table's regions to the catalogue's, an empty list if it was dropped.  Returns the new regions."""
         places = self._events.state.current.places
         wanted = tuple(info.region_id for info in regions)
         fresh = [info for info in regions if info.region_id not in places]
@@ -51,7 +51,7 @@ class HostedTables:
         self.on_table(table)
 
     def load(self) -> None:
-        """The tables of the catalogue, with the rows of owners on disk, of which ``state`` was made."""
+        """Load the catalogue's tables, and the owners' rows on disk from which ``state`` was made."""
         for table, entry in self._catalogue.tables.items():
             self._stands(table, entry.regions)
         for place in self._events.state.current.places.values():
@@ -60,11 +60,11 @@ class HostedTables:
         self._routes.publish_blocked_regions()
 
     async def served(self, table: str, fresh: Sequence[RegionInfo]) -> None:
-        """Wait until every region of the table has an owner and published routes, and new ones opened or failed."""
+        """Wait until each region of the table has an owner and a published route, and new regions opened or failed."""
         waiting = [info.region_id for info in fresh]
 
         def is_so() -> bool:
-            """Check one waiting region, not all of them: there are as many events as regions."""
+            """Check only one waiting region, because there are as many events as regions."""
             places = self._events.state.current.places
             while waiting and (waiting[-1] not in places or places[waiting[-1]].phase not in WAITING):
                 waiting.pop()
@@ -73,14 +73,14 @@ class HostedTables:
         await self._events.until(is_so)
 
     def replaced(self, table: str, fresh: Sequence[RegionInfo], row: Owner) -> None:
-        """The catalogue has exchanged regions of the table for ``fresh``, which have this owner."""
+        """Note that the catalogue has replaced regions of the table by ``fresh``, which the owner of ``row`` has."""
         self._stands(table, self._catalogue.tables[table].regions)
         for info in fresh:
             self._routes.publishing.owned(info, row)
         self._routes.publish_routes()
 
     def pause_table_transitions(self, table: str) -> None:
-        """Begin no transition of the table's regions until ``release``: the table is being copied."""
+        """Begin no transition of the table's regions until ``release``, because the table is being copied."""
         self._events.event(self._events.state.tables.pause_table_transitions(table, self._events.now_ms()))
 
     def release(self, table: str) -> None:
@@ -94,6 +94,6 @@ class HostedTables:
         return place.owner.server if self._events.state.current.is_alive(place.owner.server) else None
 
     def is_changing(self, region: RegionInfo) -> bool:
-        """Return whether the region is being split or merged: no other transition of it begins meanwhile."""
+        """Return whether the region is being split or merged, so that no other transition of it may begin."""
         place = self._events.state.current.places.get(region.region_id)
         return place is not None and place.phase is Phase.CHANGING

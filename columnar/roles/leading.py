@@ -1,10 +1,10 @@
-"""The role of a master: the catalogue, and everything that changes it.
+"""The role of a master: the catalogue and all changes of it.
 
-    open        the catalogue is read, and the owner's epoch raised in it
-    lead        from now on an owner of regions is notified which regions to serve
+    open        the catalogue is read, and the owner's epoch in it is raised
+    lead        from now on an owner of regions is notified of the regions to serve
     prepare     folders and rows of older versions are upgraded
-    start       every table of the catalogue is served, the system's own among them, and triggers are followed
-    begin       leftovers of a crash from dropped regions are removed; regions split by size
+    start       all tables of the catalogue are served, including system tables, and triggers follow them
+    begin       the rest of drops that a crash interrupted is removed, and regions split by size
 
 Owned by one event loop.
 """
@@ -51,18 +51,21 @@ class Leading:
         has_servers: bool = False,
         until_writable: Callable[[], Awaitable[None]] = at_once,
     ) -> None:
-        """``has_servers``: regions have owners of their own, and a planner decides about splits.
+        """Pass ``has_servers`` if regions are owned by other processes and a planner decides about splits.
 
-        ``until_writable``: as of ``MetaRegion``.
+        ``until_writable`` is the same as for ``MetaRegion``.
         """
         self._stores = stores
         self._until_writable = until_writable
         self._has_servers = has_servers
         self.folders = stores.region_folders
-        self.cluster: Any = None  # of a master that has servers: ``master.cluster_control.ClusterControl``
+        self.cluster: Any = None  # ``master.cluster_control.ClusterControl`` if the master has servers
 
     async def open(self) -> int:
-        """The epoch at which owners serve from now on.  HostError, DamagedData: nothing is open then."""
+        """Open the catalogue.  Returns the epoch at which owners serve from now on.
+
+        Raises HostError or DamagedData, with nothing left open.
+        """
         self._meta = meta = MetaRegion(partial(self._opened, self.folders.catalogue()), self._until_writable)
         meta.open_meta()
         try:
@@ -75,29 +78,33 @@ class Leading:
         clock = self._stores.clock
         self.catalogue = self._catalogue(meta)
         meta.repairs_wanted = self.catalogue.repairs
-        clock.observe(meta.newest_ms)  # else a change of the catalogue would lose against what it changes
+        clock.observe(meta.newest_ms)  # otherwise a change of the catalogue would be older than the row that it changes
         if not self._has_servers and (self.catalogue.ownership.owners or has_incarnations(self._stores.folder.path)):
-            from columnar.roles.mode_switch import to_one_process  # most folders were never served by servers
+            from columnar.roles.mode_switch import to_one_process  # most folders were never served by several servers
 
             await to_one_process(self.catalogue, self._stores)
         return await self.catalogue.ownership.raise_epoch()
 
     def _catalogue(self, meta: MetaRegion) -> Catalogue:
-        """DamagedData with a command: not all of it can be read, or it contradicts the logs of servers."""
+        """Read the catalogue.
+
+        Raises DamagedData, with a command for its repair, if a part of it cannot be read or contradicts the servers'
+        logs.
+        """
         data = self._stores.folder.path
         try:
             catalogue = Catalogue(meta.read_all(), meta.write_rows)
         except DamagedData as damage:
             raise DamagedData(f"{data}/{REGIONS}/{META}: {damage.text}; {RESTORE_ADVICE}") from damage
         if catalogue.ownership.unread or (catalogue.ownership.owners and has_incarnations(data)):
-            from columnar.master.dead_servers import check_owners  # most folders were never served by servers
+            from columnar.master.dead_servers import check_owners  # most folders were never served by several servers
 
             check_owners(catalogue, data)
         return catalogue
 
     def _opened(self, path: str) -> Region:
         stores, info = self._stores, RegionInfo(META_SCHEMA.name, META_REGION_ID)
-        ownership = stores.ownership(META, 0)  # the owner's epoch rises above the one found: no catalogue has it yet
+        ownership = stores.ownership(META, 0)  # the epoch rises above the one found, because no catalogue is read yet
         return opened(stores.engine, path, info, META_SCHEMA, stores.committer, stores.clock, ownership)
 
     def lead(self, owner: Peer, trigger_modules: tuple[str, ...]) -> None:
@@ -119,16 +126,16 @@ class Leading:
         ]
 
     async def request_peer(self, message: Message[Any]) -> Any:
-        """Handle the requests of region owners to their master, as a ``Peer``."""
+        """Answer the requests of region owners to their master, as a ``Peer``."""
         if isinstance(message, Backfilled):
             return await self.views.request_peer(message)
         return await self.region_changes.request_peer(message)
 
     async def prepare(self) -> None:
-        """Upgrade folders and catalogue to this version: before ``start``, while no region is served."""
+        """Upgrade folders and catalogue to this version.  Call before ``start``, while no region is served."""
         self._see_to_folders()
         if TRIGGERS_TABLE in self.catalogue.tables:
-            from columnar.master import older_triggers  # once in a folder's life
+            from columnar.master import older_triggers  # needed only once for a folder
 
             await older_triggers.take_in(self.catalogue, self._rows_of)
 
@@ -144,7 +151,7 @@ class Leading:
                 await self.changes.create(name.encode(), [family], system=True)
 
     def _see_to_folders(self) -> None:
-        """Older programs named regions before they had folders: from now on one that is missing was lost."""
+        """Make folders that older programs did not make until a region was used; a folder missing later was lost."""
         folder = self._stores.folder
         if folder.format < ALL_FOLDERS_SINCE:
             tables = self.catalogue.tables.values()
@@ -155,7 +162,7 @@ class Leading:
         await asyncio.to_thread(self._stores.folder.raise_format, VIEWS_SINCE)
 
     def _rows_of(self, table: Table, info: RegionInfo) -> list[tuple[bytes, dict[bytes, bytes]]]:
-        """Return all rows of a region that no process serves; blocks."""
+        """Return all rows of a region that no process serves.  Blocks."""
         if self.folders.is_untouched(info.encoded):
             return []
         stores, path = self._stores, self.folders.path(info.encoded)
@@ -167,7 +174,7 @@ class Leading:
             region.close()
 
     def _warn_of_unnamed(self) -> None:
-        """Warn of folders that no table names: they may be the rest of a table, and only an operator removes them."""
+        """Warn of folders that no table names.  They may be parts of a table, so only an operator may remove them."""
         tables = self.catalogue.tables.values()
         named = [info.encoded for entry in tables for info in entry.regions]
         named += [info.encoded for info in self.catalogue.dropped]
@@ -181,31 +188,31 @@ class Leading:
             )
 
     async def begin_background_work(self) -> None:
-        """Finish drops and start splits.  Call when requests are served."""
+        """Finish interrupted drops, and start splits by size.  Call when requests are served."""
         await self.changes.finish_drops()
         if not self._has_servers:
             self.region_changes.start()
 
     def follow_catalogue(self, unsound: Callable[[str], None], sound: Callable[[], None]) -> None:
-        """``unsound``: the catalogue cannot be written any more, and why; ``sound``: it can be again."""
+        """Have ``unsound`` called with the reason if the catalogue becomes unwritable, and ``sound`` once repaired."""
         self._meta.on_unsound, self._meta.on_sound = unsound, sound
 
     async def sound(self) -> None:
-        """Return when the catalogue's disk equals the catalogue in memory."""
+        """Wait until the catalogue on disk equals the catalogue in memory."""
         await self._meta.sound()
 
     def stop_copies(self) -> None:
-        """Stop the copies under way at their next file."""
+        """Stop copies under way before their next file."""
         self.snapshots.threads.stop_copies()
 
     async def stop_changes(self) -> None:
-        """Begin no more splits or merges, and wait until those under way are finished or called off."""
+        """Begin no more splits or merges, and wait until those under way are finished or aborted."""
         await self.view_generations.close()
         await self.views.close()
         await self.region_changes.close()
 
     async def close(self, quiesce: Callable[[Region], Awaitable[None]]) -> None:
-        """Close the catalogue when no region is open.
+        """Close the catalogue.  Call when no region is open.
 
         ``quiesce`` returns when no write of a region waits for its fsync.
         """
@@ -219,4 +226,4 @@ def _declaring() -> Declaring:
 
 
 async def _quiet(_region: Region) -> None:
-    """Wait for no write: no write of the region is under way."""
+    """Return immediately, because the region has no write under way."""

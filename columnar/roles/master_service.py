@@ -1,7 +1,7 @@
-"""The services of a master: changes of tables, namespaces, regions and snapshots, as servers forward them.
+"""The services of a master: changes of tables, namespaces, regions and snapshots, which servers forward.
 
-A client's call arrives unchanged over the server's control link, and its answer returns the same route.  The master
-serves no rows: it knows tables by its catalogue, and regions by their folders.
+A client's call arrives unchanged over the server's control link, and its answer returns over the same link.  The master
+serves no rows; it knows tables from its catalogue, and regions from their folders.
 
 Owned by the loop.
 """
@@ -51,7 +51,7 @@ CATALOGUE_READ_METHODS: Final = frozenset(
 
 
 class KnownTables:
-    """The tables of the catalogue, as ``Descriptions`` needs them of a region server: no region is open here."""
+    """The catalogue's tables with the interface that ``Descriptions`` expects of a region server; no region is open."""
 
     def __init__(self, folders: RegionFolders) -> None:
         self.tables = Tables()
@@ -68,7 +68,7 @@ class KnownTables:
 
 
 class KnownOperations:
-    """Operations as the parts of a service share them, without those on rows."""
+    """The operations that the parts of a service share, without operations on rows."""
 
     access = writes = upkeep = None
 
@@ -89,7 +89,7 @@ class MasterService:
         self._started_s = time.time()
 
     def refresh(self, table: str) -> None:
-        """The catalogue has changed the table."""
+        """Note that the catalogue has changed the table."""
         entry = self._leading.catalogue.tables.get(table)
         if entry is None:
             self.known.tables.remove(table)
@@ -100,7 +100,7 @@ class MasterService:
         return self._config.host, self._config.port
 
     def thrift1(self, *, may_end_servers: bool) -> ThriftService:
-        """``may_end_servers``: the caller connected by the private socket, or has shown a certificate."""
+        """Return the Thrift 1 service; ``may_end_servers`` for callers by the private socket or with a certificate."""
         operations, leading = self._operations, self._leading
         facts = Facts(VERSION, self._folder.path, self._started_s, lambda: 0, dict)
         return ThriftService(
@@ -117,7 +117,7 @@ class MasterService:
         )
 
     def thrift2(self) -> ThriftService:
-        from columnar.thrift2 import service as thrift2  # 2 MB that most stores have no use for
+        from columnar.thrift2 import service as thrift2  # 2 MB that most stores do not need
         from columnar.thrift2.service import to_wire
         from columnar.thrift2.tables import AlterationMethods2, TableMethods2
 
@@ -133,7 +133,7 @@ class MasterService:
         )
 
     def wires(self) -> dict[int, WireServer]:
-        """Return the wires by service, for calls that servers forward; they do not listen."""
+        """Return the wires by service, for calls that servers forward.  The wires do not listen."""
         has_certificates = bool(self._config.tls_client_ca)
         wires = {THRIFT1: WireServer(_only(self.thrift1(may_end_servers=has_certificates), THRIFT1))}
         if self._config.thrift2_port >= 0:
@@ -148,7 +148,7 @@ class MasterService:
 
 
 def _only(service: ThriftService, number: int) -> ThriftService:
-    """The service without what a master cannot answer."""
+    """Return ``service`` without the methods that a master cannot answer."""
     routes = METHOD_ROUTES[number]
     handlers = service.handlers.items()
     service.handlers = {

@@ -1,13 +1,13 @@
-"""The catalogue's one region, which repairs itself when its disk has failed.
+"""The only region of the catalogue, which repairs itself after its disk has failed.
 
     sound --a write or an fsync fails--> unsound --every RETRY_S: reopened, written, synced--> sound
 
-Other regions are closed after a failed fsync and opened from what is on disk.  Here the catalogue in memory has not
-applied the change, and the whole process follows the catalogue in memory, while the disk may or may not have the
-change.  So the disk is restored to the state in memory (``Catalogue.repairs``): the change was answered with "outcome
-unknown", and now it is undone.
+After a failed fsync other regions are closed, and opened again from the disk.  This region follows the catalogue in
+memory, as the whole process does: the catalogue in memory has not applied the change, but the disk may have.  So the
+disk is restored to the state in memory (``Catalogue.repairs``).  The change was answered with "outcome unknown", and
+the restoration undoes it.
 
-Invariant: while the region is unsound no other change is begun: on top of half a change it could leave half a table.
+Invariant: while the region is unsound, no change is begun, because on top of half a change it could leave half a table.
 """
 
 from __future__ import annotations
@@ -30,42 +30,42 @@ from columnar.runtime.faults import FAULTS, surviving
 _log = logging.getLogger(__name__)
 
 LOOP: Final = "the repair of the catalogue"
-RETRY_S: Final = 1.0  # as of the regions whose disk takes no writes
-_ADVICE: Final = "; read before you repeat"  # to writers of rows
+RETRY_S: Final = 1.0  # the same as for regions whose disk takes no writes
+_ADVICE: Final = "; read before you repeat"  # in errors to writers of rows
 
 
 async def at_once() -> None:
-    """``until_writable`` of a process that has nothing else to do while its folder stalls."""
+    """Return immediately: the ``until_writable`` of a process that has no other work while its folder stalls."""
 
 
 class MetaRegion:
-    """All rows, and writes that are on disk.  Owned by the loop."""
+    """The region's rows, and durable writes to them.  Owned by the loop."""
 
     def __init__(
         self, open_region: Callable[[], Region], until_writable: Callable[[], Awaitable[None]] = at_once
     ) -> None:
-        """``until_writable``: returns when a write to the region's files would not stall the loop."""
+        """Pass ``until_writable``, which returns when a write to the region's files would not stall the loop."""
         self._open_region = open_region
         self._until_writable = until_writable
         self._region: Region | None = None
-        self._failure = ""  # why it is unsound
+        self._failure = ""  # the reason why the region is unsound
         self._repairing: asyncio.Task[None] | None = None
-        self._closing: asyncio.Future[None] | None = None  # of a store that failed, in a thread
+        self._closing: asyncio.Future[None] | None = None  # the close of a failed store, in a thread
         self._sound = asyncio.Event()
         self._sound.set()
-        self.newest_ms = 0  # the highest timestamp that was read
-        self.repairs_wanted: Callable[[Rows], list[RowMutation]] = lambda _found: []  # the catalogue's
-        self.on_unsound: Callable[[str], None] = lambda _failure: None  # why, once until the next ``on_sound``
+        self.newest_ms = 0  # the highest timestamp read
+        self.repairs_wanted: Callable[[Rows], list[RowMutation]] = lambda _found: []  # the catalogue's ``repairs``
+        self.on_unsound: Callable[[str], None] = lambda _failure: None  # gets the reason, once until ``on_sound``
         self.on_sound: Callable[[], None] = lambda: None
-        self.on_repaired: list[Callable[[], Awaitable[None]]] = []  # the change of unknown outcome is undone
+        self.on_repaired: list[Callable[[], Awaitable[None]]] = []  # after an unknown change was undone
 
     def open_meta(self) -> None:
-        """Open the region before anything else; some 6 ms.  HostError, DamagedData."""
+        """Open the region; must be called first.  Takes some 6 ms.  Raises HostError, DamagedData."""
         self._region = self._open_region()
 
     @property
     def region(self) -> Region:
-        """HostError while it is unsound."""
+        """The open region.  Raises HostError while it is unsound."""
         if self._failure or self._region is None:
             raise HostError(
                 "no table can be made, changed or dropped until the disk takes writes of the catalogue, which is tried "
@@ -83,7 +83,7 @@ class MetaRegion:
             yield row, {column: value for column, value, _ in cells}
 
     async def write_rows(self, mutations: list[RowMutation]) -> None:
-        """OutcomeUnknown: the fsync failed."""
+        """Write the rows and wait for the fsync.  Raises OutcomeUnknown if the fsync failed."""
         await self._until_writable()
         region = self.region
         try:
@@ -93,7 +93,7 @@ class MetaRegion:
             raise
         except ColumnarError:
             raise
-        except Exception as fault:  # its partial writes on disk are undone
+        except Exception as fault:  # the repair undoes its partial writes on disk
             FAULTS.met(LOOP, fault)
             self._failed(ProgramFault(fault))
             raise
@@ -122,7 +122,7 @@ class MetaRegion:
             with surviving(LOOP):
                 await self._close_broken()
             await asyncio.sleep(RETRY_S)
-            with surviving(LOOP), suppress(ColumnarError):  # the region stays unsound; callers get the first failure
+            with surviving(LOOP), suppress(ColumnarError):  # after a failure the region stays unsound
                 self._region = region = self._open_region()
                 await self._written_anew(region)
                 self._failure = ""
@@ -133,7 +133,7 @@ class MetaRegion:
         for repaired in self.on_repaired:
             try:
                 await repaired()
-            except ColumnarError as error:  # the other callbacks have their own changes to undo
+            except ColumnarError as error:  # the other callbacks still have changes to undo
                 _log.error("the catalogue is whole, but what waited for that goes on later: %s", error.text)
             except Exception as fault:  # noqa: BLE001 - as above
                 FAULTS.met(LOOP, fault)
@@ -145,15 +145,15 @@ class MetaRegion:
         await asyncio.shield(applied.durable)
 
     async def sound(self) -> None:
-        """Return when the disk equals the catalogue in memory: a change of unknown outcome is undone then."""
+        """Wait until the disk equals the catalogue in memory, when a change of unknown outcome is undone."""
         await self._sound.wait()
 
     async def copy(self, path: str) -> None:
-        """As it is on disk now, at ``path``."""
+        """Copy the region's present state on disk to ``path``."""
         await copy_open_region(self.region, path)
 
     async def _close_broken(self) -> None:
-        """Close the broken store, in a thread: the engine may need a second."""
+        """Close the broken store in a thread, because the engine may need a second."""
         region, self._region = self._region, None
         if region is not None:
             region.leave()
@@ -161,7 +161,7 @@ class MetaRegion:
             await asyncio.shield(self._closing)
 
     async def close(self, quiesce: Callable[[Region], Awaitable[None]]) -> None:
-        """``quiesce`` returns when the region has no write that waits for its fsync."""
+        """Close the region.  ``quiesce`` returns when none of its writes waits for an fsync."""
         if self._repairing is not None:
             self._repairing.cancel()
             with suppress(asyncio.CancelledError):
@@ -169,5 +169,5 @@ class MetaRegion:
         if self._closing is not None:
             await self._closing
         if self._region is not None:
-            await quiesce(self._region)  # a repair may have an fsync under way
+            await quiesce(self._region)  # a repair's fsync may be under way
             self._region.close()

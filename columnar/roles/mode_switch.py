@@ -1,15 +1,17 @@
-"""Takes over a folder that earlier starts served with servers into one process, or the reverse.
+"""Converts a folder that several servers served for one process, and the reverse.
 
-    servers -> one process    ``to_one_process``: each region gets the records that it may lack from logs, then the
-                              catalogue forgets owners and logs in one write, and its epoch rises above all owners'
+    servers -> one process    ``to_one_process``: each region gets the records that it may lack from logs; then one
+                              write removes owners and logs from the catalogue, and its epoch rises above all owners'
     one process -> servers    ``to_servers``: the server log is replayed, as for any region that no client has opened;
-                              regions without an owner's row get one of that process, above the catalogue's epoch
+                              regions without an owner's row get a row of that process, above the catalogue's epoch
 
-Both finish before anything is served, and both may be interrupted anywhere and repeated: a log is replayed under
-marks, and at an epoch that ``complete`` remembers.  A log is never replayed into a region just because the log names
-the region: a region that left a server in order, and was written to by another, would get its old values back.  Only
-ownership periods that the region's row lists as unreplayed count, and the last owner's own, if the region is named in
-that owner's log.
+Both finish before anything is served.  Both may be interrupted at any point and repeated, because a log is replayed
+with marks, and at an epoch that ``complete`` records.
+
+A log is not replayed into a region merely because it names the region.  Otherwise a region that a server closed in
+order, and a later server wrote to, would get its old values back.  Only two kinds of
+ownership periods are replayed: those that the region's row lists as unreplayed, and the last owner's, if that owner's
+log names the region.
 """
 
 from __future__ import annotations
@@ -47,30 +49,30 @@ from columnar.storage.watched_folder import WatchedFolder
 _log = logging.getLogger(__name__)
 
 
-RETRY_S: Final = READ_AGAIN_S  # after the disk refused to read a log
+RETRY_S: Final = READ_AGAIN_S  # pause after the disk failed to read a log
 
 
 class FolderDeadServerLogs:
-    """``cluster_servers.DeadServerLogs``.  Owned by the loop."""
+    """The implementation of ``cluster_servers.DeadServerLogs``.  Owned by the loop."""
 
     def __init__(
         self, catalogue: Catalogue, stores: ProcessStores, unread: dict[Incarnation, str], folder: WatchedFolder
     ) -> None:
-        """``unread``: filled here for operators: logs that the disk refuses to read now, and why."""
+        """Pass ``unread``, which this object fills for operators with the unreadable logs and the reasons."""
         self._folder = folder
         self._unread = unread
         self._catalogue = catalogue
         self._stores = stores
         self._data = stores.folder.path
-        self._readings: dict[Incarnation, asyncio.Future[Segments]] = {}  # of extents, under way
+        self._readings: dict[Incarnation, asyncio.Future[Segments]] = {}  # readings of extents under way
 
     async def read_dead_server_log(self, server: Incarnation) -> DeadServerLog:
-        """Return when the log could be read: its regions must not be served without it.
+        """Return the log once it could be read, because its regions must not be served without it.
 
-        A damaged log is read READINGS times: caches of this machine may show an older state of its files.
+        A damaged log is read READINGS times, because caches of this machine may show an older state of its files.
         """
         died_ns = time.monotonic_ns()
-        readings = 0  # that found damage
+        readings = 0  # number of readings that found damage
         while True:
             seal, owned = self._catalogue.ownership.seal_of(server), owned_by(self._catalogue, server)
             try:
@@ -91,7 +93,7 @@ class FolderDeadServerLogs:
     def _read_dead_server_log(
         self, server: Incarnation, seal: Seal | None, owned: Owned, died_ns: int
     ) -> DeadServerLog:
-        """Return the dead server's log; its extent is on disk, as the catalogue will record it."""
+        """Return the dead server's log, after its extent, which the catalogue will record, is synced to disk."""
         dead_log = read_dead_server_log(self._data, server, seal, owned)
         if dead_log.log is not None and (seal is None or seal.is_of_files):
             server_folders.sync_extent(dead_log.log)
@@ -103,7 +105,7 @@ class FolderDeadServerLogs:
         return replace(dead_log, opened=opened)
 
     async def remove(self, server: Incarnation) -> None:
-        """Observe its clock, and remove its folder: no row names it any more."""
+        """Observe the server's clock, then remove its folder, which no row names any more."""
         newest_ms = await asyncio.to_thread(server_folders.clock_of, self._data, str(server))
         self._stores.clock.observe(newest_ms)
         try:
@@ -112,9 +114,9 @@ class FolderDeadServerLogs:
             _log.warning("%s; the next start removes it", error.text)
 
     async def extents(self, server: Incarnation, *, is_over: bool) -> Segments:
-        """The extent of its log now; of one that is over, calls at one time share one reading.
+        """Return the present extent of the server's log.  Concurrent calls for an ended server share one reading.
 
-        HostError, DamagedData.
+        Raises HostError, DamagedData.
         """
         reading = self._readings.get(server)
         if reading is not None and is_over:
@@ -145,7 +147,7 @@ class FolderDeadServerLogs:
 async def to_one_process(catalogue: Catalogue, stores: ProcessStores) -> None:
     """Convert the folder to one process.  Call before ``raise_epoch``.
 
-    HostError: a region cannot get the records that it lacks, and the folder stays the servers'.
+    Raises HostError if a region cannot get the records that it lacks; then the folder is not converted.
     """
     data = stores.folder.path
     stores.clock.observe(server_folders.newest_clock(data))
@@ -201,12 +203,12 @@ def _bring_home(
 
 
 def to_servers(catalogue: Catalogue, stores: ProcessStores) -> dict[int, Owner]:
-    """Return rows of owners for the regions that have none, by id.
+    """Return rows of owners for the regions without one, by region id.
 
-    Blocks: 15 ms for a region that a crash left unreplayed.
+    Blocks, for 15 ms per region that a crash left unreplayed.
 
-    The owner is that process; its log is empty when this returns.  HostError: a region cannot get the records that
-    it lacks.
+    The owner is the earlier standalone process, whose log is empty when this returns.  Raises HostError if a region
+    cannot get the records that it lacks.
     """
     recover(stores.engine, stores.dead_logs, stores.region_folders)
     left = list(stores.dead_logs.left)

@@ -1,6 +1,6 @@
-"""The ports of a server: which services listen where, over which transport, and to whom they answer.
+"""The ports of a server: its services, their addresses and transports, and the clients that they accept.
 
-Translates nothing itself: handlers stand in ``thrift`` and ``thrift2``.  Owned by one event loop.
+Translates nothing itself; the handlers are in ``thrift`` and ``thrift2``.  Owned by one event loop.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     import socket
 
     from columnar.cluster.scatter_gather import Owners
-    from columnar.coordination.connection_channel import DispatchedConnection  # a standalone has none
+    from columnar.coordination.connection_channel import DispatchedConnection  # a standalone server has none
     from columnar.model.cluster_status_records import ServerStatus
     from columnar.operations.descriptions import Descriptions
     from columnar.thrift.cluster_methods import ClusterMethods, SingleServer
@@ -47,8 +47,8 @@ if TYPE_CHECKING:
     from columnar.wire.sockets import PrivateSocket
     from columnar.wire.tls_protocol import Tls
 
-ALONE: Final = "standalone"  # the server of a store that is one process
-CLUSTER_METHODS: Final = frozenset(  # of ``thrift.cluster_methods``; as text: a list would take a line for each
+ALONE: Final = "standalone"  # the name of the server of a standalone store
+CLUSTER_METHODS: Final = frozenset(  # of ``thrift.cluster_methods``; as text, because a list would take a line for each
     """
     columnarServers columnarLocations columnarLocate columnarTransitions columnarDecisions columnarMove columnarAssign
     columnarUnassign columnarDrain columnarBalance columnarSwitch columnarRestart columnarStop columnarFence
@@ -58,14 +58,14 @@ VIEW_METHODS: Final = (  # of ``thrift.view_methods``
     "columnarViewAdd", "columnarViewDrop", "columnarViews", "columnarCheckView", "columnarViewRebuild",
     "columnarViewSwap", "columnarViewRollback",
 )  # fmt: skip
-THRIFT1_SERVICE: Final = b"1"  # the Thrift 1 service, with ours
+THRIFT1_SERVICE: Final = b"1"  # the Thrift 1 service with our extension
 THRIFT2_SERVICE: Final = b"2"  # the Thrift 2 service
 _SERVICES: Final = {THRIFT1: THRIFT1_SERVICE, THRIFT2: THRIFT2_SERVICE}
 STOP_GRACE_S: Final = 5.0  # for calls in flight
 
 
 class Folder(Protocol):
-    """``storage.data_folder.DataFolder``, or the description of it that the supervisor sent to a server."""
+    """The interface of ``storage.data_folder.DataFolder``, and of its description that servers get."""
 
     @property
     def path(self) -> str: ...
@@ -76,27 +76,27 @@ class Folder(Protocol):
 
 class ServerPorts:
     def __init__(self, config: StandaloneConfig, folder: Folder, tls: Tls | None) -> None:
-        """``tls``: None where the ports speak plain TCP."""
+        """Pass ``tls`` None if the ports speak plain TCP."""
         self.config = config
         self.folder = folder
         self.started_s = time.time()
         self.counters = RequestCounters()
         self.wires: dict[int, WireServer] = {}  # by service, THRIFT1 and, if it is served, THRIFT2
-        self._private: PrivateSocket | None = None  # of trigger workers, where there may be any
+        self._private: PrivateSocket | None = None  # for trigger workers, if there may be any
         self.tls = tls
         self.visitors = Visitors.of(config.host, config.allow_origins)
-        self.other_views: RemoteViewStatuses | None = None  # of views; None: this process has all regions
+        self.other_views: RemoteViewStatuses | None = None  # of other servers; None if this process has all regions
         self.owners: Owners | None = None  # as ``other_views``
-        self.address_of: Callable[[RegionInfo], tuple[str, int]] = self._own_address  # of the server that owns it
+        self.address_of: Callable[[RegionInfo], tuple[str, int]] = self._own_address  # of the region's server
 
     def _own_address(self, _region: RegionInfo) -> tuple[str, int]:
         return self.config.host, self.port
 
     def make(self, serving: Serving, master: MasterParts) -> None:
-        """Make the services; no client can reach them yet."""
+        """Make the services, which no client can reach yet."""
         operations = serving.operations
         writes = WriteMethods(operations)
-        self.connection_ids = itertools.count(1)  # scanners are known by the connection that opened them
+        self.connection_ids = itertools.count(1)  # scanners are identified by the connection that opened them
         self.trigger_methods = TriggerMethods(serving.trigger_manager, serving.owner.views)
         thrift2 = SiblingHint(_thrift2_definition, "Thrift 2", lambda: self.thrift2_port)
         facts = Facts(VERSION, self.folder.path, self.started_s, lambda: self.connections, self.counters.calls)
@@ -134,8 +134,8 @@ class ServerPorts:
             self._make_thrift2(serving, master)
 
     def _cluster_methods(self, operations: TableOperations, master: MasterParts) -> ClusterMethods:
-        """The master of a cluster answers, or this process, which is alone and refuses what it must by itself."""
-        # 0.2 MB until the first call, with the other two
+        """Return the cluster methods of the master, or of a standalone process, which refuses some requests."""
+        # saves 0.2 MB until the first call, with the two imports below
         from columnar.thrift.cluster_methods import ClusterMethods, SingleServerControl
 
         cluster = master.cluster or SingleServerControl(self.alone(operations.descriptions))
@@ -174,7 +174,7 @@ class ServerPorts:
         )
 
     def _make_thrift2(self, serving: Serving, master: MasterParts) -> None:
-        from columnar.thrift2 import service as thrift2  # 2 MB that most stores have no use for
+        from columnar.thrift2 import service as thrift2  # 2 MB that most stores do not need
 
         thrift1 = SiblingHint(lambda: SERVICE, "Thrift 1", lambda: self.port)
         facts = thrift2.Facts(lambda region: self.address_of(region), self.folder.cluster_id, self.started_s)
@@ -203,14 +203,17 @@ class ServerPorts:
         return self.wires[THRIFT1]
 
     async def listen(self) -> PrivateSocket | None:
-        """Listen; return where trigger workers connect, if there may be any.  HostError: a port is taken."""
+        """Listen.  Returns the socket to which trigger workers connect, if there may be any.
+
+        Raises HostError if a port is taken.
+        """
         options = {THRIFT1: (self.config.port, "--port"), THRIFT2: (self.config.thrift2_port, "--thrift2-port")}
         for service, wire in self.wires.items():
             await self._open_port(wire, *options[service])
         return await self._open_privately()
 
     async def take_connection(self, dispatched: DispatchedConnection) -> None:
-        """Serve a connection that another process has had before."""
+        """Serve a connection that a different process accepted."""
         wire = self.wires.get(THRIFT2 if dispatched.service == THRIFT2_SERVICE else THRIFT1)
         if wire is None:
             dispatched.connection.close()
@@ -218,7 +221,7 @@ class ServerPorts:
             await wire.take_connection(dispatched.connection, dispatched.read)
 
     async def leave(self, give: Callable[[DispatchedConnection], None]) -> None:
-        """As ``WireServer.leave``, of all ports."""
+        """Do ``WireServer.leave`` for all ports."""
         if self.tls is not None:
             self.tls.handshakes.close()
         await asyncio.gather(
@@ -228,7 +231,7 @@ class ServerPorts:
     async def part_with(
         self, most: int, give: Callable[[DispatchedConnection], None], stays: Callable[[int], bool], within_s: float
     ) -> int:
-        """As ``WireServer.part_with``, of all ports: of each its share."""
+        """Do ``WireServer.part_with`` for all ports, for each port its share of ``most``."""
         shares = {THRIFT1: most}
         if THRIFT2 in self.wires:
             first = round(most * self.wire.connections / max(1, self.connections))
@@ -243,12 +246,12 @@ class ServerPorts:
 
     @property
     def closed_between(self) -> int:
-        """Connections that were closed between two requests, since the server leaves."""
+        """The number of connections closed between two requests since the server began to leave."""
         leaving = (wire.leaving for wire in self.wires.values())
         return sum(one.closed for one in leaving if one is not None)
 
     async def _open_privately(self) -> PrivateSocket | None:
-        """Open a private socket for trigger workers, which have no certificate; their calls are background work."""
+        """Open a private socket for trigger workers, which have no certificate and whose calls are background work."""
         if self.tls is None and not self.config.trigger_modules:
             return None
         from columnar.wire.sockets import PrivateSocket
@@ -273,7 +276,7 @@ class ServerPorts:
         return sum(wire.answered for wire in self.wires.values())
 
     def has_waiting(self) -> bool:
-        """Return whether requests wait for disks, but for those of trigger workers."""
+        """Return whether requests wait for disks, not counting requests of trigger workers."""
         return any(wire.pending.has_waiting for wire in self.wires.values())
 
     @property
@@ -291,14 +294,14 @@ class ServerPorts:
 
     @property
     def buffered_bytes(self) -> dict[str, int]:
-        """Return the bytes of the requests and replies that are under way."""
+        """Return the bytes of requests and replies under way, by name of the buffer."""
         return {
             "input": sum(wire.input_bytes for wire in self.wires.values()),
             "output": sum(wire.output_bytes for wire in self.wires.values()),
         }
 
     def sources(self, serving: Serving, commits: Callable[[], int]) -> Sources:
-        """Return the sources of this process for pages and metrics; after ``listen``."""
+        """Return the sources of this process for pages and metrics.  Call after ``listen``."""
         return Sources(
             version=VERSION,
             address="",
@@ -316,24 +319,24 @@ class ServerPorts:
         )
 
     async def close_thrift2(self) -> None:
-        """Calls in flight are answered, or ended when their time of grace is over."""
+        """Close the Thrift 2 port.  Calls in flight are answered, or cancelled after STOP_GRACE_S."""
         if self.tls is not None:
             self.tls.handshakes.close()
         if THRIFT2 in self.wires:
             await self.wires[THRIFT2].close(STOP_GRACE_S)
 
     async def close(self) -> None:
-        """Calls in flight as ``close_thrift2``."""
+        """Close all ports; calls in flight end as in ``close_thrift2``."""
         await self.wire.close(STOP_GRACE_S)
         if self._private is not None:
             self._private.close()
 
 
 def read_tls(config: StandaloneConfig) -> Tls | None:
-    """The TLS of the ports, by its certificate; None: they speak plain TCP.  HostError: it cannot be read."""
+    """Return the TLS of the ports, or None for plain TCP.  Raises HostError if the certificate cannot be read."""
     if not config.tls_cert:
         return None
-    from columnar.wire import tls_context, tls_protocol  # most stores have no use for them
+    from columnar.wire import tls_context, tls_protocol  # most stores do not need them
 
     files = tls_context.TlsFiles(config.tls_cert, config.tls_key, config.tls_client_ca)
     return tls_protocol.Tls(tls_context.ServerTls.read(files))
@@ -353,14 +356,14 @@ def _thrift2_definition() -> Any:
     return SERVICE2
 
 
-# ``leading.Leading``, or ``RemoteMaster``: changes, alterations, region_changes, triggers, views, snapshots and cluster
-# are the master's own objects, or stand for them; cluster None: there is no other server.
+# ``leading.Leading`` or ``RemoteMaster``.  Its changes, alterations, region_changes, triggers, views, snapshots and
+# cluster are the master's own objects, or stand for them; cluster is None if there is no other server.
 MasterParts: TypeAlias = Any
 
 
 class _Part:
     def __init__(self, **attributes: Any) -> None:
-        """``attributes``: the attributes of the part that this server has itself."""
+        """Pass the attributes of the part that this server has itself."""
         self.__dict__.update(attributes)
 
     def __getattr__(self, name: str) -> Any:
@@ -368,26 +371,27 @@ class _Part:
 
 
 class RemoteMaster:
-    """The master's parts as the handlers of a server that is not the master know them: calls for them go to the master.
+    """Stands in for the master's parts in the handlers of a region server, and sends calls for them to the master.
 
-        methods of the master      each raises ``ForwardToMaster`` at once (``list_master_methods``)
-        reads of the catalogue     as a standalone's; once they reach the catalogue they raise it, too
+        methods of the master      each immediately raises ``ForwardToMaster`` (``list_master_methods``)
+        reads of the catalogue     run as in a standalone process, and raise ``ForwardToMaster`` when they reach the
+        catalogue
 
-    The client's message is then forwarded unchanged, and nothing was done on this server.
+    The client's message is then forwarded unchanged; this server has done nothing for it.
     """
 
     def __init__(self, staging: str) -> None:
-        """``staging``: the folder, which all servers share: files that a command brings go to the owners of regions."""
+        """Pass the staging folder, which all servers share, so that owners of regions can take files of a command."""
         self.changes = self.alterations = self.region_changes = self.triggers = self.views = self.cluster = _Part()
         self.view_generations = _Part()
         self.snapshots = _Part(staged=_Part(staging=Staging(staging)))
 
 
 def list_master_methods(master: MasterParts, service: int) -> frozenset[str]:
-    """The methods that the master alone answers, where it is another process; ``service``: THRIFT1 or THRIFT2."""
+    """Return the methods of ``service``, THRIFT1 or THRIFT2, that only the master answers, if it is remote."""
     if not isinstance(master, RemoteMaster):
         return frozenset()
-    from columnar.cluster.method_routing import (  # a standalone needs not the table of all methods
+    from columnar.cluster.method_routing import (  # a standalone server does not need the table of all methods
         METHOD_ROUTES,
         MethodRoute,
     )

@@ -1,6 +1,6 @@
-"""The owner of regions as masters use it: each message of ``model.region_messages`` has one handler here.
+"""The owner of regions as masters use it, with a handler for each message of ``model.region_messages``.
 
-Builds on the region server, and on the triggers and views of the same process.  Owned by the loop.
+Uses the region server, and the triggers and views of the same process.  Owned by the loop.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from columnar.regions.tables import ServedTable
 from columnar.triggers.trigger_manager import TriggerManager
 from columnar.views.local_views import LocalViews
 
-CALLS_TIMEOUT_S: Final = 40.0  # over the default time limit of a call
+CALLS_TIMEOUT_S: Final = 40.0  # above the default time limit of a trigger's call
 CALLS_POLL_S: Final = 0.01
 
 R = TypeVar("R")
 
 
 class RegionOwner:
-    """Handles messages of the master, and requests of it the commit of splits and merges, and the checks of views."""
+    """Handles messages of the master, and sends it requests: to commit splits and merges, and to check views."""
 
     def __init__(self, server: RegionServer, manager: TriggerManager, region_bytes: int) -> None:
         self._server = server
@@ -84,7 +84,7 @@ class RegionOwner:
         self._trigger_manager.hub.table_installed(message.table.name)
 
     async def _withdraw(self, message: messages.Withdraw) -> None:
-        """Close the table; no store of it is open here afterwards, because the master removes the folders next."""
+        """Close the table and all its stores, because the master removes their folders next."""
         self._server.tables.remove(message.table)
         await self._server.close_table(message.table)
 
@@ -95,7 +95,7 @@ class RegionOwner:
     # --- triggers ----------------------------------------------------------------------------------
 
     async def _pause_deliveries(self, _message: messages.PauseDeliveries) -> None:
-        """Pause deliveries and wait for calls under way: such a call may read data newer than a copy."""
+        """Pause deliveries and wait for calls under way, because such a call may read data newer than a copy."""
         dispatcher = self._trigger_manager.dispatcher
         self._trigger_manager.hub.upkeep.pause_saving()
         self.views.quiesce_views()
@@ -118,7 +118,7 @@ class RegionOwner:
         if self._master is not None:
             self._trigger_manager.hub.background.spawn(_say(self._master, messages.Backfilled(view)))
 
-    # --- regions that replace others -----------------------------------------------------------------
+    # --- replacement of regions ----------------------------------------------------------------------
 
     async def _call_off_change(self, message: messages.CallOffChange) -> None:
         self.changing.call_off(message.change)

@@ -1,15 +1,16 @@
-"""A region server among others on a machine: the regions that its master assigns, its own ports, its trigger worker.
+"""One of several region servers of a machine: regions that its master assigns, its own ports, its trigger worker.
 
-    start    stores, ports, the link to the master; then connections arrive over the connection channel, and regions
-             are assigned
-    leave    clients are handed over to other servers, if the master requests it before a stop
-    stop     trigger worker, ports (calls in flight are answered), links, regions (synced and closed), threads
+    start    stores, ports, and the link to the master are opened; then connections arrive over the connection channel,
+             and regions are assigned
+    leave    clients are transferred to other servers, if the master requests it before a stop
+    stop     these are ended in order: trigger worker, ports (calls in flight are answered), links, regions (synced and
+             closed), threads
 
 A client may call any server: a call about a row is forwarded to the owner of its region, a change of tables to the
 master.
 
-The master is the supervisor of the servers, at the other end of the control link.  When that link ends the server has
-no master: ``on_orphaned`` must end the process at once, before it answers anything.
+The master is the supervisor of the servers, at the opposite end of the control link.  When that link ends, the server
+has no master, and ``on_orphaned`` must end the process immediately, before it answers any request.
 
 Owned by one event loop.
 """
@@ -76,14 +77,14 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class SharedFolder:
-    """The data folder as the supervisor described it to a server; the supervisor has locked it."""
+    """The data folder as described by the supervisor, which has locked it."""
 
     path: str
     cluster_id: str
 
 
 class MasterLink:
-    """The master as a ``Peer``, and the reports to it."""
+    """The master as a ``Peer``, and the sender of reports to it."""
 
     def __init__(self, link: PeerLink) -> None:
         self._link = link
@@ -97,26 +98,26 @@ class MasterLink:
         self.report_soon(report)
 
     def report_soon(self, message: Message[None]) -> None:
-        """Send ``message``; its answer is not waited for."""
+        """Send ``message`` without waiting for its answer."""
         self._reports.spawn(self._report(message))
 
     async def _report(self, message: Message[None]) -> None:
         try:
             await self._link.send_request(message)
         except (NotSent, LinkBroke):
-            pass  # the process ends
+            pass  # the process is ending
         except Exception as error:  # noqa: BLE001 - a master that cannot use a report has said why in its log
             _log.error("the master did not take a %s: %s", type(message).__name__, error)
 
 
 def own_ports(config: StandaloneConfig) -> StandaloneConfig:
-    """The settings of the store with ports of this server's own: any that are free."""
+    """Return the store's settings with this server's own ports: any free ones."""
     return replace(config, port=0, thrift2_port=0 if config.thrift2_port >= 0 else -1, web_port=-1)
 
 
 class ClusterServer:
     def __init__(self, config: RegionServerConfig, on_orphaned: Callable[[str], None]) -> None:
-        """``on_orphaned``: called with the reason when the link to the master has ended."""
+        """Pass ``on_orphaned``, called with the reason when the link to the master has ended."""
         self.local_server = Incarnation(config.name, config.number)
         self._config = config
         self._folder = SharedFolder(config.data, config.cluster_id)
@@ -126,7 +127,7 @@ class ClusterServer:
         self.is_stopping = False
 
     async def start(self, control: socket.socket, channel: socket.socket) -> None:
-        """Serve; the sockets, which do not block, are the server's from now on.  HostError, DamagedData."""
+        """Start to serve.  The server owns the non-blocking sockets from now on.  Raises HostError, DamagedData."""
         config = own_ports(self._config.config)
         self.stores = ServerStores(config.data, str(self.local_server), RocksEngine.of_several(self._config.servers))
         self.stores.open()
@@ -164,7 +165,7 @@ class ClusterServer:
     # --- other servers -------------------------------------------------------------------------------
 
     async def _join_the_others(self) -> None:
-        """Answer their calls, and send them those of this server's clients that are about their regions."""
+        """Answer calls of the other servers, and send them the calls of this server's clients for their regions."""
         ports = self.ports
         self.peer_server = PeerServer(ports.wires, self._refuse_not_local, ports.connection_ids)
         self.peers = Peers(self._hello, self._path_of, self.peer_server)
@@ -184,7 +185,7 @@ class ClusterServer:
             raise HostError(f"cannot listen on {path}: {error.strerror}; set TMPDIR to a shorter path") from error
 
     def _connect_peer_operations(self) -> None:
-        """Connect remote operations: send requests for remote rows to their owners, and handle such requests here."""
+        """Have requests for remote rows sent to their owners, and such requests of other servers handled here."""
         self.statuses = StatusExchange(
             self.local_server, self.ports, self.serving, self.routes, self.peers, lambda: self.rpc_handlers.servers()
         )
@@ -238,7 +239,7 @@ class ClusterServer:
         )
         self.rpc_handlers.on_routes = self._routes_changed
         self.ports.address_of = self._address_of
-        self.answering = PeerServer({}, self._refuse_not_local, self.ports.connection_ids)  # a master has no clients
+        self.answering = PeerServer({}, self._refuse_not_local, self.ports.connection_ids)  # a master forwards no calls
         self.answering.register(self.rpc_handlers.answers)
         committer = self.stores.committer
         trigger_statuses = self.trigger_peer_handlers.trigger_statuses
@@ -289,7 +290,7 @@ class ClusterServer:
         return master
 
     def _address_of(self, region: RegionInfo) -> tuple[str, int]:
-        """The address of the region's owner; this server's, which is as good for a client, where none is known."""
+        """Return the address of the region's owner; if unknown, this server's, at which a client can call as well."""
         return self.rpc_handlers.address_of(region) or (self.ports.config.host, self.ports.port)
 
     # --- connections of clients ----------------------------------------------------------------------
@@ -315,7 +316,7 @@ class ClusterServer:
     # --- the end -------------------------------------------------------------------------------------
 
     async def stop(self) -> None:
-        """Stop in order; the master, which requested the stop, notices the end by the end of the process."""
+        """Stop in order.  The master, which requested the stop, notices it by the end of the process."""
         self.is_stopping = True
         await self.serving.stop_triggers()
         if self._connection_channel is not None:
@@ -329,4 +330,4 @@ class ClusterServer:
         self.region_assigner.openings.stop()
         await self.serving.close()
         self.stores.close()
-        await asyncio.get_running_loop().shutdown_default_executor()  # work of a thread belongs to this process
+        await asyncio.get_running_loop().shutdown_default_executor()  # no thread works after the stop

@@ -1,24 +1,28 @@
-"""The process around ``ClusterServer``: started by a supervisor, with descriptors that it inherits.
+"""The process around ``ClusterServer``, which a supervisor starts with inherited descriptors.
 
     python -m columnar.roles.regionserver_process [ahead] CONTROL_FD DOORBELL_FD BEATS_FD LOCK_FD LINES_FD
 
-    ahead          a spare: it waits for the next death of a server and replaces it; ``ps`` and ``top`` show SPARE
-    CONTROL_FD     a stream socket to the master: frames of ``cluster.peer_frames``.  Its end ends this process at once
-    DOORBELL_FD    connections of clients: ``coordination.connection_channel``
-    BEATS_FD       the write end of a pipe: a beat (``coordination.processes``) every BEAT_S
-    LOCK_FD        of the data folder's LOCK, and only kept open: while any server lives, no other store starts on it
-    LINES_FD       a file for the last lines of the log and the dump of a crash: ``last_lines``
-    stdin          one line of JSON, ``config.RegionServerConfig``; it may come later, everything is imported meanwhile
+    ahead          start as a spare, which waits for the next death of a server and replaces it; ``ps`` and ``top`` show
+                   SPARE
+    CONTROL_FD     a stream socket to the master, with frames of ``cluster.peer_frames``.  Its end immediately ends this
+                   process
+    DOORBELL_FD    the channel for connections of clients (``coordination.connection_channel``)
+    BEATS_FD       the write end of a pipe, to which a heartbeat (``coordination.processes``) is written every BEAT_S
+    LOCK_FD        the data folder's LOCK, only kept open, so that no second store starts on the folder while any server
+                   lives
+    LINES_FD       a file for the last lines of the log and the dump of a crash (``last_lines``)
+    stdin          one line of JSON, ``config.RegionServerConfig``; it may arrive later, and modules are imported
+                   meanwhile
 
     starting --linked with the master--> serving --SIGTERM--> stopping --> exit 0
-    a second SIGTERM: nothing; a service manager signals every process of a store, and so does the supervisor, which
-                      kills a server that does not end in time
-    the master has gone: exit at once, ORPHANED.  On Linux the kernel sees to it, too: SIGKILL at its death
-    SIGINT: nothing; a terminal sends it to all processes, and the supervisor stops its servers in order
+    a second SIGTERM is ignored: a service manager signals every process of a store, and so does the supervisor, which
+        kills a server that does not end in time
+    the master has ended: exit immediately with ORPHANED; on Linux the kernel also kills this process (SIGKILL)
+    SIGINT is ignored: a terminal sends it to all processes, and the supervisor stops its servers in order
     SIGHUP, if the ports speak TLS: the certificate is read again
-    cannot start: one line of the log, exit 2
+    the server cannot start: one log line, exit 2
 
-Log lines are the standalone's, with the server's name.
+Log lines have the standalone process's form, with the server's name.
 """
 
 from __future__ import annotations
@@ -51,14 +55,14 @@ BEAT_S: Final = 0.5
 SEEN_S: Final = 0.1  # between two checks that the loop runs
 CANNOT_START: Final = 2
 ORPHANED: Final = 3
-GONE_S: Final = 0.05  # for the last line of one that must not answer any more
+GONE_S: Final = 0.05  # for the last log line of a process that must not answer any more
 _PR_SET_NAME: Final = 15
 SPARE: Final = "columnar spare"
 _NAME_BYTES: Final = 15
 
 
 def show_as(name: str) -> None:
-    """The name that ps and top show, where the kernel has such a thing; cut to 15 bytes."""
+    """Set the name that ps and top show, cut to 15 bytes, if the kernel supports it."""
     if sys.platform != "linux":
         return
     import ctypes
@@ -67,17 +71,17 @@ def show_as(name: str) -> None:
 
 
 def _gone(why: str) -> NoReturn:
-    """End this process at once, without an answer: another server may own the regions by now."""
+    """End this process immediately, without an answer, because another server may own its regions by now."""
     _log.error("the master has gone (%s): this server ends", why)
     flush(GONE_S)
     os._exit(ORPHANED)
 
 
 class Beats:
-    """How often the loop was seen alive, reported by a thread: the reports continue while the loop is blocked."""
+    """Heartbeats: reports of how often the loop ran, written by a thread, so that they continue while it is blocked."""
 
     def __init__(self, pipe: int, make_beat: Callable[[int], Beat]) -> None:
-        """``make_beat`` makes the beat of a loop iteration; it is called on the loop."""
+        """Pass ``make_beat``, called on the loop with the number of the check; it returns the heartbeat."""
         self._pipe = pipe
         self._make_beat = make_beat
         self._seen = Beat(0)  # written by the loop, read by the thread
@@ -87,7 +91,7 @@ class Beats:
         threading.Thread(target=self._write_beats, name="beats", daemon=True).start()
 
     def _see(self) -> None:
-        asyncio.get_running_loop().call_later(SEEN_S, self._see)  # first: a fault of the beat must not end the beats
+        asyncio.get_running_loop().call_later(SEEN_S, self._see)  # first: an exception below must not end the beats
         self._seen = self._make_beat(self._seen.iterations + 1)
 
     def _write_beats(self) -> None:
@@ -100,7 +104,7 @@ class Beats:
 
 
 def run(config: RegionServerConfig, control: int, channel: int, beats: int) -> int:
-    """Serve until the supervisor says stop; the exit status."""
+    """Serve until the supervisor requests the stop.  Returns the exit status."""
     log_to_stderr(config.log_level, f"{config.name}.{config.number}")
     raise_limit()
     switch_quickly()
@@ -142,7 +146,7 @@ def _stop_on_signals() -> asyncio.Event:
     loop, stopping = asyncio.get_running_loop(), asyncio.Event()
 
     loop.add_signal_handler(signal.SIGTERM, stopping.set)
-    loop.add_signal_handler(signal.SIGINT, lambda: None)  # a worker that is started later must not ignore it
+    loop.add_signal_handler(signal.SIGINT, lambda: None)  # not SIG_IGN, which a worker started later would inherit
     return stopping
 
 
@@ -156,7 +160,7 @@ def main(arguments: list[str]) -> int:
     keep_last_lines(LastLines(lines))
     line = sys.stdin.buffer.readline()
     if not line:
-        return CANNOT_START  # the supervisor has gone, or needs no server any more
+        return CANNOT_START  # the supervisor has ended, or needs no server any more
     config = RegionServerConfig.from_json(line)
     show_as(f"columnar {config.name}")
     return run(config, control, channel, beats)

@@ -1,7 +1,7 @@
-"""Broadcast of routes: every linked server gets each change, or all of them if it lags.
+"""Broadcast of routes: each linked server gets every change of routes, or all routes if it lags.
 
-Invariant: a server gets routes after the rows of owners are on disk, and before it is asked to open or close regions by
-them: the caller reports a written row here first.
+Invariant: a server gets routes after the rows of owners are on disk, and before it is requested to open or close
+regions by them.  So the caller first reports a written row here.
 
 Owned by the loop.
 """
@@ -21,13 +21,13 @@ from columnar.roles.state_events import StateEvents
 class RouteBroadcast:
     def __init__(self, events: StateEvents, servers: Servers) -> None:
         self.publishing = Publishing()
-        self.greeted: dict[Incarnation, None] = {}  # linked, and not reaped: these servers get each change
+        self.greeted: dict[Incarnation, None] = {}  # servers that are linked and not reaped; each change goes to them
         self._events = events
         self._servers = servers
-        self._blocked_regions: dict[int, str] = {}  # regions that stay closed, as was published
+        self._blocked_regions: dict[int, str] = {}  # regions that stay closed, as last published
 
     def publish_routes(self) -> None:
-        """Send every server the change since the last one, if there is any."""
+        """Send every server the changes since the last call, if there are any."""
         change = self.publishing.take()
         if change is not None:
             for server in self.greeted:
@@ -39,13 +39,13 @@ class RouteBroadcast:
             if version.needs_all or version.number < change.number:
                 await self.replace_routes(server)
         except (NotSent, LinkBroke):
-            return  # the end of the server is reported by itself
+            return  # the end of the server is reported separately
 
     async def replace_routes(self, server: Incarnation) -> None:
         await self._servers.request_server(server, self.publishing.everything())
 
     def publish_blocked_regions(self) -> None:
-        """Publish why regions stay closed, so that calls for them are refused with the reason at every server."""
+        """Publish why regions stay closed, so that every server refuses calls for them with the reason."""
         blocked = list_blocked_regions(self._events.state)
         if blocked != self._blocked_regions:
             self._blocked_regions = blocked
@@ -53,11 +53,11 @@ class RouteBroadcast:
             self.publish_routes()
 
     def send_message(self, server: Incarnation, message: Message[None]) -> None:
-        """Send a request without waiting for the answer."""
+        """Send a request without waiting for its answer."""
         self._events.spawn(self._sent(server, message))
 
     async def _sent(self, server: Incarnation, message: Message[None]) -> None:
         try:
             await self._servers.request_server(server, message)
         except (NotSent, LinkBroke):
-            return  # the end of the server is reported by itself
+            return  # the end of the server is reported separately

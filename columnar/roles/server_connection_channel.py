@@ -1,10 +1,10 @@
-"""The server's end of its connection channel: clients come from the supervisor, and return when the server leaves.
+"""The server's end of its connection channel, over which connections arrive, and return when the server leaves.
 
     serving    a connection that arrives is taken and served; a surplus returns when the supervisor requests it
-    leaving    connections return, each between two requests; so does a connection that still arrives
+    leaving    connections return, each between two requests, including connections that still arrive
 
-A connection returns to the supervisor and not to a sister server: the supervisor has a channel to each server, knows
-which are up and which has the fewest connections, and chooses as for a client that connects.
+A connection returns to the supervisor, not to another server.  The supervisor has a channel to each server, knows which
+servers are up and which has the fewest connections, and chooses as for a new client.
 
 Owned by the loop.
 """
@@ -34,7 +34,7 @@ class ServerConnectionChannel:
     def __init__(
         self, channel: socket.socket, ports: ServerPorts, scanners: ScannerTable, on_ended: Callable[[str], None]
     ) -> None:
-        """``channel``: owned by this object from now on.
+        """Pass ``channel``, which this object owns from now on.
 
         ``on_ended`` is called when the supervisor has closed its end.
         """
@@ -46,15 +46,15 @@ class ServerConnectionChannel:
         self._is_leaving = False
         self._going: deque[DispatchedConnection] = (
             deque()
-        )  # back; at most all connections: ``limits.CONNECTIONS`` a port
+        )  # connections on their way back; at most ``limits.CONNECTIONS`` per port
         self._all_gone = asyncio.Event()
-        self._is_full = False  # the supervisor has not taken what went before
+        self._is_full = False  # the supervisor has not taken the previous ones
         self.taken = 0
         self.given = 0
 
     @property
     def open(self) -> int:
-        """Connections that the server has: of its own ports, too."""
+        """The number of connections that the server has, including those to its own ports."""
         return self._ports.connections + len(self._taking) + len(self._going)
 
     def begin(self) -> None:
@@ -66,7 +66,7 @@ class ServerConnectionChannel:
                 return
 
     def _take_next(self) -> bool:
-        """Take a connection from the channel; False: none waits."""
+        """Take a connection from the channel.  Returns False if none waits."""
         try:
             dispatched = receive_connection(self._channel)
         except BlockingIOError:
@@ -88,9 +88,9 @@ class ServerConnectionChannel:
     # --- leaving -------------------------------------------------------------------------------------
 
     async def hand_over(self, within_s: float) -> HandoverResult:
-        """Return when no client is left and no scanner is open, in time at the latest."""
+        """Transfer all clients.  Returns when no client is left and no scanner is open, or after ``within_s``."""
         self._is_leaving = True
-        while self._take_next():  # the supervisor sent these before its request
+        while self._take_next():  # sent by the supervisor before its request
             pass
         given_before, closed_before = self.given, self._ports.closed_between
         with suppress(TimeoutError):
@@ -105,9 +105,10 @@ class ServerConnectionChannel:
         return HandoverResult(given, closed, self.open, len(self._scanners))
 
     async def part_with(self, most: int, within_s: float) -> int:
-        """Return up to ``most`` connections to the supervisor while the server serves on.  Answer: the number returned.
+        """Transfer up to ``most`` connections to the supervisor while the server keeps serving.  Returns their number.
 
-        A connection with open scanners stays: its scanners would be closed early, as if the client had disconnected.
+        A connection with open scanners stays; else its scanners would be closed early, as if the client had
+        disconnected.
         """
         if self._is_leaving:
             return 0
@@ -133,7 +134,7 @@ class ServerConnectionChannel:
         self._all_gone.set()
 
     def close(self) -> None:
-        """Take and return no more connections; idempotent."""
+        """Take and transfer no more connections.  Idempotent."""
         if self._channel.fileno() < 0:
             return
         loop = asyncio.get_running_loop()

@@ -1,4 +1,4 @@
-"""Measures and statuses of a region server: its own, for the master and for other servers, and those of the others.
+"""Measures and statuses of a region server, for its master and for other servers, and the statuses of these.
 
 Owned by the loop.
 """
@@ -36,7 +36,7 @@ R = TypeVar("R")
 
 
 class StatusExchange:
-    """The statuses that region servers request of each other."""
+    """The exchange of the statuses that region servers request from each other."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class StatusExchange:
         peers: Peers,
         servers: Callable[[], Collection[Incarnation]],
     ) -> None:
-        """``servers``: those that live, this one among them."""
+        """Pass ``servers``, which returns the living servers, including this one."""
         self._local_server = local_server
         self._ports = ports
         self._serving = serving
@@ -89,8 +89,9 @@ class StatusExchange:
 
 
 class ServerMeasures:
-    """The measures of a region server, which its master requests at each scrape: those of a standalone process, and the
-    outcomes of the calls that it forwarded to other servers.
+    """The measures of a region server, which its master requests at each scrape.
+
+    They are those of a standalone process, and the outcomes of the calls that the server forwarded to others.
 
     Owned by the loop.
     """
@@ -104,15 +105,15 @@ class ServerMeasures:
         request_forwarders: Mapping[int, RequestForwarder],
         triggers: Callable[[TriggerStatuses], Awaitable[Iterable[TriggerStatus]]],
     ) -> None:
-        """``request_forwarders``: by service."""
+        """Pass the request forwarders by service."""
         self._peer_server = peer_server
         self._request_forwarders = request_forwarders
         self._triggers = triggers
         self._flows = serving.trigger_manager.hub.flow_statuses
-        self._sources = ports.sources(serving, commits)  # without triggers: their letters are counted on disk
+        self._sources = ports.sources(serving, commits)  # without triggers, whose dead letters are counted on disk
 
     async def measures(self, _message: Measures) -> tuple[Family, ...]:
-        """Measure this server; some 20 us for each region that is open."""
+        """Measure this server; takes some 20 us per open region."""
         statuses = tuple(await self._triggers(TriggerStatuses()))
         letters = {trigger.name: trigger.dead_letters for trigger in statuses}
         flows = tuple(
@@ -147,5 +148,5 @@ def _of_host() -> Iterator[Family]:
     yield single("process_cpu_seconds", COUNTER, about, time.process_time())
     try:
         yield single("process_open_fds", GAUGE, "Number of open file descriptors.", len(os.listdir("/proc/self/fd")))
-    except OSError:  # no Linux
+    except OSError:  # not on Linux
         return

@@ -1,19 +1,19 @@
 """The servers of a supervisor: their processes, the links to them, and the replacement of a server that died.
 
-    started    a process, which imports what it needs; its settings are sent when its number is on disk
-    joined     it has its number and its settings: the master counts with it; a process that cannot join is killed
-    linked     it has said hello: requests can be sent
-    leaving    it hands its clients over to other servers before it stops: only if it alone is to stop
-    ended      it was reaped: it answers nothing any more
+    started    a process that imports its modules; its settings are sent when its number is on disk
+    joined     a server with its number and settings, which the master knows; a process that cannot join is killed
+    linked     the server has said hello, and requests can be sent
+    leaving    the server transfers its clients to other servers before it stops; only if it alone stops
+    ended      the process was reaped, and answers no more
 
-The supervisor starts one spare process ahead (``keep_spare``): it has imported all that a server needs, and takes the
-place of the next server that dies.  A server that an operator starts again is always a new process: the program may
-have been replaced since.
+The supervisor keeps one spare process (``keep_spare``), which has imported all modules of a server and replaces the
+next server that dies.  A server that an operator restarts is always a new process, because the program may have been
+replaced meanwhile.
 
-A server that ended is replaced (``ServerDeaths``).  Each start is an incarnation of its own, with a number that was
-never used before.
+A server that ended is replaced (``ServerDeaths``).  Each start is a new incarnation, with a number that was never used
+before.
 
-Knows nothing of regions; ``Events`` is the master that does.  Owned by the loop.
+Knows nothing of regions; ``Events`` is the interface of the master, which does.  Owned by the loop.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ from columnar.runtime.faults import FAULTS
 _log = logging.getLogger(__name__)
 
 R = TypeVar("R")
-ANSWER_S: Final = 5.0  # beyond LEAVING_S: a server that has not said by then how its hand-over went hangs
-OUTLIVES_S: Final = 0.2  # a process whose link has ended has this long to end, too
-SPARE_AFTER_S: Final = 5.0  # after a start or a death: until then the regions that open need the processor
+ANSWER_S: Final = 5.0  # beyond LEAVING_S; a server that has not reported the result of its hand-over by then hangs
+OUTLIVES_S: Final = 0.2  # the time in which a process ends after its link has ended
+SPARE_AFTER_S: Final = 5.0  # after a start or a death, when the opening of regions needs the processor
 
 
 DEATHS_WITHIN_S: Final = 300.0
-DEATHS_AT_ONCE: Final = 3  # this many are replaced without a pause
+DEATHS_AT_ONCE: Final = 3  # number of deaths after which servers are replaced without a pause
 PAUSES_S: Final = (1.0, 2.0, 4.0, 8.0)
 
 
@@ -57,8 +57,8 @@ PAUSES_S: Final = (1.0, 2.0, 4.0, 8.0)
 class Death:
     at_s: float
     who: str  # the incarnation
-    status: int  # as of ``waitpid`` in Python: the negative number of the signal, or the exit status
-    lines: tuple[str, ...] = ()  # the last of its log
+    status: int  # the exit status, or the negative number of the signal
+    lines: tuple[str, ...] = ()  # the last lines of its log
 
     @property
     def is_by_signal(self) -> bool:
@@ -66,23 +66,23 @@ class Death:
 
 
 def ending(status: int) -> str:
-    """Return how a process ended, as the text after "it ended"."""
+    """Return how a process ended, as text that continues "it ended"."""
     if status < 0:
         return f"by {signal.Signals(-status).name}" if -status in list(signal.Signals) else f"by signal {-status}"
     return f"with status {status}"
 
 
 class ServerDeaths:
-    """Deaths of servers: how long a replacement waits, and when a start is given up.
+    """The deaths of servers, which decide how long a replacement waits and when a start is given up.
 
-    A server that ended is replaced at once, after the third death within 5 minutes 1, 2, 4, 8 s later.  During the
-    start of the whole a process that ended by itself has said why in its log, and would say it again: the start is
-    given up.  A process that a signal ended (a person, the kernel's memory killer, the fence of one that stood still)
-    is replaced, up to DEATHS_AT_ONCE times.
+    A server that ended is replaced immediately; after more than three deaths within 5 minutes, 1, 2, 4 or 8 s later.
+    During the start of the store, the start is given up if a server ended by itself: its log has the reason, which
+    would be the same again.  A server that a signal ended (from a person, the kernel's memory killer, or the fence of a
+    hanging server) is replaced even then, up to DEATHS_AT_ONCE times.
 
     Knows nothing of processes.
 
-    The recent deaths of each server, by name; the end of a requested stop is no death.
+    The recent deaths are kept by the server's name.  The end after a requested stop is not a death.
     """
 
     def __init__(self) -> None:
@@ -99,12 +99,12 @@ class ServerDeaths:
         return len(self._deaths.get(name, ()))
 
     def pause_s(self, name: str) -> float:
-        """Return how long the replacement of a server waits that has just died."""
+        """Return how long the replacement of a server that has just died must wait."""
         over = self.number(name) - DEATHS_AT_ONCE
         return 0.0 if over <= 0 else PAUSES_S[min(over, len(PAUSES_S)) - 1]
 
     def is_start_hopeless(self, name: str) -> bool:
-        """Return whether another process would not get further than the last one, which has just died."""
+        """Return whether to give up the start, because a new process would fail like the one that has just died."""
         deaths = self._deaths.get(name, [])
         return bool(deaths) and (not deaths[-1].is_by_signal or len(deaths) >= DEATHS_AT_ONCE)
 
@@ -117,18 +117,18 @@ class Events(Protocol):
     async def linked(self, server: Incarnation) -> None: ...
 
     def unlinked(self, server: Incarnation, why: str) -> None:
-        """Report that the link has ended; the process may live on."""
+        """Report that the link has ended; the process may still live."""
 
     def ended(self, server: Incarnation, why: str, *, asked: bool) -> None:
         """Report that the process has ended; ``asked``: its stop was requested."""
 
     def handover_ended(self, server: Incarnation, result: HandoverResult) -> None:
-        """The server has no clients any more but those that are lost, and stops."""
+        """Report that the server has transferred its clients, except for lost ones, and stops."""
 
 
 @dataclass(slots=True, eq=False)
 class Server:
-    """An incarnation."""
+    """An incarnation of a server."""
 
     incarnation: Incarnation
     child: Child
@@ -136,11 +136,11 @@ class Server:
     is_stopping: bool = False
 
 
-Begun: TypeAlias = tuple[Child, list[Server]]  # a process, and the server that it is, once it has a name
+Begun: TypeAlias = tuple[Child, list[Server]]  # a process, and its server once it has a name
 
 
 class ChildProcesses:
-    """Processes of servers: they are started, and one is kept as a spare for the next death."""
+    """Starts the processes of servers, and keeps one as a spare for the next death."""
 
     def __init__(
         self,
@@ -153,13 +153,13 @@ class ChildProcesses:
         self._environment = environment
         self._lock = lock
         self._heard = heard
-        self.running: set[Child] = set()  # started, and not reaped
+        self.running: set[Child] = set()  # started and not reaped
         self._is_stopping = False
-        self._spare: Begun | None = None  # started, and no server yet
+        self._spare: Begun | None = None  # started, without a server's name so far
         self._spare_timer: asyncio.TimerHandle | None = None
 
     def start_process(self, *flags: str) -> Begun:
-        """A process without a name as yet.  OSError."""
+        """Start a process that has no server's name yet.  Raises OSError."""
         known: list[Server] = []
 
         def heard(beat: Beat) -> None:
@@ -172,7 +172,7 @@ class ChildProcesses:
         return child, known
 
     def keep_spare(self) -> None:
-        """Keep a spare process for the next death from now on; it is started SPARE_AFTER_S after this call."""
+        """From now on keep a spare process for the next death, started SPARE_AFTER_S after this call."""
         if self._spare_timer is None and self._spare is None and not self._is_stopping:
             self._spare_timer = asyncio.get_running_loop().call_later(SPARE_AFTER_S, self._start_spare)
 
@@ -191,26 +191,26 @@ class ChildProcesses:
         spare[0].ended.add_done_callback(lambda _: self._spare_ended(spare))
 
     def _spare_ended(self, spare: Begun) -> None:
-        if self._spare is spare:  # it was killed while it was a spare
+        if self._spare is spare:  # the spare was killed
             self._spare = None
             spare[0].control.close()
             self.keep_spare()
 
     def take_spare(self) -> Begun:
-        """Return the spare process, or start a new one if there is none.  OSError."""
+        """Return the spare process, or start a new process if there is none.  Raises OSError."""
         spare, self._spare = self._spare, None
-        if self._spare_timer is not None:  # count from now
+        if self._spare_timer is not None:  # start the pause anew
             self._spare_timer.cancel()
             self._spare_timer = None
         self.keep_spare()
         return spare if spare is not None and not spare[0].is_over else self.start_process()
 
     def begin_stop(self) -> None:
-        """Keep no spare any more."""
+        """Keep no spare from now on."""
         self._is_stopping = True
 
     def cancel_spare(self) -> None:
-        """Start no spare; one that runs is among ``running``."""
+        """Cancel the planned start of a spare.  A running spare is in ``running``."""
         self.begin_stop()
         if self._spare_timer is not None:
             self._spare_timer.cancel()
@@ -225,18 +225,18 @@ class ServerProcesses:
         lock: int,
         settings: Callable[[Incarnation], dict[str, Any]],
     ) -> None:
-        """``settings``: of a server, but for its name and number."""
+        """Pass ``settings``, which returns the settings of a server without its name and number."""
         self._settings = settings
         self.children = ChildProcesses(
             command, environment, lock, lambda server, beat: self._events.heard(server, beat)
         )
-        self.regions_of: Callable[[str], int] = lambda _name: 0  # how many regions a server owns, by its name
-        self.living: dict[Incarnation, Server] = {}  # joined, and not reaped
+        self.regions_of: Callable[[str], int] = lambda _name: 0  # number of regions that a server owns, by its name
+        self.living: dict[Incarnation, Server] = {}  # joined and not reaped
         self.is_stopping = False
-        self._stopped: set[str] = set()  # by a person: they are not started by themselves
+        self._stopped: set[str] = set()  # names of servers that an operator stopped, which are not restarted
         self._locks_by_name: dict[
             str, asyncio.Lock
-        ] = {}  # by name: a server starts, or is stopped; never two of one name
+        ] = {}  # by name; held while a server starts or stops, so that no two have the same name
         self.deaths = ServerDeaths()
         self._background = Background("the care of servers")
         self._ends: dict[Incarnation, asyncio.Future[None]] = {}
@@ -244,7 +244,7 @@ class ServerProcesses:
     def follow(
         self, events: Events, hello: Hello, next_number: Callable[[], Awaitable[int]], answerer: LinkEnds
     ) -> None:
-        """``hello``: the master's own; ``next_number``: never given before, and on disk."""
+        """Pass ``hello``, the master's own, and ``next_number``, which returns a number on disk, never used before."""
         self._answerer = answerer
         self._events = events
         self._hello = hello
@@ -253,7 +253,7 @@ class ServerProcesses:
     # --- starting ------------------------------------------------------------------------------------
 
     async def join(self, name: str, begun: Begun) -> None:
-        """Number the process, send it its settings, and link with it.  A process that is dead is reported as ended."""
+        """Number the process, send its settings, and link with it.  A process that is dead is reported as ended."""
         self._joined(Incarnation(name, await self._next_number()), begun)
 
     def _joined(self, incarnation: Incarnation, begun: Begun) -> None:
@@ -262,9 +262,9 @@ class ServerProcesses:
         known.append(server)
         self.living[incarnation] = server
         self._ends[incarnation] = asyncio.get_running_loop().create_future()
-        self._background.spawn(self._watch(server))  # first: it reports the end, and has the server replaced
+        self._background.spawn(self._watch(server))  # first, because it reports the end and has the server replaced
         if child.is_over:
-            return  # it died before it had its number
+            return  # the process died before it had its number
         try:
             child.settings(json.dumps(self._settings(incarnation)).encode())
             self._events.joined(incarnation)
@@ -300,9 +300,9 @@ class ServerProcesses:
             self._background.spawn(self._outlives(server, link.why))
 
     async def _outlives(self, server: Server, why: str) -> None:
-        """Report the link's end if the process outlives it.
+        """Report the link's end if the process lives on.
 
-        Mostly the process has ended, and its exit is reported a moment later.
+        In most cases the process has ended too, and its end is reported a moment later.
         """
         await asyncio.wait([server.child.ended], timeout=OUTLIVES_S)
         if not server.child.is_over and not server.is_stopping:
@@ -336,7 +336,7 @@ class ServerProcesses:
         while not self.is_stopping and name not in self._stopped:
             try:
                 async with self._lock_name(name):
-                    if name not in self._stopped:  # by a call that had the lock of the name before
+                    if name not in self._stopped:  # by an earlier holder of the name's lock
                         children = self.children
                         await self._start(name, children.start_process if server.is_stopping else children.take_spare)
                 return
@@ -351,9 +351,9 @@ class ServerProcesses:
         return [server for server in self.living.values() if server.incarnation.name == name]
 
     async def _start(self, name: str, begin: Callable[[], Begun]) -> None:
-        """Start a server, under the lock of its name; do nothing if one of the name lives.
+        """Start a server, under the lock of its name; do nothing if a server of that name lives.
 
-        Errors as of ``join``, OSError.
+        Raises OSError and the errors of ``join``.
         """
         if self._living_of(name) or self.is_stopping:
             return
@@ -368,9 +368,9 @@ class ServerProcesses:
         return found is not None and found.link is not None
 
     async def request_server(self, server: Incarnation, message: Message[R]) -> R:
-        """Send ``message`` and return the answer; concurrent requests leave in the order of the calls.
+        """Send ``message`` and return the answer.  Concurrent requests are sent in the order of the calls.
 
-        Errors as of ``PeerLink.send_request``.
+        Raises the errors of ``PeerLink.send_request``.
         """
         found = self.living.get(server)
         if found is None or found.link is None:
@@ -378,12 +378,12 @@ class ServerProcesses:
         return await found.link.send_request(message)
 
     def has_worked(self, server: Incarnation) -> bool:
-        """As ``Child.has_worked``."""
+        """Return ``Child.has_worked`` of the server's process."""
         found = self.living.get(server)
         return found is not None and found.child.has_worked()
 
     async def fence(self, server: Incarnation) -> None:
-        """Return when it answers nothing any more and was reported as ended."""
+        """Kill the server.  Returns when it answers no more requests and was reported as ended."""
         found = self.living.get(server)
         if found is not None:
             await found.child.fence()
@@ -394,14 +394,14 @@ class ServerProcesses:
         if ended is not None:
             await asyncio.shield(ended)
 
-    # --- one of them -----------------------------------------------------------------------------------
+    # --- a single server -------------------------------------------------------------------------------
 
     async def stop_one(self, server: Incarnation, within_s: float = LEAVING_S) -> None:
-        """Stop the server; return when no process of its name lives, and none is started.  Its clients are handed over.
+        """Stop the server and transfer its clients.  Returns when no process of its name lives or starts.
 
-        The server may have died before, and another process have started in its place.
+        If the server died before and a new process replaced it, that process is stopped.
 
-        ``within_s``: for the hand-over of the clients.  A server that hangs then, or does not stop within its
+        ``within_s`` bounds the hand-over of the clients.  A server that hangs then, or does not stop within its
         ``stop_s``, is killed.
         """
         self._stopped.add(server.name)
@@ -410,7 +410,7 @@ class ServerProcesses:
                 await self._stop(found, within_s)
 
     def stop_s(self, name: str) -> float:
-        """Seconds that a server has for its stopping before it is killed: it flushes and closes each open region."""
+        """Return the seconds that a server has to flush and close its open regions before it is killed."""
         return STOP_S + STOP_REGION_S * min(self.regions_of(name), OPEN_REGIONS)
 
     async def _stop(self, server: Server, within_s: float) -> None:
@@ -422,12 +422,12 @@ class ServerProcesses:
         await self.fence(server.incarnation)
 
     async def _request_handover(self, server: Server, within_s: float) -> bool:
-        """Request a hand-over; False: the server does not answer, and cannot be stopped in order."""
+        """Request a hand-over.  Returns False if the server does not answer, and so cannot be stopped in order."""
         try:
             async with asyncio.timeout(within_s + ANSWER_S):
                 result = await self.request_server(server.incarnation, HandOver(round(within_s * 1000)))
         except (NotSent, LinkBroke):
-            return True  # it has no link as yet, or ends
+            return True  # the server has no link yet, or is ending
         except TimeoutError:
             text = "server %s has not handed its clients over after %g s; it is killed"
             _log.error(text, server.incarnation, within_s + ANSWER_S)
@@ -439,7 +439,7 @@ class ServerProcesses:
         return True
 
     async def start_one(self, name: str) -> None:
-        """Start a server that was stopped, or waits for its next start; do nothing if it lives.  OSError."""
+        """Start a server that was stopped or waits for its next start; do nothing if it lives.  Raises OSError."""
         self._stopped.discard(name)
         async with self._lock_name(name):
             await self._start(name, self.children.start_process)
@@ -447,14 +447,14 @@ class ServerProcesses:
     # --- the end -------------------------------------------------------------------------------------
 
     def begin_stop(self) -> None:
-        """Count every end of a server as requested, and start no replacement."""
+        """Treat every end of a server as requested from now on, and start no replacements."""
         self.is_stopping = True
         self.children.begin_stop()
         for server in self.living.values():
             server.is_stopping = True
 
     async def stop(self) -> None:
-        """Stop every server in order, concurrently; one that lives after the longest ``stop_s`` is killed."""
+        """Stop all servers concurrently, each in order; kill servers that live after the longest ``stop_s``."""
         self.begin_stop()
         for server in self.living.values():
             server.child.request_stop()
@@ -464,7 +464,7 @@ class ServerProcesses:
         await self.kill()
 
     async def kill(self) -> None:
-        """Kill all processes; none is left when this returns."""
+        """Kill all processes, and return when none is left."""
         self.is_stopping = True
         self.children.cancel_spare()
         for child in list(self.children.running):

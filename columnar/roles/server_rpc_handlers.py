@@ -1,4 +1,4 @@
-"""RPC handlers of a region server for the requests of its master, by the class of the message.
+"""RPC handlers of a region server for requests of its master, by the message's class.
 
     regions     OpenRegion, CloseRegion, RenumberRegion, Rates           ``regions.life.region_assigner``
     tables, changes, copies, triggers                                    ``region_owner``
@@ -28,7 +28,7 @@ Answers: TypeAlias = Mapping[type[Any], Callable[[Any], Awaitable[Any]]]
 
 
 class ServerRpcHandlers:
-    """The answers to a master."""
+    """The handlers of a master's requests."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class ServerRpcHandlers:
         rates: RateMeter,
         leader: Callable[[], int],
     ) -> None:
-        """``leader`` returns the epoch of the master that sends requests."""
+        """Pass ``leader``, which returns the epoch of the master that sends requests."""
         self._owner = owner
         self._region_assigner = region_assigner
         self._routes = routes
@@ -47,7 +47,7 @@ class ServerRpcHandlers:
         self._leader = leader
         self._rates = rates
         self._addresses: dict[Incarnation, tuple[str, int]] = {}
-        # Called after each change of the routes of these tables, and of the regions of them that are owned here.
+        # Called with tables after each change of their routes or of their regions on this server.
         self.on_routes: Callable[[Iterable[str]], None] = lambda _tables: None
         self.answers: Answers = {
             **owner.answers,
@@ -65,16 +65,16 @@ class ServerRpcHandlers:
         }
 
     def address_of(self, region: RegionInfo) -> tuple[str, int] | None:
-        """The address of the server that owns the region, as far as is known."""
+        """Return the address of the server that owns the region, or None if unknown."""
         route = self._routes.of(region)
         return self._addresses.get(route.server) if route is not None else None
 
     def server_of_slot(self, slot: int) -> Incarnation | None:
-        """The living server whose scanners have that slot in their ids, as far as is known."""
+        """Return the living server whose scanners have ``slot`` in their ids, or None if unknown."""
         return next((server for server in self._addresses if slot_of_server(server) == slot), None)
 
     def servers(self) -> list[Incarnation]:
-        """The servers that live, as far as is known, this one among them."""
+        """Return the servers known to live, including this one."""
         return list(self._addresses)
 
     # --- regions -------------------------------------------------------------------------------------
@@ -124,7 +124,7 @@ class ServerRpcHandlers:
         if version.number == message.number:
             gone = {info.table for info in message.gone}
             touched = gone | {route.region.table for route in message.routes}
-            # Other owners of the same regions change no table, and come by the hundred after a death.
+            # New owners of the same regions change no table, and hundreds arrive after a server's death.
             self._follow(table for table in touched if table in come or table in gone or self._lags(table))
             self._region_assigner.dropped(message.gone)
             self.on_routes(touched)
@@ -143,7 +143,7 @@ class ServerRpcHandlers:
         return served is not None and len(served.regions) != len(self._routes.of_table(table))
 
     def _follow(self, names: Iterable[str]) -> None:
-        """Set the regions of tables to those of the routes, except for splits and merges that end here in a moment."""
+        """Set the regions of tables to those of the routes, except during splits and merges that end here soon."""
         for name in names:
             served = self._tables.named(name)
             routes = self._routes.of_table(name)

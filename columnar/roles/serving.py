@@ -1,4 +1,4 @@
-"""The role of a region server: regions, their scanners, their triggers, and the owner that handles master requests.
+"""The role of a region server: regions with scanners and triggers, and the owner that handles master requests.
 
 Owned by one event loop.
 """
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 SCANNER_SWEEP_S: Final = 5.0
-RECOVERY_PAUSE_S: Final = 0.03  # between two regions that are brought up to date, each some 15 ms of the loop
+RECOVERY_PAUSE_S: Final = 0.03  # between the recoveries of two regions, each of which takes some 15 ms of the loop
 
 
 class Serving:
     def __init__(self, config: StandaloneConfig, stores: StoresOfProcess, epoch: int | None, slot: int = 0) -> None:
-        """``epoch``: at which this process owns all regions; None: it owns those that a master names.
+        """Pass the epoch at which this process owns all regions, or None if it owns only regions that a master assigns.
 
-        ``slot``: of this server in the ids of its scanners.
+        ``slot`` is this server's slot in the ids of its scanners.
         """
         self._config = config
         self._stores = stores
@@ -65,12 +65,12 @@ class Serving:
         self._recovery: asyncio.Task[None] | None = None
 
     def follow_master(self, master: Peer, changes: RegionChanges) -> None:
-        """Send requests to this master, in the same process, from now on; ``changes``: its splits and merges."""
+        """From now on send requests to ``master``, in the same process, whose splits and merges are ``changes``."""
         self.owner.follow_master(master)
         self.owner.changing.at = lambda step: changes.at(step)
 
     async def load(self) -> None:
-        """Load the cursors.  Call before the first request; the master sends the triggers themselves."""
+        """Load the cursors of triggers.  Call before the first request; the master sends the triggers themselves."""
         await self.trigger_manager.load()
 
     def deliver(
@@ -80,22 +80,22 @@ class Serving:
         answered: Callable[[], int],
         has_waiting: Callable[[], bool],
     ) -> None:
-        """Begin to deliver.  Call when the store listens on ``port``, so that triggers can write.
+        """Begin to deliver changes to triggers.  Call when the store listens on ``port``, so that triggers can write.
 
-        ``answered`` and ``has_waiting``: as of ``Governor``, so that background work yields to requests.
+        ``answered`` and ``has_waiting`` are the arguments of ``Governor``, by which background work yields to requests.
         """
         self.trigger_manager.governor.answered = answered
         self.trigger_manager.governor.has_waiting = has_waiting
         self.trigger_manager.start(_reachable(self._config.host), port, private)
 
     def begin_background_work(self) -> None:
-        """Work in the background: sweeps, expired scanners, and what a crash left in the server's log."""
+        """Start background work: clean-ups, expiry of scanners, and recovery of the server's log after a crash."""
         self.server.upkeep.start_sweeping()
         self._recovery = asyncio.ensure_future(self._recover_all())
         self._sweep_scanners()
 
     async def _recover_all(self) -> None:
-        with surviving("what a crash left in the server's log"):  # a region has its part when it opens
+        with surviving("what a crash left in the server's log"):  # a region also gets its part of the log when it opens
             await self._recover()
 
     async def _recover(self) -> None:
@@ -103,7 +103,7 @@ class Serving:
         stores, logs = self._stores, self._stores.dead_logs
         unreplayed, epoch = len(logs.left), self.server.hosting.state.epoch
         if epoch is None:
-            return  # a master says what is unreplayed
+            return  # a master assigns unreplayed logs
         for _ in recovering(stores.engine, logs, stores.region_folders, epoch):
             await asyncio.sleep(RECOVERY_PAUSE_S)
         if unreplayed:
@@ -123,11 +123,11 @@ class Serving:
         return self._checks
 
     def _definition(self, view: str) -> bytes:
-        """ViewError."""
+        """Return the view's definition.  Raises ViewError."""
         return self.owner.views.views.known(view).definition
 
     async def wait(self, key: str, token: str, timeout_s: float) -> bool:
-        """Wait for a follower, by its key (``flows.follower_name``), or for all triggers."""
+        """Wait for the follower with the key (``flows.follower_name``), or for all triggers."""
         name = of_key(key)
         if name.kind == TRIGGER:
             return await self.trigger_manager.wait_delivered(name.name, token, timeout_s)
@@ -137,12 +137,12 @@ class Serving:
         return [one.name for one in self.trigger_manager.registrations() if one.table == table]
 
     def buffered_bytes(self, port_bytes: Mapping[str, int]) -> dict[str, int]:
-        """Bytes of what is bounded in ``limits``."""
+        """Return the bytes of each buffer that ``limits`` bounds, by name."""
         gathered, scanners = self.server.reply_memory.total_bytes, self.scanners.size_bytes
         return {**port_bytes, "gathered": gathered, "scanners": scanners}
 
     async def stop_triggers(self) -> None:
-        """Stop the triggers before the port closes: a call cut off by it would count as failed."""
+        """Stop the triggers.  Call before the port closes, which would make their calls fail."""
         self._expiring.cancel()
         if self._recovery is not None:
             self._recovery.cancel()
@@ -154,5 +154,5 @@ class Serving:
 
 
 def _reachable(host: str) -> str:
-    """The address at which a process of this machine reaches a server that listens on ``host``."""
+    """Return the address at which a process of this machine reaches a server that listens on ``host``."""
     return {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(host, host)  # noqa: S104 - compared, not bound

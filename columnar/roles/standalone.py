@@ -1,8 +1,8 @@
 """Everything in one process: a master that leads, a server that serves, and the ports of both.
 
-Start: lock, format, catalogue, system tables, port.  Stop: trigger worker, port (calls in flight are answered, or
-ended when their time of grace is over), regions (synced and closed), threads, lock.  Each is finished before the
-next begins, so that nothing of this process is at work in the folder when another may have it.
+The order of the start is lock, format, catalogue, system tables, port.  The order of the stop is trigger worker, port
+(calls in flight are answered, or cancelled after a time of grace), regions (synced and closed), threads, lock.  Each
+step is finished before the next begins, so that this process does not use the folder when another may lock it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Standalone:
-    """Owned by one event loop: ``locked``, ``start``, then serve until ``stop``."""
+    """The standalone store.  Call ``locked``, ``start``, then serve until ``stop``.  Owned by one event loop."""
 
     def __init__(self, config: StandaloneConfig, folder: DataFolder, ports: ServerPorts) -> None:
         self.config = config
@@ -38,7 +38,7 @@ class Standalone:
 
     @classmethod
     def locked(cls, config: StandaloneConfig) -> Standalone:
-        """Lock the data folder and read the certificate.  HostError: the folder is not locked."""
+        """Lock the data folder and read the certificate.  Raises HostError, with the folder unlocked."""
         folder = DataFolder.locked(config.data)
         try:
             return cls(config, folder, ServerPorts(config, folder, read_tls(config)))
@@ -47,7 +47,7 @@ class Standalone:
             raise
 
     async def start(self) -> None:
-        """HostError, DamagedData: no store is open then; the folder is still locked."""
+        """Start to serve.  Raises HostError or DamagedData; then no store is open, but the folder is still locked."""
         self.stores = ProcessStores(self.folder, RocksEngine())
         self.stores.open()
         async with AsyncExitStack() as undo:
@@ -81,7 +81,7 @@ class Standalone:
         await self.leading.stop_changes()
         await self._close_regions()
         self.stores.close()
-        await asyncio.get_running_loop().shutdown_default_executor()  # work of a thread belongs to this process
+        await asyncio.get_running_loop().shutdown_default_executor()  # no thread works after the stop
         self.folder.close()
 
     @property
@@ -102,12 +102,12 @@ class Standalone:
         self.ports.tls.certificate.renew()
 
     def begin_stop(self) -> None:
-        pass  # nothing is replaced
+        pass  # nothing is replaced meanwhile
 
     def pages(self, hot_modules: Callable[[], str] = str) -> Sources:
-        """Return the sources of the status page and the metrics; after ``start``.
+        """Return the sources of the status page and the metrics.  Call after ``start``.
 
-        ``hot_modules``: how they run, in words.
+        ``hot_modules`` returns a text on how the hot modules run.
         """
         serving, ports = self.serving, self.ports
         return replace(

@@ -1,13 +1,13 @@
-"""Events of a master's state: each gives outputs, which are carried out in their order.
+"""Events of a master's state, each of which gives outputs that are carried out in order.
 
-    event    carry out what an event of ``state`` gave, and wake the waiters
-    until    wait until something holds; it is evaluated after each event
-    spawn    carry something out beside the events
+    event    carry out the outputs of an event of ``state``, and wake the waiters
+    until    wait until a condition holds, which is evaluated after each event
+    spawn    run a coroutine beside the events
 
 Invariant: outputs of one event are begun in their order, before the next event is reported.  An output whose handler
 raised is carried out again.
 
-Knows nothing of the outputs: ``handle_by`` names the handler of each kind.  Owned by the loop.
+Knows nothing of the outputs; ``handle_by`` sets the handler of each kind.  Owned by the loop.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ class StateEvents:
         self.state = state
         self.is_over = False
         self._background = Background(LOOP)
-        self._happened: asyncio.Future[None] | None = None  # resolved by the next event: ``until`` waits for it
+        self._happened: asyncio.Future[None] | None = None  # done at the next event; ``until`` waits for it
         self._handlers: Mapping[type[Any], Handler] = {}
         self._after_event: Callable[[], None] = _nothing
 
     def handle_by(self, handlers: Mapping[type[Any], Handler], after_event: Callable[[], None]) -> None:
-        """``handlers``: by kind of output; ``after_event``: called when the outputs of an event were begun."""
+        """Set the handlers by kind of output, and ``after_event``, called when the outputs of an event are begun."""
         self._handlers = handlers
         self._after_event = after_event
 
@@ -44,7 +44,7 @@ class StateEvents:
         return int(asyncio.get_running_loop().time() * 1000)
 
     def event(self, outputs: list[do.Output]) -> None:
-        """Carry out what an event of ``state`` gave."""
+        """Carry out the outputs of an event of ``state``."""
         if self.is_over:
             return
         for output in outputs:
@@ -65,22 +65,22 @@ class StateEvents:
             asyncio.get_running_loop().call_later(AGAIN_S, self._carry_out, output)
 
     async def until(self, is_so: Callable[[], bool]) -> None:
-        """Wait until ``is_so()`` holds; it is evaluated after each event."""
+        """Wait until ``is_so()`` returns True.  It is called after each event."""
         while not is_so():
             if self._happened is None:
                 self._happened = asyncio.get_running_loop().create_future()
             await asyncio.shield(self._happened)
 
     def spawn(self, work: Coroutine[Any, Any, Any]) -> None:
-        """Carry something out beside the events; a failure is logged."""
+        """Run ``work`` beside the events.  Its failure is logged."""
         self._background.spawn(work)
 
     def stop(self) -> None:
-        """Carry out nothing more, because servers stop."""
+        """Carry out no more outputs, because the servers stop."""
         self.is_over = True
 
     async def close(self) -> None:
-        """End what was spawned."""
+        """End all spawned work."""
         self._background.close()
         await self._background.ended()
 

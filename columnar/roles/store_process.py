@@ -1,16 +1,18 @@
 """The process around ``Standalone`` or ``Supervisor``: log lines, the ready line, signals, the exit status.
 
     starting --ready line--> serving --SIGTERM, SIGINT--> stopping --> exit 0
-    a second signal while stopping: exit at once, 128 + its number (what was acknowledged is on disk)
-    SIGHUP, if the ports speak TLS: the certificate is read again, by the servers of a supervisor too
-    cannot start: one line on stderr, exit 2
+    a second signal while stopping: exit immediately with 128 + its number (acknowledged writes are on disk)
+    SIGHUP, if the ports speak TLS: the certificate is read again, also by the servers of a supervisor
+    the store cannot start: one line on stderr, exit 2
 
-``columnar standalone`` reads its options and then becomes this module, with the settings as one argument
-(``python -m columnar.roles.store_process '{"data": ...}'``): the same process, without what only a command
-line needs, 3 MB.  It costs a second start of the interpreter, 0.05 s.  With a setting ``servers`` it is a supervisor.
+``columnar standalone`` reads its options, and then replaces itself, in the same process, by this module with the
+settings as one argument (``python -m columnar.roles.store_process '{"data": ...}'``).  This saves 3 MB that only a
+command line needs, and costs a second start of the interpreter, 0.05 s.  With a setting ``servers`` the process is a
+supervisor.
 
-The ready line, alone on stdout, for scripts that wait for it (``data`` comes last: it may contain blanks;
-``thrift2=127.0.0.1:9091`` follows ``web`` if that service is served, ``servers=3`` follows ``pid`` if there are any):
+The ready line is the only line on stdout, for scripts that wait for it.  ``data`` is last, because it may contain
+blanks.  ``thrift2=127.0.0.1:9091`` follows ``web`` if that service is served, and ``servers=3`` follows ``pid`` if
+there are servers:
     columnar ready store=127.0.0.1:9090 web=http://127.0.0.1:9095/ pid=4711 data=/var/lib/columnar
 """
 
@@ -46,7 +48,10 @@ CANNOT_START: Final = 2
 
 
 def run(config: StandaloneConfig, log_level: str, servers: int = 0) -> int:
-    """Serve until a signal says stop; the exit status.  ``servers``: of a supervisor; 0: this process serves."""
+    """Serve until a signal requests the stop.  Returns the exit status.
+
+    ``servers`` is the number of a supervisor's servers, or 0 if this process itself serves.
+    """
     log_to_stderr(log_level)
     raise_limit()
     switch_quickly()
@@ -60,7 +65,7 @@ def run(config: StandaloneConfig, log_level: str, servers: int = 0) -> int:
 
 def _locked(config: StandaloneConfig, log_level: str, servers: int) -> Standalone | Supervisor:
     if servers:
-        from columnar.roles.supervisor import Supervisor  # imported by the one that is needed
+        from columnar.roles.supervisor import Supervisor  # each branch imports only its own role
 
         return Supervisor.locked(config, servers, log_level)
     from columnar.roles.standalone import Standalone
@@ -87,7 +92,7 @@ async def _serve(config: StandaloneConfig, log_level: str, servers: int) -> int:
     say(_ready_line(config, store, web, servers))
     if web is not None:
         await web.start()
-    compiling.start()  # for this process and its servers: once for all
+    compiling.start()  # once, for this process and its servers
     calm_collector()
     trimming = asyncio.create_task(trim_memory_periodically())
     await stopping.wait()
@@ -103,7 +108,7 @@ async def _serve(config: StandaloneConfig, log_level: str, servers: int) -> int:
 
 
 def warn_of_the_open(config: StandaloneConfig) -> None:
-    """Loudly, where more than this machine can reach the ports and not everything guards them."""
+    """Log a loud warning if other machines can reach the ports and clients need no certificate."""
     if is_loopback(config.host) or config.tls_client_ca:
         return
     what = "whoever reaches these ports can read, change and drop every table; there is no password"
@@ -124,7 +129,10 @@ def warn_of_the_open(config: StandaloneConfig) -> None:
 
 
 def stop_on_signals() -> asyncio.Event:
-    """Set by the first SIGTERM or SIGINT; the second one ends the process, unless its parent does so (STOP_ONCE)."""
+    """Return an event that the first SIGTERM or SIGINT sets.
+
+    The second signal ends the process, unless its parent does so (STOP_ONCE).
+    """
     loop = asyncio.get_running_loop()
     stopping = asyncio.Event()
 

@@ -1,7 +1,7 @@
-"""The servers of a supervisor as ``master.cluster_control`` knows them, and the private socket that may end them.
+"""A supervisor's servers as ``master.cluster_control`` uses them, and the private socket whose callers may end them.
 
-    RUN/control     the master's service, for any process that may enter the folder: those of the user of the store,
-                    whose DATA/run.json names it
+    RUN/control     the master's service, for processes that may enter the folder RUN: those of the store's user;
+                    DATA/run.json names the folder
 
 Owned by the loop.
 """
@@ -34,7 +34,7 @@ _GRACE_S: Final = 1.0  # for calls in flight at a stop
 
 
 class SupervisedServers:
-    """The ``Servers`` of a control."""
+    """The ``Servers`` of a cluster control."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class SupervisedServers:
         connections: Callable[[Incarnation], int],
         folder_remark: Callable[[], str],
     ) -> None:
-        """``addresses``: of living servers, kept current; ``connections`` counts the open connections of a server."""
+        """Pass ``addresses``, a live mapping of living servers; ``connections`` counts a server's open connections."""
         self._folder_remark = folder_remark
         self._host = host
         self._processes = processes
@@ -113,7 +113,7 @@ class ControlSocket:
         self._listening = ListeningPath(self._path, self._listen)
 
     async def open(self) -> None:
-        """HostError: the socket or its file cannot be made."""
+        """Open the socket.  Raises HostError if the socket or its file cannot be made."""
         await self._listen()
         run_file.write(self._folder.path, run_file.RunFile(os.getpid(), self._folder.cluster_id, self._path))
         self._listening.begin()

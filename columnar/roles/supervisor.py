@@ -1,9 +1,9 @@
-"""``--servers N``: a master, N region servers as its children, and the accepting side of the ports, on one machine.
+"""``--servers N``: a master with N region servers as child processes and the listening ports, on one machine.
 
-Start: lock, processes of the servers (they import meanwhile), catalogue, what earlier starts left behind, numbers and
-settings of the servers, owners of all regions, ports.  Stop: ports, servers (concurrently, each as a standalone
-stops), the catalogue, lock.  The servers inherit the lock, so that a new start is refused as long as any of them lives,
-and they die with this process.
+The order of the start is lock, processes of the servers (which import modules meanwhile), catalogue, recovery of what
+earlier starts left, numbers and settings of the servers, owners of all regions, ports.  The order of the stop is ports,
+servers (concurrently, each like a standalone store), catalogue, lock.  The servers inherit the lock, so that a new
+start is refused as long as any of them lives, and they die with this process.
 """
 
 from __future__ import annotations
@@ -69,13 +69,13 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-START_S: Final = 60.0  # for every server's first hello
+START_S: Final = 60.0  # until all servers have said their first hello
 MASTER: Final = "master"
 JOURNAL_S: Final = 1.0
 
 
 class ClientPorts:
-    """The ports of the whole, by which clients come; a server takes each connection."""
+    """The store's ports, at which clients connect; each connection is dispatched to a server."""
 
     def __init__(self, config: StandaloneConfig, dispatcher: ConnectionDispatcher) -> None:
         self._config = config
@@ -84,7 +84,7 @@ class ClientPorts:
         self.are_open = False
 
     def bind(self) -> None:
-        """Bind the ports before a server takes a free port of its own."""
+        """Bind the ports.  Call before servers choose free ports of their own."""
         host, port2 = self._config.host, self._config.thrift2_port
         self._ports.append(Port.bound(THRIFT1_SERVICE, host, self._config.port, "--port", self._dispatcher))
         if port2 >= 0:
@@ -111,12 +111,12 @@ class ClientPorts:
 
 
 class Supervisor:
-    """Owned by one event loop: ``locked``, ``start``, then serve until ``stop``."""
+    """The supervisor.  Call ``locked``, ``start``, then serve until ``stop``.  Owned by one event loop."""
 
     def __init__(
         self, config: StandaloneConfig, count: int, log_level: str, folder: DataFolder, tls: Tls | None
     ) -> None:
-        """``tls``: of the pages; None: plain.  Servers read the certificate themselves."""
+        """Pass the TLS of the pages, or None for plain text.  Servers read the certificate themselves."""
         self.config = config
         self.folder = folder
         self._count = count
@@ -129,13 +129,13 @@ class Supervisor:
         self.tls = tls
         self._was_renewed = False
         self._master: ClusterHost | None = None
-        self._answers: PeerServer | None = None  # to servers
+        self._answers: PeerServer | None = None  # answers requests of servers
         self._journal = DecisionJournal(folder.path)
-        self.fault: asyncio.Future[None]  # a server that ended before the start was over
+        self.fault: asyncio.Future[None]  # set if a server ended before the start was over
 
     @classmethod
     def locked(cls, config: StandaloneConfig, count: int, log_level: str) -> Supervisor:
-        """Lock the data folder and read the certificate.  HostError: the folder is not locked."""
+        """Lock the data folder and read the certificate.  Raises HostError, with the folder unlocked."""
         folder = DataFolder.locked(config.data)
         try:
             return cls(config, count, log_level, folder, read_tls(config))
@@ -146,7 +146,7 @@ class Supervisor:
     # --- start -----------------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """HostError, DamagedData: no process is left then."""
+        """Start to serve.  Raises HostError or DamagedData, with no process left."""
         self.fault = asyncio.get_running_loop().create_future()
         async with AsyncExitStack() as undo:
             self._run_folder = SocketFolder.made()
@@ -186,7 +186,7 @@ class Supervisor:
         self._journal_task = asyncio.create_task(self._keep_decisions())
 
     async def _keep_decisions(self) -> None:
-        """Write decisions to the folder once a second, until the stop."""
+        """Append new decisions to the journal once a second, until the stop."""
         while True:
             await asyncio.sleep(JOURNAL_S)
             with surviving("the journal of decisions"):
@@ -210,7 +210,7 @@ class Supervisor:
             planner=self._planner,
         )
         for region in invented:
-            state.current.set_ideal(state.current.places[region], None, "")  # that process is no server to return to
+            state.current.set_ideal(state.current.places[region], None, "")  # no region can return to that process
         dead_logs = FolderDeadServerLogs(catalogue, self.stores, state.current.unread_logs, self.watched_folder)
         self.host = self._master = host = ClusterHost(state, catalogue, self.leading.sound, self.processes, dead_logs)
         self.owners = ClusterOwners(host, catalogue, self.processes)
@@ -257,7 +257,7 @@ class Supervisor:
         }
 
     async def _greeted(self) -> None:
-        """Wait until every server is up.  HostError: one of them has ended instead."""
+        """Wait until every server is up.  Raises HostError if a server has ended instead."""
         servers = self.host.state.current.servers
         names = [f"s{n + 1}" for n in range(self._count)]
         up = asyncio.ensure_future(
@@ -274,7 +274,7 @@ class Supervisor:
 
     # --- servers ---------------------------------------------------------------------------------------
 
-    # ``server_processes.Events``: the ports first, then the master.
+    # The methods of ``server_processes.Events`` notify the ports first, then the master.
 
     def joined(self, server: Incarnation) -> None:
         self.connection_dispatcher.open.joined(server)
@@ -288,7 +288,7 @@ class Supervisor:
 
     def heard(self, server: Incarnation, beat: Beat) -> None:
         self.connection_dispatcher.open.said(server, beat)
-        if not self.config.tls_cert:  # those connections cannot travel
+        if not self.config.tls_cert:  # TLS connections cannot be transferred
             self.connection_rebalancer.tick()
         self.host.heard(server, beat.iterations)
 
@@ -319,20 +319,20 @@ class Supervisor:
         if not self.ports.are_open and not self.fault.done() and self.processes.deaths.is_start_hopeless(server.name):
             text = f"server {server} did not start, it ended {why}; its last lines above say why"
             self.fault.set_exception(HostError(text))
-            self.fault.exception()  # retrieved when the start waits for it
+            self.fault.exception()  # marks it as retrieved
         self.host.ended(server, why, asked=asked)
 
     async def _listening(self, server: Incarnation, said: Listening) -> None:
-        """The server's own ports are open: everybody may name them to clients."""
+        """Note that the server's own ports are open, so that all servers may name them to clients."""
         self._addresses[server] = Address(server, said.host, said.port)
         self._send_addresses()
-        if self._was_renewed:  # the server may have read the certificate before
+        if self._was_renewed:  # the server may have read the old certificate
             self.processes.living[server].child.signal(signal.SIGHUP)
 
     def renew_certificate(self) -> None:
         """Read the certificate again, here and in the servers.
 
-        A starting server gets the signal later, because the signal would kill it now.
+        A starting server gets the signal later, because now the signal would kill it.
         """
         assert self.tls is not None, "the ports speak TLS"
         self.tls.certificate.renew()
@@ -349,18 +349,21 @@ class Supervisor:
         return Addresses(tuple(self._addresses.values()))
 
     def _taking(self) -> dict[Incarnation, Child]:
-        """Servers that take connections of clients."""
+        """Return the servers that take connections of clients, with their processes."""
         living, current = self.processes.living, self.host.state.current
         return {one: server.child for one, server in living.items() if current.is_alive(one) and not server.is_stopping}
 
     # --- pages -----------------------------------------------------------------------------------------
 
     def pages(self, hot_modules: Callable[[], str]) -> Site:
-        """Return the pages of the whole; after ``start``.  ``hot_modules``: how they run, in words."""
+        """Return the pages of the store.  Call after ``start``.
+
+        ``hot_modules`` returns a text on how the hot modules run.
+        """
         return _Site(self, hot_modules)
 
     def status(self, hot_modules: Callable[[], str]) -> PageStatus:
-        """Return the status for the page; on the loop."""
+        """Return the status for the pages.  Call on the loop."""
         kinds = Counter(one.kind for one in self.control.reports.transitions())
         tallies, tables = self.host.state.tallies, self.leading.catalogue.tables
         return PageStatus(
@@ -384,7 +387,7 @@ class Supervisor:
     # --- stop ------------------------------------------------------------------------------------------
 
     def begin_stop(self) -> None:
-        """Replace no server from now on: a service manager may have signalled all processes at once."""
+        """Replace no server from now on, because a service manager may have signalled all processes."""
         self.processes.begin_stop()
 
     async def stop(self) -> None:
@@ -392,7 +395,7 @@ class Supervisor:
         self._journal_task.cancel()
         await asyncio.to_thread(self._journal.append, self.control.reports.take_decisions())
         self.ports.close_ports()
-        for returned in list(self._returns.values()):  # each forgets itself
+        for returned in list(self._returns.values()):  # each removes itself
             returned.close()
         self.connection_rebalancer.close()
         self.connection_dispatcher.close()
@@ -426,9 +429,9 @@ def make_master_answers(
     listening: Callable[[Incarnation, Listening], Awaitable[None]],
     cannot_open: Callable[[Incarnation, CannotOpen], Awaitable[None]],
 ) -> PeerServer:
-    """Return the handlers of a master on the links of its servers: for requests, and for calls that servers forward.
+    """Return the master's handlers, for the links of its servers, of requests and of calls that servers forward.
 
-    ``wires``: by service, THRIFT1 and, if it is served, THRIFT2.
+    ``wires`` are by service: THRIFT1 and, if it is served, THRIFT2.
     """
     answers = PeerServer(wires, lambda _table, _row: Unknown("the master serves no rows"), itertools.count(1))
     answers.register({Commit: master.request_peer, Backfilled: master.request_peer})
@@ -438,7 +441,7 @@ def make_master_answers(
 
 
 class _Site:
-    """The pages of the whole."""
+    """The pages of the store."""
 
     def __init__(self, supervisor: Supervisor, hot_modules: Callable[[], str]) -> None:
         self._supervisor = supervisor
@@ -458,5 +461,5 @@ class _Site:
 
 
 def _safe_path() -> list[str]:
-    """As this process was started: modules of triggers are found in the same places."""
+    """Return the options for child interpreters by which they find modules of triggers where this process does."""
     return ["-P"] if sys.flags.safe_path else []

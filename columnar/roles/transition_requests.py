@@ -1,6 +1,6 @@
-"""Requests of a master to one server, to open, renumber or close a region; each answer is an event.
+"""Requests of a master that a server open, renumber or close a region; each answer is an event.
 
-An answer that is a refusal is ``failed``.  A server that ends meanwhile is reported by itself.
+A refusal is the event ``failed``.  The end of a server meanwhile is reported separately.
 
 Owned by the loop.
 """
@@ -35,7 +35,7 @@ class TransitionRequests:
     async def _request_transition(self, server: Incarnation, request: do.OwnerRequest) -> None:
         place = self._events.state.current.places.get(request.region)
         if place is None:
-            return  # dropped meanwhile
+            return  # the region was dropped meanwhile
         epoch = request.epoch if isinstance(request, do.Close) else request.owner.epoch
         try:
             if isinstance(request, do.Close):
@@ -54,7 +54,7 @@ class TransitionRequests:
                         server, messages.RenumberRegion(place.info, request.owner, sealed)
                     )
         except (NotSent, LinkBroke):
-            return  # the end of the server is reported by itself
+            return  # the end of the server is reported separately
         except Exception as error:  # noqa: BLE001 - whatever the error is, the server has refused the region's epoch
             self._refused(server, request, epoch, error)
             return
@@ -70,20 +70,20 @@ class TransitionRequests:
     def _refused(self, server: Incarnation, request: do.OwnerRequest, epoch: int, error: Exception) -> None:
         place = self._events.state.current.places.get(request.region)
         if not isinstance(request, do.Close) and (place is None or place.owner != request.owner):
-            return  # the region has another owner by now
+            return  # the region has a new owner by now
         what = "close" if isinstance(request, do.Close) else "open"
         text = error.text if isinstance(error, ColumnarError) else f"{type(error).__name__}: {error}"
         _log.error("server %s cannot %s region %d at epoch %d: %s", server, what, request.region, epoch, text)
         if not isinstance(error, ColumnarError):
             FAULTS.met(LOOP, error)
-        if not isinstance(request, do.Close):  # a close is sent again
+        if not isinstance(request, do.Close):  # not for a close, which is sent again
             is_damaged = isinstance(error, DamagedData)
             self._events.event(
                 self._events.state.failed(server, request.region, epoch, text, is_damaged, self._events.now_ms())
             )
 
     async def cannot_open(self, server: Incarnation, said: messages.CannotOpen) -> None:
-        """The server owns the region, and each request for it meets the same failure."""
+        """Note that a server owns the region but cannot open it, so each request for the region fails alike."""
         what = "is damaged" if said.is_damaged else "cannot be opened"
         _log.error(
             "region %s of %s %s at server %s: %s", said.region.encoded, said.region.table, what, server, said.why
@@ -98,8 +98,8 @@ class TransitionRequests:
     def _unsealed(self, owner: Owner, server: Incarnation) -> list[Incarnation]:
         """Return the servers whose logs have no seal.
 
-        Such a server lives on after a close whose fsync failed: its writes to the region are in its log.  Or the server
-        is dead, and its log was damaged when it was last read.
+        Such a server still lives after a close whose fsync failed, and its log has its writes to the region.  Or the
+        server is dead, and its log was damaged when it was last read.
         """
         sealed = self._catalogue.ownership.firm_seals()
         return [one for one in servers_to_replay(owner, server) if one not in sealed]
