@@ -1,8 +1,9 @@
 """Settings of the interpreter and the allocator for a serving process.
 
     event loop         uvloop, which serves twice as many requests as asyncio's loop
-    switch interval    a thread that returns from an fsync waits SWITCH_S for the interpreter lock instead of Python's 5
-    ms collector          objects made at the start are never traversed again; collections start after COLLECTED_EVERY
+    switch interval    a thread that returns from an fsync waits SWITCH_S for the interpreter lock instead of Python's
+                       5 ms
+    collector          objects made at the start are never traversed again; collections start after COLLECTED_EVERY
     freed memory       is returned to the system while the process has little to do (``MemoryReturn``)
 
 glibc returns only the memory that is free at the end of its heap; after large requests most free memory is in the

@@ -2,8 +2,9 @@
 
 The drawing is a list of rows with arcs: places (tables) and flows from top to bottom, in the direction of the data.
 
-    left    arcs from each place to the flows below it that it feeds, and from each flow to the places below that it
-    writes right   arcs that go back up, and so close a cycle
+    left    arcs from each place to the flows below it that it feeds, and from each flow to the places below it that
+            it writes
+    right   arcs that go back up, and so close a cycle
 
 Heights and widths are computed here, because the SVG has no script.  However many flows there are, the list is as wide
 as a phone's screen.

@@ -9,8 +9,9 @@ replies without counting them, so a client that does not read could make the ser
 class all unsent bytes are in the TCP transport, whose size and pauses are passed on unchanged.
 
 Invariants:
-    I1. Received bytes are decrypted and passed on within the loop iteration.  So pausing the TCP transport pauses all
-    input.  I2. During the handshake the transport is paused until the next step, so nothing is read ahead.
+    I1. Received bytes are decrypted and passed on within the loop iteration.  So pausing the TCP transport pauses
+        all input.
+    I2. During the handshake the transport is paused until the next step, so nothing is read ahead.
 
 Owned by the loop.
 """
