@@ -169,7 +169,7 @@ class ConnectionRebalancer:
     after a rolling restart, and forward half of the requests.
 
         checks     at each heartbeat of a server, while no request to return connections is under way
-        requests   the surplus of the server with the most connections; returned connections are dispatched like new ones
+        requests   the surplus of the server with the most connections; returned connections are dispatched as new ones
         pauses     TICK_S, or RETRY_S if a server returned fewer connections than requested, as its clients are busy
 
     Owned by the loop.
