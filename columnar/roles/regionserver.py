@@ -1,4 +1,4 @@
-"""One of several region servers of a machine: regions that its master assigns, its own ports, its trigger worker.
+"""A region server beside others on a machine: regions that its master assigns, its own ports, its trigger worker.
 
     start    stores, ports, and the link to the master are opened; then connections arrive over the connection channel,
              and regions are assigned
