@@ -8,6 +8,7 @@
 A key is ``FOLDER/NAME``: one slash, characters of KEY.  A value has at most VALUE_BYTES.
 
 The outcome of a call is one of five:
+
     it returns              the operation took effect once, between the call and its return
     VersionConflict         a condition did not hold, and nothing was changed by this call
     CasUnavailable          nothing was changed; the same call may succeed later
@@ -20,12 +21,13 @@ Promises of each implementation (tests/contracts/test_cas.py):
         different keys cannot be compared.  If a key is deleted and created again, versions may repeat (ZooKeeper counts
         from 0).  So if the deletion of a key fences its holder, the key is never used again.
     V3. ``read_key`` sees each write, of any client, that returned before the read began.
-    V4. ``list_keys`` sees each key as it was at some moment, which may differ from key to key.  That moment may lie
-        before the call, because ZooKeeper's leader lists without asking a majority: by as long as a leader takes to
-        notice that it is cut off.  So a decision based on a list must be carried out by a write under a condition.
-    V5. A call takes at most its object's ``timeout_s`` plus one connection attempt.  It blocks its thread.
+    V4. ``list_keys`` sees each key as it was at some moment, which may differ from key to key.  The moment may lie
+        before the call, because ZooKeeper's leader lists without asking a majority; the difference is at most the time
+        in which a leader notices that it is cut off.  So a decision based on a list must be carried out by a write
+        under a condition.
+    V5. A call takes at most its object's ``timeout_s`` plus one connection attempt.  The call blocks its thread.
 
-An object belongs to one thread at a time.  Knows nothing of leases, which ``lease`` decides without any calls.
+An object belongs to one thread at a time.  Knows nothing of leases: ``lease`` decides, and calls nothing itself.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Clients of one ``CasMemory`` see one another's writes.  As in ZooKeeper, versions count from 0 again when a key is
 created anew, so code tested here cannot depend on more.
 
-It is never unavailable, outcomes are always known, and no call blocks.  Belongs to one thread.
+The store is never unavailable, outcomes are always known, and no call blocks.  Belongs to one thread.
 """
 
 from __future__ import annotations

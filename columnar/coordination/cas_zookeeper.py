@@ -14,9 +14,9 @@
 
 Sessions decide nothing here: no node is ephemeral, so a lost session loses only the calls in progress.
 
-kazoo connects, chooses servers and renews sessions in its own threads.  A call waits for a connection until its time is
-over, then raises CasUnavailable.  kazoo may send a request after its call has ended: so a write without an answer
-raises CasOutcomeUnknown, and may still take effect if its condition holds.
+Threads of kazoo connect, choose servers and renew sessions.  A call waits for a connection until its time is over, then
+raises CasUnavailable.  Since kazoo may send a request after its call has ended, a write without an answer raises
+CasOutcomeUnknown, and may still take effect if its condition holds.
 
 Knows nothing of leases.
 """

@@ -13,8 +13,8 @@ and a holder on it, the two waits overlap and cost only one.
 Invariants:
     E1. A fence is conditioned on the leader's own record, at the version that the leader wrote last.  After a different
         candidate has taken the lease over, the fences of the former leader fail, however late they arrive.
-    E2. A holder counts as ended only when its lease is over.  That is the moment of its fence if the holder was silent,
-        otherwise ``fence_ms`` after its record was deleted or found missing.
+    E2. A holder counts as ended only when its lease is over.  The lease of a silent holder is over when the holder is
+        fenced, any other lease ``fence_ms`` after its record was deleted or found missing.
     E3. Requests are made one at a time, renewals first.
 
 Knows nothing of stores, threads and processes; a caller makes each request and reports its answer.

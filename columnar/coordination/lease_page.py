@@ -1,10 +1,10 @@
-"""The end of a node's lease, in 16 bytes of shared memory: one process writes them, all read them without a call.
+"""The end of a node's lease, in 16 bytes of shared memory: one process writes, and all read without a call.
 
     page := until:u64 complement:u64        nanoseconds of CLOCK_BOOTTIME, native order; complement = 2^64 - 1 - until
 
-The supervisor makes the page (an anonymous file in memory) and passes its descriptor to its servers.  It writes the
-page after each answer of the coordination service.  A server checks the page after the work for an answer, before it
-sends the answer.
+The supervisor makes the page (an anonymous file in memory) and passes its descriptor to its servers.  The
+supervisor writes the page after each answer of the coordination service.  A server checks the page after the work for
+an answer, before it sends the answer.
 
 Invariants:
     P1. ``is_valid`` is true only if a complete value was read that lies in the future.  A value whose two halves do not
@@ -51,7 +51,7 @@ class LeasePage:
 
     @classmethod
     def create(cls) -> LeasePage:
-        """Make a page without a lease.  Its descriptor is inherited only by a child to which it is passed."""
+        """Make a page without a lease.  Only a child to which the page's descriptor is passed inherits it."""
         if hasattr(os, "memfd_create"):
             descriptor = os.memfd_create("columnar-lease")
         else:

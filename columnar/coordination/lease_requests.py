@@ -1,7 +1,7 @@
 """Make one request of a lease to a compare-and-set store, and return the answer that its state machine expects.
 
-This module connects ``lease`` and ``election``, which decide, with ``cas``, which does the I/O.  It blocks as the
-store's calls do.
+This module connects ``lease`` and ``election``, which decide, with ``cas``, which does the I/O.  A request
+blocks as long as the store's call does.
 
 CasRefused and DamagedData are raised, not turned into answers: the operator must act, and a lease must not be renewed
 by chance.

@@ -12,7 +12,7 @@ A child is known to be dead when ``waitpid`` has returned: from then on no part 
 ``fence`` sends SIGKILL and waits for ``waitpid``; it ends stopped processes, too.
 
 Children end with their supervisor.  On Linux a child asks the kernel for SIGKILL at the death of the thread that
-started it.  So the loop's thread starts the children, because it lives as long as the process.
+started it.  So the loop's thread starts the children, because this thread lives as long as the process.
 
 Knows nothing of stores, regions and messages.  Owned by the loop.
 """
@@ -107,7 +107,7 @@ class Child:
         self.signal(signal.SIGTERM)
 
     async def fence(self) -> int:
-        """Kill the child and wait for its end; returns its status.  It sends no answer from then on."""
+        """Kill the child and wait for its end; returns its status.  Then the child sends no more answers."""
         self.signal(signal.SIGKILL)
         return await asyncio.shield(self.ended)
 

@@ -6,8 +6,8 @@
 
 Cleaners of temporary folders remove files that were not touched for days.  The supervisor keeps a shared ``flock`` on
 the folder, which systemd-tmpfiles respects (tmpfiles.d(5)).  Against other cleaners each process checks its own path
-every CHECK_S, and makes folder and socket again if they are missing.  A folder that a different user has made in its
-place is never used.
+every CHECK_S, and makes folder and socket again if they are missing.  A folder that a different user has made at the
+path is never used.
 
 Owned by the loop, except ``make_private``.
 """
@@ -33,7 +33,7 @@ CHECK_S: Final = 1.0  # a check costs a stat of some 2 us
 
 
 def make_private(path: str) -> None:
-    """Make the folder if it is missing.  Raises HostError if it cannot be made, or if other users may enter it."""
+    """Make the folder if it is missing.  Raises HostError if that fails, or if other users may enter the folder."""
     try:
         with suppress(FileExistsError):
             os.mkdir(path, 0o700)

@@ -1,8 +1,8 @@
 """Searches by regular expressions in bounded time: a bound for each search, and one for all searches of a row.
 
 Python's ``re`` cannot be interrupted, and a pattern with two repetitions may take time exponential in the length of
-the text.  So ``re`` searches only if its time is bounded by the form of the pattern and the length of the text;
-all other searches use the ``regex`` module, which has the language and rules of ``re`` and checks a clock meanwhile.
+the text.  So ``re`` searches only if the form of the pattern and the length of the text bound its time.  All other
+searches use the ``regex`` module, which has the language and rules of ``re`` and checks a clock meanwhile.
 ``regex`` checks processor time at intervals: a search over its bound ends at most some tenths of a second later.
 
 All searches of one row share ``limits.PATTERN_S`` (``RowSearches``), because a filter may have many patterns; searches
@@ -96,7 +96,7 @@ class BoundedPattern:
     __slots__ = ("_ignores_case", "_java", "_plain", "_plain_characters", "_python", "_watched")
 
     def __init__(self, java: str, python: str, *, ignore_case: bool, is_plain: bool) -> None:
-        """Compile the pattern.  Raises PatternProblem if Python refuses it.
+        """Compile the pattern.  Raises PatternProblem if Python refuses the pattern.
 
         ``java`` is the pattern as the client wrote it, ``python`` its translation for DOTALL and ASCII.
         """

@@ -45,7 +45,7 @@ def parse_column(name: bytes) -> tuple[bytes, bytes | None]:
 
 
 def checked_row(row: bytes | None) -> bytes:
-    """Return the row key.  Raises NotSent if it is None, IllegalArgument if it is empty or too long."""
+    """Return the row key.  Raises NotSent if the key is None, IllegalArgument if the key is empty or too long."""
     if not row:
         problem = IllegalArgument if row is not None else NotSent
         raise problem("row key is empty; a row needs at least one byte")

@@ -8,16 +8,16 @@ r"""(pure) Contributions: the bytes of the members that record them, and the eff
 
 A member is the cell ``family:source``: it records what one source contributes to the totals of a row.  ``total`` is
 the column of a total; the totals ascend.  ``ordered`` is the family of the source's ordered cell, or empty if the
-source has no such cell.  The qualifier of an ordered cell is ``order 00 01 source`` with the order escaped
-(``key_parts``), its value is ``carried``.
+source has no such cell.  The qualifier of an ordered cell is ``order 00 01 source``, the order escaped
+(``key_parts``); the cell's value is ``carried``.
 
-A member names its totals.  So if the set of totals of a source changes, its old amounts are subtracted from exactly
-the old totals, and a withdrawal need not name any total.
+A member names its totals.  So if a source changes its set of totals, the old amounts are subtracted from exactly the
+old totals; and a withdrawal need not name any total.
 
 Invariants:
     I1. A contribution whose (sequence, part) is not above the member's has no effect.
-    I2. A total changes by the difference between the member's present and previous amounts: over any history, a total
-        is the sum over the members that exist, modulo 2^64 as HBase's counters wrap.
+    I2. A total changes by the difference between the member's present and previous amounts.  So after any history a
+        total is the sum over the existing members, modulo 2^64 as HBase's counters wrap.
 
 Knows nothing of cells and clocks: ``regions.write.contributions`` reads and writes them.
 Golden bytes: tests/golden/test_contribution_golden.py; the page: docs/formats/contributions.md.
@@ -64,7 +64,7 @@ Carried = tuple[tuple[bytes, bytes], ...]  # column, value
 
 
 class Member:
-    """The contribution of one source.  Constant; a plain class for speed: a contribution makes one or two of them."""
+    """The contribution of one source.  Constant; a plain class for speed: a contribution makes one or two members."""
 
     __slots__ = ("amounts", "applied_ms", "carried", "is_gone", "order", "ordered", "part", "sequence")
 

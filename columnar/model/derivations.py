@@ -141,11 +141,11 @@ class DerivationSet(Generic[D]):
     numbers_data: bytes = b""  # an unreadable record's bytes, as they are on disk
 
     def find(self, name: str) -> D | None:
-        """Return the derivation with this name, or None.  O(derivations), as all other methods."""
+        """Return the derivation with this name, or None.  As all other methods, this takes O(derivations)."""
         return next((one for one in self.all if one.name == name), None)
 
     def known(self, name: str) -> D:
-        """Return the derivation, which is in use.  Raises TriggerError or ViewError if it is missing or rests (I2)."""
+        """Return the derivation, which is in use.  Raises TriggerError or ViewError if none is, or it rests (I2)."""
         held, noun = self.find(name), self.noun
         if held is not None and held.unusable_reason:
             raise self.error(f"{noun} {name} rests: {held.unusable_reason}; columnar {noun} {self.removal} {name}")
@@ -376,7 +376,7 @@ class ViewSet(DerivationSet[KeptView]):
         return next((one for one in self.swaps if one.name == name), None)
 
     def aliases(self) -> dict[str, str]:
-        """Return the aliases: for a name that clients use, the table that it means, if the two names differ."""
+        """Return the aliases, which map names that clients use to the tables that they mean."""
         return aliases_of([one.name for one in self.all], self.swaps)
 
     def readers(self, table: str) -> list[KeptView]:
@@ -406,10 +406,10 @@ class ViewSet(DerivationSet[KeptView]):
 
 
 def check_bounded(table: Table, whole: Iterable[bytes], who: str) -> None:
-    """Raise IllegalArgument if a family in ``whole`` has no bound: ``who`` reads each of them in full per change.
+    """Raise IllegalArgument if ``who`` reads an unbounded family in full with each change; ``whole`` are those read.
 
-    If such a family of a row holds more than an image may, the row accepts no more writes
-    (``regions.log.change_logging``): a large group would stop the view, and then the writers of its sources.
+    A row that has more in such a family than an image may hold accepts no more writes
+    (``regions.log.change_logging``).  So a large group would stop the view, and then the writers of its sources.
     """
     unbounded = sorted(family for family in whole if table.kept_by and family in UNBOUNDED)
     if unbounded:

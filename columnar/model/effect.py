@@ -1,6 +1,6 @@
 """(pure) Effects: the writes that a trigger's function yields to the store.
 
-Authors import them from ``columnar.triggers.api``.  An effect is a tuple whose first element is its kind, because
+Authors import effects from ``columnar.triggers.api``.  An effect is a tuple whose first element is its kind, because
 ``triggers.frames`` sends it in that form without unpacking.
 
     [PUT, table, row, {column: value}]
@@ -13,7 +13,8 @@ Authors import them from ``columnar.triggers.api``.  An effect is a tuple whose 
 A column is ``family:qualifier``; a delete may also name a bare family, and without columns it removes the whole row.
 The part of an effect is 0 when an author makes the effect; the worker then numbers the parts of a change's
 contributions (``triggers.contribution_buffer``).
-Effects are constant.  Their types are checked when they are made, so that the traceback points to the author's line.
+Effects are constant.  The types of arguments are checked when an effect is made, so that the traceback points to the
+author's line.
 """
 
 from __future__ import annotations
@@ -174,8 +175,7 @@ class Tally(Parted):
     """Add these amounts to totals of ``row``, once for this change however often the function runs.
 
     Several tallies of one change into one row add up, before a Checkpoint and after it.  Contributions are written when
-    the function ends well or yields a Checkpoint or a Barrier.  ``members`` and ``source`` mean what they mean in
-    ``Contribute``.
+    the function ends well or yields a Checkpoint or a Barrier.  ``members`` and ``source`` are as in ``Contribute``.
     """
 
     __slots__ = ()

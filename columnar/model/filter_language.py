@@ -88,7 +88,7 @@ _BINARY: Final = (b"AND", b"OR")
 
 
 def parse(text: bytes) -> Filter:
-    """Return the filter that ``text`` describes.  Raises FilterSyntaxError.  Takes time linear in the length."""
+    """Return the filter that ``text`` describes.  Raises FilterSyntaxError.  The time is linear in the length."""
     steps = parse_in_steps(text)
     while True:
         try:

@@ -85,7 +85,7 @@ class FilterList(Filter):
 
     @property
     def _most_ranges(self) -> int:
-        """The bound on ranges per list.  It bounds the cost for a tree of lists, O(levels x ranges)."""
+        """The bound on ranges per list, which bounds the cost for a tree of lists, O(levels x ranges)."""
         return FILTER_RANGES if self.list_levels <= FILTER_LEVELS else FILTER_RANGES_DEEP
 
     def _ranges(self) -> list[RowRanges]:

@@ -37,7 +37,7 @@ _FLAGS: Final = _CASE_INSENSITIVE | _MULTILINE | _LITERAL | _DOTALL
 
 
 def filter_string_of(data: bytes) -> bytes:
-    """Return the filter string.  Raises IllegalArgument if a part is unreadable, or the language cannot express it."""
+    """Return the filter string.  Raises IllegalArgument if the filter is unreadable or cannot be expressed."""
     if len(data) > FILTER_BYTES:
         _refuse(f"it has {len(data)} bytes, over the limit of {FILTER_BYTES}")
     return _filter(data, 0)

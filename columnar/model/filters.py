@@ -1,7 +1,7 @@
 """(pure) The protocol of filters, and their application to the cells of a row.
 
 The protocol is that of HBase 2.6 (``Filter``, ``UserScanQueryMatcher``, ``RegionScannerImpl``), so that
-lists, SKIP, WHILE and paging give the same answers.  These are called for each row of a scan, in this order:
+lists, SKIP, WHILE and paging give the same answers.  The scan calls for each row, in this order:
 
     filter_all_remaining    true: the scan ends
     filter_row_key          true: the row is dropped, its cells are normally not even read
@@ -16,12 +16,12 @@ A filter is stateful (a page counts rows): it belongs to one scan.  ``clone()`` 
 Invariants:
     I1. Cells come sorted by family and qualifier, the newest version first, with the older versions that the
         family keeps.  Filters see the older versions too, so ``ValueFilter`` may return an old one.
-    I2. A code is about one family: NEXT_ROW ends the cells of that family, and the filter is called again for the next
-        family, because HBase reads each family by its own scanner.
+    I2. A code is about one family: NEXT_ROW ends the cells of that family only.  The filter is called again for the
+        next family, because HBase reads each family by its own scanner.
     I3. At most ``max_versions`` of a column's accepted cells are returned, the newest first.
-    I4. A row that is dropped by its key changes the filter's state in one way only: the scan has passed a prefix or a
-        stop row, so all later rows are dropped too.  So such a row need not be read.  The exception is a filter that
-        ``ends_at_cells``: it must see all rows up to the last row that may pass.
+    I4. A row that is dropped by its key changes the filter's state in one case only: if the scan has passed a prefix or
+        a stop row, all later rows are dropped too.  So a row that is dropped by its key need not be read.  The
+        exception is a filter that ``ends_at_cells``: it must see all rows up to the last row that may pass.
 
 Knows nothing of strings (``columnar.model.filter_language``), of storage, and of the rows that a scan visits.
 """
@@ -115,7 +115,7 @@ class Filter:
 
     @property
     def scan_ranges(self) -> RowRanges:
-        """The ranges that a scan must read for a correct answer (I4).  Read it after ``set_reversed``."""
+        """The ranges that a scan must read for a correct answer (I4).  Read the property after ``set_reversed``."""
         found = self.row_ranges
         if self.ends_at_cells:
             return found.from_first() if self.reversed else found.before_last()
@@ -133,7 +133,7 @@ class Filter:
 
     @property
     def needs_values(self) -> bool:
-        """Whether the filter or its caller needs values; if not, cells with empty values give the same answer."""
+        """Whether values matter; if not, cells with empty values give the same answer."""
         return self.tests_values or not self.hides_values
 
     @property
@@ -143,7 +143,7 @@ class Filter:
 
     # --- the tree -----------------------------------------------------------------------------
     def take_direction(self, other: Filter) -> None:
-        """Take the direction of ``other``, the original of this clone.  The filters inside have theirs already."""
+        """Take the direction of ``other``, the original of this clone.  The inner filters have their direction."""
         self.reversed = other.reversed
 
     def set_reversed(self, backwards: bool) -> None:
@@ -258,7 +258,7 @@ class FilteredRow:
     def take_cells(self, cells: Iterable[Cell]) -> int:
         """Apply the filter to further cells; returns the number of cells kept of the row so far.
 
-        Takes some hundred nanoseconds per cell and filter; every row of a scan calls it.
+        The call takes some hundred nanoseconds per cell and filter; every row of a scan makes it.
         """
         flt, kept, most, position = self._filter, self._kept, self._most, self._position
         family, qualifier, count = self._family, self._qualifier, self._count

@@ -53,7 +53,8 @@ class _Translation:
     """The translation of a pattern in one pass.
 
     For each open group, ``levels`` has the flag groups opened within it, and ``items`` has the number of its items so
-    far with repetitions expanded: an engine may expand a repeated group to its least number of matches and one more.
+    far.  Items count with repetitions expanded, because an engine may expand a repeated group to its least number of
+    matches and one more.
     """
 
     def __init__(self, java: str) -> None:

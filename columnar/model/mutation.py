@@ -3,8 +3,8 @@
 The operations of a ``RowMutation`` apply in the order given, as one atomic step (design 5,
 "order within a batch").
 
-Operations are constant and compared by their fields.  They are plain classes because a bulk load makes millions of
-them: compiled, one takes 0.2 microseconds to make, half the time of a named tuple.
+Operations are constant and compared by their fields.  Since a bulk load makes millions of operations, their classes are
+plain: a compiled operation takes 0.2 microseconds to make, half the time of a named tuple.
 """
 
 from __future__ import annotations
@@ -57,8 +57,9 @@ class Delete(_Value):
     """Removes versions at or below ``timestamp``; a qualifier of None means the whole family.
 
     ``exact`` removes one version of a column: the version at ``timestamp``, or without a timestamp the newest that
-    a reader sees.  For a whole family it removes the version at ``timestamp`` in each column.  Older versions within
-    the family's number of versions become visible again; surplus versions do not, as in HBase after a major compaction.
+    a reader sees.  For a whole family ``exact`` removes the version at ``timestamp`` in each column.  Older versions
+    within the family's number of versions become visible again; surplus versions do not, as in HBase after a major
+    compaction.
     """
 
     __slots__ = ("exact", "family", "qualifier", "timestamp")
@@ -139,7 +140,7 @@ class Contribute(_Value):
 
     @property
     def families(self) -> tuple[bytes, ...]:
-        """The families that the contribution names.  The member may name more; their cells are removed."""
+        """The families that the contribution names.  The member may name more families, whose cells are removed."""
         ordered = (self.order_family,) if self.order_family else ()
         return (self.family, *dict.fromkeys([family for family, _ in self.totals]), *ordered)
 

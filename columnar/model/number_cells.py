@@ -68,7 +68,7 @@ class Number:
     scale: int = 0
 
     def read(self, value: bytes) -> int:
-        """Read a cell's value.  Raises Unreadable if it is no number of this form."""
+        """Read a cell's value.  Raises Unreadable if the value is no number of this form."""
         if value.isdigit() and len(value) <= _SHORT_DIGITS and not self.scale and self.form != "counter":
             return int(value)  # the usual case, without the pattern
         is_text = self.form == "decimal" or (self.form == "number" and _DECIMAL.fullmatch(value))

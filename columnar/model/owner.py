@@ -1,7 +1,7 @@
 """(pure) The owner of a region: the incarnation of a server that may serve the region at an epoch; its JSON.
 
-An epoch numbers the owners of one region and only rises.  It is not the epoch of the region's change log, which counts
-openings.
+An epoch numbers the owners of one region and only rises.  The epoch of the region's change log is a different number,
+which counts openings.
 
     server      the incarnation that may acknowledge writes to the region
     epoch       the owner refuses requests at another epoch
@@ -136,7 +136,7 @@ def _closed(
 
 
 def settled(owner: Owner) -> Owner:
-    """Return the owner after it has opened the region and replayed the unreplayed logs, which are dropped.
+    """Return the owner after it has replayed the unreplayed logs and opened the region: without these logs.
 
     Earlier ownership periods of the owner itself (``renumbered``) stay, because its log still has them.
     """

@@ -4,8 +4,9 @@
     server -> master    Listening, CannotOpen
 
 The answer to ``OpenRegion`` promises that the server serves the region; the answer to ``CloseRegion`` promises that it
-never will at that epoch.  Both may take long.  A message that is sent twice is answered twice and carried out once.  An
-error in answer to ``OpenRegion`` or ``RenumberRegion`` means that the server refuses the region at that epoch for ever.
+never will at that epoch.  Both answers may take long.  A message that is sent twice is answered twice and carried out
+once.  An error in answer to ``OpenRegion`` or ``RenumberRegion`` means that the server refuses the region at that epoch
+for ever.
 
 Knows nothing of the receivers and the transport of messages.
 """
@@ -150,7 +151,7 @@ class HandOver(Message[HandoverResult]):
 class ReturnConnections(Message[int]):
     """Return up to ``connections`` idle connections to the supervisor for rebalancing.
 
-    The answer is the number returned; it comes when they are returned, and after ``within_ms`` at the latest.
+    The answer is the number of returned connections; it is sent when all are, and after ``within_ms`` at the latest.
     Connections to the server's own ports stay, because their clients chose this server.  Connections with open scanners
     stay too, and TLS connections, whose keys cannot be passed on.
     """
@@ -164,11 +165,11 @@ class ReturnConnections(Message[int]):
 
 @dataclass(frozen=True, slots=True)
 class CannotOpen(Message[None]):
-    """The server cannot open the store of a region that it owns.  Not repeated before the store has been opened.
+    """The server cannot open the store of a region that it owns.  Sent once, until the store has been opened.
 
     The answer to ``OpenRegion`` was sent before, because the region has no unreplayed logs.  The server continues to
-    own the region: each request for the region tries to open the store again and receives the reason of the failure,
-    until the master has the region closed.
+    own the region until the master has the region closed.  Meanwhile each request for the region tries to open the
+    store again, and receives the reason of the failure.
     """
 
     region: RegionInfo

@@ -1,7 +1,7 @@
 """(pure) Specifications of reads: the columns, the time range and the number of versions.
 
-As in HBase (observed rows 2 and 8) an upper time bound is exclusive, and the order of columns matters: ``[a, a:x]``
-narrows family ``a`` to ``a:x``, ``[a:x, a]`` widens ``a:x`` to the whole family.
+As in HBase (observed rows 2 and 8) an upper time bound is exclusive, and the order of columns matters.  ``[a, a:x]``
+narrows family ``a`` to ``a:x``; ``[a:x, a]`` widens ``a:x`` to the whole family.
 """
 
 from __future__ import annotations

@@ -60,21 +60,21 @@ class Withdraw(Message[None]):
 
 @dataclass(frozen=True, slots=True)
 class CloseTable(Message[None]):
-    """Close the regions of a table whose requests are refused already.  Answered when none of them is open."""
+    """Close the regions of a table whose requests are refused already.  Answered when none of the regions is open."""
 
     table: str
 
 
 @dataclass(frozen=True, slots=True)
 class CloseRegions(Message[None]):
-    """Close these regions, which no table has any more.  Answered when none of them is open."""
+    """Close these regions, which no table has any more.  Answered when none of the regions is open."""
 
     regions: tuple[RegionInfo, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class FollowSchema(Message[None]):
-    """Apply the table's published schema.  Answered when every open region of the table serves by it."""
+    """Apply the table's published schema.  Answered when every open region of the table serves by that schema."""
 
     table: str
 
@@ -94,9 +94,9 @@ class PrepareRegions(Message[None]):
 class PublishTriggers(Message[None]):
     """To every owner: work with this set of triggers, which is complete, from now on.
 
-    Answered when the owner does so.  For a trigger that is being added this means: every region of its table that is
-    open here logs changes, and has recorded on disk where the trigger begins; a region that opens later does both when
-    it opens.  An owner that fails to do so continues as before, and learns later what becomes of the trigger.
+    Answered when the owner does so.  If a trigger is being added, every region of its table that is open here must log
+    changes, and must have recorded on disk where the trigger begins.  A region that opens later does both when it
+    opens.  An owner that fails to do so continues as before, and learns later what becomes of the trigger.
     """
 
     triggers: Triggers
@@ -104,7 +104,7 @@ class PublishTriggers(Message[None]):
 
 @dataclass(frozen=True, slots=True)
 class CheckFunction(Message[str | None]):
-    """To one owner: have a worker import the function.  The answer is its fault, or None if a trigger can use it."""
+    """To one owner: have a worker import the function.  The answer is the fault, or None if there is none."""
 
     function: str  # ``module:function``
 
@@ -151,9 +151,8 @@ class LogReach(Message[int]):
 class PublishViews(Message[None]):
     """To every owner: maintain this set of views, which is complete, from now on.  As ``PublishTriggers``.
 
-    Answered when the owner does so.  For a view that is being added this means: every region of its sources that is
-    open here logs changes, and has recorded on disk where the view begins; a region that opens later does both when it
-    opens.
+    Answered when the owner does so.  If a view is being added, every region of its sources that is open here must log
+    changes, and must have recorded on disk where the view begins.  A region that opens later does both when it opens.
     """
 
     views: ViewSet
@@ -174,8 +173,8 @@ class BackfilledRegions(Message[dict[str, list[int]]]):
 class PauseDeliveries(Message[None]):
     """Run no trigger, change no view and move no cursor on disk until ``ReleaseDeliveries``.  May raise RetryLater.
 
-    Regions can then be copied consistently.  A copy of a table that triggers write holds only effects of changes that
-    the copy of the source also holds, and of changes that the cursors have not passed, which are delivered again.
+    Regions can then be copied consistently.  Every effect in the copy of a table that triggers write then comes from a
+    change in the copy of its source, or from a change that the cursors have not passed, which is delivered again.
     """
 
 
@@ -234,7 +233,7 @@ class FinishChange(Message[float]):
 
 @dataclass(frozen=True, slots=True)
 class CallOffChange(Message[None]):
-    """Undo the change: the old regions continue to serve, the new ones are removed.  No effect once it has ended."""
+    """Undo the change: the old regions continue to serve, the new ones are removed.  Ignored once it has ended."""
 
     change: RegionChange
 

@@ -1,4 +1,4 @@
-"""(pure) Routes: the owner of each region.  A master sends them to servers as numbered changes.
+"""(pure) Routes: the owner of each region.  A master sends routes to servers as numbered changes.
 
 Each change of the catalogue has a number, one above that of the previous change, even if it concerns no route.  A
 server whose copy of the routes misses a change requests the changes after its own number, or all routes again.

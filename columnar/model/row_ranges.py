@@ -28,7 +28,7 @@ class RowRanges:
     __slots__ = ("_starts", "all", "is_exact")
 
     def __init__(self, ranges: Sequence[RowRange], *, is_exact: bool = True) -> None:
-        """Take ``ranges`` that satisfy I1; ``of`` accepts any.  If not ``is_exact``, they contain unwanted rows too."""
+        """Take ``ranges`` that satisfy I1; ``of`` accepts any.  Without ``is_exact`` they have unwanted rows, too."""
         self.all: Final = tuple(ranges)
         self.is_exact: Final = is_exact
         self._starts: Final = [one.start for one in self.all]

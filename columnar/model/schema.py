@@ -46,7 +46,7 @@ _HIGHEST_NUMBER: Final = 0xFFFF  # two bytes in the keys of older versions
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """A column family.  ``number`` identifies it in keys of older versions."""
+    """A column family.  ``number`` identifies the family in keys of older versions."""
 
     name: str  # latin-1 of the bytes
     number: int = 0
@@ -69,7 +69,7 @@ class Family:
 
     @property
     def space(self) -> str:
-        """The key space of the family's newest versions (I2).  It is unique because no family name has a colon."""
+        """The key space of the family's newest versions (I2), unique because no family name has a colon."""
         return f"f:{self.name}:{self.number}" if self.added else f"f:{self.name}"
 
     @property

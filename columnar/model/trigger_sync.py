@@ -1,7 +1,7 @@
 """(pure) Compares the triggers that a module declares with the existing ones: what a sync adds, changes and removes.
 
-A sync is for the triggers of one module.  It takes over a trigger of the same name that was made by hand, but never a
-trigger of a different module.  It removes only triggers that an earlier sync of the module made.
+A sync is for the triggers of one module.  A sync takes over a trigger of the same name that was made by hand, but never
+a trigger of a different module.  A sync removes only triggers that an earlier sync of the module made.
 
     changed     keeps its place in the logs, so waiting changes are delivered with the new settings.  If the trigger now
                 needs images that the records of waiting changes lack, these changes carry the row as it is now, and
@@ -76,7 +76,7 @@ def no_more_declared(held: Iterable[Registration], wanted: Sequence[Registration
 
 
 def plan_of(held: Iterable[Registration], wanted: Sequence[Registration], removed: Sequence[str]) -> Plan:
-    """Return the plan of a sync.  Raises IllegalArgument, with the remedy, if it is impossible."""
+    """Return the plan of a sync.  Raises IllegalArgument, with the remedy, if there is none."""
     there = {one.name: one for one in held}
     modules = {one.of_module for one in wanted}
     if "" in modules or len(modules) > 1 or len({one.name for one in wanted}) < len(wanted):

@@ -12,8 +12,8 @@ Promises, which tests/contracts/test_storage_contract.py tests for every impleme
     S5. A folder is open in one store at a time; stores that only read do not count.
     S6. The options of a space define how its bytes are stored, never their content: every read
         returns the same with any options.
-    S7. ``ingest`` adds sorted files as if their pairs had been written after all earlier batches.  It
-        works space by space, so a crash between two spaces leaves the files of the first ones added.
+    S7. ``ingest`` adds sorted files as if their pairs had been written after all earlier batches.  Files are
+        added space by space, so after a crash between two spaces the first spaces have their files.
 
 Threads: all methods but ``sync``, ``flush``, ``compact`` and ``compact_span`` belong to the loop's thread
 and keep the interpreter lock; those four may run in any thread and release it.
@@ -68,7 +68,7 @@ class Batch(Protocol):
     def delete(self, space: str, key: bytes) -> None: ...
 
     def delete_range(self, space: str, start: bytes, stop: bytes) -> None:
-        """Delete the half-open range.  Use it for many keys only: it makes later reads of the range expensive."""
+        """Delete the half-open range.  Use this for many keys only: later reads of the range become expensive."""
 
     def size_bytes(self) -> int: ...
 
@@ -98,7 +98,7 @@ class Store(Protocol):
     def range_within(self, space: str, start: bytes, stop: bytes, cost: int) -> list[tuple[bytes, bytes]] | None:
         """Return the pairs of ``scan`` as a list, for few pairs at two thirds of the cost of ``scan``.
 
-        Returns None if reading them costs more than ``cost``.  A pair costs PAIR_COST and the bytes of its value.
+        Returns None if reading the pairs costs more than ``cost``.  A pair costs PAIR_COST and the bytes of its value.
         """
 
     def scan_reverse(self, space: str, start: bytes, below: bytes | None) -> Iterator[tuple[bytes, bytes]]:
@@ -132,8 +132,8 @@ class Store(Protocol):
     def begin_capture(self, era: bytes, stamp: Callable[[], int]) -> Capture | None:
         """Return the capture of later writes for the log of the server, or None if the store has no part in that log.
 
-        Call it after ``settle``, and ``sync`` the store afterwards.  Raises StoreBusy if the capture did not begin and
-        the call should be retried; raises HostError.
+        Call this after ``settle``, and ``sync`` the store afterwards.  Raises StoreBusy if the capture did not begin
+        and the call should be retried; raises HostError.
         """
 
     def add_space(self, name: str, options: SpaceOptions = DEFAULT_OPTIONS) -> None:
@@ -148,8 +148,8 @@ class Store(Protocol):
     def set_options(self, name: str, options: SpaceOptions) -> bool:
         """Set the options of a space.
 
-        Returns True if they apply to all later writes, False if some of them apply only from the next opening on.
-        Compaction rewrites existing files with them; ``compact(everything=True)`` rewrites all files.
+        Returns True if the options apply to all later writes, False if some apply only from the next opening on.
+        Compaction rewrites existing files with the new options; ``compact(everything=True)`` rewrites all files.
         """
 
     @property
@@ -175,7 +175,7 @@ class StoreFiles(Protocol):
     def ingest(self, files: Mapping[str, Sequence[str]]) -> None:
         """Ingest finished files (S7), by space; files of one space must not overlap.  Files are moved, not copied.
 
-        Raises StoreBusy if it did not begin and should be retried.
+        Raises StoreBusy if the ingestion did not begin and should be retried.
         """
 
     def size_bytes(self) -> int:
@@ -190,7 +190,7 @@ class StoreFiles(Protocol):
 
 
 class SortedFile(Protocol):
-    """A file of sorted pairs for ``StoreFiles.ingest``.  It belongs to a single thread, which may be any."""
+    """A file of sorted pairs for ``StoreFiles.ingest``.  A file belongs to a single thread, which may be any."""
 
     def put_pair(self, key: bytes, value: bytes) -> None:
         """Add a pair.  Raises ValueError unless the key is above the last one."""
@@ -226,7 +226,7 @@ class Engine(Protocol):
     def repair_store(self, path: str) -> None:
         """Make the folder's undamaged files readable again if the MANIFEST is damaged or a file is missing.
 
-        Pairs that were only in missing files are lost, so older values may become visible.  Use it on copies only.
+        Pairs that were only in missing files are lost, so older values may become visible.  Use this on copies only.
         """
 
     def sorted_file(self, path: str) -> SortedFile: ...

@@ -1,20 +1,20 @@
 """Group commit: one fsync for all writes that arrived while the previous fsync ran.
 
-A write is applied to its store on the loop, unsynced; ``Store.gather`` buffers it, so that several writes share one
-write to RocksDB as they share the fsync.  ``Committer.durable(store)`` returns the future after which the caller
+A write is applied to its store on the loop, unsynced.  ``Store.gather`` buffers the write, so that several writes share
+one write to RocksDB as they share the fsync.  ``Committer.durable(store)`` returns the future after which the caller
 acknowledges the write.  While an fsync of a store runs in a thread, outside the interpreter lock, all further writes
 are buffered for the next fsync.
 
 Invariants:
     I1. A future is resolved only after a ``sync`` that began after the write that the future stands for.
     I2. At most one ``sync`` of a store is running.
-    I3. A failed ``sync`` is never retried and resolves no future: all its futures, and those of
-        later writes of the same store, fail with OutcomeUnknown (PostgreSQL's "fsyncgate":
-        the kernel may report the error once and then forget the pages).
+    I3. A failed ``sync`` is never retried: all its futures, and those of later writes of the same store, fail with
+        OutcomeUnknown.  The reason is PostgreSQL's "fsyncgate": the kernel may report the error once and then forget
+        the pages.
     I4. An unexpected exception counts as a failed ``sync``: no writer waits for a ``sync`` that never began.
 
-Every fsync of a write goes through the committer (design D3c).  It syncs the stores' own logs, or, if several stores
-must be synced at once, the log of the server, whose fsync they share (``shared_rounds``).
+Every fsync of a write goes through the committer (design D3c).  The committer syncs the stores' own logs, or, if
+several stores must be synced at once, the log of the server, whose fsync they share (``shared_rounds``).
 """
 
 from __future__ import annotations

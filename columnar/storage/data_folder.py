@@ -1,19 +1,21 @@
 """The root folder of a store: its lock, its format, its identity, and the names of its files and folders.
 
-FORMAT              ``columnar-data 6``, or less if an older program made it, 7 once servers (``--servers N``) served
-                    it, 8 once it had a view; a program refuses numbers that it does not know
-LOCK                names the process that serves the folder and locks the file; its servers inherit the lock.
-                    A start waits for servers whose supervisor has ended, because they are ending, too
-cluster-id
-clock               the highest timestamp that was given (``columnar.clock``)
-regions/ENCODED     a RocksDB for each region; ``regions/meta`` is that of the catalogue; each has a file ``SYNCED``,
-                    the bound of its synced part (``columnar.storage.synced_bound``)
-opened/             the regions whose folders had a store (``note_opened``)
-server-log/         batches of several regions under one fsync (``columnar.storage.server_log``)
-servers/NAME.NUMBER log and clock of one start of a server of ``--servers N`` (``columnar.storage.server_folders``)
-snapshots/NAME      a snapshot of a table (``columnar.master.snapshots``)
-staging/TOKEN       files that pass between the store and a command on this machine (``columnar.master.staging``)
-lost+found/         files that a repair moved aside (``columnar.checking.repair``)
+The folder contains:
+
+    FORMAT              ``columnar-data 6``, or less if an older program made it, 7 once servers (``--servers N``)
+                        served it, 8 once it had a view; a program refuses numbers that it does not know
+    LOCK                names the process that serves the folder and locks the file; its servers inherit the lock.
+                        A start waits for servers whose supervisor has ended, because they are ending, too
+    cluster-id
+    clock               the highest timestamp that was given (``columnar.clock``)
+    regions/ENCODED     a RocksDB for each region; ``regions/meta`` is that of the catalogue.  Each has a file
+                        ``SYNCED``, the bound of its synced part (``columnar.storage.synced_bound``)
+    opened/             the regions whose folders had a store (``note_opened``)
+    server-log/         batches of several regions under one fsync (``columnar.storage.server_log``)
+    servers/NAME.NUMBER log and clock of one start of a server of ``--servers N`` (``columnar.storage.server_folders``)
+    snapshots/NAME      a snapshot of a table (``columnar.master.snapshots``)
+    staging/TOKEN       files that pass between the store and a command on this machine (``columnar.master.staging``)
+    lost+found/         files that a repair moved aside (``columnar.checking.repair``)
 """
 
 from __future__ import annotations
@@ -69,7 +71,7 @@ class DataFolder:
         """Lock the folder, which is made if it is missing, and read its format.
 
         With ``repairs_format`` a store's ``FORMAT`` is rewritten if it is missing or unreadable.  Raises HostError if
-        the folder cannot be used; then it is not locked.
+        the folder cannot be used; then the folder is not locked.
         """
         try:
             make_private(path)
@@ -169,7 +171,7 @@ def _is_zombie(pid: int) -> bool:
 
 
 def _known_format(path: str) -> int:
-    """Return the number in FORMAT, which is written if it is missing.  Raises HostError if it is unknown."""
+    """Return the number in FORMAT, which is written if missing.  Raises HostError for an unknown number."""
     text = _read_or_write(path, FORMAT, f"{_FORMAT_WORD} {OF_ONE_PROCESS}")
     number = _number_in(text)
     if number is None and _has_store(path):
@@ -279,7 +281,7 @@ def check_place(data: str) -> None:
 def newest_write_ms(data: str) -> int:
     """Return the time of the last write to a log in the data folder, in ms of the system's clock then; 0 if none.
 
-    It is for folders that have no ``clock`` yet.  Takes some 20 us per store.
+    This is for folders that have no ``clock`` yet, and takes some 20 us per store.
     """
     newest_ns = 0
     with os.scandir(os.path.join(data, REGIONS)) as found:

@@ -5,8 +5,8 @@
     DeadLogs    the sealed logs of this process, by name, with the regions that may still lack their records
 
 The log of a live writer is read, too, for a region that the writer closed without an fsync of the region's own log.
-The extent of such a log is measured after the close: so it includes all records of the region, and the writer keeps
-their segments.
+The extent of such a log is measured after the close, so that it includes all records of the region.  The writer keeps
+the segments with these records.
 
 A segment ends before its first incomplete frame.  Up to the bound of ``SYNCED`` (``segment_bounds``) all frames must be
 complete, and no complete frame may follow the end; otherwise the log is damaged.  After the bound a power cut may have
@@ -372,7 +372,7 @@ class DeadLogs:
     def unreplayed_parts(self, region: str) -> tuple[LogPart, ...]:
         """Return the parts of logs that name the region, ascending.
 
-        They are all that the region may lack only if this process is the sole owner of regions.
+        Only for a sole owner of regions do these parts have everything that the region may lack.
         """
         parts = [LogPart(name, epoch) for name, log in self._logs.items() for epoch in log.epochs_of(region)]
         return tuple(sorted(parts, key=lambda part: (part.epoch, part.log)))
@@ -389,8 +389,8 @@ class DeadLogs:
     def brought_in(self, region: str) -> None:
         """Free the region's records in every log, because its store has them on disk.
 
-        Logs that are not loaded have no records in memory.  They are not loaded here, because damage in a log that a
-        different region needs must not fail this region.
+        Logs that are not loaded have no records in memory.  Such logs are not loaded here, because damage in a log that
+        a different region needs must not fail this region.
         """
         for name, log in list(self._logs.items()):
             if log.is_loaded:

@@ -7,7 +7,7 @@
 RocksDB syncs its own files but not the directory entry of its folder.  Without ``sync_folder`` a power cut may undo the
 making, renaming or removal of a file or folder.
 
-All functions block for as long as the disk takes.  They raise OSError.
+All functions block for as long as the disk takes, and raise OSError.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ def files_of(folder: str, *, with_bound: bool = False) -> list[str]:
 
 
 def link_or_copy(source: str, target: str) -> None:
-    """Link or copy the file to ``target``; its content is on disk then, its folder's entry after ``sync_folder``."""
+    """Link or copy the file to ``target``.  The content is on disk then, the folder's entry after ``sync_folder``."""
     if source.endswith(TABLE_FILE):
         try:
             os.link(source, target)
@@ -71,7 +71,8 @@ def link_folder(source: str, target: str) -> None:
 
 
 def link_closed(source: str, target: str) -> None:
-    """Link the files of a closed store to ``target``.  Takes some 1 ms; not synced, and incomplete after a crash.
+    """Link the files of a closed store to ``target``, in some 1 ms.  The copy is not synced, and may be incomplete
+    after a crash.
 
     The store's log is linked too: each of the two stores reads it at its opening and begins a new log.  The log has not
     been verified; the bound (``SYNCED``) is copied, so that the first opening of the copy verifies the log.

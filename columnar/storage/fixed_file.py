@@ -76,7 +76,7 @@ def open_fixed(path: str, size_bytes: int, initial: bytes | None) -> FixedFile:
 
     ``initial`` is the beginning of a new file that replaces the present one; with None the file must exist with the
     right size.  The new file is written completely, not only extended, because storing to a page without a block on a
-    full disk would fail.  It is not synced.
+    full disk would fail.  The file is not synced.
     """
     if initial is not None:
         replace_file(path, initial.ljust(size_bytes, b"\x00"), sync=False)

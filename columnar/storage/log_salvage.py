@@ -4,7 +4,8 @@ A frame is believed if its checksum matches and its numbers are above those of t
 has gaps: the next owner of a region replays the records that are left (``LogOfRegion.gaps``), and ``lost`` describes
 the lost ones.
 
-It serves repairs, not requests: it searches every byte of the segments.  It only reads, and blocks.
+Salvage is for repairs, not for requests, because it searches every byte of the segments.  The module only reads, and
+blocks.
 """
 
 from __future__ import annotations

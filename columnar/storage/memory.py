@@ -1,7 +1,7 @@
 """The storage interface over sorted lists in memory, for tests and for data that may be lost.
 
-The engine holds the state of its stores, by path, so that a store can be "crashed": ``MemoryEngine.crash(path)``
-undoes everything after the last ``sync``, as a power cut would (S2).
+The engine holds the state of its stores, by path, so that a store can "crash".  ``MemoryEngine.crash(path)`` undoes
+everything after the last ``sync``, as a power cut would (S2).
 """
 
 from __future__ import annotations

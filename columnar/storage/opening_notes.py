@@ -3,7 +3,7 @@
     openings := slot*                                       SLOTS of them; big-endian
     slot     := region:u64 ended:u64                        end of the opening, ns of the monotonic clock; 0: not yet
 
-The slots outlive the process (``fixed_file``).  They are never synced, because they are not needed after a power cut.
+The slots outlive the process (``fixed_file``).  Slots are never synced, because they are not needed after a power cut.
 Opening number N is in slot N mod SLOTS.  A half-written slot may name a region that does not exist, or a time in the
 future; this does no harm, because the reader looks only for regions that it knows.
 

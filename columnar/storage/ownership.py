@@ -64,7 +64,7 @@ def complete_in(value: bytes | None, region: str) -> int:
 
 
 def epoch_to_own(ownership: Ownership, complete: int) -> int:
-    """Return the epoch that the store's records carry from now on.  Raises DamagedData if a later owner had it (I2)."""
+    """Return the epoch of the store's next records.  Raises DamagedData if a later owner had the store (I2)."""
     if ownership.is_sole:
         epochs = [part.epoch + (part.log != THIS_RUN) for part in ownership.unreplayed_logs]
         return max(ownership.epoch, complete, *epochs)

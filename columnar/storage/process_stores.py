@@ -40,7 +40,7 @@ class StoresOfProcess(ABC):
         self._clock_folder = clock_folder
 
     def open(self) -> None:
-        """Open the clock and the server's log, which is read.  Call it once.  Raises HostError, DamagedData."""
+        """Open the clock and the server's log, which is read.  Call this once.  Raises HostError, DamagedData."""
         self._clock_file = ClockFile.opened(self._clock_folder)
         self.clock = StoreClock(system_ms, self._clock_file.keep)
         try:
@@ -91,7 +91,7 @@ class ProcessStores(StoresOfProcess):
 
 
 class ServerStores(StoresOfProcess):
-    """The stores of an incarnation.  It starts once, so its log has no earlier run; other servers read its log."""
+    """The stores of an incarnation, whose log has no earlier run, since it starts once; other servers read the log."""
 
     def __init__(self, data: str, incarnation: str, engine: RocksEngine) -> None:
         """Take the data folder and the incarnation's text, such as ``s2.17``."""

@@ -73,8 +73,8 @@ class RegionFolders:
     def catalogue(self) -> str:
         """Return the path of the catalogue's store.
 
-        Raises DamagedData if it is missing or empty though it existed before.  It is made before every region, so
-        regions or a note prove that it existed; a new catalogue would name no region.
+        Raises DamagedData if the catalogue is missing or empty though it existed before.  The catalogue is made before
+        every region, so regions or a note prove that it existed; a new catalogue would name no region.
         """
         path, entries = self.path(META), os.listdir(self.root)
         regions = len(entries) - (META in entries)

@@ -213,7 +213,7 @@ class RocksEngine:
         return os.path.exists(os.path.join(path, "CURRENT"))
 
     def destroy(self, path: str) -> None:
-        """Remove the folder.  It is renamed first, so that a crash leaves no half-removed region under its name."""
+        """Remove the folder, which is renamed first, so that a crash leaves no half-removed region under its name."""
         try:
             doomed = f"{path}.deleted"
             if os.path.exists(doomed):

@@ -13,7 +13,7 @@ LARGE_ROWS: Final = 16  # from so many rows on a batch is a ``LargeBatch``
 
 
 class RocksBatch:
-    """Operations in our own form.  They become RocksDB's when they are written, perhaps with other batches."""
+    """Operations in our own form, which are converted to RocksDB's form when the batch is written."""
 
     __slots__ = ("_size", "has_ranges", "operations")
 
@@ -44,7 +44,7 @@ class RocksBatch:
 class LargeBatch:
     """Operations in RocksDB's form from the start: each value is copied once, while it is in the processor's cache.
 
-    It is for many rows at once, and does not share its write to RocksDB with other batches.
+    A large batch is for many rows at once, and does not share its write to RocksDB with other batches.
     """
 
     __slots__ = ("_handles", "_size", "raw")

@@ -4,10 +4,10 @@ A handle of a column family cannot be closed while a thread flushes or compacts 
 ``close_spaces`` cancels RocksDB's background work and waits for the threads, and ``keeps_space`` leaves a dropped space
 to the next opening.
 
-rocksdict's ``close`` of each column family syncs the log and flushes the family, even if there is nothing to flush: 7
-fsyncs for a store of five families, some 6 ms on a busy disk, with the interpreter locked.  A store whose memtables are
-empty needs none of that, because the flush has synced its files and its MANIFEST.  RocksDB closes by itself when the
-last reference to it is dropped.
+rocksdict's ``close`` of each column family syncs the log and flushes the family, even if there is nothing to flush.
+For a store of five families this makes 7 fsyncs, some 6 ms on a busy disk, with the interpreter locked.  A store whose
+memtables are empty does not need them, because the flush has synced its files and its MANIFEST.  RocksDB closes by
+itself when the last reference to it is dropped.
 """
 
 from __future__ import annotations

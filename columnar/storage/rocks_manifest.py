@@ -8,8 +8,8 @@ The records of a region's log (``N.log``) and of the MANIFEST (``MANIFEST-N``):
     crc     := masked CRC-32C of type and data
     batch   := sequence:u64 count:u32 operation*         a record of a log
 
-If the end of the file cuts a piece off, RocksDB silently ends reading there, and it skips pieces of zeros, because it
-cannot know how long the file was.  ``Records`` stops at the first byte that is not believed, and reports why.
+RocksDB cannot know how long a file was.  So if the end of the file cuts a piece off, RocksDB silently ends reading
+there, and it skips pieces of zeros.  ``Records`` stops at the first byte that is not believed, and reports why.
 
 The records of the MANIFEST are edits (``VersionEdit`` of RocksDB 9.8).  An edit is a sequence of fields, each with a
 numeric tag.

@@ -189,7 +189,7 @@ class RocksStore:
         self._hand_over()
 
     def _hand_over(self) -> None:
-        """Write the buffered batches to RocksDB.  If it is busy, keeps them and raises StoreBusy."""
+        """Write the buffered batches to RocksDB.  If RocksDB is busy, keeps the batches and raises StoreBusy."""
         buffer, capture = self._buffer, self._capture
         if buffer.raw is not None:
             if capture is not None:
@@ -204,7 +204,7 @@ class RocksStore:
             buffer.clear()
 
     def _settle_files(self, syncs: bool) -> None:
-        """Write the buffered batches for ``RocksFiles``; with ``syncs`` also sync the own log if it must be."""
+        """Write the buffered batches for ``RocksFiles``; with ``syncs`` also sync the store's own log if needed."""
         self._hand_over()
         if syncs:
             self._sync_own_log()

@@ -10,15 +10,15 @@ Invariants:
         without a gap, at least up to the bound.  A table with a single number may be that of an ingestion, which is
         in no log.
     I3. No operation is in the logs twice, because logs only grow.
-    I4. If there is no bound for that MANIFEST and the folder has tables that the MANIFEST never named, then the
-        MANIFEST names at least one table, or a log is not empty; otherwise nothing accounts for the unnamed tables.
+    I4. If a MANIFEST has no bound and the folder has tables that it never named, something accounts for these tables:
+        the MANIFEST names a table, or a log is not empty.
 
 I1 and I2 detect that the MANIFEST lost the edit of a flush that was noted after the bound, because the log before the
-flush is missing.  If the MANIFEST lost the edit of a compaction, it names the compacted tables.  Either these are
-missing, which RocksDB detects, or they exist, and no data is lost.  Other tables that the MANIFEST does not name are no
-fault: a killed flush, compaction or ingestion leaves them.  Then the log or the compacted tables still have the data,
-and the bound does not include the ingestion.  Data after the bound was never acknowledged, and ends at its first
-damage.
+flush is missing.  If the MANIFEST lost the edit of a compaction, it names the compacted tables.  Either these tables
+are missing, which RocksDB detects, or they exist, and no data is lost.  Other tables that the MANIFEST does not name
+are no fault: a killed flush, compaction or ingestion leaves such tables.  Then the log or the compacted tables still
+have the data, and the bound does not include the ingestion.  Data after the bound was never acknowledged, and ends at
+its first damage.
 
 The check reads the MANIFEST and the logs: some 0.5 ms, and 1.3 us for each batch in a log.
 """

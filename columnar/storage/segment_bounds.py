@@ -88,7 +88,7 @@ class SegmentBounds:
         self._file.store(at, slot)
 
     def raise_to(self, segment: int, length: int) -> None:
-        """Raise the bound of the segment.  After an OSError it stays as it is, which is weaker, but correct."""
+        """Raise the bound of the segment.  After an OSError the bound stays as it is, which is weaker, but correct."""
         with self._lock:
             if self._file is not None:
                 self._store(segment % SLOTS * SLOT_BYTES, slot_of(segment, length))

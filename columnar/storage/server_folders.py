@@ -10,7 +10,7 @@
 Here an incarnation is its text, such as ``s2.17``.  A folder is removed when no row of the catalogue names its
 incarnation, and a process of the store has observed its clock.  Functions block while they use the disk.
 
-    logged := NAME.NUMBER " " log " " crc32 "\n"     log: the log's own name, in hexadecimal; crc32: the checksum of the
+    logged := NAME.NUMBER " " log " " crc32 "\\n"    log: the log's own name, in hexadecimal; crc32: the checksum of the
                                                      text before it.  Older programs left the file empty: it says only
                                                      that there is a log
 

@@ -1,11 +1,11 @@
 """(pure) The bytes of the server's log, which has batches of several regions under one fsync.
 
 A region's own log (that of its RocksDB) has every write to the region.  If many regions are written to at once, an
-fsync of each own log would be expensive.  So their unsynced batches are also written to the server's log, which is
-synced instead; their own logs are synced later, when no writer waits.  HBase has only such a log (its WAL).
+fsync of each own log would be expensive.  So the regions' unsynced batches are also written to the server's log,
+which is synced instead; the own logs are synced later, when no writer waits.  HBase has only such a log (its WAL).
 
     segment    := head frame*                                one file, ``00000001.segment``; big-endian
-    head       := "columnar-server-log 2\n" era crc32:u32    a segment is of one run; the checksum is that of the era
+    head       := "columnar-server-log 2\\n" era crc32:u32    a segment is of one run; the checksum is that of the era
     era        := log:16 bytes run:u64                       the log's own name, and the number of the server's run
     frame      := length:u32 crc32:u32 body                  the checksum is that of the body
     body       := operations* records size:u32               ``size`` is that of the records, in bytes
@@ -19,7 +19,7 @@ so that the operations are copied only once when a frame is made.
 Format 1 had no checksum in its head and no epochs; a body was one msgpack list of records with their operations:
 ``[[region, number, previous, [[space, ...], ...]], ...]``.  Such records are read as records of epoch 0.
 
-``region`` is the region's encoded name, and ``epoch`` is that of its owner: if a region left a server and came back,
+``region`` is the region's encoded name, and ``epoch`` is that of its owner.  If a region left a server and came back,
 the server's log has records of both periods.  A record is one batch.  ``number`` rises over all regions of a run;
 ``previous`` is the number of the region's previous batch, or 0 for the first batch since the opening.
 
@@ -29,8 +29,8 @@ newly opened store with its first batch.  Marks of a different log, which came w
 Marks that a daughter region has from its parent do no harm, because numbers continue to rise.
 
 A frame is acknowledged only after an fsync that began after the frame was written.  So the first incomplete frame was
-never acknowledged, and ends the segment.  A frame is written only after the fsync of the previous frame: a complete
-frame after an incomplete one shows that the latter was complete and was damaged later.
+never acknowledged, and ends the segment.  A frame is written only after the fsync of the previous frame.  So if a
+complete frame follows an incomplete one, the latter was complete and was damaged later.
 """
 
 from __future__ import annotations
@@ -182,7 +182,7 @@ def bodies_of(segment: bytes) -> Iterator[tuple[int, bytes]]:
 def frames_after(segment: bytes, at: int) -> Iterator[tuple[int, int, bytes]]:
     """Yield (begin, end, body) of complete frames at or after ``at``, which need not be the beginning of a frame.
 
-    It is for a damaged segment of format 2, and searches the bytes once.
+    This is for a damaged segment of format 2, and searches the bytes once.
     """
     found = _RECORDS_BEGIN.search(segment, at)
     while found is not None:

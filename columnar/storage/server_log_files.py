@@ -1,4 +1,5 @@
-"""The segments of the server's log, which this run writes and removes.  ``dead_logs`` reads those of earlier runs.
+"""The segments of the server's log, which this run writes and removes.  ``dead_logs`` reads the segments of earlier
+runs.
 
     SEGMENT_BYTES reached --> a new segment; the stores of the old one are synced --> all are --> it is removed
 
@@ -62,7 +63,7 @@ class ServerLog:
         """Take the log's own name with the number of this run, and the segments of earlier runs.
 
         ``prepare`` calls two functions in its thread: ``before_first`` before the first write, and ``has_begun`` when
-        the log's folder is made, before the first mark.  Both may raise OSError.
+        the log's folder is made, before the first mark.  Both functions may raise OSError.
         """
         self._folder = folder
         self._before_first = before_first
@@ -121,7 +122,7 @@ class ServerLog:
     def append(self, records: Sequence[Written]) -> int:
         """Append and sync the records; returns the segment's number.  Runs in a thread and blocks.
 
-        Raises HostError if they were not written.
+        Raises HostError if the records were not written.
         """
         data = self._framing.frame(records)
         try:
@@ -226,7 +227,7 @@ class ServerLog:
         assert all(self._of_region.values())
 
     def remove_segments(self, names: Sequence[str]) -> None:
-        """Remove segments, in any thread.  If one cannot be removed, its replay at the next start has no effect."""
+        """Remove segments, in any thread.  If this fails, the replay at the next start has no effect."""
         try:
             self._bounds.forget_segments([segment_number(name) for name in names])
             for name in names:

@@ -8,16 +8,16 @@ All writes up to ``sequence`` (RocksDB numbers each operation) were synced, and 
 ``MANIFEST-manifest``, which had ``opened`` bytes when the opening had ended.  The last operations up to ``dropped`` may
 belong to a family that was being dropped; then they are in no file.
 
-If the end of a log or of the MANIFEST is damaged or missing, RocksDB assumes that a power cut removed it before it was
-synced, and accepts that.  The bound distinguishes the two cases: data after it may be missing, data before it may not
-(``rocks_verified``).
+If the end of a log or of the MANIFEST is damaged or missing, RocksDB assumes that a power cut removed this end before
+it was synced, and accepts that.  The bound distinguishes the two cases: data after it may be missing, data before it
+may not (``rocks_verified``).
 
 Invariants:
     I1. A value is stored only after the fsync that it describes.  The value itself is not synced (``fixed_file``), but
         survives the process.  A power cut, or a disk that refuses the write, may leave an older value, which is a
         weaker but correct bound.
-    I2. (``manifest``, ``length``) never falls.  ``sequence`` falls only at an opening after a process was killed while
-        it dropped a family, because RocksDB then reuses the numbers of the last operations.
+    I2. (``manifest``, ``length``) never falls.  ``sequence`` falls only if a process was killed while it dropped a
+        family: the next opening lowers it, because RocksDB then reuses the numbers of the last operations.
     I3. The slots are written alternately, so a process that is killed while it writes a slot leaves the previous slot.
         The slot with the higher ``write_number`` counts; a slot with a wrong checksum counts as never written.
     I4. Only ``dropped`` is on disk before the change that it describes; otherwise an older slot would require the

@@ -4,7 +4,7 @@
 
 A file operation has no time limit: if the servers of a network folder are unreachable, or a disk repeats a failing
 command, the operation blocks its thread for minutes.  So a loop that must stay responsive calls no function on its
-folder.  It reads here the result of the last probe; an unanswered probe tells it that operations on the folder wait.
+folder.  The loop reads here the result of the last probe; an unanswered probe means that operations on the folder wait.
 
 The probe is one ``statvfs``, which the file system's server answers.  A local disk that blocks only writes, such as a
 frozen one, also answers it.
