@@ -101,7 +101,7 @@ class ForwardedRequest(ForwardedReply):
         return self._forwarding.routes.find(self.table, self.row)
 
     def note_wake_planned(self, at_ms: int) -> None:
-        """Note the time of the call's entry among the sleepers; 0: it has none."""
+        """Note the time of the call's entry among the sleepers, or 0 if it has none."""
         self.planned_ms = at_ms
 
     def begin_call(self, now_ms: int) -> None:
@@ -287,7 +287,7 @@ class Forwarding:
     ) -> None:
         """``serve_locally``: handles a call whose region has come to this server meanwhile.
 
-        ``now_ms`` and ``call_later``: tests pass their own.
+        ``now_ms`` and ``call_later``: replace the clock and the loop's timers in tests.
         """
         self.local_server = local_server  # constant, as are the next four
         self.routes = routes

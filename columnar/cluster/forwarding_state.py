@@ -24,8 +24,8 @@ was done.  It is refused at once if the route says that the region stays closed 
 A read is refused if two owners ended while they had it: the read may be the cause, and would end the next owner, too.
 
 A call that is SENT has no deadline here: the owner has its own, and the link to an owner that is fenced breaks
-(``Peers.fenced``).  A later owner in the routes does not end a call that is SENT.  After a move the answers of the
-server that has closed the region may still be in flight, and the gateway would give up a write that was answered.
+(``Peers.fenced``).  A later owner in the routes does not end a call that is SENT.  Otherwise the gateway could give up
+a write that was answered: after a move, answers of the server that has closed the region may still be in flight.
 
 Invariants (``ForwardedCall.check_invariants``, and the model in tests/model/test_forwarding_model.py):
     W1. Each call that is begun ends once: by ANSWER, by one refusal, by this server's own answer, or with its client.
@@ -188,7 +188,7 @@ class ForwardedCall:
     # --- events ------------------------------------------------------------------------------------
 
     def begin_call(self, route: Route | None, now_ms: int) -> tuple[Do, ...]:
-        """Begin the call, before any other event."""
+        """Begin the call.  This is its first event."""
         return self._try_route(route, now_ms)
 
     def frame_written(self) -> tuple[Do, ...]:
@@ -276,7 +276,7 @@ class ForwardedCall:
         return self._apply_event(_ROUTED_LOCALLY if self._ownership_period.server == self._local_server else _ROUTED)
 
     def _next(self, route: Route) -> OwnershipPeriod:
-        """Return the ownership period to try: the source of a region that moves, and alternately the next owner."""
+        """Return the ownership period to try.  If the region moves, source and next owner are tried alternately."""
         source = route.source
         if source is None or (source == self._ownership_period and route.region.region_id == self._ownership_region):
             return route.ownership_period

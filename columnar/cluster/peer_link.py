@@ -5,8 +5,8 @@
     ended      the link broke, or was closed, or one side found the other's hello or frames bad
 
 A call that the link takes ends once: with an answer, with a refusal, as not sent, or with the link.  A request is a
-future that ends in one of these ways.  A call whose bytes the transport has taken may have been carried out, however
-it ends.
+future that ends in one of these ways.  Once the transport has taken the bytes of a call, the peer may have carried the
+call out, however the call ends.
 
 Invariants (``check_invariants``):
     P1. Each call and request ends once, also if the link ends or was never open.

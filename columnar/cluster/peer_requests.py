@@ -63,7 +63,7 @@ class Rows(Message[RowsFound]):
 @dataclass(frozen=True, slots=True)
 class Applied:
     not_local_rows: tuple[int, ...] = ()  # numbers of rows that were not written; all others are on disk
-    sequence: tuple[int, int, int] | None = None  # ``change_record.Sequence`` of the last change; None: no row
+    sequence: tuple[int, int, int] | None = None  # ``change_record.Sequence`` of the last change, if there was any
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,7 +302,7 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class SayAgain(Message[Said]):
-    """Give a source row, as it is now, a sequence as a change would get, and request its contributions."""
+    """Give a source row the next sequence, as a change of the row would, and request its present contributions."""
 
     view: str
     side: int

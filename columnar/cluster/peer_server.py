@@ -51,7 +51,7 @@ RefuseNotLocal = Callable[[str, bytes], Moved | Unknown]  # of a table and a row
 
 
 class _Link:
-    """A link as the client of its calls."""
+    """A link in the role of a client: it is the client of the calls that come over it."""
 
     __slots__ = ("binary", "compact", "link", "peer")
 

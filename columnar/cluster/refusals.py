@@ -103,7 +103,7 @@ def from_plain(why: str, fields: dict[str, Any]) -> Refusal:
 def _error_to_plain(error: ColumnarError) -> dict[str, Any]:
     """Encode an error.
 
-    A class of another module is sent as its nearest base class in ``columnar.errors`` with the same class for clients.
+    A class of another module is sent as its nearest base class in ``columnar.errors`` with the same ``hbase_class``.
     """
     known = next(one for one in type(error).__mro__ if _is_known(one, error.hbase_class))
     group = next((one.__name__ for one in _GROUPS if isinstance(error, one)), "")

@@ -1,9 +1,9 @@
 """Forwards calls from a service of this server to another server.
 
 ``forward_early`` checks before the handler is called: a call of a single row goes to the owner of the row's region if
-this server's own state says that the region is another's.  The handler would detect that by raising RegionNotLocal,
-which costs more than all the rest of a forwarded call at its gateway.  The owner reports any other fault of such a
-call.
+this server's own state says that it does not own the region.  The handler would detect that too, and raise
+RegionNotLocal, but this costs more than all the rest of a forwarded call at its gateway.  The owner reports any other
+fault of such a call.
 
 ``forward_after_error`` checks the error of a handler:
 

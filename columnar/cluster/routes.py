@@ -1,6 +1,6 @@
-"""(pure) A server's copy of the routes: for a row, the region that holds it and the incarnation that owns the region.
+"""(pure) A server's copy of the routes: names, for each row, its region and the incarnation that owns the region.
 
-The copy is a guess: only the owner's own state decides whether it may answer (``regions.region_state``).
+The copy is a guess: only the owner's own state decides whether it may answer (``regions.life.region_state``).
 
 Invariants (``Routes.check_invariants``, and the model in tests/model/test_routes_model.py):
     R1. The regions of a table are ascending and cover all rows without hole or overlap.

@@ -1,4 +1,4 @@
-"""(pure) Values of calls that may concern several servers, which a standalone needs as well.
+"""(pure) Values of calls that may concern several servers; a standalone uses these values as well.
 
 Separate from ``peer_requests``, so that a process without other servers does not load that module.
 """

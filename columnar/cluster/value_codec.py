@@ -1,4 +1,4 @@
-"""(pure) Codecs of our values to plain data for msgpack, and checked back: each is derived from the value's type.
+"""(pure) Codecs between our values and plain data for msgpack: each is derived from a type, and checks on decoding.
 
     record       map of names to values         tuple, list    list
     bytes, str, bool, int, float                as they are    ``X | None``   nil or X
@@ -6,8 +6,8 @@
     Table, Registration                         bin: its JSON in the catalogue
 
 A record is a dataclass or a named tuple; its map has the class's fields by name.  Names that the reader does not know
-come from a newer version and are skipped.  A missing name takes the default of the value's class; without a default
-the record is a BadValue.
+come from a newer version and are skipped.  A missing field takes the default of its class; if it has no default,
+decoding raises BadValue.
 
 Writes of rows have a form of their own:
 

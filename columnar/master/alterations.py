@@ -1,10 +1,10 @@
-"""Change a table's schema, empty a table, make and drop namespaces: each one atomic write of the catalogue.
+"""Changes of a table's schema, truncation, and changes of namespaces: each is one atomic write of the catalogue.
 
-Regions follow the catalogue.  After a crash in between, they follow at their next opening
+Regions follow the catalogue after the write.  If a crash comes in between, they follow at their next opening
 (``columnar.regions.spaces``), and the former rows of a truncated table are removed at the next start, like
 the rows of a dropped table.
 
-Triggers and logs bound what is allowed (promise 6: a derived table equals what recomputing it gives):
+Triggers, views and logs limit what is allowed, so that a derived table equals what recomputing it gives:
     * a family that a trigger follows is not dropped, and the attributes that make its cells vanish or return by
       themselves (TTL, MIN_VERSIONS) are not changed unless the trigger allows that: no trigger would be called for
       these cells;
@@ -50,7 +50,7 @@ class Alterations:
     # --- tables ------------------------------------------------------------------------------------
 
     async def alter(self, name: bytes, change: TableChange) -> None:
-        """Change the table's schema atomically; its regions serve meanwhile, and follow it when this returns."""
+        """Change the table's schema atomically; its regions serve meanwhile, and have the new schema at the end."""
         async with self._triggers.lock, self._lock:
             entry = self._of_user(name, "changed")
             before, after = entry.schema, altered(entry.schema, change)

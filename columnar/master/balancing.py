@@ -3,9 +3,8 @@
     mean        the load of the eligible servers, divided by the sum of their weights
     too much    a server over 1.2 times the mean; it gives away regions until it has 1.1 times the mean
     too little  a server under 0.5 times the mean; it is given regions up to 0.9 times the mean
-    worth it    a move, if it lowers the higher load of source and target by 5 % of the mean; moves from a server also
-                if they take it from over 1.25 times the mean to less: afterwards a server has that much only if one
-                region alone has that much
+    worth it    a move that lowers the higher load of source and target by 5 % of the mean; and moves that take a server
+                from over 1.25 times the mean to less, so that a server stays over that only because of a single region
 
 A server gives away, in this order: regions that fit on the server with the least load; the one region whose move lowers
 the higher load of source and target most; a region for which a third server gets small regions of the target first.

@@ -1,4 +1,4 @@
-r"""The catalogue: the table ``columnar:meta``, with a row for each table and a row for each region (design D8).
+r"""The catalogue: the table ``columnar:meta``, with a row for each table and a row for each region.
 
     row ``t/NAME``            info:schema = JSON of the table, info:state = enabled | disabled
     row ``r/NAME\0START\0ID``  info:region = JSON of the region
@@ -11,8 +11,8 @@ r"""The catalogue: the table ``columnar:meta``, with a row for each table and a 
     rows ``e``, ``s/...``, ``w/...``  of a cluster (``ownership_rows``)
     rows ``tr/...``, ``vw/...``, ``alias/...``  triggers, views, and which generation readers see (``derivation_rows``)
 
-A change of several rows (a table with its regions) is an atomic batch of the catalogue's only region (design D12), so
-no reader ever sees half a table.
+A change of several rows (a table with its regions) is an atomic batch of the catalogue's only region, so no reader
+ever sees half a table.
 
 Pure except for the argument ``write``, a function that applies mutations and returns when they are on disk.
 """

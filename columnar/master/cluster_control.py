@@ -93,7 +93,7 @@ class ClusterReports:
         return builder.list_transition_statuses(self._state, self._servers.now_ms())
 
     def decisions(self) -> list[DecisionStatus]:
-        """Return the last DECISIONS_KEPT decisions, newest first, also those of masters before this one."""
+        """Return the last DECISIONS_KEPT decisions, newest first, including decisions of earlier masters."""
         wall_ms = self._wall_ms() if self._wall_ms is not None else 0
         own = builder.list_decision_statuses(self._state, self._servers.now_ms())
         if self._wall_ms is None:
@@ -103,7 +103,7 @@ class ClusterReports:
         return [*timed, *earlier][:DECISIONS_KEPT]
 
     def follow_decisions(self, earlier: Iterable[DecisionStatus]) -> None:
-        """Set the decisions of masters before this one.  ``earlier``: oldest first."""
+        """Set the decisions of earlier masters.  ``earlier``: oldest first."""
         self._earlier = list(earlier)[::-1]
 
     def take_decisions(self) -> list[DecisionStatus]:

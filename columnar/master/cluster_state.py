@@ -12,7 +12,7 @@ The steps of a region to a new owner, whatever the reason (Close and Open go out
 The row is on disk before requests of clients pause.  When the region is open, its settled row goes out with the next
 write.
 
-Invariants (``check_invariants``; those of ``placement`` and ``owner_ledger`` with them):
+Invariants (``check_invariants`` checks also the invariants of ``placement`` and ``owner_ledger``):
     S1. (region, epoch) is on disk before an owner is notified (C3).  An owner is asked to open a region only when every
         earlier owner has closed it, has failed to open it or is fenced (C2).
     S2. A region has one transition at a time, and its phase says which.
@@ -61,7 +61,7 @@ class ClusterState:
     ) -> None:
         """Build the state from the catalogue's rows.  Nothing is planned before ``begin_planning``.
 
-        ``planner``: a shell that measures passes one that calls ``plan``.
+        ``planner``: ``plan``, or a function that measures and calls ``plan``.
         """
         self.current = Current()
         self.desired = Desired(operator_settings, throttles or Throttles())
@@ -181,7 +181,7 @@ class ClusterState:
     ) -> list[Output]:
         """Handle the report that the server refuses the region at that epoch for ever.
 
-        ``is_behind``: its log may hold records that the store lacks.
+        ``is_behind``: the server's log may hold records that the store lacks.
         """
         self._transitions.closed(server, region, epoch, is_behind, now_ms)
         return self.plans.end_event(now_ms)

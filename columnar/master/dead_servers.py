@@ -1,7 +1,7 @@
 """Dead incarnations of servers that the catalogue or the data folder names, and the contents of their logs.
 
-A log with missing data is never taken for a shorter log.  It counts as a log without a seal that names every region its
-server owned.  The opening of such a region reads the log again, and finds the damage, or the file that was restored.
+A log with missing data is never taken for a shorter log.  It counts as a log that has no seal and names every region
+of its server.  The opening of such a region reads the log again, and finds the damage, or the file that was restored.
 
 Functions that read logs block.
 """
@@ -41,7 +41,7 @@ class DeadServerLog:
 
 
 def read_dead_server_log(data: str, server: Incarnation, seal: Seal | None, owned: Owned) -> DeadServerLog:
-    """Read the log.  ``owned``: all regions that the server owned by the catalogue's rows.  Raises HostError."""
+    """Read the log.  ``owned``: all that the server owned according to the catalogue.  Raises HostError."""
     try:
         log = server_folders.dead_log(data, str(server), seal, is_named=bool(owned))
         return DeadServerLog(log.extent, log.named(), log)

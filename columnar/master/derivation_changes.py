@@ -1,6 +1,7 @@
 """Changes of derivations: each is written to the catalogue first, then sent to every owner of regions.
 
-    add     ADDING on disk -> every owner logs, and marks where it begins -> the next state on disk -> owners deliver
+    add     ADDING on disk -> every owner logs changes for it and marks where it begins -> the next state on disk
+            -> owners deliver
     others  one write of the catalogue -> owners
 
 Invariants:

@@ -16,9 +16,9 @@ False alarms:
       read, so that time does not count against any server.
     * More than a third of the servers, and at least two, are silent at once: probably the machine is at fault.  These
       servers get 3 s more, and the verdict says so.
-    * The data folder does not answer.  A server whose loop waits for a file does not iterate, and one that opens a
-      region then holds the interpreter, so that its control thread says nothing.  The time of a stall counts against
-      no server, whatever is wrong with the server, and all counts begin anew when the stall ends.
+    * The data folder does not answer.  A server whose loop waits for a file does not iterate.  A server that opens a
+      region meanwhile holds the interpreter, so that its control thread does not report.  The time of a stall counts
+      against no server, whatever is wrong with the server, and all counts begin anew when the stall ends.
 
 A verdict names a child once; the caller that kills the child calls ``left``.  Time is an argument; this module knows
 nothing of processes.

@@ -111,7 +111,7 @@ class OwnerLedger:
     def fenced(self, server: Incarnation, segments: Segments | None, named: Iterable[tuple[int, int]]) -> None:
         """Note the sealed log of a fenced server.  ``named``: regions and epochs that the log's heads name.
 
-        If ``segments`` is None, the log is damaged and is not sealed: each region that lacks its writes reads it again.
+        If ``segments`` is None, the log is damaged and is not sealed: each region that needs the log reads it again.
         """
         self._fenced.add(server)
         self._logs[server] = frozenset(named)

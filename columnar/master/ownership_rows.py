@@ -2,7 +2,7 @@
 
     row ``r/...``   info:owner = JSON of the region's owner (``model.owner``); none in a standalone
     rows ``s/...``, ``w/...``   logs of dead incarnations, and operator settings (``catalogue_rows``)
-    row ``e``       info:epoch = the epoch of this start's owner of all regions, eight bytes
+    row ``e``       info:epoch = the last epoch that was begun (``raise_epoch``), eight bytes
 
 Invariant: no region gets an owner after it was removed from its table: writes that remove regions and writes of owners
 hold the same lock (``rows_change``).
@@ -24,7 +24,7 @@ from columnar.model.owner import Incarnation, Owner
 from columnar.model.region_info import RegionInfo
 from columnar.storage.server_folders import Seal
 
-if TYPE_CHECKING:  # a standalone writes no plans, and needs not their 0.3 MB
+if TYPE_CHECKING:  # a standalone writes no plans, and saves their 0.3 MB
     from columnar.master.instructions import Write
     from columnar.model.owner_messages import Segments
 

@@ -33,7 +33,7 @@ UNWRITABLE_MS: Final = 1_000  # no write goes out for this long after a write th
 
 @dataclass(slots=True)
 class CatalogueHealth:
-    """Whether the catalogue can be written: owner rows, operator settings and tables wait while it cannot.
+    """The state that says whether the catalogue can be written: owner rows, settings and tables wait while it cannot.
 
         sound --unsound--> unsound, since when and why --sound--> sound
 
@@ -90,7 +90,7 @@ class Desired:
 
 @dataclass(slots=True)
 class BalanceTimes:
-    """When a round of balance was planned last, and when a server came or went last."""
+    """The times of the last round of balance, and of the last change of servers (one came or went)."""
 
     balanced_ms: int = NEVER_MS
     changed_ms: int = NEVER_MS
@@ -126,7 +126,7 @@ class HomeIndex:
             regions[place.info.region_id] = None
 
     def leave(self, place: Place) -> None:
-        """Call before the server or the ideal server changes, and ``enter`` after it."""
+        """Remove the region.  Call this before its server or ideal server changes, and ``enter`` afterwards."""
         if place.ideal is not None:
             index = self.at_home if place.server == place.ideal else self.astray
             regions = index[place.ideal]

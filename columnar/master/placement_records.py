@@ -40,7 +40,7 @@ DEATHS_TOO_MANY: Final = 3
 BENCHED_MS: Final = (60_000, 120_000, 240_000, 480_000)
 FORGIVEN_AFTER_MS: Final = 30 * 60_000  # without a death: the next bench is as short as the first
 FAILURES_WITHIN_MS: Final = 5 * 60_000
-FAILURES_TOO_MANY: Final = 3  # regions that a server could not open, within that time
+FAILURES_TOO_MANY: Final = 3  # regions that a server could not open within FAILURES_WITHIN_MS
 AVOIDED_MS: Final = 120_000  # such a server gets no regions for this time, unless no other may take them
 OPENING_TRIES: Final = 5  # to open a region, at any servers, before a pause
 TRIED_KEPT: Final = 100  # names of servers kept for a region that is tried for hours
@@ -123,7 +123,7 @@ class OpeningAttempts:
     is_damaged: bool = False  # the last try found damage, so every other server would fail too
     is_doubted: bool = False  # its store could not be opened: the next owner opens the store before it reports success
     rounds: int = 0  # how often the region stayed closed for a temporary cause
-    retry_ms: int | None = None  # FAILED_OPEN: when it is tried again; None: only an operator makes it tried again
+    retry_ms: int | None = None  # FAILED_OPEN: when it is tried again; None: it waits for an operator
     deaths: int = 0  # consecutive owners that died when they opened it, or a moment later
 
     @property
@@ -169,7 +169,7 @@ class OpeningAttempts:
     def assigned(self) -> OpeningAttempts:
         """Note that an operator assigned the region: earlier tries do not count any more.
 
-        The next owner opens the store before it answers.
+        The next owner reports success only after it has opened the store.
         """
         return replace(self, tried=(), is_damaged=False, deaths=0, retry_ms=None, is_doubted=True)
 
@@ -222,9 +222,9 @@ class Place:
     ideal: str | None = None
     load: float = IDLE
     measured: MeasuredLoad = field(default_factory=MeasuredLoad)
-    since_ms: int = 0  # of the phase
+    since_ms: int = 0  # when the phase began
     why: str = ""
-    reason: Reason | None = None  # of the Give that is under way
+    reason: Reason | None = None  # why its owner gets it; None if no Give is under way
     why_ideal: str = ""
     stays_until_ms: int = NEVER_MS  # balance and home do not move it earlier
     attempts: OpeningAttempts = NO_ATTEMPTS
@@ -345,7 +345,7 @@ class Server:
     weight: float = 1.0
     state: ServerState = ServerState.DOWN
     incarnation: Incarnation | None = None
-    since_ms: int = NEVER_MS  # of the state
+    since_ms: int = NEVER_MS  # when the state began
     was_up: bool = False  # whether the present process was ever up
     load: float = 0.0
     regions: dict[int, None] = field(default_factory=dict)

@@ -24,7 +24,7 @@ _QUEUE_COUNTS: Final = 2.0  # a region that waits to be opened counts as this ma
 
 
 class Chance(Protocol):
-    """``random.Random``, or a part of it."""
+    """The part of ``random.Random`` that a plan needs."""
 
     def random(self) -> float: ...
 
@@ -175,7 +175,7 @@ class Draft:
         return self.current.is_up(place.server)
 
     def free_places(self, name: str) -> list[Place]:
-        """Return the regions of a server that ``may_begin``; the server is checked once, as balance asks for many."""
+        """Return the server's regions that ``may_begin``, with a single check of the server: balance asks for many."""
         current, given = self.current, self._given
         if not current.is_up(name):
             return []

@@ -6,7 +6,7 @@
 The planner runs once more after a plan that prefers a new server for a region, so that moves to that server begin at
 once.
 
-Invariant: a write goes out only if the catalogue takes writes, and then it has every row and setting that waits.
+Invariant: a write goes out only if the catalogue takes writes, and then contains every row and setting that waits.
 
 Knows nothing of the events themselves: ``cluster_state`` and ``table_regions`` change the state first.
 """

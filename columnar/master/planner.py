@@ -203,8 +203,8 @@ def _send_home(draft: Draft) -> None:
 def _share_openings(draft: Draft, name: str) -> bool:
     """Give a server that has just come up its share of its unopened regions, least loaded first.
 
-    Returns whether it has unopened regions at other servers.  Shares are such that all servers have equally many left
-    to open, if each opens as many as any other from now on; so no region is moved twice.
+    Returns whether other servers have such regions.  The shares leave each server equally many regions to open, so no
+    region is moved twice if all servers open equally fast.
     """
     current, server = draft.current, draft.current.servers[name]
     waits = (

@@ -96,7 +96,7 @@ class ProcessControl:
         self._failed: dict[str, str] = {}  # server -> why its last stop or restart failed, if no request waited
 
     def notes_on(self, server: str) -> Iterable[str]:
-        """Say for people what is being done to the server, or has failed."""
+        """Yield notes for people on a stop or restart of the server that is under way or has failed."""
         if server == self._busy_with:
             yield BEING_CHANGED
         if server in self._failed:

@@ -46,12 +46,12 @@ class _Standing:
         self.is_new = wanted.keys() != self.out.keys()
 
     def went_out(self) -> None:
-        """Note that the routes have what is wanted."""
+        """Note that the routes have the wanted regions."""
         self.out, self.is_new = dict(self.wanted), False
 
 
 class Publishing:
-    """Owned by the loop."""
+    """The routes that were sent to servers, and the changes that are due.  Owned by the loop."""
 
     def __init__(self) -> None:
         self.number = 1  # of the last change; a copy without any has number 0

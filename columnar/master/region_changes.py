@@ -3,10 +3,10 @@
     decide -> announce -> BeginChange -> [lock] FinishChange, which requests COMMIT [unlock] -> remove, reclaim space
 
 Invariants:
-    I1. The write of the catalogue is the commit: a crash before it leaves the old regions, after it the new
-        ones.  The catalogue has the unused regions as dropped, and the new regions too before their folders are made;
-        the next start removes the folders of dropped regions.  A folder that the catalogue does not name is never
-        touched.
+    I1. The write of the catalogue is the commit: a crash before it leaves the old regions, a crash after it the new
+        regions.  The catalogue lists unused regions as dropped: new regions from before their folders are made until
+        the commit, old regions from the commit on.  The next start removes the folders of dropped regions.  A folder
+        that the catalogue does not name is never touched.
     I2. A failure before the commit changes nothing for clients, and is reported.
     I3. If it is unknown whether the commit is on disk, neither old nor new regions are served until the
         catalogue is rewritten without the commit (``catalogue_repaired``), or a restart has read the catalogue.
@@ -173,7 +173,7 @@ class RegionChanges:
                     pass
 
     async def request_peer(self, message: Message[Any]) -> Any:
-        """Answer an owner's request: to commit a change."""
+        """Commit the change that an owner requests to be committed."""
         assert isinstance(message, messages.Commit), "owners ask nothing else"
         await self._commit(message.change)
 
@@ -287,7 +287,7 @@ class RegionChanges:
         return True
 
     async def close(self) -> None:
-        """Begin no more changes; wait until those under way are finished or called off."""
+        """Begin no more changes; wait until the changes under way are finished or called off."""
         self._stopping = True
         async with self._one_at_a_time:  # no change is cancelled between its commit and its end
             self._cleaning.close()

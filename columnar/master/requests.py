@@ -174,7 +174,7 @@ def is_superseded(earlier: Request, newer: Request, current: Current) -> bool:
 def is_over(request: Request, desired: Desired, current: Current, now_ms: int) -> tuple[bool, str | None]:
     """Return whether the request is done or cannot be done any more, and its error.
 
-    A split or merge under way is over at ``change_ended``.
+    A split or merge under way is over when ``change_ended`` reports its end.
     """
     places = [current.places.get(region) for region in regions_of(request)]
     if None in places:
@@ -326,7 +326,7 @@ class Requests:
         """Note that the planner has begun a change; its outcome will answer the first request for the change."""
         regions = frozenset(regions_changed(change))
         if not change.is_requested:
-            return  # by size or load
+            return  # begun because of size or load
         for number, request in self._desired.requests.items():
             if isinstance(request, SplitRegion | MergeRegions) and regions == set(regions_of(request)):
                 self._begun[regions] = number
@@ -335,7 +335,7 @@ class Requests:
     def change_ended(self, regions: Sequence[int], error: str | None) -> None:
         """Answer the request that the change was begun for.
 
-        Other requests for the same change: after a failure they may begin the change again, and after a success
+        Other requests for the same change may begin it again after a failure; after a success
         ``answer_ended_requests`` answers them.
         """
         number = self._begun.pop(frozenset(regions), None)

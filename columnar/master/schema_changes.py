@@ -199,7 +199,7 @@ class SchemaChanges:
 
     @asynccontextmanager
     async def announced(self, table: str, ranges: list[tuple[bytes, bytes]]) -> AsyncIterator[list[RegionInfo]]:
-        """Reserve regions; the body makes their folders, and if it fails, both are removed.
+        """Reserve regions, whose folders the body makes; if the body fails, regions and folders are removed.
 
         After the body the caller lets ``Catalogue.adopt`` give the regions to the table.
         """
@@ -233,7 +233,10 @@ class SchemaChanges:
 
     @asynccontextmanager
     async def losing(self, name: str) -> AsyncIterator[None]:
-        """Surround the catalogue's write of a change that removes rows or families from an existing table."""
+        """Surround the catalogue's write of a change that removes rows or families from an existing table.
+
+        If the outcome of the write is unknown, the table is not served until ``catalogue_repaired``.
+        """
         try:
             yield
         except OutcomeUnknown:

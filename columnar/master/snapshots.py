@@ -175,7 +175,7 @@ class Snapshots:
             if table in self._catalogue.tables:
                 self._changes.check_namespace(namespace_of(table))
             else:
-                self._changes.check_free(table)  # a dropped table comes back as one more of its namespace
+                self._changes.check_free(table)  # a dropped table counts as an additional table of its namespace
             await self._adopt(self._path(name), manifest, replace(manifest.table, kept_by=""))
         _log.info("table %s restored from snapshot %s", table, name)
 
@@ -213,7 +213,7 @@ class Snapshots:
     async def _adopt(self, folder: str, manifest: SnapshotManifest, table: Table) -> None:
         """Make the copies a table's regions; the caller holds the lock.
 
-        The clock goes on from the time of the clock that stamped the rows.
+        The store's clock is set forward to the clock that stamped the rows, if it is behind that.
         """
         before = self._catalogue.tables.get(table.name)
         more = len(manifest.ranges) - (len(before.regions) if before is not None else 0)

@@ -42,14 +42,14 @@ class Staging:
             raise RetryLater(f"{STAGED_FOLDERS} commands read or bring copies of regions already; try again later")
         token = os.urandom(16).hex()
         for folder in (self._folder, self.path(token)):
-            with suppress(FileExistsError):  # of ``staging``; the data folder exists
+            with suppress(FileExistsError):  # the staging folder may exist; the data folder does
                 os.mkdir(folder)
         lock_file = self._lock_files[token] = open(self.path(token, LOCK), "wb")  # noqa: SIM115 - open until ``hand_out``
         fcntl.flock(lock_file, fcntl.LOCK_EX)
         return token
 
     def hand_out(self, token: str) -> str:
-        """Return the folder's path; the requesting command locks it now."""
+        """Release the folder's lock and return the folder's path; the requesting command locks the folder next."""
         os.utime(self.path(token))
         self._lock_files.pop(token).close()
         return os.path.abspath(self.path(token))

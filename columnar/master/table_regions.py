@@ -1,6 +1,6 @@
 """(pure) Events of tables at the master: their regions come, go, split and merge, or stay where they are for a copy.
 
-    created, removed                    the catalogue has new regions of a table, or regions no longer
+    created, removed                    regions of a table came into the catalogue, or are gone from it
     changed, change_failed              a split or a merge is committed, or was called off
     pause_table_transitions, released   a copy of the table begins, or is over
 

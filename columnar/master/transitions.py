@@ -7,8 +7,8 @@
     unopened  the owner said that it serves, but cannot open it LEAVING: the owner gives it up first
     orphan    its owner cannot open it, or is gone              HOMELESS; OFFLINE if an operator wants it closed;
                                                                 FAILED_OPEN after too many tries, or if it is damaged
-    try_again it is FAILED_OPEN, and its host was the cause     HOMELESS, after growing pauses, or when a region opened
-                                                                that had failed for such a cause
+    try_again it is FAILED_OPEN, and its host was the cause     HOMELESS, after growing pauses, or when another region
+                                                                opened that had failed for such a cause
     died_opening  its owner died, perhaps of opening it         counts as a try; regions that two owners died of are
                                                                 opened one at a time, to find the one at fault; after
                                                                 ``DEATHS_DEADLY`` deaths it is not opened any more
@@ -145,7 +145,7 @@ class Transitions:
         row = place.owner
         assert row is not None, "a row"
         if row.source is not None:
-            return False  # it has not begun
+            return False  # the owner's period has not begun
         return self._ledger.is_fenced(row.server) or self._ledger.has_ended(place.info.region_id, row.ownership_period)
 
     def notify_owner(self, place: Place, now_ms: int) -> None:
@@ -202,7 +202,7 @@ class Transitions:
         self.orphan(place, now_ms)
 
     def unopened(self, server: Incarnation, region: int, epoch: int, why: str, is_damaged: bool, now_ms: int) -> None:
-        """Note a failure as ``failed`` does, of an owner that may serve the region until the owner has closed it."""
+        """Handle an owner that said that it serves the region and then cannot open it: the owner closes it first."""
         place = self._current.places.get(region)
         if place is None or place.owner is None or place.phase not in (Phase.OPENING, Phase.OPEN):
             return

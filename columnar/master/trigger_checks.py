@@ -44,7 +44,7 @@ class TriggerChecks:
         self.check_processes(*fresh)
 
     def graph(self) -> Graph:
-        """All flows as they are declared."""
+        """Return the graph of all flows as they are declared."""
         return Graph(
             [
                 *(flow_of(one.registration) for one in self._triggers.usable()),

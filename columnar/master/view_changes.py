@@ -54,7 +54,10 @@ class ViewChanges(DerivationChanges[ViewSet]):
         declaring: Callable[[], Declaring],
         before_first: Callable[[], Awaitable[None]],
     ) -> None:
-        """``declaring``: called when it is needed; ``before_first``: called before the data folder gets a view."""
+        """``declaring``: imports ``views.declaring``, which a store without views does not need.
+
+        ``before_first``: called before the data folder gets a view.
+        """
         super().__init__(catalogue, owner, changes.triggers.lock)
         self._changes = changes
         self._declaring = declaring
@@ -130,7 +133,7 @@ class ViewChanges(DerivationChanges[ViewSet]):
         _log.info("view %s is being built", view.name)
 
     async def drop(self, name: str) -> None:
-        """Drop a view with all its generations, or by its table a single generation that no reader sees."""
+        """Drop a view with all its generations; or one generation, if ``name`` is its table and no reader sees it."""
         async with self.lock:
             await self.settle()
             tables = [one.name for one in self.derivations.generations(name)]
@@ -159,7 +162,7 @@ class ViewChanges(DerivationChanges[ViewSet]):
                 self.at("dropped")
 
     async def compress_tables(self) -> None:
-        """Give the families of views that an earlier version made the compression of new views.
+        """Set the compression of new views on the families of views that an earlier version made.
 
         The files of a region follow when they are compacted.
         """

@@ -137,7 +137,7 @@ class ViewGenerations:
     # --- generations without readers -----------------------------------------------------------------
 
     async def sweep(self) -> None:
-        """Drop generations whose time is over; give view tables that earlier versions made the present compression."""
+        """Drop generations whose time is over; set the present compression on view tables of earlier versions."""
         tables = [one.name for one in self._views.all]
         for table in expired(tables, self._views.swaps, self._now_ms()):
             await self._changes.drop_table(table)
