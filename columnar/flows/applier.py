@@ -195,7 +195,7 @@ class Applier:
 
         ``name`` and ``share`` are those of the follower whose effects these are (I4); ``writer_view`` is as in ``Job``.
         If not all writes can be written at once, ``on_trouble`` is called soon instead of ``on_applied``: the job is
-        given up then, and the caller must see to its writes, of which some may be written.
+        given up then, and the caller must write its effects again, of which some may be written already.
         """
         job = Job(name, writes, size_bytes, on_applied, writer_view, on_trouble)
         self._line.push(name, share, job)

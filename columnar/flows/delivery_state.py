@@ -8,8 +8,8 @@ A batch (``take_batch``) is several changes that are delivered together; a row's
 order.  A batch that failed is halved: its changes are delivered again at once, in batches of half its size, until one
 change fails alone.
 
-Events: ``read``, ``passed``, ``done``, ``failed``, ``requeue_changes``, ``put_off``, ``halved``, ``named``,
-``came_to``, ``given_up``.
+Events: ``read_change``, ``passed``, ``done``, ``failed``, ``requeue_changes``, ``put_off``, ``halved``, ``named``,
+``came_to``, ``gave``, ``given_up``, ``fail_follower``, ``end_failures``.
 Instructions: the changes that ``take`` and ``take_batch`` return are to be delivered.  A change for which ``failed``
 returns True is to be written to the dead letters and then reported by ``given_up``.
 

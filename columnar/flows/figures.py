@@ -1,6 +1,6 @@
 """Figures of followers: deliveries, failed attempts, durations of runs, and the time of the last delivery.
 
-Counted since the process began.  Owned by the loop; the time is an argument.
+Figures count from the start of the process.  Owned by the loop; the time is an argument.
 """
 
 from __future__ import annotations

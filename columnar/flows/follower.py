@@ -258,7 +258,7 @@ class Follower(ABC):
         return not self.state.in_flight_count
 
     def has_passed(self, target: Sequence) -> bool:
-        """Return whether every change up to ``target`` is delivered, and every row that the follower begins with."""
+        """Return whether every change up to ``target`` is delivered, as is every row that the follower begins with."""
         return self.is_prepared and self.state.is_delivered_up_to(target)
 
 

@@ -74,7 +74,7 @@ class Followers:
     # --- missing followers -----------------------------------------------------------------------------
 
     def miss(self, name: FollowerName, region: Region, why: str) -> None:
-        """Note a missing follower until ``miss_no_more``.  Waits last until it begins; its status gives ``why``."""
+        """Note a missing follower until ``miss_no_more``: waits do not end before it begins; its status has ``why``."""
         self._missing[name, region.info.region_id] = Missing(region, why)
 
     def miss_no_more(self, key: Key) -> None:

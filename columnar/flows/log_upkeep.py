@@ -58,7 +58,7 @@ class LogUpkeep:
         self._saving_pauses = 0  # callers that want cursors unchanged on disk
 
     def pause_saving(self) -> None:
-        """Save no cursor and trim nothing until ``release``; no follower begins a change meanwhile."""
+        """Save no cursor and trim no log until ``release``; no delivery begins meanwhile."""
         self._saving_pauses += 1
 
     @property

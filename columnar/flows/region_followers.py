@@ -46,7 +46,7 @@ LOOP: Final = "the followers of a region"
 
 
 class FollowerSteps:
-    """Runs steps of followers, planned by a timer each.  A step that met a fault is retried after a pause (I2)."""
+    """Runs the steps of followers, each planned by its timer.  A step that met a fault is retried later (I2)."""
 
     def __init__(self, followers: Followers, upkeep: LogUpkeep) -> None:
         self._followers = followers

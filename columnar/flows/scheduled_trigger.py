@@ -24,7 +24,7 @@ _BUCKET: Final = 2.0  # tokens at most; with two a late check loses none
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """Terms: the part of the worker that a trigger may use."""
+    """The part of the worker that a trigger may use."""
 
     share: int = SHARE
     side_by_side: int = SIDE_BY_SIDE

@@ -24,7 +24,7 @@ HasPassed = Callable[[Follower], bool]
 
 
 class Waits:
-    """Owned by the loop."""
+    """Waits for deliveries of a server's followers.  Owned by the loop."""
 
     def __init__(
         self, server: RegionServer, followers: Followers, subscriptions: Subscriptions, openings: RegionOpenings

@@ -113,7 +113,7 @@ class TableAccess:
     # --- quotas ------------------------------------------------------------------------------------
 
     def admit(self, served: ServedTable, *, writes: bool) -> None:
-        """Admit a call on a table that ``is_throttled``, before it begins.  Raises Throttled if the quota is used."""
+        """Admit a call on a table that ``is_throttled``, at its beginning; raises Throttled if the quota is used up."""
         now_s = self._now_s()
         self._throttle_of(served, now_s).admit(writes, now_s)
 
@@ -206,7 +206,10 @@ def _delay_future(future: asyncio.Future[None] | None, delay_s: float) -> asynci
 
 
 def after(future: Any, result: Any) -> Any:
-    """Return ``result``, or Later if ``future`` is not done or failed; it may be a coroutine that awaits fsyncs."""
+    """Return ``result``, or Later if ``future`` is not done or has failed.
+
+    ``future`` may also be a coroutine that waits for several fsyncs.
+    """
     if future is None or (isinstance(future, asyncio.Future) and future.done() and not future.exception()):
         return result
     return Later(future, result)

@@ -1,10 +1,10 @@
 """A scanner: a place in a table that moves on with each call.
 
 A scanner keeps a position and no iterator: each step seeks again.  So an idle scanner costs nothing between two calls
-and survives splits and moves, and each row that it returns is as of one moment (design 5, "scans").
+and survives splits and moves, and each row that it returns is as of one moment.
 
 A call runs in steps of at most ``limits.STEP_CELLS`` cells or ``STEP_BYTES``, with a filter also of ``STEP_S``.
-Between two steps other requests are served (design D11).  A step of an unfiltered scan of small cells takes some 2 ms.
+Between two steps other requests are served.  A step of an unfiltered scan of small cells takes some 2 ms.
 """
 
 from __future__ import annotations

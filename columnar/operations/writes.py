@@ -358,7 +358,7 @@ def partly(error: ColumnarError) -> ColumnarError:
 
 
 def _counters_alone(work: Work) -> Iterator[tuple[ServedTable, list[RowWrite]]]:
-    """Yield rows that a region may refuse after all checks in batches of one, so that only they fail."""
+    """Yield the batches, row by row if a region may still refuse a row of the batch, so that only that row fails."""
     for served, batch in work:
         if any(isinstance(row, RowMutation) and _may_be_refused(row) for row in batch):
             for row in batch:

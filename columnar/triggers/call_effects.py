@@ -1,8 +1,8 @@
 """Writes the effects of calls and the dead letters of changes, and reports the results to the dispatcher's state.
 
-A call to a function without a batch takes a run of changes, whose effects are one job of the applier.  If the job meets
-an error, each change continues as a job of its own: then only the change that writes to an unavailable region waits,
-and an error is reported for the change that caused it.
+The effects of several changes of a run are one job of the applier.  If the job meets an error, each change continues as
+a job of its own: then only a change that writes to an unavailable region waits, and an error is reported for the change
+that caused it.
 
 Owned by the loop.
 """
@@ -52,7 +52,7 @@ class CallEffects:
         applier.notify_room(self._check_room)
 
     def obstacle(self, name: str) -> str:
-        """Return why effects of the trigger have waited long; an empty text if none have."""
+        """Return why effects of the trigger have waited long; an empty text if no effects have."""
         jobs = (one.job for one in self._retries.applying if one.source.registration.name == name)
         found = next((job.obstacle for job in jobs if job is not None and job.obstacle), "")
         return found and _WAITING + found

@@ -1,4 +1,4 @@
-"""A trigger on one region: the changes that its function is called with, and the rows that it begins with.
+"""A trigger on one region: the changes that its function is called with, and its backfill.
 
 Backfill: a trigger that starts from the beginning gets every row.  The rows are logged as changes for this trigger
 alone, BACKFILL_ROWS at a time, and the region's ``meta`` keeps the progress:

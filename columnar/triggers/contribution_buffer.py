@@ -1,12 +1,13 @@
-"""(pure) Contributions of changes to totals (``Contribute``, ``Tally``), buffered until the function ends or marks.
+"""(pure) Buffers a function's contributions to totals (``Contribute``, ``Tally``) until it ends or yields a mark.
 
     buffer_contributions(effects, part)         yields the effects, with BUFFERED in the place of a contribution;
                                                 contributions come before Checkpoints, Barriers and at the end
     buffer_contribution_pairs(pairs, changes)   the same for a batch: contributions come at the end, in the order of
                                                 the changes
 
-A Checkpoint or a Barrier that follows contributions ends a part of the run.  Parts are numbered from 0; a Checkpoint
-bears the number of the part that begins after it, and a later run of the change begins with that number.
+A mark is a Checkpoint or a Barrier.  A mark that follows contributions ends a part of the run.  Parts are numbered from
+0; a Checkpoint bears the number of the part that begins after it, and a later run of the change begins with that
+number.
 
 Invariants:
     I1. Contributions of one part, from one source to one row, are sent as one effect.  Tallies are added.  A
@@ -114,7 +115,7 @@ class _ContributionBuffer:
             )
 
     def take_contributions(self) -> list[tuple[int, Parted]]:
-        """Return and remove all: (place, contribution) pairs, by place and in the order of their first yields."""
+        """Remove all contributions; return (place, contribution) pairs, by place and in the order of first yields."""
         taken = sorted([(key[0], contribution) for key, contribution in self._contributions.items()], key=_place)
         self._contributions, self._size_bytes = {}, 0
         return taken

@@ -224,7 +224,7 @@ class DeadLetterStore:
 
 
 def _readable(row: bytes, cells: Mapping[bytes, bytes]) -> DeadLetter | None:
-    """Decode a letter; return None for a row without one (clients may write here), so that others stay readable."""
+    """Decode a letter; return None for a row that holds no letter, as clients may write anything into the table."""
     try:
         letter = dead_letters.from_cells(cells)
         if dead_letters.letter_row(letter.trigger, letter.sequence) != row:

@@ -1,4 +1,4 @@
-"""(pure) A trigger on one region, as the dispatcher sees it: which changes a call may take now, and when the next.
+"""(pure) A trigger on one region, as the dispatcher sees it: the changes that a call may take now, and the next time.
 
 A trigger with a batch waits until the batch is full or its first change has waited long enough (``BatchTimer``).
 

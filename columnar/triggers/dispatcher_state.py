@@ -113,7 +113,7 @@ class DispatcherState:
         pool.rest(source)
 
     def _abandon(self, call: Call, now_s: float) -> None:
-        """Note that further effects of the call are not wanted; a resting call goes on, to end itself."""
+        """Note that further effects of the call are not wanted; a resting call is scheduled for the worker to drop it."""
         if not call.is_abandoned:
             call.abandon()
             if call.stage == RESTING:
@@ -167,7 +167,7 @@ class DispatcherState:
         return self.fail_read(call.source, error, now_s)
 
     def began(self, slot: WorkerSlot, numbers: list[int], now_s: float) -> None:
-        """Plan the timeouts of calls of which the worker reports that they run for longer than a moment."""
+        """Plan timeouts for the calls that the worker has reported as running for longer than a moment."""
         for number in numbers:
             call = slot.began(number, now_s)
             if call is not None:

@@ -5,9 +5,9 @@
     to the worker     ["run", [[id, trigger, function, side by side, [change, ...], progress, is batch], ...]]
                                                                   several changes that are no batch are a run: each
                                                                   change is a call of its own, with successive ids
-                      ["go", id]                                  the effects are written: yield on
+                      ["go", id]                                  the effects are written: run the next slice
                       ["check", id, function]
-                      ["reload", id]                              take up changed source; answered as "check" is
+                      ["reload", id]                              import changed source; answered by "checked"
     to the store      ["ready", 0]                                first of all: calls may be sent
                       ["began", [id, ...]]                        these calls run, their modules are imported; sent if
                                                                   a call takes long or is the first of its module

@@ -82,7 +82,7 @@ class Timed(Protocol):
 
 
 class Timers:
-    """Times at which something is to be checked, in one heap, for one timer of the loop."""
+    """The times at which subjects are to be checked, in one heap, so that one timer of the loop serves all."""
 
     def __init__(self) -> None:
         self._heap: list[tuple[float, int, Timed]] = []

@@ -39,7 +39,7 @@ class Looked:
         *,
         passes: bool = False,
     ) -> None:
-        """``cells`` are the row's first cells, and further ones are read from ``families``; none: ``cells`` are all.
+        """``cells`` are the row's first cells; further cells are read from ``families``, if there are any.
 
         ``passes`` says that the problem is temporary.
         """
@@ -71,7 +71,7 @@ class Looked:
                 start = page[-1][0] + b"\x00"
 
     def get(self, column: bytes, default: bytes | None = None) -> bytes | None:
-        """Return the cell's value, from the cells sent with the change or as it is now; ``default`` without a cell."""
+        """Return the cell's value, as sent with the change or as it is now; ``default`` if there is no such cell."""
         self._check()
         if column in self._cells or not self._families:
             return self._cells.get(column, default)

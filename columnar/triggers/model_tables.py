@@ -113,7 +113,7 @@ def _number(value: bytes | None) -> int:
 
 
 class ModelClient:
-    """The part of ``columnar.client.Connection`` that functions use; ``write`` and ``read`` are called at each call."""
+    """The part of ``columnar.client.Connection`` that functions use; its operations call ``write`` and ``read``."""
 
     is_columnar = True
 

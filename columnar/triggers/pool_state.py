@@ -191,7 +191,7 @@ class Pool:
     # --- time ----------------------------------------------------------------------------------------
 
     def plan_timers(self, now_s: float) -> None:
-        """Plan the next scheduling and the end of an idle process.  Call after scheduling all slices that could be."""
+        """Plan the next scheduling, and the end of an idle process.  Call this when no slice can be scheduled now."""
         due_s = self.fair.next_due_s()
         if due_s is not None and due_s < self._due_s:
             self._due_s = due_s

@@ -244,7 +244,7 @@ class Run:
 
 
 def work_of(parts: list[Any]) -> Call | Run:
-    """Return what a part of a "run" frame requests."""
+    """Return the call or the run that an element of a "run" frame describes."""
     return Run(parts) if len(parts[4]) > 1 and not parts[6] else Call(parts)
 
 

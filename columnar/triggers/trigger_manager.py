@@ -162,7 +162,7 @@ class TriggerManager:
     async def reach(self, table: str) -> int:
         """Return the time since which all local logs of a table are whole (``LogReach``).
 
-        Returns NOWHERE if the log of one region is whole since no known time.  An empty log is whole from now on.
+        Returns NOWHERE if no such time is known for one of the logs.  An empty log is whole from now on.
         """
         served, reaches = self._server.tables.enabled(table.encode()), 0
         for info in served.regions:

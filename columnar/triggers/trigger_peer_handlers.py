@@ -92,7 +92,7 @@ class TriggerPeerHandlers:
         return [state.epoch_of(info.region_id) for info in regions]
 
     async def _open(self, regions: tuple[RegionInfo, ...]) -> None:
-        """Open the regions' stores: a region has followers only once it is open, and may have arrived just now."""
+        """Open the regions' stores: only an open region has followers, and a region may have moved here just now."""
         for info in regions:
             served = self._server.serving(info)
             if served is not None and not self._server.is_untouched(info):

@@ -8,7 +8,7 @@ The worker leads a process group, and processes that functions start end with it
 makes by ``os.fork`` answers nothing (``forked``).
 
 The output of functions is caught per call, bounded by OUTPUT_BYTES.  The process runs at a lower priority than the
-store, so that foreground requests go first (promise 9), and a function that takes all memory ends it, not the store.
+store, so that foreground requests go first, and a function that takes all memory ends this process, not the store.
 """
 
 from __future__ import annotations

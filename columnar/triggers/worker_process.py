@@ -271,7 +271,7 @@ class Worker:
         return self.link.is_up
 
     def send_call(self, parts: list[Any], size_bytes: int) -> None:
-        """Send the call with the next ``flush``, or before."""
+        """Send the call with the next ``flush``, or at once if the buffered calls fill a frame."""
         self._outgoing.append(parts)
         self._outgoing_bytes += size_bytes
         if self._outgoing_bytes >= FULL_FRAME_BYTES:
