@@ -113,7 +113,7 @@ class DispatcherState:
         pool.rest(source)
 
     def _abandon(self, call: Call, now_s: float) -> None:
-        """Note that further effects of the call are not wanted; a resting call is scheduled for the worker to drop it."""
+        """Note that further effects of the call are not wanted; a resting call is scheduled, to be dropped."""
         if not call.is_abandoned:
             call.abandon()
             if call.stage == RESTING:

@@ -200,7 +200,7 @@ class Threads:
                 return
 
     def _hire_for(self, call: Call | Run) -> None:
-        """Run the call in a thread of its own; of a run only the first change, while the others become waiting calls."""
+        """Run the call in a thread of its own; of a run only the first change: the others become waiting calls."""
         if isinstance(call, Run):
             first, *others = call.calls()
             self._ready.extendleft(reversed(others))
@@ -427,7 +427,7 @@ class _RunClock:
         self._computed_s = thread_time()
 
     def computed_us(self, is_wanted: bool) -> int:
-        """Return the microseconds since the last measurement if ``is_wanted`` or MEASURED_S have passed, otherwise 0."""
+        """Return the microseconds since the last measurement; 0 unless ``is_wanted`` or MEASURED_S have passed."""
         now_s = perf_counter()
         if not is_wanted and now_s - self._measured_s < MEASURED_S:
             return 0
