@@ -1,11 +1,11 @@
 """The region server: finds the region of a row, and opens a region at the first request for it.
 
-A quiet region that was not used lately is closed over ``limits.OPEN_REGIONS`` (design D1).  A region whose disk
-refused an fsync is closed and opened again from its data on disk; its writers got "outcome unknown" (house rule 5).
-``region_state`` decides on the states of a region, and ``hosting`` carries the decisions out.  A region is opened with
-the current schema only, and follows every later schema before it serves.
+Above ``limits.OPEN_REGIONS`` open regions, quiet regions that were not used lately are closed (design D1).  A region
+whose disk refused an fsync is closed and opened again from its data on disk; its writers got "outcome unknown" (house
+rule 5). ``region_state`` decides on the states of a region, and ``hosting`` carries the decisions out.  A region is
+opened with the current schema only, and follows every later schema before it serves.
 
-Owned by one event loop; only the methods that close regions wait.
+Owned by one event loop; only ``opened`` and the methods that close regions wait.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ ASYNC_SYNC_S: Final = 1.0  # unsynced writes are synced within this time
 class AsyncWrites:
     """Writes that were acknowledged without an fsync (``SKIP_WAL``, ``ASYNC_WAL``) are synced within a second.
 
-    A timer for all open regions of a server, set by the first such write since it last rang.
+    All open regions of a server share one timer; the first such write after the timer's last run sets it.
     """
 
     def __init__(self, hosting: Hosting) -> None:
@@ -59,13 +59,13 @@ class AsyncWrites:
             self._timer = asyncio.get_running_loop().call_later(ASYNC_SYNC_S, self._sync)
 
     def stop(self) -> None:
-        """The closing of a region syncs what is left of it."""
+        """Stop the timer: the closing of a region syncs its unsynced writes."""
         if self._timer is not None:
             self._timer.cancel()
 
     def _sync(self) -> None:
         self._timer = None
-        for region in list(self._hosting.serving.values()):  # one whose disk fails leaves them
+        for region in list(self._hosting.serving.values()):  # a region whose disk fails is removed
             with surviving("syncs of ASYNC_WAL writes"):
                 region.syncs.sync_async_writes()
 
@@ -106,11 +106,11 @@ class RegionServer:
         return self.folders.path(info.encoded)
 
     def is_untouched(self, info: RegionInfo) -> bool:
-        """The region was never opened since it was made: it has no rows, and no store."""
+        """Tell whether the region was never opened since it was made: it has no rows and no store."""
         return info.region_id not in self._open and self.folders.is_untouched(info.encoded)
 
     def set_policy(self, table: str, policy: LogPolicy | None) -> None:
-        """Log changes of the regions of ``table`` by ``policy`` from now on (None: not at all)."""
+        """Log changes of the regions of ``table`` by ``policy`` from now on; log none if it is None."""
         if policy is None:
             self._policies.pop(table, None)
         else:
@@ -127,10 +127,10 @@ class RegionServer:
     # --- the region of a row -----------------------------------------------------------------------
 
     def open_region(self, served: ServedTable, info: RegionInfo) -> Region:
-        """Return the region if it is open, else have it opened and raise RegionUnavailable.
+        """Return the region if it is open, else queue its opening and raise RegionUnavailable.
 
-        Retry after the error's ``available``, which raises the error of the opening: HostError, DamagedData.
-        Raises RegionNotLocal, NotServingRegion, too.
+        Retry after the error's ``available``: this future raises HostError or DamagedData if the opening failed.
+        Raises RegionNotLocal and NotServingRegion, too.
         """
         last = self._last_used
         if last is not None and last.info is info and last.table is served.schema:
@@ -148,11 +148,14 @@ class RegionServer:
         return region
 
     async def opened(self, served: ServedTable, info: RegionInfo) -> Region:
-        """Wait for ``open_region``.  The region is open as long as the caller does not wait again."""
+        """Wait until the region is open, and return it.
+
+        It may be closed again while the caller waits for something.
+        """
         return await retry_until_ready(partial(self.open_region, served, info))
 
     def schema_of(self, info: RegionInfo) -> Table:
-        """Return the current schema: a region opened by the older one of a waiting caller would drop newer families."""
+        """Return the current schema: a region opened with a waiting caller's older schema would drop newer families."""
         current = self.tables.named(info.table)
         if current is None or not self.tables.serves(info):
             raise NotServingRegion(f"region {info.encoded} of {info.table} was split, merged or dropped; ask again")
@@ -209,7 +212,7 @@ class RegionServer:
         return list(self._open.values())
 
     def _is_idle(self, region: Region) -> bool:
-        """Tell whether every follower has read its log."""
+        """Tell whether every follower has read the region's log."""
         return region.log_policy is None or self.listener.may_close(region)
 
     def region_unserved(self, region: Region) -> None:

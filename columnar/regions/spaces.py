@@ -1,11 +1,11 @@
-"""The key spaces of a region's store: the options of each, and their adaption to a change of the schema; spans of rows.
+"""The key spaces of a region's store: the options of each, their adaptation to a new schema, and the spans of rows.
 
 Invariants:
-    I1. A space ``f:...`` that no family of the schema owns is invisible to readers: it is
-        dropped when its family is, or at the next opening after a crash.
+    I1. A space ``f:...`` that no family of the schema owns is invisible to readers: it is dropped with its family, or
+        at the next opening after a crash.
     I2. Older versions exist only of families that keep more than one version.  They are removed when
         VERSIONS is lowered to 1, or at the next opening, so that a later raise does not restore deleted versions.
-    I3. The store of a region that is served contains rows of its range only; ``clip`` ensures that before a copy of
+    I3. The store of a served region contains only rows of the region's range; ``clip`` ensures this before a copy of
         another region's store is served as a region with a narrower range.
 """
 
@@ -27,7 +27,7 @@ _COMPRESSIONS: Final[dict[str, _Compression]] = {
     "NONE": "none",
     "SNAPPY": "snappy",
     "LZ4": "lz4",
-    "GZ": "zstd",  # as small, in a fraction of the time; HBase's clients name it because it is always there
+    "GZ": "zstd",  # as small, in a fraction of the time; HBase's clients name GZ because HBase always has it
     "ZSTD": "zstd",
 }
 _FAMILY_SPACES: Final = "f:"
@@ -45,7 +45,11 @@ def options_of_family(family: Family) -> SpaceOptions:
 
 
 def options_of_spaces(table: Table) -> dict[str, SpaceOptions]:
-    """Older versions of all families share one space: it has the strongest compression among those that keep any."""
+    """Return the options of each space.
+
+    The older versions of all families share one space.  It has the strongest compression among the families that keep
+    older versions.
+    """
     options = {family.space: options_of_family(family) for family in table.families}
     keeping = [family.compression for family in table.families if family.max_versions > 1]
     if keeping:
@@ -54,7 +58,7 @@ def options_of_spaces(table: Table) -> dict[str, SpaceOptions]:
 
 
 def follow_spaces(store: Store, before: Table, after: Table) -> None:
-    """The spaces are those of ``after``.  How they are kept may still be as before (``untuned``)."""
+    """Add and drop spaces, so that they are the spaces of ``after``.  Their options may still differ (``untuned``)."""
     wanted = options_of_spaces(after)
     for name in wanted.keys() - store.spaces:
         store.add_space(name, wanted[name])
@@ -66,13 +70,13 @@ def follow_spaces(store: Store, before: Table, after: Table) -> None:
 
 
 def untuned(store: Store, table: Table) -> dict[str, SpaceOptions]:
-    """Spaces that are not kept as the schema says, and how they should be."""
+    """Return the spaces whose options differ from the schema's options, with the latter."""
     wanted = {VERSIONS_SPACE: DEFAULT_OPTIONS, **options_of_spaces(table)}
     return {name: one for name, one in wanted.items() if name in store.spaces and store.options_of(name) != one}
 
 
 def drop_leftovers(store: Store, table: Table) -> None:
-    """At an opening: what a crash, or a thread at work, left of families that are no more (I1, I2)."""
+    """Remove, at an opening, data of dropped families that a crash or a running thread left (I1, I2)."""
     owned = {family.space for family in table.families}
     for name in store.spaces:
         if name.startswith(_FAMILY_SPACES) and name not in owned:
@@ -81,7 +85,7 @@ def drop_leftovers(store: Store, table: Table) -> None:
 
 
 def _drop_versions(store: Store, table: Table) -> None:
-    """Older versions under every number that keeps none."""
+    """Remove the older versions under every family number that keeps none."""
     if next(iter(store.scan(VERSIONS_SPACE, b"", None)), None) is None:
         return
     keeping = sorted(family.number for family in table.families if family.max_versions > 1)
@@ -105,17 +109,17 @@ Span = tuple[str, bytes, bytes | None]  # space, first key, first key after; Non
 
 
 def clip(store: Store, views: Mapping[bytes, FamilyView], info: RegionInfo) -> None:
-    """Remove the rows that are not the region's.  A few range deletes, whatever their number."""
+    """Remove the rows outside the region's range.  Costs a few range deletes, whatever the number of rows."""
     batch = store.batch()
     delete_spans(store, batch, outside_spans(views, info), non_empty_only=True)
     store.write_batch(batch)
 
 
 def delete_spans(store: Store, batch: Batch, spans: Iterable[Span], *, non_empty_only: bool = False) -> None:
-    """Add a range delete for each span; ``non_empty_only``: only for spans that contain a key.
+    """Add a range delete for each span; with ``non_empty_only`` only for each span that contains a key.
 
-    A span without an end is read from its last key backwards, as a range delete needs an end.  Reading walks over
-    deletes that were not compacted yet.
+    A range delete needs an end, so the last key of a span without an end is read first.  This read walks over deletes
+    that are not compacted yet.
     """
     for space, first, stop in spans:
         if stop is None or non_empty_only:
@@ -127,20 +131,20 @@ def delete_spans(store: Store, batch: Batch, spans: Iterable[Span], *, non_empty
 
 
 def row_after(row: bytes) -> bytes:
-    """The least row above ``row``: the end of a range that includes it."""
+    """Return the least row above ``row``: the end of a range that includes ``row``."""
     return row + b"\x00"
 
 
 def outside_spans(views: Mapping[bytes, FamilyView], info: RegionInfo) -> list[Span]:
-    """Yield the spans of rows outside the region's range, whether there are any or not."""
+    """Return the spans of rows outside the region's range, whether such rows exist or not."""
     below = row_spans(views, b"", info.start) if info.start else []
     return below + (row_spans(views, info.end, b"") if info.end else [])
 
 
 def row_spans(views: Mapping[bytes, FamilyView], start: bytes, end: bytes) -> list[Span]:
-    """Yield the spans of the rows from ``start`` to ``end`` (empty: to the last), newest and older versions.
+    """Return the spans of the rows from ``start`` to ``end`` (empty: to the last), of newest and older versions.
 
-    The keys of a family's older versions begin with its number.
+    The keys of a family's older versions begin with the family's number.
     """
     spans: list[Span] = []
     stop = range_start(end) if end else None

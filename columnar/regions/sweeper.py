@@ -1,9 +1,8 @@
 """Sweeps of a region: remove surplus versions, expired cells, old delete markers and old guards of members.
 
 A sweep walks a region's key spaces in steps and deletes in small batches, so that requests are
-served between two steps; at its end the engine compacts.  Reads do not depend on sweeps: they filter
-(``family_view``).  The API calls a sweep a major compaction (HBase's ``StoreScanner`` with
-``DROP_DELETES``).
+served between two steps.  Reads do not depend on sweeps: they filter (``family_view``).  In the API a sweep is a major
+compaction (HBase's ``StoreScanner`` with ``DROP_DELETES``), after which the engine also rewrites its files.
 """
 
 from __future__ import annotations
@@ -37,8 +36,8 @@ class _Versions(NamedTuple):
     """The position of a walk over the older versions."""
 
     start: bytes
-    name: bytes  # of the cell it is in
-    kept: int  # versions of it that stay, so far
+    name: bytes  # of the cell at the position
+    kept: int  # versions of this cell that stay, so far
 
 
 async def sweep(
@@ -50,9 +49,9 @@ async def sweep(
 ) -> int:
     """Sweep the region; returns the number of stored values removed.  Yields the loop after each step.
 
-    Ends early when ``is_current`` says that the schema has changed meanwhile: the new one may keep more.
+    Ends early if ``is_current`` says that the schema has changed meanwhile: the new schema may keep more.
     A step reads and deletes without an await in between, so a concurrent put is never removed.
-    Older versions are removed first, so that an expired newest version without older ones can follow.
+    Older versions are removed first, so that an expired newest version that has none left can be removed next.
     """
     gone = 0
     by_number = {view.number: view for view in views.values()}
@@ -75,7 +74,7 @@ async def sweep(
 async def sweep_guards(
     store: Store, view: FamilyView, before_ms: int, is_current: Callable[[], bool] = lambda: True
 ) -> int:
-    """Remove the guards of a family that were made before ``before_ms`` (``guards``); returns how many.
+    """Remove the guards of a family that were made before ``before_ms`` (``guards``).  Returns their number.
 
     No change is logged: a guard is no data.  Yields the loop after each step.
     """
@@ -100,7 +99,7 @@ def _guards_step(store: Store, view: FamilyView, before_ms: int, start: bytes) -
 
 
 def needs_sweep(table: Table) -> bool:
-    """Whether anything of this table can become invisible without being deleted."""
+    """Tell whether any data of this table can become invisible without being deleted."""
     return table.delete_markers_ms is not None or any(f.max_versions > 1 or f.ttl_s for f in table.families)
 
 
@@ -123,7 +122,7 @@ def _newest_step(
 def _versions_step(
     store: Store, by_number: dict[int, FamilyView], now_ms: int, place: _Versions
 ) -> tuple[int, _Versions | None]:
-    """Older versions beyond what their family keeps, and those of families that are no more."""
+    """Remove older versions that their family does not keep, and older versions of dropped families."""
     start, name, kept = place
     step = list(islice(store.scan(VERSIONS_SPACE, start, None), STEP_CELLS))
     doomed = []
@@ -147,7 +146,7 @@ def _has_older(store: Store, view: FamilyView, key: bytes) -> bool:
 
 
 def _newest_kept(store: Store, view: FamilyView | None, key: bytes, now_ms: int) -> int:
-    """1 where the newest version, which stands in the family's own space, takes one of the places."""
+    """Return 1 if the newest version, in the family's own space, counts as one of the kept versions, else 0."""
     newest = store.get(view.space, split_version_key(key)[0]) if view is not None else None
     return int(view is not None and newest is not None and is_alive(unpack(newest), view, now_ms, 0))
 

@@ -13,7 +13,7 @@ from columnar.model.read import ReadSpec
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Table
 
-GENERATION: Final = b"@"  # in an alias that means a generation of a view by its number; no table's name has it
+GENERATION: Final = b"@"  # in the alias of a view's generation, before its number; no table's name has it
 READ_SPECS: Final = 256  # different column lists remembered per table
 
 
@@ -36,11 +36,11 @@ class ServedTable:
         assert self.starts[0] == b"", "the first region begins at the first row"
 
     def keep_throttle(self, throttle: Any) -> None:
-        """``throttle``: state of ``operations.throttle``."""
+        """Keep ``throttle``, a state of ``operations.throttle``."""
         self.throttle = throttle
 
     def holding(self, row: bytes) -> RegionInfo:
-        """O(log regions)."""
+        """Return the region that contains the row.  O(log regions)."""
         return self.regions[bisect_right(self.starts, row) - 1]
 
     def replace_regions(self, regions: list[RegionInfo]) -> None:
@@ -49,29 +49,29 @@ class ServedTable:
         self.starts = [info.start for info in regions]
 
     def below(self, row: bytes | None) -> RegionInfo:
-        """Return the region with the last row before ``row``; ``row`` None: the last region."""
+        """Return the region with the last row before ``row``, or the last region if ``row`` is None."""
         if row is None:
             return self.regions[-1]
         return self.regions[max(0, bisect_left(self.starts, row) - 1)]
 
 
 class Tables:
-    """By name; raises the errors that HBase's clients know.
+    """The tables, by name.  Lookups raise the errors that HBase's clients know.
 
-    A client may mean a table by another name than its own: an alias, which goes before a table of that very name
-    (``meant`` and ``meant_now``).  Everybody else names tables by their own names.
+    A client may name a table by an alias, which takes precedence over a table of the same name (``meant`` and
+    ``meant_now``).  All other callers name tables by their own names.
     """
 
     def __init__(self) -> None:
         self._by_name: dict[str, ServedTable] = {}
         self._by_wire_name: dict[bytes, ServedTable] = {}
         self._aliases: Mapping[str, str] = {}
-        self._by_client_name: dict[bytes, ServedTable] = {}  # ``_by_wire_name``, and aliases of tables that are there
+        self._by_client_name: dict[bytes, ServedTable] = {}  # ``_by_wire_name``, and aliases of existing tables
 
     def install(self, served: ServedTable) -> None:
         known = self._by_name.get(served.schema.name)
         if known is not None and known.schema.throttle == served.schema.throttle:
-            served.keep_throttle(known.throttle)  # an alter of something else leaves the quotas as they are
+            served.keep_throttle(known.throttle)  # an alter that leaves the quotas keeps their state
         self._by_name[served.schema.name] = served
         self._by_wire_name[served.schema.name.encode()] = served
         self._name_again()
@@ -83,7 +83,7 @@ class Tables:
         return removed
 
     def name_also(self, aliases: Mapping[str, str]) -> None:
-        """From now on clients mean these tables by these names, and none by those of before."""
+        """Set the aliases by which clients may name tables: alias -> name.  They replace all earlier aliases."""
         self._aliases = dict(aliases)
         self._name_again()
 
@@ -92,7 +92,7 @@ class Tables:
         self._by_client_name = {**self._by_wire_name, **also} if also else self._by_wire_name
 
     def serves(self, info: RegionInfo) -> bool:
-        """Whether ``info`` is a region of its table now: it may have been split, merged or dropped."""
+        """Tell whether ``info`` is a region of its table now: it may have been split, merged or dropped."""
         served = self._by_name.get(info.table)
         return served is not None and served.holding(info.start) == info
 
@@ -100,34 +100,34 @@ class Tables:
         return [self._by_name[name] for name in sorted(self._by_name)]
 
     def names(self) -> list[tuple[bytes, ServedTable]]:
-        """Names of tables and aliases, ascending, but for those that are no name of a table (``GENERATION``)."""
+        """Return the names of tables and the aliases, ascending, but no alias of a generation (``GENERATION``)."""
         return sorted((one for one in self._by_client_name.items() if GENERATION not in one[0]), key=itemgetter(0))
 
     def named(self, name: str) -> ServedTable | None:
         return self._by_name.get(name)
 
     def find(self, name: bytes | None) -> ServedTable | None:
-        """``None``: a client may leave any field of a call out."""
+        """Return the table or None.  ``name`` may be None, as a client may leave any field of a call out."""
         if name is None:
             return None
         return self._by_wire_name.get(name) or self._by_wire_name.get(name.removeprefix(b"default:"))
 
     def meant(self, name: bytes | None) -> ServedTable | None:
-        """As ``find``, of a name that a client gave."""
+        """Return the table that a client means by ``name``, or None."""
         if name is None:
             return None
         return self._by_client_name.get(name) or self._by_client_name.get(name.removeprefix(b"default:"))
 
     def known(self, name: bytes | None) -> ServedTable:
-        """TableNotFound, or IllegalArgument for what can be no table's name."""
+        """Return the table.  Raises TableNotFound, or IllegalArgument if the name is empty or None."""
         return _there(self.find(name), name)
 
     def meant_known(self, name: bytes | None) -> ServedTable:
-        """As ``known``, of a name that a client gave."""
+        """Return the table that a client means by ``name``.  Raises as ``known`` does."""
         return _there(self.meant(name), name)
 
     def enabled(self, name: bytes | None) -> ServedTable:
-        """The table, if requests may use it now."""
+        """Return the table if requests may use it now.  Raises as ``known`` does, or TableNotEnabled."""
         served = self._by_wire_name.get(name) if name is not None else None
         if served is None:
             served = self.known(name)
@@ -136,7 +136,7 @@ class Tables:
         return served
 
     def meant_now(self, name: bytes | None) -> ServedTable:
-        """As ``enabled``, of a name that a client gave."""
+        """Return the table that a client means by ``name``.  Raises as ``enabled`` does."""
         served = self._by_client_name.get(name) if name is not None else None
         if served is None:
             served = self.meant_known(name)

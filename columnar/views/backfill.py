@@ -1,6 +1,7 @@
-"""Backfills a view with the rows that a region of a source had before: the walk of ``progress``, piece after piece.
+"""Backfills a view with the rows that a region of a source already has: a pass of ``progress``, piece after piece.
 
-Owned by the loop; the follower calls for steps and writes their shares.
+A piece is a run of at most PIECE_ROWS successive rows.  The follower calls for steps and writes the shares of their
+rows.  Owned by the loop.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ from columnar.views.share_writes import ShareBatch
 
 STEP_ROWS: Final = 16  # read at once: some 0.5 ms
 PIECE_ROWS: Final = 512  # each piece costs an fsync of the source
-PIECE_BYTES: Final = 1024 * 1024  # of shares, except for one step's
+PIECE_BYTES: Final = 1024 * 1024  # of shares; the last step of a piece may exceed it
 
 
 def read_spec(region: Region, images: Images) -> ReadSpec:
-    """Return the read of the columns of a source that a view reads."""
+    """Return the ReadSpec of the columns that a view reads from a source."""
     families = [
         (family, None if columns is None else tuple(sorted(columns)))
         for family, columns in sorted(images.items())
@@ -50,13 +51,13 @@ class ReadRow:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    rows: list[ReadRow]  # rows that matter: they have shares, or cannot be read
+    rows: list[ReadRow]  # only rows that have shares or cannot be read
     count: int
-    end: bytes | None  # the first row that was not read; None: the region has no more
+    end: bytes | None  # the first row that was not read; None if the region has no more rows
 
 
 class PieceReader:
-    """From ``start`` on.  Owned by the loop."""
+    """Reads one piece, from the row ``start`` on.  Owned by the loop."""
 
     def __init__(self, region: Region, rules: tuple[Rules, ...], images: Images, start: bytes) -> None:
         self._region = region
@@ -70,7 +71,7 @@ class PieceReader:
         return self._count >= PIECE_ROWS or self._size_bytes >= PIECE_BYTES
 
     def read_piece(self, at: Sequence) -> Found:
-        """The next rows as they are; ``at``: the last sequence of the region's log, now."""
+        """Read the next STEP_ROWS rows as they are now.  ``at``: the present last sequence of the region's log."""
         region = self._region
         stop = range_start(region.info.end) if region.info.end else None
         start = range_start(self._place)
@@ -94,9 +95,9 @@ class PieceReader:
         return Found(rows, count, end)
 
     def _check_lasting(self, row: bytes, raw_row: RawRow) -> None:
-        """Check that no cell will expire, because no change would record it.  NotAllowed.
+        """Raise NotAllowed if a cell of the row will expire, because no change would record that.
 
-        Versions behind the newest count, too: a delete of that one makes them visible.
+        Older versions count, too: a delete of the newest version makes them visible.
         """
         store, now_ms = self._region.store, self._region.now_ms
         for view, group in raw_row:
@@ -124,7 +125,7 @@ class PieceReader:
         return ReadRow(at, tuple(shares), rejected)
 
 
-PIECE_BATCHES: Final = 4  # of one piece that are under way
+PIECE_BATCHES: Final = 4  # batches of one piece in flight at most
 AGAIN_S: Final = 0.1  # after an unexpected exception
 
 
@@ -140,7 +141,7 @@ class Backfill:
         write: Callable[[ShareBatch, Callable[[ColumnarError | None], None]], None],
         go_on: Callable[[], None],
     ) -> None:
-        """``save``: puts the cursor on disk, with ``progress`` as it is; ``write``: a batch into the view's table."""
+        """``save``: saves the cursor with the present ``progress``, durably.  ``write``: writes a batch to the view."""
         self.progress = progress
         self._region = region
         self._rules = rules
@@ -153,7 +154,7 @@ class Backfill:
         self._reader: PieceReader | None = None  # while the piece is read
         self._rows: list[ReadRow] = []  # of the piece, still to be written
         self._is_bound = False  # the piece's bound is on disk
-        self._batches_in_flight = 0  # batches
+        self._batches_in_flight = 0
 
     @property
     def is_over(self) -> bool:
@@ -161,11 +162,11 @@ class Backfill:
 
     @property
     def is_quiet(self) -> bool:
-        """Return whether no change may be taken: a piece is read, and its bound is not on disk."""
+        """Whether no change may be taken: a piece is being read, or its bound is not on disk yet."""
         return self._piece is not None and not self._is_bound
 
     def step(self) -> bool:
-        """Read, or write a batch of what was read; False: there is nothing to do now."""
+        """Read rows, or write a batch of the rows read.  Returns False if there is nothing to do now."""
         if self.is_over:
             return False
         if self._piece is None:
@@ -180,7 +181,7 @@ class Backfill:
         return False
 
     def pause(self) -> None:
-        """A piece that is not bound leaves no trace: its rows are read again."""
+        """Drop a piece whose bound is not on disk: its rows are read again."""
         if not self._is_bound:
             self._drop_piece()
 
@@ -198,7 +199,7 @@ class Backfill:
         if found.end is not None and not reader.is_full:
             return
         self._reader = None
-        if self.progress.is_backfilled:  # a count writes nothing, and wants what was wanted
+        if self.progress.is_backfilled:  # a counting pass writes nothing, and all rows are wanted already
             self._rows = []
         self.progress = self.progress.bound_to(piece.end)
         self._save().add_done_callback(partial(self._saved, piece))
@@ -228,7 +229,7 @@ class Backfill:
             self._write(batch, lambda error: self._written(piece, rows, error))
         except Exception:
             self._batches_in_flight -= 1
-            self._rows += rows  # the piece is over when all of them are in the view
+            self._rows += rows  # the piece ends only when all its rows are in the view
             raise
 
     def _written(self, piece: Piece, rows: list[ReadRow], error: ColumnarError | None) -> None:
@@ -249,7 +250,11 @@ class Backfill:
         return False
 
     def end_piece(self, is_delivered_up_to: Callable[[Sequence], bool]) -> bool:
-        """End the piece if all of it is in the view; ``is_delivered_up_to``: so are all changes up to a sequence."""
+        """End the piece if the view has all its rows, and all changes up to its last sequence.  Returns whether it
+        ended.
+
+        ``is_delivered_up_to``: tells whether the view has all changes up to a sequence.
+        """
         piece = self._piece
         if piece is None or not self._is_bound or self._rows or self._batches_in_flight:
             return False

@@ -1,7 +1,7 @@
-"""The owners of regions as a check sees them: each request goes to the region's owner until one has answered it.
+"""The owners of regions as a check sees them: a request is repeated until the owner of its region has answered it.
 
-Every request of a check may be repeated: walks and status requests change nothing, and contributions that are set again
-as of a higher number, or corrected from the stored members, have the same result.
+Every request of a check may be repeated: walks and reads change nothing.  Contributions that are set again as of a
+higher sequence, and groups that are corrected again from their stored members, have the same result.
 
 Owned by the loop.
 """
@@ -22,7 +22,7 @@ from columnar.model.owner import Incarnation
 from columnar.model.region_messages import Message
 from columnar.views.view_check_peer_handlers import ViewCheckPeerHandlers
 
-LOCAL_TRIES: Final = 100  # in one process: of a region that is split or merged at each try
+LOCAL_TRIES: Final = 100  # in one process, for a region that is split or merged at each try
 
 R = TypeVar("R")
 
@@ -35,21 +35,21 @@ class CheckOwners:
         wait: Callable[[str], Awaitable[bool]],
         owners: Owners | None = None,
     ) -> None:
-        """``wait``: until all that is written now is in a view; False: not in time."""
+        """``wait``: waits until a view has all changes written so far; returns False at its timeout."""
         self._local_handlers = local_handlers
         self._applier = applier
         self._wait = wait
         self._others = owners
 
     async def request_owner(self, table: str, row: bytes, message: Message[R]) -> R:
-        """The answer of the owner of the row's region."""
+        """Return the answer of the owner of the row's region."""
         answers: list[R] = await self._request_owners(table, [row], lambda _: message, _one)
         return answers[0]
 
     async def request_snapshots(
         self, table: str, rows: Sequence[bytes], of: Callable[[Sequence[int]], Message[EntriesSnapshots]]
     ) -> list[EntriesSnapshot]:
-        """Return a snapshot for each row; ``of`` makes the request for the rows with some numbers, of one server."""
+        """Return a snapshot for each row; ``of`` makes one server's request for the rows with some indexes."""
         return await self._request_owners(table, rows, of, _each)
 
     async def _request_owners(
@@ -74,7 +74,7 @@ class CheckOwners:
             await scatter_gather(self._others, table, rows, request, take)
             return found
         left = list(range(len(rows)))
-        for _ in range(LOCAL_TRIES):  # a region that changes is unavailable for a moment, and awaited there
+        for _ in range(LOCAL_TRIES):  # the handler waits for a region that is split or merged
             message = of(left)
             left = take(left, await self._local_handlers.answers[type(message)](message))
             if not left:
@@ -99,7 +99,7 @@ class CheckOwners:
             self._applier.give_up(job)
 
     async def caught_up(self, view: str) -> bool:
-        """Wait until all that is written now is in the view; False: not in time."""
+        """Wait until the view has all changes written so far.  Returns False at the timeout."""
         return await self._wait(view)
 
 

@@ -1,19 +1,19 @@
 """A check of a view, and its repair, at a gateway: one pass over each side, then a closer check of the differences.
 
     pass      digests of the contributions of all source rows, and of all members, are added up to a balance of each
-              bucket; meanwhile each group is checked within itself, as of one moment: a fault there is not due to lag
-    again     a row that was changed between the two reads of it makes its bucket unequal, and is equal the next time:
-              only unequal buckets are added up again, until FEW are left or writers write so much that it is in vain
-    listing   entries in buckets that were unequal each time, from either side, are compared with the other side one by
-              one
-    verdict   a row that differed is read, the present lag is waited for, and the row is read again, until it
-              is equal, or it differs and no cell of it changed in between: that counts
-    repair    the row gets a new number at its owner, as by a change, and its contributions are set as of that
-              number, "nothing" for groups that it is not in; then groups are repaired within themselves
+              bucket; each group is also checked against its own members, as of one moment, so that lag is no fault
+    again     a row that changed between its two reads makes its bucket unequal once; so only unequal buckets are added
+              up again, until FEW are left, at most PASSES times, as writers may be too fast
+    listing   in buckets that were unequal each time, each entry of either side is compared with the opposite side
+    verdict   a row that differed is read, and read again after the present lag, until both sides are equal, or
+              differ although no cell of the row changed between the two reads: then the row is wrong
+    repair    the owner gives the row a new sequence, as for a change; its contributions are set as of that sequence,
+              and withdrawn from groups that it is not in; then groups are repaired from their own members
 
-A difference that stays is unequal each time, whatever else is changed in its bucket, so none is missed.
+A lasting difference makes its bucket unequal each time, whatever else changes in the bucket, so no such difference is
+missed.
 
-Memory is that of a balance and of CANDIDATES rows and groups, however large the tables are.
+Memory has a balance and at most CANDIDATES rows and groups, however large the tables are.
 
 Knows nothing of links: ``CheckOwners`` sends requests to the owners of regions.  Owned by the loop.
 """
@@ -58,18 +58,18 @@ Place = tuple[bytes, bytes]  # group, member
 
 @dataclass(frozen=True, slots=True)
 class Both:
-    """A source row on both sides: what it gives, and what groups have of it, as hashes by place."""
+    """A source row on both sides: the contributions that it gives, and those that groups store, as hashes by place."""
 
     places: frozenset[Place]  # places that it contributes to or was seen in
     given: Mapping[Place, bytes]
-    stored: Mapping[Place, bytes]  # an empty hash: the member cannot be read
+    stored: Mapping[Place, bytes]  # an empty hash if the member cannot be read
     prints: tuple[bytes, ...]  # of the row and of the members
     member_prints: Mapping[Place, bytes]
 
 
 class RowInspector:
     def __init__(self, table: str, sides: Sequence[Rules], owners: CheckOwners) -> None:
-        """``table``: in which the view stands."""
+        """``table``: the view's table."""
         self._table = table
         self._sides = sides
         self._owners = owners
@@ -78,7 +78,7 @@ class RowInspector:
         for side, rules in enumerate(self._sides):
             if member.startswith(rules.side):
                 return side, member[len(rules.side) :]
-        return 0, member  # of a side that the view does not have: no row contributes it
+        return 0, member  # of a side that is missing from the view: no row contributes it
 
     def member_of(self, row: Row) -> bytes:
         return self._sides[row[0]].side + row[1]
@@ -107,7 +107,7 @@ class RowInspector:
         return lambda numbers: ReadGroupMembers(self._table, tuple(places[number] for number in numbers))
 
     async def both(self, candidates: Mapping[Row, Iterable[bytes]]) -> dict[Row, Both]:
-        """Read each row on both sides; ``candidates``: rows with groups that were seen to have them."""
+        """Read each row on both sides; ``candidates``: rows, with the groups in which each was seen."""
         found: dict[Row, Both] = {}
         for some in parts_of(list(candidates)):
             given = await self.rows(some)
@@ -132,14 +132,14 @@ def _both(row: EntriesSnapshot, members: Mapping[Place, EntriesSnapshot]) -> Bot
 
 
 def parts_of(things: Sequence[T]) -> Iterator[Sequence[T]]:
-    """BATCH of them at a time."""
+    """Yield the things in parts of BATCH."""
     return (things[first : first + BATCH] for first in range(0, len(things), BATCH))
 
 
-CANDIDATES: Final = 100_000  # rows that are read once more, and groups; more are left to the next check
-TRIES: Final = 20  # reads of a row that changes all the while
+CANDIDATES: Final = 100_000  # rows to read again, and groups, at most; the next check finds the rest
+TRIES: Final = 20  # reads of a row that keeps changing
 FEW: Final = 2_048  # unequal buckets, whose entries are compared one by one
-PASSES: Final = 4  # over unequal buckets, at most: each leaves those whose rows were changed in it, too
+PASSES: Final = 4  # over unequal buckets, at most; each also leaves buckets whose rows changed meanwhile
 
 
 @dataclass(slots=True)
@@ -151,7 +151,7 @@ class _Found:
     groups: int = 0
     members: int = 0
     odd_groups: dict[bytes, str] = field(default_factory=dict)
-    candidates: dict[Row, set[bytes]] = field(default_factory=dict)  # and groups that have the row, or should
+    candidates: dict[Row, set[bytes]] = field(default_factory=dict)  # row -> groups that have or should have it
 
     def add_rows(self, rows: int, rejected: int) -> None:
         self.rows += rows
@@ -207,7 +207,7 @@ class ViewCheck:
     # --- passes --------------------------------------------------------------------------------------
 
     async def _pass(self, found: _Found) -> Buckets:
-        """The unequal buckets; what is counted, and groups that are at odds with themselves, are found."""
+        """Return the unequal buckets of a pass over all rows; add its counts and wrong groups to ``found``."""
         balance = Balance()
         for side in range(len(self._sides)):
             async for part in self._source_parts(side):
@@ -220,7 +220,7 @@ class ViewCheck:
         return await _unequal(balance)
 
     async def _again(self, unequal: Buckets) -> Buckets:
-        """Return the buckets among them that are unequal still, or again."""
+        """Return the buckets of ``unequal`` that are still unequal, or again."""
         balance, buckets = Balance(), unequal.pack()
         for side in range(len(self._sides)):
             async for part in self._source_parts(side, buckets, is_summed=True):
@@ -257,7 +257,7 @@ class ViewCheck:
     # --- listing -------------------------------------------------------------------------------------
 
     async def _list_source(self, side: int, buckets: bytes, found: _Found) -> None:
-        """Rows that give what a group has not of them."""
+        """Note each row that gives a group an entry which the group does not have."""
         async for part in self._source_parts(side, buckets):
             entries = [(row, entry) for row, several in part.entries for entry in several]
             stored = await self._inspector.members([(group, member) for _, (group, member, _) in entries])
@@ -266,7 +266,7 @@ class ViewCheck:
                     _suspect(found, (side, row), entry[0])
 
     async def _list_members(self, buckets: bytes, found: _Found) -> None:
-        """Members that their source rows do not give."""
+        """Note the row of each member that its source row does not give."""
         async for part in self._groups_parts(buckets):
             by_row: dict[Row, list[Entry]] = {}
             for entry in part.entries:
@@ -304,15 +304,18 @@ class ViewCheck:
     # --- repair --------------------------------------------------------------------------------------
 
     async def _repair(self, wrong: Mapping[Row, Both], odd_groups: Mapping[bytes, str]) -> int:
-        """Repair rows and groups; return how many of the rows are right now."""
-        await self._repair_groups(odd_groups)  # first: a total that is no number would refuse what is said
+        """Repair rows and groups.
+
+        Returns the number of rows that are right now, plus the number of repaired groups.
+        """
+        await self._repair_groups(odd_groups)  # first: a total that is no number would refuse contributions
         dropped: set[bytes] = set()
         for row, both in wrong.items():
             dropped |= await self._drop(both, unreadable=True)
             await self._say(row, both)
         groups = {row: {place[0] for place in both.places} for row, both in wrong.items()}
-        stuck, _ = await self._verdict(groups)  # rows that change are said again by their changes
-        for row, both in stuck.items():  # members with numbers that no change reaches
+        stuck, _ = await self._verdict(groups)  # changing rows are corrected by their changes
+        for row, both in stuck.items():  # members with sequences that no change reaches
             dropped |= await self._drop(both, unreadable=False)
             await self._say(row, both)
         await self._repair_groups(dropped)
@@ -324,9 +327,12 @@ class ViewCheck:
             await self._owners.request_owner(self._table, group, RepairGroup(self._table, group))
 
     async def _drop(self, both: Both, *, unreadable: bool) -> set[bytes]:
-        """Remove members that nothing said now can follow, where they are as they were seen; their groups."""
+        """Remove members that refuse new contributions, unless they changed since they were read.
+
+        Returns their groups.
+        """
         doomed: dict[bytes, list[tuple[bytes, bytes]]] = {}
-        for place in both.places:  # a withdrawn member gives nothing, and may be what refuses
+        for place in both.places:  # a withdrawn member gives nothing, but may refuse
             if not unreadable or both.stored.get(place) == b"":
                 doomed.setdefault(place[0], []).append((place[1], both.member_prints[place]))
         for group, members in doomed.items():
@@ -334,7 +340,7 @@ class ViewCheck:
         return set(doomed)
 
     async def _say(self, row: Row, both: Both) -> None:
-        """Say what the row gives now, and nothing to each other group that was seen to have it."""
+        """Set the row's present contributions, and withdraw the row from each other group in which it was seen."""
         side, name = row
         said = await self._owners.request_owner(self._sides[side].table, name, SayAgain(self._table, side, name))
         writes = {write.row: write for write in said.writes if isinstance(write, RowMutation)}
@@ -359,7 +365,7 @@ _ODD: Final = {
 
 
 async def _unequal(balance: Balance) -> Buckets:
-    """Collect the unequal buckets, in steps: there are many."""
+    """Collect the unequal buckets, in steps, as there are many buckets."""
     found = Buckets()
     for first in range(0, BUCKETS, BLOCK):
         for bucket in balance.unequal(first, first + BLOCK):

@@ -2,15 +2,15 @@
 
     old = contributions(before)     new = contributions(after)
 
-    a group in old only             nothing any more, as of this change
+    a group in old only             withdrawn, as of this change
     a group in new                  its amounts, as of this change
     equal in both                   no write at all
 
 A change makes at most one share for each group, so an amount that moves within a group cannot collide with itself: the
-listing of Slatkin's talk writes two, which the same sequence reduces to one.
+code in Slatkin's talk writes two shares, of which the equal sequence leaves one.
 
-Images hold more than a view reads, or less, depending on the other followers: only ``columns_read`` and
-``families_read`` of the source count, so that a record and a whole row give the same shares.
+An image may have more columns than a view reads, or fewer, depending on the other followers.  Only ``columns_read`` and
+``families_read`` of the source count, so that a record and a complete row give the same shares.
 
 Invariants:
     I1. Shares are a function of the two images: the order of columns in them, and other columns, change nothing.
@@ -35,13 +35,13 @@ from columnar.model.mutation import Contribute
 from columnar.model.number_cells import Number, Order, Unreadable, number_of, order_of
 from columnar.model.view_definition import LEFT, MEMBERS, ORDERED, RIGHT, TOTALS, Source, View, total_columns
 
-CARRIED_BYTES: Final = CELL_BYTES - MIB  # a member is one cell, of this and of names, amounts and its order
-ROW_BYTES: Final = 64 * MIB  # that a row carries into all its groups together: each change of the row writes them
+CARRIED_BYTES: Final = CELL_BYTES - MIB  # a member is one cell, with these bytes, names, amounts and its order
+ROW_BYTES: Final = 64 * MIB  # that a row carries into all its groups together; each of its changes writes them
 _NOTHING: Final[Image] = {}
 
 
 class Share:
-    """The part of one source row in one group.  Constant.  A plain class, as the next: each change makes several."""
+    """The part of one source row in one group.  Constant.  A plain class, as each change makes several."""
 
     __slots__ = ("amounts", "carry", "group", "member", "order")
 
@@ -55,12 +55,12 @@ class Share:
     ) -> None:
         self.group = group  # the row of the view's table
         self.member = member  # the source row, prefixed by the letter of its side in a join
-        self.amounts = amounts  # in the order of ``Rules.totals``; None: nothing any more
-        self.order = order  # its order bytes; None: it has no order
+        self.amounts = amounts  # in the order of ``Rules.totals``; None if withdrawn
+        self.order = order  # its order bytes; None if it has no order
         self.carry = carry  # column, value
 
     def gives_as(self, other: Share) -> bool:
-        """Both are of one row in one group."""
+        """Tell whether both shares, of one row in one group, contribute the same."""
         return self.amounts == other.amounts and self.order == other.order and self.carry == other.carry
 
     def __eq__(self, other: object) -> bool:
@@ -86,15 +86,15 @@ class Difference:
     def __init__(self, shares: tuple[Share, ...], rejected: str = "", rejected_more: int = 0) -> None:
         self.shares = shares  # by group, ascending
         self.rejected = rejected  # why the row cannot be read after the change
-        self.rejected_more = rejected_more  # 1: a row more cannot be read than before; -1: a row less
+        self.rejected_more = rejected_more  # 1: the row became unreadable; -1: it became readable; else 0
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """A source as it is read.  Constant."""
+    """The rules by which a view reads one source.  Constant."""
 
     table: str
-    side: bytes  # empty but in a join
+    side: bytes  # empty, except in a join
     keys: tuple[Extractor, ...]
     conditions: tuple[tuple[bytes, RowCondition], ...]
     sums: tuple[Number, ...]
@@ -108,7 +108,7 @@ class Rules:
 
     @property
     def images(self) -> dict[bytes, frozenset[bytes] | None]:
-        """Return the images that a record must hold of a row: columns by family, None for all of it."""
+        """The columns whose images a record must have: qualifiers by family, None for a whole family."""
         found: dict[bytes, frozenset[bytes] | None] = dict.fromkeys(self.families_read)
         for column in self.columns_read:
             family = family_of(column)
@@ -118,7 +118,7 @@ class Rules:
 
 
 def rules_of(view: View) -> tuple[Rules, ...]:
-    """Make the rules of each source of a checked and bound view.  IllegalArgument: a text within is mistaken."""
+    """Make the rules of each source of a checked and bound view.  Raises IllegalArgument if a text is wrong."""
     sides = (b"",) if view.join is None else (LEFT, RIGHT)
     try:
         return tuple(_rules(source, side, view.spread) for source, side in zip(view.sources, sides, strict=True))
@@ -137,7 +137,7 @@ def _rules(source: Source, side: bytes, spread: int) -> Rules:
     columns |= {one.column for one in (*sums, *averages)} | set(include) | ({order.column} if order else set())
     families = {family for key in keys for family in key.families} | {bytes_of(one) for one in source.families}
     if source.key_parts:
-        families.add(TOTALS)  # a group of a view is there while it has a total
+        families.add(TOTALS)  # a group of a view exists while it has a total
     if not columns and not families:
         raise IllegalArgument(
             f"nothing of {source.table} but row keys is named; say by families=('f',) which cells make a row"
@@ -154,7 +154,7 @@ def _rules(source: Source, side: bytes, spread: int) -> Rules:
 
 
 def contributions(rules: Rules, row: bytes, image: Image) -> Given:
-    """The shares of a row that is as the image says; a row that is not there gives nothing."""
+    """Return the shares of a row with this image; a missing row has no shares."""
     seen = _seen(rules, image)
     if not seen:
         return Given({})
@@ -202,7 +202,7 @@ def _groups(rules: Rules, row: bytes, seen: Image) -> list[bytes]:
 
 
 def spread_part(row: bytes, spread: int) -> bytes:
-    """The part of the key that says in which of its group's rows a source row is."""
+    """Return the part of the key that says to which row of its group a source row belongs."""
     return bytes((zlib.crc32(row) % spread,))
 
 
@@ -220,7 +220,7 @@ def _amounts(rules: Rules, seen: Image) -> tuple[int, ...]:
 
 
 def difference(rules: Rules, row: bytes, before: Image, after: Image) -> Difference:
-    """The shares that a change of the row makes."""
+    """Return the shares that a change of the row makes."""
     old = contributions(rules, row, before)
     new = old if after is before else contributions(rules, row, after)
     shares = [Share(group, share.member, None) for group, share in old.shares.items() if group not in new.shares]
@@ -238,7 +238,7 @@ def _group(share: Share) -> bytes:
 
 
 def operation_of(rules: Rules, share: Share, sequence: tuple[int, int, int]) -> Contribute:
-    """Return the operation that says the share as of the sequence."""
+    """Return the operation that sets the share as of the sequence."""
     order_family = ORDERED if rules.order is not None else b""
     return Contribute(
         MEMBERS, share.member, sequence, share.amounts, rules.totals, order_family, share.order, share.carry

@@ -1,6 +1,6 @@
-"""(pure) The declaration of a view against what there is: its sources, other views, the graph of flows.
+"""(pure) The declaration of a view, checked against its sources, the other views and the graph of flows.
 
-Knows nothing of the catalogue's rows and of who keeps a view.
+Knows nothing of the catalogue's rows and of the servers that keep a view.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from columnar.views.contributions import Rules, rules_of
 
 
 def declared(data: bytes, view_set: ViewSet, tables: Mapping[str, Table], graph: Graph) -> KeptView:
-    """The view that the JSON declares, its sources bound; it has no state and no number yet.
+    """Return the view that the JSON declares, with its sources bound; it has no state and no number yet.
 
-    IllegalArgument, TableNotFound, NoSuchColumnFamily: what is wrong and what would be right.
+    Raises IllegalArgument, TableNotFound or NoSuchColumnFamily, which say what is wrong and what would be right.
     """
     views = _definitions(view_set)
     view = bound(_of_live_generations(checked(_read(data)), view_set), views)
@@ -62,7 +62,7 @@ def kept_as(view: View, rules: Iterable[Rules]) -> KeptView:
 
 
 def check_no_cycle(flow: Flow, graph: Graph) -> None:
-    """Raise IllegalArgument with the path if the view would follow its own changes, through others."""
+    """Raise IllegalArgument with the path if the view would follow its own changes, through other flows."""
     cycle = graph.cycle_through(flow)
     if cycle is not None:
         raise IllegalArgument(f"{flow} would follow its own changes: {cycle}")
@@ -76,9 +76,9 @@ def _read(data: bytes) -> View:
 
 
 def _of_live_generations(view: View, view_set: ViewSet) -> View:
-    """Sources that are views are followed by the tables that their readers see.
+    """Replace each source that is a view by the table that the view's readers see.
 
-    IllegalArgument: a source is a generation that readers do not see, which will be dropped.
+    Raises IllegalArgument if a source is a generation that readers do not see: it will be dropped.
     """
 
     def live(source: Source) -> Source:
@@ -99,7 +99,7 @@ def _definitions(view_set: ViewSet) -> dict[str, View]:
 
 
 def definition_of(kept: KeptView) -> View:
-    """DamagedData."""
+    """Return the view's definition.  Raises DamagedData."""
     return from_json(kept.definition)
 
 

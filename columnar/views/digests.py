@@ -1,17 +1,16 @@
 """(pure) Digests of the contributions of source rows to groups, in BUCKETS, independent of the order of addition.
 
     entry     a source row's part in one group: the group, the member, and its contribution
-    bucket    crc32 of the member, the lowest bits: all entries of a source row are in one
-    digest    of each bucket the sum of its entries' hashes modulo 2^64: of a part of one side
-    balance   of each bucket the sum of one side, less that of the other: 0 if they are the same
+    bucket    the lowest bits of the member's crc32: all entries of a source row are in one bucket
+    digest    of a part of one side: for each bucket the sum of its entries' hashes modulo 2^64
+    balance   for each bucket the sum of one side less the sum of the other side: 0 if the sides are equal
+    packed    version:u8(2), then buckets:u32*, then sums:u64*, big-endian: only buckets with entries
 
-    packed    of each bucket with entries: version:u8(2), then buckets:u32*, then sums:u64*, big-endian
+In a bucket the entries of a view's members equal the entries of its sources' rows if and only if its balance is 0,
+except for a chance of 2^-64.  The memory of a comparison does not grow with the sides: 8 bytes per bucket.
 
-The entries of a view's members and those of its sources' rows are the same in a bucket if and only if its balance is
-0, except for a chance of 2^-64.  Two sides are compared in memory that does not grow with them: 8 bytes per bucket.
-
-Buckets are many, because each is compared as it was at two moments: while writers write, those are unequal whose rows
-were changed between the moments, and the other buckets need not be checked again.
+There are many buckets, because the two sides are read at different moments.  While writers write, a bucket is unequal
+if one of its rows changed between these moments; the other buckets need not be checked again.
 
 Knows nothing of how rows and members are read.
 """
@@ -29,7 +28,7 @@ from columnar.errors import DamagedData
 
 BUCKETS: Final = 1 << 20
 HASH_BYTES: Final = 16
-PART_BUCKETS: Final = 4_096  # of one part, about: it is added up in a millisecond
+PART_BUCKETS: Final = 4_096  # of one part, about; a part is added up in a millisecond
 BLOCK: Final = 16_384  # buckets of a balance that are checked in one step
 _SUM_BYTES: Final = 8
 _MASK: Final = (1 << (8 * _SUM_BYTES)) - 1
@@ -45,7 +44,7 @@ def bucket_of(member: bytes) -> int:
 
 
 def entry_hash(group: bytes, member: bytes, given: bytes) -> bytes:
-    """``given``: the bytes of what the member gives (``model.contribution``)."""
+    """Return the hash of an entry.  ``given``: the bytes of the member's contribution (``model.contribution``)."""
     lengths = _LENGTHS.pack(len(group), len(member))
     return blake2b(b"".join((lengths, group, member, given)), digest_size=HASH_BYTES).digest()
 
@@ -74,7 +73,7 @@ class Digest:
 
 
 class Balance:
-    """The sums of one side less those of the other."""
+    """For each bucket, the sum of one side less the sum of the other side."""
 
     __slots__ = ("_sums",)
 
@@ -82,19 +81,19 @@ class Balance:
         self._sums = array("Q", bytes(_SUM_BYTES * BUCKETS))
 
     def add(self, digest: bytes) -> None:
-        """A part of the one side, packed.  DamagedData."""
+        """Add the packed digest of a part of the one side.  Raises DamagedData."""
         sums = self._sums
         for bucket, total in _unpacked(digest):
             sums[bucket] = (sums[bucket] + total) & _MASK
 
     def subtract(self, digest: bytes) -> None:
-        """A part of the other side.  DamagedData."""
+        """Subtract the packed digest of a part of the other side.  Raises DamagedData."""
         sums = self._sums
         for bucket, total in _unpacked(digest):
             sums[bucket] = (sums[bucket] - total) & _MASK
 
     def unequal(self, first: int, last: int) -> list[int]:
-        """The buckets from ``first`` to ``last`` in which the sides differ."""
+        """Return the buckets from ``first`` up to, without, ``last`` in which the sides differ."""
         some = self._sums[first:last]
         if some.tobytes() == _EQUAL[: _SUM_BYTES * len(some)]:
             return []
@@ -102,7 +101,7 @@ class Balance:
 
 
 def _unpacked(data: bytes) -> list[tuple[int, int]]:
-    """DamagedData: these are no bytes of ``Digest.pack``."""
+    """Return buckets with their sums.  Raises DamagedData if ``data`` is not from ``Digest.pack``."""
     if not data:
         return []
     count, more = divmod(len(data) - 1, _PACKED_BYTES)
@@ -129,7 +128,7 @@ class Buckets:
         self.count = 0
 
     def add_bucket(self, bucket: int) -> None:
-        """Add a bucket that is not in it."""
+        """Add a bucket that is not in the set yet."""
         self._bits[bucket >> 3] |= 1 << (bucket & 7)
         self.count += 1
 
@@ -138,7 +137,7 @@ class Buckets:
 
 
 def check_buckets(bits: bytes) -> None:
-    """DamagedData: these are no bytes of ``Buckets.pack``."""
+    """Raise DamagedData if ``bits`` is not from ``Buckets.pack``."""
     if len(bits) != BUCKETS // 8:
         raise DamagedData(f"a set of {8 * len(bits)} buckets is none of this version, which has {BUCKETS}: upgrade")
 

@@ -3,12 +3,13 @@
     log -> open changes -> shares of each by ``contributions.difference`` -> batches -> applier -> done
     existing rows -> pieces (``backfill``) -> batches as of the piece's sequences -> applier
 
-The order of changes does not matter, because each share bears its change's sequence: so MAX_IN_FLIGHT of them are under
-way at a time, a batch whose target is unavailable blocks no later batch, and a failed batch is written again after a
+The order of changes does not matter, because each share bears its change's sequence.  So MAX_IN_FLIGHT changes may be
+in flight at a time, a batch whose target is unavailable blocks no later batch, and a failed batch is retried after a
 pause, without a limit of attempts.  Nothing is given up: a row that cannot be read contributes nothing, and is counted.
-An unexpected exception is treated as any other error: the view's status has it, and the view continues after the pause.
+An unexpected exception is treated as any other error: the view's status shows it, and the view continues after the
+pause.
 
-Owned by the loop; its work goes in the governor's steps.
+Owned by the loop; the governor runs its work in steps.
 """
 
 from __future__ import annotations
@@ -41,9 +42,9 @@ from columnar.views.share_writes import BATCH_RECORDS, ShareBatch
 
 _log = logging.getLogger(__name__)
 
-MAX_IN_FLIGHT: Final = 2 * BATCH_RECORDS  # and as many open numbers are in a cursor: some 30 KB, packed in 1 ms
+MAX_IN_FLIGHT: Final = 2 * BATCH_RECORDS  # a cursor has as many open numbers: some 30 KB, packed in 1 ms
 LOOP: Final = "views"
-ROOM_S: Final = 0.02  # until the applier is checked again, which other followers have filled
+ROOM_S: Final = 0.02  # until the next check of an applier that other followers have filled
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ class Maintaining:
 
     applier: Applier
     governor: Governor
-    is_intake_paused: Callable[[Follower], bool]  # nothing may be taken up of its region now
+    is_intake_paused: Callable[[Follower], bool]  # no change of its region may be taken up now
     step_follower: Callable[[Follower], None]
     progressed: Callable[[Follower], None]
     figures: Figures
@@ -106,7 +107,7 @@ class ViewFollower(Follower):
     def __init__(
         self, name: FollowerName, rules: tuple[Rules, ...], region: Region, state: DeliveryState, services: Maintaining
     ) -> None:
-        """``rules``: of those sources of the view that are the region's table."""
+        """``rules``: of each source of the view that is the region's table."""
         self.rules = rules
         self._images = union(one.images for one in rules)
         super().__init__(name, region, frozenset(self._images), state)
@@ -126,11 +127,11 @@ class ViewFollower(Follower):
         )
         self._is_there = True
         self._steps = GovernedStep(services.governor, LOOP, self._work)
-        self._retry = PlannedStep(LOOP, lambda: services.step_follower(self))  # no change is taken before it
+        self._retry = PlannedStep(LOOP, lambda: services.step_follower(self))  # no change is taken before it runs
         self._batch = ShareBatch(self._table)
         self._taken: list[Sequence] = []  # of the changes in ``_batch``
-        self._spoiled: list[Sequence] = []  # taken, and in no batch any more: they are put off
-        self._counting: dict[Sequence, tuple[bytes, int]] = {}  # row, rows more that cannot be read
+        self._spoiled: list[Sequence] = []  # taken, but in no batch any more: to be put off
+        self._counting: dict[Sequence, tuple[bytes, int]] = {}  # row, how many more rows are unreadable
         self._built: Future[None] | None = None
 
     @property
@@ -198,7 +199,7 @@ class ViewFollower(Follower):
         return self._is_there and not self._retry.is_planned and not self._services.is_intake_paused(self)
 
     def _work(self) -> bool:
-        """A step of the governor: whether there is more to do."""
+        """Do one step for the governor.  Returns whether there is more to do."""
         if not self._may_work():
             return False
         try:
@@ -221,7 +222,7 @@ class ViewFollower(Follower):
             self._retry.after(ROOM_S)
             return False
         if not self._backfill.is_over:
-            self._hand_over()  # a piece begins when nothing that is taken waits for company
+            self._hand_over()  # when a piece begins, no taken change may wait for its batch to fill
             if self._backfill.step():
                 return True
         if self._backfill.is_quiet:
@@ -229,7 +230,7 @@ class ViewFollower(Follower):
         return self._take_change()
 
     def _after_work(self) -> None:
-        """Notify waiting callers; a piece may be over, and all rows may be backfilled."""
+        """End a finished piece, and notify callers that wait for the backfill or for changes."""
         if self._backfill.end_piece(self.state.is_delivered_up_to):
             self.dirty = True
             if not self._backfill.is_over:
@@ -241,7 +242,10 @@ class ViewFollower(Follower):
     # --- changes -------------------------------------------------------------------------------------
 
     def _take_change(self) -> bool:
-        """Add the next change to the batch; send the batch at the end of the log, and if enough is under way."""
+        """Add the next change to the batch.
+
+        Send the batch if it is full, at the end of the log, and at MAX_IN_FLIGHT.
+        """
         state, now_s = self.state, get_running_loop().time()
         if state.in_flight_count >= MAX_IN_FLIGHT:
             self._hand_over()
@@ -253,7 +257,7 @@ class ViewFollower(Follower):
         if delivery is None:
             if not more:
                 self._hand_over()
-            return more or state.has_ready  # a batch without a share is over at once
+            return more or state.has_ready  # a batch without a share ends at once
         self._taken.append(delivery.sequence)
         self._add_change(delivery.sequence)
         if self._batch.is_full:
@@ -263,7 +267,7 @@ class ViewFollower(Follower):
     def _add_change(self, sequence: Sequence) -> None:
         self._batch.add_record()
         record = self.record_at(sequence)
-        if record is None:  # deleted: only after a repair by hand
+        if record is None:  # deleted, which only a repair by hand does
             return
         images = images_of(record, self._images)
         if images is None:
@@ -281,10 +285,10 @@ class ViewFollower(Follower):
         taken, batch = self._taken, self._batch
         if taken:
             self._sent.send_batch(batch, lambda error: self._ended(taken, error))
-            self._taken, self._batch = [], ShareBatch(self._table)  # after a failure it is put off
+            self._taken, self._batch = [], ShareBatch(self._table)  # not before: if sending fails, they are put off
 
     def _written(self, error: ColumnarError | None) -> None:
-        """A batch has ended: there is room for more."""
+        """Handle the end of a batch: there is room for more, or the follower pauses."""
         self._after_work()
         if error is None:
             self.state.end_failures()
@@ -293,7 +297,10 @@ class ViewFollower(Follower):
             self._failed(error)
 
     def _ended(self, taken: list[Sequence], error: ColumnarError | None) -> None:
-        """Once, but after a fault: then those that were not reported."""
+        """Mark the changes of a batch as done, or put them off.
+
+        After a fault called again, for changes still in flight.
+        """
         taken = self.state.still_in_flight(taken)
         if error is not None:
             self.state.put_off(taken, get_running_loop().time())
@@ -310,9 +317,12 @@ class ViewFollower(Follower):
         self._services.figures.of(self.name, now_s).delivery(now_s, len(taken))
 
     def _failed(self, error: ColumnarError) -> None:
-        """The region or its log cannot be read now, or the view cannot be written: again after a growing pause."""
+        """Put off the taken changes, and retry after a growing pause.
+
+        The region or its log cannot be read now, or the view cannot be written.
+        """
         after_s = self.state.fail_follower(error.wire_message)
-        self._retry.after(after_s)  # before the rest, which may fail: it retries even then
+        self._retry.after(after_s)  # first, so that it retries even if the rest fails
         self._spoiled += self._taken
         self._taken, self._batch = [], ShareBatch(self._table)
         self._put_off_spoiled(error)

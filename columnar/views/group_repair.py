@@ -1,11 +1,11 @@
-"""Sets totals and order of a group right by its members, while these change.
+"""Repairs the totals and the order of a group from its members, while the members change.
 
-    totals    the sum over the members less the total, both as of one moment, is added to the total as it is now: each
-              contribution changes both sides alike, so the difference stays what it was
-    order     members in steps: each one's ordered cell is written where it is not as it should be; then ordered cells
-              in steps: each whose member does not stand there is removed
+    totals    the sum over the members less the total, both as of one moment, is added to the present total: each
+              contribution changes sum and total alike, so their difference stays the same
+    order     first, in steps, the ordered cell of each member is written if it is missing or wrong; then, in steps,
+              each ordered cell that no member has at this place is removed
 
-A step reads and writes with nothing in between.  Owned by the loop.
+No other code runs between the reads and the writes of a step.  Owned by the loop.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def repair_group_in_steps(region: Region, group: bytes, counts: list[int]) -> It
 
 
 def removed(region: Region, group: bytes, members: Sequence[tuple[bytes, bytes]]) -> None:
-    """Remove members whose cells have the prints with which they were seen; totals and order stay as they are."""
+    """Remove each member (source, print) whose cell still has that print; totals and order stay as they are."""
     found = [source for source, stamp in members if inspect_member(region, group, source).print == stamp]
     if found:
         region.apply(RowMutation(group, tuple(Delete(MEMBERS, source) for source in found)))
@@ -64,7 +64,7 @@ def _add(region: Region, group: bytes, differences: dict[bytes, int]) -> int:
 
 
 def _each(region: Region, group: bytes, family: bytes, counts: list[int], step: _Step) -> Iterator[None]:
-    """All cells of a family of the group, some at a time, as they are then."""
+    """Apply ``step`` to all cells of a family of the group, STEP_CELLS at a time, as they are then."""
     view = region.views[family]
     low, high = row_prefix(group), row_end(group)
     while True:
@@ -111,7 +111,7 @@ def _members_of_order(region: Region, group: bytes, cells: list[tuple[bytes, byt
 def _readable(data: bytes) -> Member | None:
     try:
         return unpack(data)
-    except DamagedData:  # found by the check, and said again
+    except DamagedData:  # the check finds it, and its row contributes again
         return None
 
 

@@ -1,4 +1,4 @@
-"""The views of a process, which loads their modules when its master first sends it a view.
+"""The views of a process.  It loads their modules when its master first sends it a view.
 
 A store without views knows that it has none, and forgets the cursors of dropped views.  Owned by the loop.
 """
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-GUARDS_S: Final = 5.0  # that a sweep of guards waits for a view that lags; it runs again (``regions.region_upkeep``)
+GUARDS_S: Final = 5.0  # how long a sweep of guards waits for a lagging view; sweeps repeat (``region_upkeep``)
 
 
 def view_key(name: str) -> str:
@@ -35,7 +35,7 @@ def view_key(name: str) -> str:
 
 
 def _nobody(_view: str) -> None:
-    """Ignore it."""
+    """Ignore the backfilled view."""
 
 
 class LocalViews:
@@ -46,7 +46,8 @@ class LocalViews:
         self._governor = governor
         self._assigned_views: ViewSet | None = None  # None: the master has not sent any yet
         self._manager: ViewManager | None = None
-        # Tables, key of the view, seconds: ``cluster_triggers`` with ``saved``.  None: this process has all regions.
+        # (tables, key of the view, seconds): ``cluster_triggers`` with ``saved``.  None if this process has all
+        # regions.
         self.wait_saved_in_cluster: Callable[[list[str], str, float], Awaitable[bool]] | None = None
         self.on_backfilled: Callable[[str], None] = _nobody  # a view has all rows of one more local region
         server.upkeep.keep_guards(self.guards_needed_from)
@@ -57,7 +58,7 @@ class LocalViews:
         return self._assigned_views if self._assigned_views is not None else ViewSet()
 
     async def follow_views(self, views: ViewSet) -> None:
-        """Keep these from now on (``PublishViews``)."""
+        """Keep these views from now on (``PublishViews``)."""
         async with self._hub.lock:
             self._assigned_views = views
             self._server.tables.name_also(views.aliases())
@@ -78,14 +79,14 @@ class LocalViews:
         return [one.flow for one in self.views.in_use()]
 
     def backfilled_regions(self, names: Iterable[str]) -> dict[str, list[int]]:
-        """Return by view the local regions whose rows it has all (``BackfilledRegions``)."""
+        """Return for each view the local regions of which it has all rows (``BackfilledRegions``)."""
         manager = self._manager
         return {} if manager is None else {name: manager.backfilled_region_ids(name) for name in names}
 
     async def guards_needed_from(self, table: str, now_ms: int) -> int | None:
         """Return the time from which on withdrawals may still collide with late writes (``regions.guards.NeededFrom``).
 
-        None: the table is no view.  0: all are needed, as while it is built, and while it lags.
+        Returns None if the table is no view.  Returns 0 if all guards are needed: while the view is built or lags.
         """
         served = self._server.tables.named(table)
         if served is None or not served.schema.kept_by:
@@ -100,7 +101,7 @@ class LocalViews:
             return 0
 
     async def _is_saved(self, name: str) -> bool:
-        """Return whether all that is written now is in the view, and the cursors of all sources say so on disk."""
+        """Return whether the view has all changes written so far, and the cursors of all sources say so on disk."""
         tables = self.awaited_tables(name)
         if self.wait_saved_in_cluster is not None:
             return await self.wait_saved_in_cluster(tables, view_key(name), GUARDS_S)
@@ -126,7 +127,7 @@ class LocalViews:
         return () if self._manager is None else self._manager.view_statuses()
 
     def awaited_tables(self, name: str) -> list[str]:
-        """The sources of the view.  ViewError, TableNotEnabled."""
+        """Return the sources of the view.  Raises ViewError or TableNotEnabled."""
         tables = [read.table for read in self.views.known(name).reads]
         for table in tables:
             if not self._server.tables.known(table.encode()).enabled:
@@ -136,8 +137,8 @@ class LocalViews:
     def awaited(self, name: str, token: str) -> list[tuple[str, str]]:
         """Return the waits, in order, after which the view has the change ``token`` (empty: everything written now).
 
-        A change comes into a view of views through its source views: these are waited for, and then for all that they
-        have written.  ViewError.
+        A change reaches a view of views through its source views.  So the waits for the source views come first, then a
+        wait for all changes that these have written.  Raises ViewError.
         """
         steps: dict[str, str] = {}
         sources = [read.table for read in self.views.known(name).reads if self.views.find(read.table) is not None]
@@ -146,6 +147,9 @@ class LocalViews:
         return [*steps.items(), (name, "" if sources else token)]
 
     async def wait_delivered(self, name: str, token: str, timeout_s: float) -> bool:
-        """Wait until the change ``token`` (empty: all written now) of a source is in the view; False: not in time."""
+        """Wait until the view has a source's change ``token`` (empty: all written so far).
+
+        Returns False at the timeout.
+        """
         self.awaited_tables(name)
         return await self._hub.waits.wait(FollowerName(VIEW, name), token, timeout_s)

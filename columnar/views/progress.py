@@ -1,25 +1,26 @@
-"""(pure) Progress of the backfill of a region of a source into a view: rows from before, and how many are unreadable.
+"""(pure) Progress of the backfill of a source's region into a view: the rows done, and how many are unreadable.
 
-A pass walks through the rows of a region in pieces, while writers write and their changes are followed:
+A pass reads the rows of a region in pieces (runs of rows), while writers write and their changes are followed:
 
     gather    rows from ``done`` on are read, each as of the last sequence W that the log had then; no change of the
               log is taken meanwhile
-    bound     the end of the piece goes into the cursor, and to disk: from now on changes of rows below it are wanted
+    bound     the end of the piece is saved in the cursor, on disk: from now on changes of rows below it are wanted
     show      the rows' shares are written as of their W
-    end       when they are on disk, and all changes up to W are: ``done`` is the end of the piece
+    end       when the shares and all changes up to W are on disk in the view: ``done`` becomes the end of the piece
 
-    show      the first pass; the view has all rows of the region when it is over
-    count     a pass that writes nothing: it counts unreadable rows after a split left two halves of a number
+    show      the first pass; at its end the view has all rows of the region
+    count     a pass that writes nothing: it counts unreadable rows after a split, as the parent's number is for both
+    daughters
 
 Invariants:
-    I1. A share leaves only when its row is below a ``bound`` that is on disk.  So after a crash the changes of each row
-        that the view may know are delivered from the cursor on without a gap, and if a piece is backfilled again, as of
-        a later W, those changes have withdrawn the row from every group that it has left meanwhile.
-    I2. ``bound`` never goes back: rows below it are wanted for ever.
+    I1. A share is sent only when its row is below a ``bound`` that is on disk.  So after a crash the changes of each
+        row that the view may have are delivered from the cursor on without a gap.  If a piece is backfilled again, as
+        of a later W, these changes have withdrawn the row from every group that it has left meanwhile.
+    I2. ``bound`` never goes back: changes of rows below it are wanted for ever.
     I3. ``rejected`` counts the rows below ``done`` that cannot be read, as of the changes that are done.
 
-Contributions bear their sequence, so the tail need not be buffered until it has come to W, as a stream's must: it is
-waited for at the end of a piece, only for the sake of the count.
+Contributions bear their sequence, so changes of the log need not be buffered until W is reached, as in a stream without
+such sequences.  The end of a piece waits for the changes up to W only for the sake of the count.
 
     kept := msgpack [1, region, rejected, rows, pass, done, bound]      in the follower's cursor (``delivery_state``)
     pass := 0 over | 1 shows | 2 shows, then counts | 3 counts          done, bound: rows; nil: to the end of the region
@@ -50,7 +51,7 @@ class Pass(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    region: int  # whose rows these numbers are of
+    region: int  # these numbers count its rows
     rejected: int = 0
     rows: int = 0  # that passes have backfilled
     walk: Pass = Pass.SHOWS
@@ -62,7 +63,7 @@ class Progress:
         return self.walk in (Pass.OVER, Pass.COUNTS)
 
     def wants(self, row: bytes) -> bool:
-        """Return whether changes of the row are the view's."""
+        """Return whether the view wants changes of the row."""
         return self.is_backfilled or self.bound is None or row < self.bound
 
     def bound_to(self, end: bytes | None) -> Progress:
@@ -72,7 +73,7 @@ class Progress:
         return replace(self, bound=end)
 
     def piece_ended(self, end: bytes | None, rows: int, rejected: int) -> Progress:
-        """``rejected``: how many of the piece's rows cannot be read now."""
+        """End a piece.  ``rejected``: the number of its rows that cannot be read now."""
         backfilled = rows if not self.is_backfilled else 0
         moved = replace(self, done=end, rows=self.rows + backfilled, rejected=self.rejected + rejected)
         if end is not None:
@@ -85,14 +86,17 @@ class Progress:
         return replace(self, rejected=self.rejected + more)
 
     def in_region(self, region: int, start: bytes) -> Progress:
-        """As it is read in a region: a daughter of a split begins with its parent's, whose numbers are of both."""
+        """Return the progress as a region has it.
+
+        A daughter of a split begins with its parent's progress, whose numbers count the rows of both daughters.
+        """
         if self.region == region:
             return self
         moved = replace(
             self, region=region, rows=self.rows // 2, done=_later(self.done, start), bound=_later(self.bound, start)
         )
         if not self.rejected and self.walk is not Pass.COUNTS:
-            return moved  # neither has any
+            return moved  # neither daughter has an unreadable row
         if self.is_backfilled:
             return replace(moved, rejected=0, walk=Pass.COUNTS, done=start, bound=start)
         return replace(moved, walk=Pass.SHOWS_THEN_COUNTS)
@@ -113,18 +117,18 @@ def merged(parts: Iterable[Progress], region: int) -> Progress:
 
 
 class Piece:
-    """The rows that were read of a region, until the view has them.  Owned by the loop."""
+    """The rows of one piece, from their reading until the view has them.  Owned by the loop."""
 
     def __init__(self, start: bytes) -> None:
         self.end: bytes | None = start  # None: to the end of the region
         self.rows = 0
-        self.rejected = 0  # of them, as of the changes that are done
+        self.rejected = 0  # unreadable rows of the piece, as of the changes that are done
         self.last: Sequence | None = None  # the W of its last rows
-        self._ends: list[bytes] = []  # of rows that were read at once
+        self._ends: list[bytes] = []  # of each run of rows that were read at once
         self._read_at: list[Sequence] = []
 
     def gathered(self, end: bytes | None, at: Sequence, rows: int, rejected: int) -> None:
-        """Rows up to ``end`` were read as of ``at``."""
+        """Note that the next ``rows`` rows, up to ``end``, were read as of ``at``."""
         if end is not None:
             self._ends.append(end)
         self._read_at.append(at)
@@ -136,7 +140,7 @@ class Piece:
         self.rejected += more
 
     def counts(self, row: bytes, sequence: Sequence) -> bool:
-        """Return whether a change of the row came after it was read; the row is not below the piece."""
+        """Return whether a change of the row came after the row was read.  The row must not be below the piece."""
         if self.end is not None and row >= self.end:
             return False
         return bool(self._read_at) and sequence > self._read_at[bisect_right(self._ends, row)]
@@ -154,7 +158,7 @@ def pack(progress: Progress) -> bytes:
 
 
 def unpack(data: bytes) -> Progress:
-    """DamagedData."""
+    """Return the progress.  Raises DamagedData."""
     import msgpack
 
     try:

@@ -1,6 +1,6 @@
-"""(pure) Shares as mutations of the view's table: for each group one, or one for each ROW_SHARES of its shares.
+"""(pure) Shares as mutations of the view's table: one for each group, or for each ROW_SHARES shares of a group.
 
-Groups are in the order of their rows, so that what a batch reads and writes together stands side by side.
+Groups are in the order of their rows, so that the cells that a batch reads and writes together stand side by side.
 
 Knows nothing of regions, and of how mutations are written.
 """
@@ -14,23 +14,26 @@ from columnar.model.mutation import Contribute, RowMutation
 from columnar.regions.log.change_record import Sequence
 from columnar.views.contributions import Rules, Share, operation_of
 
-BATCH_RECORDS: Final = 1_024  # the more there are, the more of them share a group's totals
+BATCH_RECORDS: Final = 1_024  # the more records, the more of them share a group's totals
 BATCH_BYTES: Final = 1024 * 1024  # of one batch, except for the shares of one row
 ROW_SHARES: Final = 64  # of one mutation: some 0.5 ms of the loop, which nothing interrupts
 
 
 class ShareBatch:
-    """Shares that go into the view's table together, those of a group next to each other.  Owned by the loop."""
+    """Shares that are written to the view's table together, group by group.  Owned by the loop."""
 
     def __init__(self, table: bytes) -> None:
         self._table = table
         self._by_group: dict[bytes, list[Contribute]] = {}
-        self._hops: dict[bytes, int] = {}  # of groups: the highest hops of their changes; 0 is not noted
+        self._hops: dict[bytes, int] = {}  # group -> the highest hops of its changes, if above 0
         self.size_bytes = 0
-        self.count = 0  # of what its caller put into it
+        self.count = 0  # of changes and rows (``add_record``)
 
     def add_share(self, rules: Rules, share: Share, sequence: Sequence, hops: int = 0) -> None:
-        """``hops``: of the change, of which the view's is one more: a cycle through a view must come to its end."""
+        """Add a share of a change.
+
+        ``hops``: of the change; the view's own change has one more, so that a cycle through a view ends.
+        """
         if hops > self._hops.get(share.group, 0):
             self._hops[share.group] = hops
         operations = self._by_group.get(share.group)

@@ -1,7 +1,8 @@
-"""Handlers of an owner for the requests of a check (``cluster.peer_requests``), from its own regions alone.
+"""Handlers of an owner of regions for the requests of a check (``cluster.peer_requests``), about its own regions only.
 
-A walk answers after SLICE_S, at the end of its present row, so that no request takes long; it goes in the governor's
-steps, and its region is not closed under it.  A region that is to be closed ends the walk: the gateway retries.
+A walk answers after SLICE_S, at the end of its present row, so that no request takes long.  The governor runs it in
+steps, and its region is not closed before it ends.  If the region is to be closed, the walk ends early and the gateway
+retries.
 
 Owned by the loop.
 """
@@ -53,7 +54,7 @@ from columnar.views.walks import (
 
 SLICE_S: Final = 0.5
 SNAPSHOTS_PER_STEP: Final = 16  # some 0.3 ms
-NOBODY: Final = "check"  # the follower for which a row is numbered again: there is none of its name
+NOBODY: Final = "check"  # the follower in the record that gives a row a new sequence: no follower has this name
 
 R = TypeVar("R")
 
@@ -68,7 +69,7 @@ class ViewCheckPeerHandlers:
         governor: Governor,
         definition: Callable[[str], bytes],
     ) -> None:
-        """``definition``: of the view that stands in a table.  ViewError: there is none."""
+        """``definition``: returns the definition of a table's view; raises ViewError if the table is no view."""
         self._access = access
         self._server = server
         self._governor = governor
@@ -118,7 +119,7 @@ class ViewCheckPeerHandlers:
         return GroupsFound(walk.next_row, walk.after, walk.digest.pack(), walk.groups, walk.members, tuple(walk.wrong))
 
     async def _walked(self, table: str, row: bytes, work: Callable[[Region], Iterator[None]]) -> bool:
-        """Run the walk; False: the region of the row is another server's, or is about to be."""
+        """Run the walk.  Returns False if another server owns the region of the row, or will soon."""
         region = await self._region(table, row)
         if region is None:
             return False
@@ -127,7 +128,7 @@ class ViewCheckPeerHandlers:
         return self._is_open(region)
 
     def _while_open(self, region: Region, work: Iterator[None]) -> Iterator[None]:
-        if not self._is_open(region):  # it may be paused by the first step
+        if not self._is_open(region):  # it may be paused before the first step
             return
         for _ in work:
             yield
@@ -138,7 +139,7 @@ class ViewCheckPeerHandlers:
         return region.is_open and self._server.hosting.state_of(region) in (State.OPEN, State.READ_ONLY)
 
     async def _region(self, table: str, row: bytes) -> Region | None:
-        """Return the region that holds the row; None if it is another server's."""
+        """Return the region of the row, or None if another server owns it."""
         served = self._access.table(table.encode())
         try:
             return await retry_until_ready(lambda: self._access.region_for(self._access.again(served), row))
@@ -249,7 +250,7 @@ async def _shielded(durable: Future[None]) -> None:
 
 
 async def in_steps(governor: Governor, work: Iterator[None]) -> None:
-    """Return when ``work`` is at its end; raise what it raises.  A caller that is cancelled ends it."""
+    """Run ``work`` in the governor's steps until its end; raise what it raises.  A cancelled caller ends it."""
     ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def step() -> bool:

@@ -1,4 +1,4 @@
-"""The views of one owner of regions: followers of their sources here, as assigned by the master (``local_views``).
+"""The views of one owner of regions: local followers of their sources, as the master assigns views (``local_views``).
 
 Views are a kind of follower: the hub follows their sources (``flows.hub``), the applier writes their tables.
 Owned by the loop.
@@ -44,13 +44,13 @@ class ViewManager:
             applier, governor, self._is_intake_paused, hub.listener.step_follower, self._progressed, hub.figures
         )
         self._assigned_views = NO_VIEWS
-        self._unreadable: dict[str, str] = {}  # by name: why it has no follower here
+        self._unreadable: dict[str, str] = {}  # view name -> why it has no follower here
         self._backfilled: dict[tuple[str, int], set[int]] = {}  # by name and number: regions that are backfilled
 
     # --- notifications of the master -----------------------------------------------------------------
 
     async def follow_views(self, views: ViewSet) -> None:
-        """Keep these from now on.  Under the hub's lock."""
+        """Keep these views from now on.  Call it under the hub's lock."""
         steps = views.steps_from(self._assigned_views)
         self._assigned_views = views
         for view in steps.gone:
@@ -66,7 +66,7 @@ class ViewManager:
                 await self._hub.begin_subscription(subscription)
 
     def _subscriptions(self, view: KeptView) -> list[Subscription]:
-        """Subscriptions to each source.  A view that cannot be read has none, and its place in the logs stays."""
+        """Return a subscription to each source.  An unreadable view has none, and its cursors in the logs stay."""
         try:
             rules = rules_of(from_json(view.definition))
         except ColumnarError as error:
@@ -134,7 +134,7 @@ class ViewManager:
             self._hub.listener.step_follower(follower)
 
     def _followers(self, name: str = "") -> list[ViewFollower]:
-        """Followers of a view on open regions; of all views for an empty name."""
+        """Return the followers of a view on open regions, or of all views if the name is empty."""
         return [one for one in self._hub.followers.of(follower_name(name)) if isinstance(one, ViewFollower)]
 
     # --- status ----------------------------------------------------------------------------------------
@@ -165,9 +165,10 @@ class ViewManager:
 
 
 def _mark(name: FollowerName, number: int, region: Region) -> None:
-    """Begin after the present end of the log if there is no mark: the region had no owner while the view was added.
+    """Begin the view's cursor at the present end of the log, unless the region has a cursor of the view.
 
-    The view gets the region's rows as they are.  Earlier records have no images for it.
+    It has none if no server owned it when the view was added.  The view gets the region's rows as they are.  Earlier
+    records have no images for the view.
     """
     if region.log.cursors.cursor(name.key) is None:
         mark_beginning(region, name, number)

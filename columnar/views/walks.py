@@ -1,7 +1,6 @@
 """Walks over a region of a view or of a source, for a check: digests of the content, or entries in some buckets.
 
-A walk over some buckets skips everything else without unpacking it: a row or a member is in a bucket by
-its name alone.
+A walk over some buckets skips all other rows and members without unpacking them: the bucket depends on the name alone.
 
 Each function is a generator that yields wherever it may be interrupted, every STRIDE cells or so.  It
 reads a source row, or a group, as of one moment: the iterators over totals, members and order are made together, before
@@ -45,17 +44,17 @@ from columnar.views.digests import PART_BUCKETS, Digest, bucket_of, entry_hash, 
 
 
 class GroupCheck:
-    """The totals and ordered cells of a group against its members, as of one moment.
+    """The check of a group's totals and ordered cells against its members, as of one moment.
 
-    Each total is the sum of what the members give to it, and no cell where that is 0.  The ordered cells are those of
-    the members that stand in the order, with what these carry; they come in another order than the members, so both
-    are added up to a number of this process: it takes memory for neither.
+    Each total must be the sum of the members' amounts, and have no cell if the sum is 0.  The ordered cells must be
+    those of the members with an order, with the columns that these carry.  Ordered cells and members are read in
+    different orders, so the hashes of both are added up to one number, which takes no memory for either.
     """
 
     __slots__ = ("_orders", "_stored", "_sums", "is_readable", "members")
 
     def __init__(self) -> None:
-        self.members = 0  # that stand
+        self.members = 0  # that are not withdrawn
         self.is_readable = True
         self._stored: dict[bytes, bytes] = {}
         self._sums: dict[bytes, int] = {}
@@ -65,7 +64,7 @@ class GroupCheck:
         self._stored[TOTALS + b":" + qualifier] = value
 
     def member(self, source: bytes, data: bytes) -> bool:
-        """Return whether somebody says that it stands; a member that cannot be read does, and adds nothing."""
+        """Add a member.  Returns False if it was withdrawn.  An unreadable member adds nothing, and gives True."""
         try:
             member = unpack(data)
         except DamagedData:
@@ -85,7 +84,7 @@ class GroupCheck:
         self._orders -= hash((qualifier, value))
 
     def wrong(self) -> str:
-        """The faults as words; empty: none."""
+        """Return the faults as words; empty if there is none."""
         found = []
         if not self.is_readable:
             found.append("members")
@@ -96,12 +95,12 @@ class GroupCheck:
         return " ".join(found)
 
     def right_totals(self) -> dict[bytes, bytes]:
-        """Return each total that is a cell, by its column."""
+        """Return each right total that has a cell (is not 0), by its column."""
         sums = {total: wrapped(amount) for total, amount in self._sums.items()}
         return {total: amount.to_bytes(8, "big", signed=True) for total, amount in sums.items() if amount}
 
     def differences(self) -> dict[bytes, int]:
-        """The amounts to be added to stored totals that are wrong; a total that is no number is 0."""
+        """Return the amounts to be added to wrong stored totals; a total that is no number counts as 0."""
         found = {}
         for total in self._stored.keys() | self._sums.keys():
             value = self._stored.get(total, b"")
@@ -113,7 +112,7 @@ class GroupCheck:
 
 
 def ordered_cell(source: bytes, member: Member) -> tuple[bytes, bytes] | None:
-    """Qualifier and value of the member's cell in the order; None: it stands in none."""
+    """Return qualifier and value of the member's ordered cell, or None if it has none."""
     if member.ordered != ORDERED:
         return None
     return order_qualifier(member.order, source), pack_carried(member.carried)
@@ -161,7 +160,7 @@ class SourceRows:
         return packed_given(amounts, ordered, share.order or b"", share.carry)
 
     def inspect_row(self, region: Region, row: bytes) -> EntriesSnapshot:
-        """The row as it is now."""
+        """Return a snapshot of the row as it is now."""
         spec = self.spec(region)
         raw_row = fetch_row(region.store, region.views, row, spec.projection)
         stamp = blake2b(digest_size=16)
@@ -184,9 +183,9 @@ class SourceWalk:
     def walk_rows(
         self, region: Region, source: SourceRows, buckets: bytes, is_over: IsOver, *, is_summed: bool = True
     ) -> Iterator[None]:
-        """Walk over rows from ``start`` on, until ``is_over``; leave the place of the next one.
+        """Walk over rows from ``start`` on, until ``is_over``; set ``next_row``.
 
-        ``buckets``: empty for all; ``is_summed``: into the digest, else entries are listed.
+        ``buckets``: empty for all.  ``is_summed``: add the entries to the digest instead of listing them.
         """
         spec, place = source.spec(region), self.start
         stop = range_start(region.info.end) if region.info.end else None
@@ -237,7 +236,7 @@ class _Cells:
 
     def __init__(self, view: FamilyView, now_ms: int, items: Iterator[tuple[bytes, bytes]]) -> None:
         self._view, self._now_ms, self._items = view, now_ms, items
-        self.row: bytes | None = None  # escaped; None: there are no more
+        self.row: bytes | None = None  # escaped; None if there are no more cells
         self.qualifier = self.value = b""
 
     @classmethod
@@ -261,7 +260,7 @@ class _Cells:
 @dataclass(slots=True)
 class GroupsWalk:
     start: bytes
-    after: bytes = b""  # the group ``start`` was checked, and its members up to this one are in a digest
+    after: bytes = b""  # if set, the group ``start`` was checked, and its members up to this one are in a digest
     next_row: bytes | None = None
     digest: Digest = field(default_factory=Digest)
     groups: int = 0
@@ -273,14 +272,17 @@ class GroupsWalk:
         return len(self.digest) >= PART_BUCKETS
 
     def add_member(self, group: bytes, source: bytes, data: bytes) -> bool:
-        """Add a member of the group to the digest; True: the digest is full, and the next walk continues after it."""
+        """Add a member to the digest.  Returns True if the digest is full: the next walk continues after the member."""
         self.digest.add(bucket_of(source), entry_hash(group, source, given_bytes(data)))
         if self.is_full:
             self.after = source
         return self.is_full
 
     def walk_groups(self, region: Region, is_over: IsOver) -> Iterator[None]:
-        """Check each group as of one moment, to its end; if the digest is full, the next walk adds the rest."""
+        """Check each group completely, as of one moment.
+
+        If the digest is full, the next walk adds the remaining members of the group.
+        """
         low = range_start(self.start)
         if self.after:
             yield from self._rest_of_group(region)
@@ -311,7 +313,7 @@ class GroupsWalk:
             yield
 
     def _rest_of_group(self, region: Region) -> Iterator[None]:
-        """Add the members after ``after`` to the digest; ``next_row`` is set if there are more."""
+        """Add the members after ``after`` to the digest.  Sets ``next_row`` if more members are left."""
         view, now_ms, left = region.views[MEMBERS], region.now_ms, STRIDE
         low, self.after = cell_key(self.start, self.after) + b"\0", b""
         for key, raw in region.store.scan(view.space, low, row_end(self.start)):
@@ -328,7 +330,7 @@ class GroupsWalk:
 
 
 def _check_group(escaped: bytes, heads: list[_Cells], check: GroupCheck, walk: GroupsWalk | None) -> Iterator[None]:
-    """``walk``: whose digest gets the members; where that becomes full, ``after`` is the last of them."""
+    """Check a group.  The digest of ``walk`` gets its members; once it is full, ``walk.after`` is the last in it."""
     totals, members, ordered = heads
     group, left = unescape(escaped), STRIDE
     while totals.row == escaped:
@@ -353,7 +355,7 @@ def _check_group(escaped: bytes, heads: list[_Cells], check: GroupCheck, walk: G
 
 
 def check_one(region: Region, group: bytes, check: GroupCheck) -> Iterator[None]:
-    """A group as of now."""
+    """Check one group as it is now."""
     low = range_start(group)
     heads = [_Cells.of(region, family, low, low + b"\x00\x02") for family in (TOTALS, MEMBERS, ORDERED)]
     yield from _check_group(escape(group), heads, check, None)
@@ -370,9 +372,10 @@ class MembersWalk:
     def walk_members(
         self, region: Region, buckets: bytes, is_over: IsOver, *, is_summed: bool = False
     ) -> Iterator[None]:
-        """Walk over members in some buckets, from after ``after`` in the group ``start``.
+        """Walk over the members in some buckets, beginning after ``after`` in the group ``start``.
 
-        Leaves the place of the next one.  ``is_summed``: into the digest, else they are listed.
+        Sets ``next_row`` and ``after`` for the next walk.  ``is_summed``: add the members to the digest instead of
+        listing them.
         """
         view, now_ms = region.views[MEMBERS], region.now_ms
         low = cell_key(self.start, self.after) + b"\0" if self.after else range_start(self.start)
@@ -409,7 +412,7 @@ class MembersWalk:
 
 
 def _member_hash(group: bytes, source: bytes, data: bytes) -> bytes | None:
-    """Hash a member; None: it was withdrawn.  Empty: it cannot be read."""
+    """Return the hash of a member: None if it was withdrawn, empty if it cannot be read."""
     try:
         if unpack(data).is_gone:
             return None
@@ -419,14 +422,14 @@ def _member_hash(group: bytes, source: bytes, data: bytes) -> bytes | None:
 
 
 def _add(digest: Digest, bucket: int, group: bytes, source: bytes, data: bytes) -> None:
-    """A member that was not withdrawn; one that cannot be read is an entry that no source row gives."""
+    """Add a member, unless it was withdrawn.  An unreadable member counts as an entry that no source row gives."""
     member_hash = _member_hash(group, source, data)
     if member_hash is not None:
         digest.add(bucket, member_hash or entry_hash(group, source, given_bytes(data)))
 
 
 def inspect_member(region: Region, group: bytes, source: bytes) -> EntriesSnapshot:
-    """The member as it is now."""
+    """Return a snapshot of the member as it is now."""
     view = region.views[MEMBERS]
     raw = region.store.get(view.space, cell_key(group, source))
     value = visible_value(raw, view, region.now_ms)

@@ -1,6 +1,6 @@
 """(pure) The effect of a mutation: on one row of a batch (``Step``), and as its caller sees it (``Applied``).
 
-Plain classes: they are never compared, and compiled their attributes are fields.
+Both are plain classes: they are never compared, and in compiled modules their attributes are fields.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from columnar.model.mutation import Contribute, Durability, RowPuts, RowWrite
 from columnar.regions.log.change_record import Appended, Sequence
 
 Results = tuple[tuple[bytes, bytes, int], ...]  # column, new value, timestamp of increments and appends
-Counted = tuple[bytes, int, bytes | None]  # a hot cell, its overwrites since the last removal, where that ended
+Counted = tuple[bytes, int, bytes | None]  # a hot cell, its overwrites since the last removal, the removal's end
 
 
 class Step:
-    """The part of one row in a batch, and what the region remembers of it once the store has taken the batch.
+    """The part of one row in a batch, and the changes in memory that follow once the store has taken the batch.
 
-    A refused batch is drafted again, or never: what it would have changed in memory goes with its steps.
+    A refused batch is drafted again or given up.  Its steps are dropped, so it changes nothing in memory.
     """
 
     __slots__ = ("counted", "failed_condition", "guarded", "highest_ms", "logged", "results", "sequence", "timestamp")
@@ -38,7 +38,7 @@ class Step:
         self.results = results
         self.failed_condition = failed_condition
         self.logged = logged
-        self.highest_ms = highest_ms  # of the timestamps put, where any may lie ahead of the clock
+        self.highest_ms = highest_ms  # the highest timestamp put, if any may lie ahead of the clock
         self.counted = counted
         self.guarded = guarded  # marks of families that got a guard (``guards``)
 
@@ -60,11 +60,11 @@ class Applied:
         self.timestamp = timestamp
         self.results = results
         self.failed_condition = failed_condition
-        self.durable = durable  # a future, resolved when it may be answered (None: at once); shared, never cancel it
+        self.durable = durable  # a future: the answer waits for it (not if None); shared, never cancel it
 
 
 def touches_synced(mutation: RowWrite, unsynced: frozenset[bytes]) -> bool:
-    """The mutation wants the fsync, and so does some family of it: then the whole row waits for it."""
+    """Tell whether the mutation and one of its families want the fsync: then the complete row waits for it."""
     if isinstance(mutation, RowPuts):
         return any(family not in unsynced for family, _ in mutation.columns)
     return mutation.durability is Durability.SYNC and any(

@@ -28,7 +28,7 @@ from columnar.storage.layout import (
 )
 
 VERSIONS_SPACE: Final = "versions"
-SINGLE_DELETES: Final = 64  # over it one range delete: fewer bytes, but later reads are slower
+SINGLE_DELETES: Final = 64  # above it one range delete: fewer bytes, but slower later reads
 _NONE: Final[frozenset[int]] = frozenset()
 
 
@@ -38,9 +38,9 @@ class Growth:
     __slots__ = ("entry", "raw", "result", "value")
 
     def __init__(self, raw: bytes, entry: int, result: int) -> None:
-        self.raw = raw  # the cell after the first append; it stands for the whole until ``RowDraft._settle``
+        self.raw = raw  # the cell after the first append; it stands for all appends until ``RowDraft._settle``
         self.value: bytearray | None = None  # after the second append and later ones
-        self.entry = entry  # its place among ``entries`` and ``appended``
+        self.entry = entry  # the append's index in ``entries`` and ``appended``
         self.result = result
 
     def begun_value(self) -> bytearray:
@@ -61,8 +61,8 @@ class ColumnDraft:
         self.original = raw
         self.newest = raw
         self.pushed: dict[int, bytes] = {}  # timestamp -> raw, to be added to the older versions
-        self.cut_at: int | None = None  # older versions at or below it go
-        self.removed = _NONE  # older versions that go, by their timestamps
+        self.cut_at: int | None = None  # older versions at or below it are removed
+        self.removed = _NONE  # timestamps of older versions to remove
         self.growth: Growth | None = None
 
     def put(self, timestamp: int, raw: bytes, now_ms: int) -> None:
@@ -78,10 +78,10 @@ class ColumnDraft:
         elif self.view.max_versions > 1:
             self.pushed[timestamp] = raw
         elif newest[0] != MARKER and visible_value(newest, self.view, now_ms) is None:
-            self.newest = raw  # what outranked it has expired
+            self.newest = raw  # the version that outranked it has expired
 
     def replace_newest(self, raw: bytes | None) -> None:
-        """Put another cell in the place of the newest version, of the same timestamp or older."""
+        """Replace the newest version by a cell of the same timestamp or of an older one."""
         self.newest = raw
 
     def begin_growth(self, growth: Growth) -> None:
@@ -99,10 +99,11 @@ class ColumnDraft:
             self.newest = marker
 
     def delete_version(self, timestamp: int | None, store: Store, now_ms: int) -> int | None:
-        """Remove one version that a reader sees, None: the newest; its timestamp, or None where there is none.
+        """Remove the version at ``timestamp``, or the newest version if it is None, if a reader sees that version.
 
-        The next one becomes the newest (I1).  Versions that the family does not keep go with it, or they would
-        come to light.  O(versions that the family keeps).
+        Returns the timestamp of the removed version, or None if none was removed.  The next version becomes the newest
+        (I1).  Versions that the family does not keep are removed, too, or they would become visible.  O(versions that
+        the family keeps).
         """
         stored = self._versions(store)
         kept = {one.timestamp: stored[one.timestamp] for one in kept_versions(stored.values(), self.view, now_ms)}
@@ -116,7 +117,7 @@ class ColumnDraft:
         return target
 
     def _versions(self, store: Store) -> dict[int, bytes]:
-        """Every version as it would be after ``emit``, newest first."""
+        """Return every version as it would be after ``emit``, newest first."""
         if self.newest is None:
             return {}
         versions = dict(self.pushed)
@@ -130,19 +131,19 @@ class ColumnDraft:
         return dict(sorted(versions.items(), reverse=True))
 
     def seen(self, store: Store, now_ms: int) -> tuple[bytes, int] | None:
-        """Value and timestamp of what a reader sees of the column as it would be after ``emit``."""
+        """Return value and timestamp of the version that a reader would see after ``emit``, or None."""
         if self.newest is None:
             return None
         value = visible_value(self.newest, self.view, now_ms)
         if value is not None:
             return value, timestamp_of(self.newest)
-        if self.view.max_versions > 1:  # the newest one's own time to live is over, an older one's is not
+        if self.view.max_versions > 1:  # the newest version has expired, but an older one perhaps not
             for stored in kept_versions(self._versions(store).values(), self.view, now_ms):
                 return stored.value, stored.timestamp
         return None
 
     def seen_before(self, store: Store, now_ms: int) -> tuple[bytes, int] | None:
-        """As ``seen``, of the column as it is in the store."""
+        """Return value and timestamp of the version that a reader sees in the store now, or None."""
         if self.original is self.newest and not self.pushed and not self.removed and self.cut_at is None:
             return self.seen(store, now_ms)
         return ColumnDraft(self.view, self.key, self.original).seen(store, now_ms)
@@ -177,27 +178,28 @@ TRIM_AFTER: Final = 16  # overwrites of a counted cell between two removals of s
 
 
 class HotCells:
-    """Surplus versions of cells that are overwritten again and again go every so often, not only by the sweep.
+    """The hot cells of one region: after TRIM_AFTER overwrites their surplus versions are removed, not only by the
+    sweep.
 
-    So the history of a counter stays short.  The end of the last removal is remembered for each such
-    cell, so that its tombstones are not walked again.
+    So the history of a counter stays short.  The end of the last removal is remembered for each hot cell, so that its
+    tombstones are not walked again.
 
-    The hot cells of one region; owned by the loop.
+    Owned by the loop.
     """
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        # By cell: overwrites since the last removal, and where that ended.  The last used last.
+        # By cell: overwrites since the last removal, and the removal's end.  The last used cell comes last.
         self._counted: OrderedDict[bytes, tuple[int, bytes | None]] = OrderedDict()
 
     def clear(self) -> None:
-        """Versions were removed, or are kept, by other rules from now on."""
+        """Forget all counts: versions were removed without a draft, or other rules keep them from now on."""
         self._counted.clear()
 
     def trim(self, batch: Batch, column: ColumnDraft, now_ms: int) -> Counted:
-        """Count what the draft adds to the column's older versions; remove the surplus when it is time.
+        """Count the older versions that the draft adds to the column, and remove the surplus after TRIM_AFTER of them.
 
-        ``written`` takes the new count once the store has the batch: versions that a refused batch removed are there.
+        Pass the result to ``written`` once the store has the batch: a refused batch has removed nothing.
         """
         name = version_prefix(column.view.number, column.key)
         known = self._counted.get(name)
@@ -214,7 +216,7 @@ class HotCells:
         return name, count, stop
 
     def written(self, counted: list[Counted]) -> None:
-        """The batch that ``trim`` counted for is in the store."""
+        """Note that the batch that ``trim`` counted for is in the store."""
         for name, count, stop in counted:
             self._counted[name] = (count, stop)
             self._counted.move_to_end(name)
@@ -222,7 +224,7 @@ class HotCells:
                 self._counted.popitem(last=False)
 
     def _surplus(self, column: ColumnDraft, name: bytes, stop: bytes, now_ms: int) -> tuple[list[bytes], bytes]:
-        """Keys of older versions that no reader sees once the draft is written, and the last one that stays."""
+        """Return the keys of older versions that no reader sees after the draft, and the last key that stays."""
         cut = -1 if column.cut_at is None else column.cut_at
         stored = self._store.scan(VERSIONS_SPACE, name, stop)
         versions = {

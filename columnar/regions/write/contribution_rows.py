@@ -1,14 +1,15 @@
-"""Contributions to many rows, in families that keep one version: present cells are read with one call a key space.
+"""Contributions to many rows, in families that keep one version: one call for each key space reads the present cells.
 
-For rows whose changes are not logged, in tables without delete markers, while no cell lies ahead of the clock.  A cell
-that is written then is the newest of its column (invariant I1 of ``drafting``), so it is replaced or removed unread:
-only members and totals are read, for their values.  The written cells equal those of ``contributions.contribute``,
-applied one operation after the other; a total that several operations of a row change is written once.
+This module handles rows whose changes are not logged, in tables without delete markers, while no cell lies ahead of the
+clock.  A cell that is written then is the newest of its column (invariant I1 of ``drafting``), so the present cell is
+replaced or removed unread.  Only members and totals are read, for their values.  The written cells equal those of
+``contributions.contribute``, applied one operation after the other; a total that several operations of a row change is
+written once.
 
-Used for a single row of a call, too.  A row with other operations, conditions, or families that keep several versions
-is left to ``RowDraft``.
+A call with a single row is handled here, too.  A row with other operations, conditions, or families that keep several
+versions is left to ``RowDraft``.
 
-Cost: a key of the engine for each member and total of the batch, read in two calls; no object for a cell.
+Cost: the engine reads a key for each member and total of the batch, in two calls; no object is made for a cell.
 """
 
 from __future__ import annotations
@@ -38,13 +39,13 @@ from columnar.regions.write.contributions import expiring
 from columnar.storage.api import Batch, Store
 from columnar.storage.layout import cell_head, escape, row_prefix
 
-PLAIN_SOURCE_BYTES: Final = CELL_BYTES // 2  # a member of a longer one may be too big a cell
-CellsBySpace = dict[str, dict[bytes, bytes | None]]  # by space and key: the cell as it is stored; None: there is none
+PLAIN_SOURCE_BYTES: Final = CELL_BYTES // 2  # the member of a longer source may be too big a cell
+CellsBySpace = dict[str, dict[bytes, bytes | None]]  # by space and key: the stored cell, None if there is none
 Totals = tuple[tuple[bytes, bytes], ...]
 
 
 def begins(mutations: list[RowWrite]) -> bool:
-    """The first row says for all whether they are contributions: a call's rows are of one kind."""
+    """Tell by the first row whether all rows are contributions: the rows of a call are of one kind."""
     first = mutations[0]
     return isinstance(first, RowMutation) and bool(first.operations) and type(first.operations[0]) is Contribute
 
@@ -56,10 +57,10 @@ class Choice:
 
     def __init__(self, views: Views) -> None:
         self._views = views
-        self._known: Contribute | None = None  # the last one whose families were looked up
+        self._known: Contribute | None = None  # the last operation whose families were looked up
 
     def takes(self, mutation: RowWrite) -> bool:
-        """NoSuchColumnFamily, NotAllowed."""
+        """Tell whether this module can handle the row.  Raises NoSuchColumnFamily or NotAllowed."""
         if not isinstance(mutation, RowMutation) or mutation.conditions:
             return False
         for operation in mutation.operations:
@@ -83,12 +84,12 @@ class Choice:
 
 
 def _names_the_same(one: Contribute, other: Contribute) -> bool:
-    """Compare by identity, which is cheap: the operations of a view share one object for each."""
+    """Compare names by identity, which is cheap: the operations of a view share the objects."""
     return one.totals is other.totals and one.family is other.family and one.order_family is other.order_family
 
 
 def read(store: Store, views: Views, mutations: list[RowMutation]) -> CellsBySpace:
-    """The members and totals that the rows name."""
+    """Read the members and totals that the rows name."""
     keys: dict[str, dict[bytes, bytes | None]] = {}
     for mutation in mutations:
         prefix, totals = row_prefix(mutation.row), None  # type: bytes, Totals | None
@@ -124,15 +125,15 @@ class ContributedRow:
         self._row = row
         self._now_ms = now_ms
         self._prefix = row_prefix(row)
-        self._cells: CellsBySpace = {}  # what is written; None: it is removed
-        self._totals: dict[bytes, int] = {}  # by column: what is added
+        self._cells: CellsBySpace = {}  # cells to write; None: to remove
+        self._totals: dict[bytes, int] = {}  # column -> amount to add
         self.guarded: list[int] = []  # numbers of families in which a member was withdrawn
 
     def apply(self, mutation: RowMutation) -> bool:
         """Apply the row's contributions.
 
-        False, without effect: an earlier contribution left cells in a family that keeps several versions.
-        Raises NotAMember, NotALong, CellTooBig.
+        Returns False, without effect, if an earlier contribution left cells in a family that keeps several versions.
+        Raises NotAMember, NotALong or CellTooBig.
         """
         names: Names | None = None
         totals: Totals | None = None
@@ -155,7 +156,10 @@ class ContributedRow:
     def _contribute_plainly(
         self, said: Contribute, names: Names, view: FamilyView, key: bytes, data: bytes | None
     ) -> bool:
-        """Apply a contribution whose member has the plain form before and after, as most do.  False: no effect."""
+        """Apply a contribution whose member has the plain form before and after, as most do.
+
+        Returns False, without effect, if it does not have the plain form.
+        """
         if said.part or said.relative or said.order is not None or said.carry:
             return False
         before: tuple[int, ...] | None = None
@@ -213,7 +217,7 @@ class ContributedRow:
             raise NotAMember(self._views.table, self._row, said.family + b":" + said.source, error.text) from error
 
     def _move(self, source: bytes, previous: Member | None, member: Member) -> bool:
-        """The ordered cell of the source, from its place to the one that it has now."""
+        """Move the ordered cell of the source to its new place.  Returns False if its family keeps several versions."""
         if (
             previous is not None
             and previous.ordered
@@ -236,7 +240,7 @@ class ContributedRow:
         return self._prefix + escape(order_qualifier(order, source))
 
     def _add_up(self) -> bool:
-        """A total of 0 is no cell; of a family that was dropped no total is left."""
+        """Add the amounts to the totals.  A total of 0 has no cell; totals of a dropped family are skipped."""
         for total, difference in self._totals.items():
             family, _, qualifier = total.partition(b":")
             view = self._views.get(family)
@@ -257,7 +261,7 @@ class ContributedRow:
         return True
 
     def emit(self, batch: Batch, number: int) -> None:
-        """``number``: the sequence as cells have it."""
+        """Add the row's cells to the batch.  ``number``: the sequence in the form that cells have."""
         head = cell_head(self._now_ms, number)
         for space, cells in self._cells.items():
             for key, value in cells.items():

@@ -1,10 +1,11 @@
 """Carry out contributions within the draft of a row: member, totals and ordered cell, together or not at all.
 
-All cells are read and written through the draft, so the operations of one mutation see each other, and change records
-have a contribution as the puts and deletes of the cells that it changed.
+All cells are read and written through the draft, so the operations of one mutation see each other.  A change record
+shows a contribution as puts and deletes of the cells that the contribution changed.
 
 Families of members, totals and ordered cells keep their cells for ever: cells would expire without a record, so a
-family with a time to live is refused.  A family may keep several versions: the newest one counts, and a guard is alone.
+family with a time to live is refused.  A family may keep several versions: the newest version counts, and a guard has
+no older versions.
 
 The arithmetic is ``model.contribution``; the removal of guards is ``guards``.  ``contribution_rows`` does the same for
 many rows whose changes are not logged.
@@ -33,7 +34,10 @@ if TYPE_CHECKING:
 
 
 def contribute(draft: RowDraft, said: Contribute) -> None:
-    """NotAMember, NotALong, NotAllowed, CellTooBig, NoSuchColumnFamily: the draft is not to be used any more."""
+    """Carry out one contribution in the draft.
+
+    Raises NotAMember, NotALong, NotAllowed, CellTooBig or NoSuchColumnFamily; the draft must not be used after that.
+    """
     for family in said.families:
         if draft.columns.view(family).ttl_ms is not None:
             raise expiring(draft.table, family)
@@ -66,7 +70,7 @@ def _read_member(draft: RowDraft, said: Contribute) -> Member | None:
 
 
 def _add(draft: RowDraft, total: bytes, difference: int) -> None:
-    """A total of 0 is no cell; of a family that was dropped no total is left."""
+    """Add to a total.  A total of 0 has no cell; a total of a dropped family is skipped."""
     family, _, qualifier = total.partition(b":")
     if not draft.columns.has_family(family):
         return
@@ -82,7 +86,7 @@ def _add(draft: RowDraft, total: bytes, difference: int) -> None:
 
 
 def _move(draft: RowDraft, source: bytes, previous: Member | None, member: Member) -> None:
-    """The ordered cell of the source, from its place to the one that it has now."""
+    """Move the ordered cell of the source to its new place."""
     if (
         previous is not None
         and previous.ordered

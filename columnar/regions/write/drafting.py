@@ -1,7 +1,7 @@
 """Drafting: decides the next state of a region's rows and adds it to batches.
 
 A put reads the row only if its present cells matter (``_must_read``); otherwise it is written unread (``UnreadPuts``).
-Puts of many rows read together (``read_present``; with images of what is logged: ``logged_puts``), and so do
+Puts of many rows read their present cells together (``read_present``; ``logged_puts`` if changes are logged), and so do
 contributions (``contribution_rows``).
 
 Invariant I1: no cell has a timestamp above both ``meta/future`` and the clock at its writing.  Once the clock has
@@ -37,7 +37,7 @@ _EPOCH_SHIFT: Final = 40
 _NO_FAMILIES: Final[frozenset[bytes]] = frozenset()
 
 
-Places = list[tuple[str, bytes]]  # of the columns of a row, in order: its space and the end of its key
+Places = list[tuple[str, bytes]]  # for each column of a row, in order: its space and the end of its key
 
 
 PresentPlaces = list[
@@ -46,26 +46,26 @@ PresentPlaces = list[
 
 
 class Present:
-    """The rows of one batch that may be put so, and what stands in their cells."""
+    """The rows of one batch that ``put_present`` may put, and their present cells."""
 
     __slots__ = ("rows", "values")
 
     def __init__(self, rows: list[PresentPlaces | None], values: dict[str, list[bytes | None]]) -> None:
-        self.rows = rows  # one for each mutation, in order; None: left to RowDraft
+        self.rows = rows  # one for each mutation, in order; None if it is left to RowDraft
         self.values = values  # by space
 
 
 def read_present(store: Store, views: Views, mutations: list[RowWrite]) -> Present:
-    """Read what stands where many rows put: one call for each key space.
+    """Read the present cells of the columns that many rows put, with one call for each key space.
 
-    The puts are those that ``UnreadPuts`` does not take: they bear timestamps of their own, their family keeps several
-    versions, or their table keeps delete markers, so the cell that stands there decides what is written (``row_draft``
-    I1 to I3).  The bytes are those that ``RowDraft`` comes to for each row.  A row whose changes are logged, a row
-    alone and any operation but a put are left to ``RowDraft``.
+    The puts are those that ``UnreadPuts`` does not take: they have timestamps of their own, their family keeps several
+    versions, or their table keeps delete markers.  So the present cell decides what is written (``row_draft`` I1 to
+    I3).  The written bytes equal those of ``RowDraft`` for each row.  A row whose changes are logged, a single row, and
+    any operation but a put are left to ``RowDraft``.
 
     Cost: a key and a comparison for each cell, and one call of the engine for each key space.
 
-    ``mutations``: of different rows.  NoSuchColumnFamily; errors of the store.
+    ``mutations``: of different rows.  Raises NoSuchColumnFamily and errors of the store.
     """
     keys: dict[str, list[bytes]] = {}
     rows = [_present_places(views, mutation, keys) for mutation in mutations]
@@ -85,7 +85,7 @@ def _present_places(views: Views, mutation: RowWrite, keys: dict[str, list[bytes
         found.append((view, prefix + escape(operation.qualifier)))
         seen.add((operation.family, operation.qualifier))
     if len(seen) < len(found):
-        return None  # a later put of a column sees the one before
+        return None  # a later put of a column sees the put before it
     places: PresentPlaces = []
     for view, key in found:
         named = keys.get(view.space)
@@ -106,9 +106,10 @@ def put_present(
     store: Store,
     older: list[ColumnDraft],
 ) -> int:
-    """Add the row's cells to the batch; the highest of their timestamps.  ``number``: the sequence as cells have it.
+    """Add the row's cells to the batch, and return the highest of their timestamps.
 
-    ``older`` gets the columns that have more older versions than before.
+    ``number``: the sequence in the form that cells have.  ``older`` gets the columns that have more older versions than
+    before.
     """
     highest = 0
     for operation, (view, key, at) in zip(mutation.operations, places, strict=True):
@@ -129,18 +130,18 @@ def put_present(
 
 
 def _has_expired(present: bytes, view: FamilyView, now_ms: int) -> bool:
-    """The cell that outranks the put is no marker, and no reader sees it any more."""
+    """Tell whether the cell that outranks the put is no marker and invisible to every reader."""
     return present[0] != MARKER and visible_value(present, view, now_ms) is None
 
 
 class UnreadPuts:
-    """Puts whose rows need not be read: by the clock, of families that keep one version.
+    """Puts whose rows need not be read: the clock gives their timestamps, and their families keep one version.
 
-    Present cells of the row cannot matter: the put ones are the newest (invariant I1 of ``drafting``), no older version
-    is kept, and no follower wants the change.  The written cells equal those of ``RowDraft``.
+    Present cells of the row cannot matter: the put cells are the newest (invariant I1 of ``drafting``), no older
+    version is kept, and no follower wants the change.  The written cells equal those of ``RowDraft``.
 
-    Invariant: the remembered columns of the last rows belong to these views.  Cost: a cell of a bulk load is
-    a key, a value and the engine's call.
+    Invariant: the remembered columns of the last rows belong to these views.  Cost: a key, a value and a call of the
+    engine for each cell of a bulk load.
     """
 
     def __init__(self, views: Views) -> None:
@@ -150,7 +151,7 @@ class UnreadPuts:
 
     def can_put(self, mutation: RowMutation) -> bool:
         views = self._views
-        for operation in mutation.operations:  # no all() over a generator, as in _wants_sync
+        for operation in mutation.operations:  # no all() over a generator, as in ``wants_sync``
             if type(operation) is not Put or operation.timestamp is not None:
                 return False
             if views[operation.family].max_versions != 1:
@@ -158,7 +159,7 @@ class UnreadPuts:
         return True
 
     def put_row(self, batch: Batch, mutation: RowMutation, now_ms: int, number: int) -> None:
-        """Put a row for which ``can_put`` is true; ``number`` is the sequence as cells have it."""
+        """Put a row for which ``can_put`` is true; ``number`` is the sequence in the form that cells have."""
         prefix, views = row_prefix(mutation.row), self._views
         head = cell_head(now_ms, number)
         for operation in mutation.operations:
@@ -265,7 +266,7 @@ class Drafting:
         return Step(sequence, draft.timestamp, draft.results, None, logged, draft.highest, counted, guarded)
 
     def rows(self, batch: Batch, mutations: list[RowWrite], now_ms: int, policy: LogPolicy | None) -> list[Step]:
-        """Add the next states of different rows, without conditions, with the same outcome as ``row`` for each."""
+        """Add the next states of different rows, without conditions, with the same outcome as ``draft_row``."""
         if policy is None and contribution_rows.begins(mutations) and not self._must_read(now_ms, None):
             return self._contributed(batch, mutations, now_ms)
         if policy is not None:
@@ -321,7 +322,7 @@ class Drafting:
         return steps
 
     def _read_together(self, mutations: list[RowWrite], now_ms: int) -> bool:
-        """The first row says for all whether they are puts that must read: a call's rows are of one kind."""
+        """Tell by the first row whether all rows are puts that must read: the rows of a call are of one kind."""
         first = mutations[0]
         if not isinstance(first, RowMutation):
             return False
@@ -333,7 +334,7 @@ class Drafting:
         return self.puts(batch, mutation, now_ms, policy)
 
     def puts(self, batch: Batch, mutation: RowPuts, now_ms: int, policy: LogPolicy | None) -> Step:
-        """Add a row of a bulk load to ``batch``, with the same outcome as ``row``."""
+        """Add a row of a bulk load to ``batch``, with the same outcome as ``draft_row``."""
         places = None if self._must_read(now_ms, policy) else self._unread.places(mutation.columns)
         if places is None:
             return self.draft_row(batch, mutation.spelled_out(), now_ms, policy)
@@ -342,11 +343,11 @@ class Drafting:
         return Step(sequence, now_ms, (), None)
 
     def _must_read(self, now_ms: int, policy: LogPolicy | None) -> bool:
-        """Whether every put has to read the present cells of its row."""
+        """Tell whether every put has to read the present cells of its row."""
         return policy is not None or self._markers or now_ms <= self.future_ms
 
     def covering(self, batch: Batch, steps: list[Step], clock_ms: int) -> int:
-        """The value of ``future_ms`` after the batch of these steps is written (I1)."""
+        """Add the mark of these steps to their batch, if it must rise.  Returns ``future_ms`` after the write (I1)."""
         highest_ms = 0
         for step in steps:
             if step.highest_ms > highest_ms:
@@ -354,14 +355,14 @@ class Drafting:
         return self.covering_ms(batch, highest_ms, clock_ms)
 
     def covering_ms(self, batch: Batch, highest_ms: int, clock_ms: int) -> int:
-        """As ``covering``, of timestamps up to ``highest_ms``."""
+        """Add the mark as ``covering`` does, for timestamps up to ``highest_ms``."""
         if highest_ms <= clock_ms or highest_ms <= self.future_ms:
             return self.future_ms
         batch.put(META_SPACE, FUTURE, highest_ms.to_bytes(8, "big"))
         return highest_ms
 
     def written(self, steps: list[Step], future_ms: int) -> None:
-        """The batch of these steps is in the store; ``future_ms``: of ``covering``."""
+        """Note that the batch of these steps is in the store.  ``future_ms``: the result of ``covering``."""
         self.future_ms = future_ms
         for step in steps:
             if step.counted is not None:
@@ -370,9 +371,9 @@ class Drafting:
                 self._guards.written(step.guarded)
 
     def can_delete_unread(self, now_ms: int) -> bool:
-        """Whether deletes need no reading: no delete marker is kept, no cell in the future has to be spared."""
+        """Tell whether deletes need no reading: no delete marker is kept, and no cell in the future must be spared."""
         return not self._markers and now_ms > self.future_ms
 
     def rows_deleted(self) -> None:
-        """Rows were deleted without a draft."""
+        """Note that rows were deleted without a draft."""
         self._hot.clear()

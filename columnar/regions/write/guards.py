@@ -2,13 +2,13 @@
 
 ``meta`` remembers each family that may have guards, so that only these families are swept:
 
-    guards/ family:u16  ->  ms:u64        when its last guard was made, to GUARD_MARK_MS
+    guards/ family:u16  ->  ms:u64        when its last guard was made, exact to GUARD_MARK_MS
 
 Invariants:
-    I1. A family with a guard has its mark, in the batch of the guard at the latest.  No guard of the family is younger
-        than the mark by more than GUARD_MARK_MS.
+    I1. A family with a guard has a mark, written in the batch of the guard at the latest.  No guard of the family is
+        younger than the mark by more than GUARD_MARK_MS.
     I2. A guard is removed at the earliest GUARD_MS after its withdrawal, and not before the sender of contributions
-        says that it will send no older one again (``RegionUpkeep.keep_guards``).
+        says that it will send no older contribution again (``RegionUpkeep.keep_guards``).
 
 Splits and merges pass the marks on; a copy that loses them keeps its guards for ever, which costs only their space.
 """
@@ -25,12 +25,12 @@ from columnar.storage.api import Batch, Store
 GUARDS: Final = b"guards/"
 GUARD_MARK_MS: Final = 600_000
 
-# Table, now (ms) -> ms: guards made from then on are needed, 0: all; None: no guard is.
+# (table, now in ms) -> time in ms: guards made since that time are needed; 0: every guard is; None: no guard is.
 NeededFrom = Callable[[str, int], Awaitable[int | None]]
 
 
 def read_marks(store: Store) -> dict[int, int]:
-    """Family number -> ms."""
+    """Return the marks in the store: family number -> ms."""
     found = store.scan(META_SPACE, GUARDS, GUARDS[:-1] + b"0")
     return {int.from_bytes(key[len(GUARDS) :], "big"): int.from_bytes(value, "big") for key, value in found}
 
@@ -40,7 +40,7 @@ def mark_key(family: int) -> bytes:
 
 
 async def nobody_needs(_table: str, _now_ms: int) -> int | None:
-    """The ``NeededFrom`` of a server that gets no late contributions: every guard may go after GUARD_MS."""
+    """The ``NeededFrom`` of a server that gets no late contributions: every guard may be removed after GUARD_MS."""
     return None
 
 
@@ -55,7 +55,7 @@ class Guards:
     """The marks of one region; owned by the loop's thread."""
 
     def __init__(self, marks: dict[int, int]) -> None:
-        """``marks``: of ``read_marks``."""
+        """``marks``: as ``read_marks`` returns them."""
         self._marks = marks
 
     def __bool__(self) -> bool:
@@ -69,7 +69,10 @@ class Guards:
         return {mark_key(family): ms for family, ms in self._marks.items()}
 
     def cover(self, batch: Batch, families: list[int], now_ms: int) -> dict[int, int] | None:
-        """Add to ``batch`` the marks that its guards need; for ``written``, once the store has taken it (I1)."""
+        """Add to ``batch`` the marks that its guards need (I1).
+
+        Pass the result to ``written`` once the batch is in the store.
+        """
         fresh: dict[int, int] | None = None
         for family in families:
             if now_ms > self._marks.get(family, -1 - GUARD_MARK_MS) + GUARD_MARK_MS:
@@ -86,7 +89,7 @@ class Guards:
         return self._marks.get(family, before_ms) + GUARD_MARK_MS < before_ms
 
     def forget_swept(self, store: Store, family: int, before_ms: int) -> None:
-        """Forget the family after a sweep up to ``before_ms``, unless it got another guard meanwhile."""
+        """Forget the family after a sweep up to ``before_ms``, unless it got a new guard meanwhile."""
         if self.is_over(family, before_ms):
             batch = store.batch()
             batch.delete(META_SPACE, mark_key(family))

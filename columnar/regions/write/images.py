@@ -5,8 +5,9 @@ A follower names the columns whose images it wants: for each family its qualifie
 time of the write, so a reader extracts its own part.
 
 Invariants:
-    I1. Images that ``images_of`` returns are exact: of each wanted column the visible value before and after the
-        change, touched or not, and of no other column.  They do not depend on the requests of other followers.
+    I1. The images that ``images_of`` returns are exact: they have the visible value of each wanted column before and
+        after the change, touched or not, and of no other column.  They do not depend on the requests of other
+        followers.
     I2. ``images_of`` returns None, never a part, if the record does not cover a wanted column.  Such records were
         written before the column was requested, or stand for no change (a backfill, a dead letter that is retried
         as its row is now).  Their reader takes the row as it is now.
@@ -27,7 +28,7 @@ from columnar.regions.log.change_record import ChangeRecord, Entry, Images, Kind
 
 
 class RowImages(NamedTuple):
-    """By column, ``family:qualifier``."""
+    """The visible values before and after a change, by column (``family:qualifier``)."""
 
     before: dict[bytes, bytes]
     after: dict[bytes, bytes]

@@ -1,4 +1,4 @@
-"""Ingestion of whole rows as sorted files: all of them or none, as one change that every reader sees at once.
+"""Ingestion of whole rows as sorted files: all rows or none, as one change that every reader sees at once.
 
 The engine ingests the files of each key space separately.  So the region writes the range of the coming rows to
 ``meta`` before it begins, and deletes that mark when all files are in:
@@ -8,8 +8,8 @@ The engine ingests the files of each key space separately.  So the region writes
 Invariants:
     I1. Rows are ingested only into an empty range.
     I2. If ``ingesting`` is found at an opening, the range is emptied: a crash interrupted the ingestion.  While the
-        mark may be there, a write into the range deletes the mark in its own batch (``IngestionMark``), also after an
-        ingestion that failed or whose caller is gone; and no file is ingested after such a write.
+        mark may be stored, a write into the range deletes the mark in its own batch (``IngestionMark``), also after an
+        ingestion that failed or whose caller is gone.  No file is ingested after such a write.
     I3. A region has one ingestion at a time, as it has one mark.
     I4. No other code runs on the loop between the first file and the last.
 """
@@ -52,7 +52,7 @@ class Coming:
 
     first: bytes
     last: bytes
-    is_called_off: bool = False  # other writes came into its range, and may have been deleted again
+    is_called_off: bool = False  # other rows were written into its range, and perhaps deleted again
 
     def call_off(self) -> None:
         self.is_called_off = True
@@ -76,7 +76,7 @@ class IngestionMark:
     def call_off(self, batch: Batch, rows: list[bytes]) -> None:
         """Call off the ingestion if one of ``rows`` is in its range: with the mark left, a crash would empty the range.
 
-        Each such write deletes the mark: the engine may refuse the batch of an earlier write.
+        Each such write deletes the mark, as the engine may have refused the batch of an earlier one.
         """
         coming = self.coming
         assert coming is not None, "looked at before"
@@ -88,7 +88,7 @@ class IngestionMark:
 
 
 def obstacles_of(region: Region) -> list[str]:
-    """Why rows cannot come by ingestion; ordinary writes can."""
+    """Return the reasons why rows cannot be ingested as files; they can be written in the ordinary way."""
     found = []
     if region.log_policy is not None:
         found.append("its changes are logged for triggers or CHANGE_LOG, and sorted files leave no change records")
@@ -100,8 +100,12 @@ def obstacles_of(region: Region) -> list[str]:
 
 
 async def ingest(region: Region, incoming: IncomingRows) -> bool:
-    """False: the rows are not all of this region, or something stands among them.  Returns after the fsync."""
-    with region.work.kept_up():  # a split or merge would take the mark along
+    """Ingest the rows, and return True after the fsync.
+
+    Returns False, without effect, if ``obstacles_of`` has a reason, if a row is outside the region, or if the range of
+    the rows is not empty.
+    """
+    with region.work.kept_up():  # a split or merge would copy the mark
         async with region.ingestion.lock:
             region.check_writable()
             return _may_come(region, incoming) and await _ingest(region, incoming)
@@ -115,12 +119,12 @@ async def _ingest(region: Region, incoming: IncomingRows) -> bool:
     if came:
         region.count_ingested(incoming.rows)
     await region.note(INGESTING, None, 0)
-    region.ingestion.remove()  # not where one of these waits failed: the mark may stand (I2)
+    region.ingestion.remove()  # not reached if one of these waits fails: the mark may be stored then (I2)
     return came
 
 
 def _take_in(region: Region, incoming: IncomingRows, coming: Coming) -> bool:
-    """Ingest all files, or none: False.  StoreBusy: it has not begun; NotServingRegion."""
+    """Ingest all files, or return False.  Raises StoreBusy if the ingestion has not begun, or NotServingRegion."""
     if not region.is_open:
         raise NotServingRegion(f"region {region.info.encoded} was closed meanwhile; try again")
     if coming.is_called_off or not _may_come(region, incoming):
@@ -136,7 +140,7 @@ def _take_in(region: Region, incoming: IncomingRows, coming: Coming) -> bool:
 
 
 def undo_cut_off(store: Store, views: Mapping[bytes, FamilyView]) -> bool:
-    """I2.  At the opening of a region; True: there was something to undo."""
+    """Empty the range of an interrupted ingestion, at the opening of a region (I2).  Returns True if there was one."""
     mark = store.get(META_SPACE, INGESTING)
     if mark is None:
         return False

@@ -1,11 +1,11 @@
 """Puts of many rows whose changes are logged with images: present cells are read with one call for each key space.
 
-The rows are those of a call that puts by the clock into families that keep one version, while followers want only
-images of named columns.  Record and cells equal those of ``RowDraft`` and ``change_logging``, but are made directly of
-the puts and of the present cells: no object for a column, no cell read twice.  Every other row is left to ``RowDraft``,
-as is a row in which a cell lies ahead of the stamp.
+The clock gives the puts their timestamps, their families keep one version, and followers want only images of named
+columns.  Record and cells equal those of ``RowDraft`` and ``change_logging``, but are made directly from the puts and
+the present cells, without an object for each column and without reading a cell twice.  Every other row is left to
+``RowDraft``, as is a row in which a cell lies ahead of the stamp.
 
-Cost: a key of the engine for each cell that is put and each that is wanted.
+Cost: the engine reads a key for each put cell and for each cell of an image.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Values = dict[str, dict[bytes, bytes | None]]  # by space and key: the cell as i
 
 
 class _Place:
-    """A column that is wanted.  Constant."""
+    """A column whose images are wanted.  Constant."""
 
     __slots__ = ("end", "family", "qualifier", "view")
 
@@ -30,11 +30,11 @@ class _Place:
         self.family = family
         self.qualifier = qualifier
         self.view = view
-        self.end = escape(qualifier)  # of its key, after the row
+        self.end = escape(qualifier)  # the end of its key, after the row
 
 
 class LoggedPuts:
-    """Under one policy and one schema.  Constant."""
+    """The fast path under one policy and one schema.  Constant."""
 
     def __init__(self, views: Views, policy: LogPolicy, markers: bool) -> None:
         """``markers``: whether deletes leave markers."""
@@ -53,7 +53,7 @@ class LoggedPuts:
                     self._columns.add((family, qualifier))
 
     def rows(self, mutations: list[RowWrite]) -> list[RowMutation | None]:
-        """Return the rows that it can handle, each at its place; None: left to ``RowDraft``.  NoSuchColumnFamily."""
+        """Return each row that can be handled here, with None for each other row.  Raises NoSuchColumnFamily."""
         if not self._accepts_any:
             return [None] * len(mutations)
         return [self._accept(mutation) for mutation in mutations]
@@ -68,11 +68,11 @@ class LoggedPuts:
             if self._views[operation.family].max_versions != 1 or operation.family not in families:
                 return None
             seen.add((operation.family, operation.qualifier))
-        is_accepted = bool(seen) and len(seen) == len(mutation.operations)  # a later put of a column sees the first
+        is_accepted = bool(seen) and len(seen) == len(mutation.operations)  # a later put of a column sees the first put
         return mutation if is_accepted else None
 
     def read_images(self, store: Store, mutations: list[RowMutation | None]) -> Values:
-        """Read what stands where they put, and in what is wanted of their rows."""
+        """Read the present cells of the columns that are put and of the columns whose images are wanted."""
         keys: Values = {}
         for mutation in mutations:
             if mutation is None:
@@ -89,7 +89,7 @@ class LoggedPuts:
         return keys
 
     def is_newest(self, mutation: RowMutation, values: Values, stamp: int) -> bool:
-        """No cell that it puts lies ahead of the stamp."""
+        """Tell whether no present cell of the put columns lies ahead of the stamp."""
         prefix, views = row_prefix(mutation.row), self._views
         for operation in mutation.operations:
             assert isinstance(operation, Put), "looked at before"
@@ -99,7 +99,10 @@ class LoggedPuts:
         return True
 
     def put_row(self, batch: Batch, mutation: RowMutation, values: Values, stamp: int, number: int) -> ChangeRecord:
-        """Add the cells of a row to the batch; its record.  ``number``: the sequence as cells have it."""
+        """Add a row's cells to the batch and return its record.
+
+        ``number``: the sequence in the form that cells have.
+        """
         prefix, views, head = row_prefix(mutation.row), self._views, cell_head(stamp, number)
         entries: list[Entry] = []
         after: list[Entry] = []

@@ -16,7 +16,7 @@ from columnar.regions.write.column_draft import VERSIONS_SPACE, ColumnDraft
 from columnar.storage.api import Batch, Store
 from columnar.storage.layout import escape, row_end, row_prefix, row_versions_range, unescape
 
-WIDE_ROW: Final = 1_000  # columns of a family; where more are deleted as a whole, one range delete does it
+WIDE_ROW: Final = 1_000  # columns; a family with more is deleted by one range delete
 
 
 class RowColumns:
@@ -25,7 +25,7 @@ class RowColumns:
         self._views = views
         self._row = row
         self._prefix = row_prefix(row)
-        self.emptied: set[bytes] = set()  # families whose columns go by one range
+        self.emptied: set[bytes] = set()  # families that one range delete empties
         self.by_name: dict[tuple[bytes, bytes], ColumnDraft] = {}  # by family and qualifier
 
     def column(self, family: bytes, qualifier: bytes) -> ColumnDraft:
@@ -38,9 +38,9 @@ class RowColumns:
         return draft
 
     def prefetch(self, operations: tuple[Operation, ...], images: Images | None = None) -> None:
-        """Read all columns that are named in one call per family: cheaper than one by one.
+        """Read all named columns in one call per family, which is cheaper than one by one.
 
-        But for appends, which are large where puts are not (I6).
+        Columns of appends are not read here, as their cells may be large (``row_draft`` I6).
         """
         wanted: dict[bytes, dict[bytes, None]] = {}
         for operation in operations:
@@ -66,7 +66,8 @@ class RowColumns:
     def read_family(self, family: bytes, all_go: bool = False) -> None:
         """Read every column of the family that is in the store.
 
-        ``all_go``: they are all deleted; of many none is read, and one range deletes them.
+        ``all_go``: all columns are to be deleted.  If there are more than WIDE_ROW, none is read and one range delete
+        removes them.
         """
         if family in self.emptied:
             return
@@ -89,9 +90,9 @@ class RowColumns:
         self.by_name.update(found)
 
     def read_family_within(self, family: bytes, most_columns: int, most_bytes: int) -> bool:
-        """Read all columns of the family; False: there are more, or qualifiers and cells have more bytes.
+        """Read all columns of the family.  Returns False if these have more than ``most_columns`` or ``most_bytes``.
 
-        Delete markers count as columns.  A family that the table does not have has none.
+        Delete markers count as columns, qualifiers as bytes.  A family that is missing from the table has no columns.
         """
         view = self._views.get(family)
         if view is None:
@@ -107,14 +108,14 @@ class RowColumns:
         return True
 
     def view(self, family: bytes) -> FamilyView:
-        """NoSuchColumnFamily."""
+        """Return the view of the family.  Raises NoSuchColumnFamily."""
         return self._views[family]
 
     def has_family(self, family: bytes) -> bool:
         return family in self._views
 
     def emit_ranges(self, batch: Batch) -> None:
-        """Delete the families whose columns go by one range."""
+        """Add the range deletes that empty families."""
         for family in self.emptied:
             view = self._views[family]
             batch.delete_range(view.space, self._prefix, row_end(self._row))

@@ -5,20 +5,20 @@ operation sees the effect of the earlier ones.  No key is written before ``emit`
 
 A column's state is its newest version, which is in the family's own space, and the older
 versions in the space ``versions``.  Invariants:
-    I1. The newest version has the highest timestamp of all versions of the column; without a
-        newest version there are no older ones.
+    I1. The newest version has the highest timestamp of all versions of the column; without a newest version there are
+        no older versions.
     I2. A put at a timestamp below the newest goes to the older versions, or is lost if the family
         keeps one version (design D3b).
     I3. With delete markers, a marker hides puts at timestamps below its own (design D5).
     I4. A put of a cell whose own time to live is over already has no effect: the cell would never be
-        seen, and must not hide or displace visible ones.
+        seen, and must not hide or displace visible cells.
 
     I5. Appends to one cell make one new version of it: the appended bytes are collected and packed once, so the cost
         of a mutation is its size and the size of its cells, however often it names a cell.
     I6. The appended cells of a draft have at most ``limits.APPENDED_BYTES``.
 
-Follows HBase's HRegion for times: increments, appends and checked puts of a cell that lies in
-the future move it on by 1 ms, or take its timestamp (observed rows 21, 22).
+Timestamps follow HBase's HRegion: if the present cell lies in the future, increments and appends write 1 ms later, and
+a checked put takes its timestamp (observed rows 21, 22).
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ _U64: Final = 1 << 64
 class RowDraft:
     """The next state of one row; see the module.
 
-    ``markers`` is whether deletes leave markers, ``logged`` whether followers want ``entries``, the
-    changes for the log; ``sequence`` goes into each cell.  ``all_older``: no cell of the row is newer than ``now_ms``
-    and no marker must stay, so a family that is deleted as a whole need not be read, except the families ``known``:
-    a follower wants their previous cells.
+    ``markers`` says whether deletes leave markers, ``logged`` whether followers want ``entries``, the changes for the
+    log; ``sequence`` goes into each cell.  ``all_older`` says that no cell of the row is newer than ``now_ms`` and no
+    marker must stay: then a family that is deleted as a whole need not be read.  The families ``known`` are read in any
+    case, as a follower wants their previous cells.
     """
 
     def __init__(
@@ -78,19 +78,19 @@ class RowDraft:
         self._growing: list[tuple[bytes, bytes]] = []
         self._appended_bytes = 0
         self.row = row
-        self.timestamp = now_ms  # what a mutation without a timestamp is stamped with
-        self.highest = 0  # of the timestamps put
+        self.timestamp = now_ms  # the timestamp of an operation that has none
+        self.highest = 0  # the highest timestamp put
         self.columns = RowColumns(store, views, row)
         self.entries: list[Entry] = []
-        # Column, new value, timestamp: of each increment, in their order, and of each cell that was appended to.
+        # (column, new value, timestamp) of each increment, in order; in ``appended`` of each cell that was appended to.
         self.counters: list[tuple[bytes, bytes, int]] = []
         self.appended: list[tuple[bytes, bytes, int]] = []
         self.guarded: list[int] = []  # numbers of families in which a member was withdrawn
 
     def check(self, conditions: tuple[Condition, ...]) -> int | None:
-        """The index of the first condition that fails, or None.
+        """Return the index of the first condition that fails, or None.
 
-        A checked cell that lies in the future lends its timestamp to the mutation (observed row 22).
+        If a checked cell lies in the future, the mutation takes its timestamp (observed row 22).
         """
         for index, condition in enumerate(conditions):
             column = self.columns.column(condition.family, condition.qualifier)
@@ -162,14 +162,17 @@ class RowDraft:
             self.entries.append(Entry(Kind.DELETE_FAMILY, family, b"", at, b""))
 
     def seen(self, column: ColumnDraft) -> tuple[bytes, int] | None:
-        """Value and timestamp of what a reader sees of the column after the mutation."""
+        """Return value and timestamp of the version that a reader sees after the mutation, or None."""
         return column.seen(self._store, self._now)
 
     def seen_before(self, column: ColumnDraft) -> tuple[bytes, int] | None:
         return column.seen_before(self._store, self._now)
 
     def _delete_versions(self, operation: Delete) -> None:
-        """Exactly one version, of a column or of every column of a family.  Logged as the columns it removes."""
+        """Delete exactly one version, of a column or of every column of a family.
+
+        Logs an entry for each such column.
+        """
         family, at = operation.family, operation.timestamp
         if operation.qualifier is not None:
             touched = {operation.qualifier: self.columns.column(family, operation.qualifier)}
@@ -246,7 +249,7 @@ class RowDraft:
             self._settle(column, family, qualifier)
 
     def _settle(self, column: ColumnDraft, family: bytes, qualifier: bytes) -> None:
-        """Pack what was appended to the column (I5)."""
+        """Pack the bytes that were appended to the column (I5)."""
         growth = column.end_growth()
         if growth is None or growth.value is None:
             return

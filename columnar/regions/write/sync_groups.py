@@ -1,9 +1,10 @@
-"""The writes of a region that wait for an fsync, in groups that one fsync makes durable, and what replies wait for.
+"""The writes of a region that wait for an fsync, in groups that one fsync makes durable, and the fsyncs that replies
+wait for.
 
 Invariants:
     I1. ``barrier`` returns the fsync that a reply must wait for: a read never returns writes that a crash
         can lose.  Writes that requested no fsync raise no barrier.
-    I2. An acknowledgement is given only when the lease is still ours after the fsync (D10).
+    I2. A write is acknowledged only if this server still has the lease after the fsync (D10).
 
 Owned by the loop's thread.
 """
@@ -33,10 +34,10 @@ class SyncGroup:
 
     def __init__(self, synced: ImmediateFuture) -> None:
         self.synced = synced  # the committer's
-        # After the fsync and the check of the lease; shared: not to be cancelled.
+        # Completes after the fsync and the check of the lease.  Shared: nobody may cancel it.
         self.acknowledged = ImmediateFuture(synced.get_loop())
         self.rows: set[bytes] = set()
-        self.whole = False  # any row may be among them
+        self.whole = False  # any row may be in the group
 
     def take_all(self) -> None:
         self.whole = True
@@ -47,19 +48,19 @@ class SyncGroups:
         self, info: RegionInfo, store: Store, log: ChangeLog, committer: Committer, feed: Callable[[], None]
     ) -> None:
         """``feed``: called when more of the log is durable."""
-        self.is_ours: Callable[[], bool] = lambda: True  # the lease; a cluster replaces it (D10)
-        self.touched: set[bytes] | None = None  # rows written while a merge copies the region
+        self.is_ours: Callable[[], bool] = lambda: True  # checks the lease; a cluster replaces it (D10)
+        self.touched: set[bytes] | None = None  # rows written while a split or merge copies the region
         self._info = info
         self._store = store
         self._log = log
         self._committer = committer
         self._feed = feed
         self._groups: deque[SyncGroup] = deque()
-        self._last_ns: deque[int] = deque()  # of the log, one for each group
+        self._last_ns: deque[int] = deque()  # the log's last n for each group
         self._has_unsynced = False  # writes that requested no fsync
 
     def join(self, rows: Iterable[bytes] = (), *, whole: bool = False) -> ImmediateFuture:
-        """Return the acknowledgement of the writes so far.  ``rows``: those written now; ``whole``: any may be."""
+        """Return the acknowledgement of the writes so far.  ``rows``: the rows written now; ``whole``: any row."""
         synced = self._committer.durable(self._store)
         groups = self._groups
         if not groups or groups[-1].synced is not synced:
@@ -81,7 +82,7 @@ class SyncGroups:
             self.touched.update(rows)
 
     def sync_async_writes(self) -> asyncio.Future[None] | None:
-        """Begin an fsync if unsynced writes wait for one; consumers get their changes after it."""
+        """Begin an fsync if unsynced writes wait for one; consumers get these writes' changes after it."""
         return self.join() if self._has_unsynced else None
 
     def _ended(self, synced: asyncio.Future[None]) -> None:
@@ -128,7 +129,10 @@ class SyncGroups:
     # --- rows for a copier -----------------------------------------------------------------------------
 
     def take_touched(self) -> list[bytes]:
-        """Return the rows written since the last call, ascending; those of the first call are not known."""
+        """Return the rows written since the last call, ascending.
+
+        The first call begins to note rows and returns none.
+        """
         rows, self.touched = sorted(self.touched or ()), set()
         return rows
 
