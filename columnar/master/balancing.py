@@ -214,7 +214,7 @@ class _Round:
         return self._loads[name] * self._weights[name] - sum(place.load for place in self._movable(name))
 
     def _after_making_room(self, name: str, movable: list[Place]) -> list[Place]:
-        """Move small regions off another server until a large one of this server fits there."""
+        """Move small regions from the least loaded server until a large region of ``name`` fits there."""
         target = self._least_loaded((name,))
         enough = [
             place

@@ -1,8 +1,8 @@
 r"""(pure) Names of the catalogue's rows, and mutations and values of their cells; the rows are listed in ``catalogue``.
 
     row ``s/NAME.INC``   info:sealed = JSON ``[[segment, length], ...]``: a dead incarnation's log when it was fenced
-                         info:whole = 1: each length counts whole frames, which are on disk, and none of which may be
-                         missing; rows of older programs lack this cell, and their lengths are those of files
+                         info:whole = 1: each length counts whole frames that are on disk, and none of them may be
+                         missing; rows of older programs lack this cell, and their lengths are lengths of files
     row ``w/wishes``     info:wishes = JSON ``{"auto_split", "balancer", "drained", "unassigned"}``
 
 The owner of a region is a cell of the region's row (``model.owner``).

@@ -108,7 +108,7 @@ class Draft:
         return self._heap
 
     def choose(self, place: Place, *, apart_from: tuple[str, ...] = (), with_slot: bool = False) -> str | None:
-        """Return the server that the region should go to, and count the region for it.
+        """Return the server that the region should go to, and count the region for that server.
 
         Returns None if all eligible servers are in ``apart_from`` or lack a slot that ``with_slot`` asks for.
         """

@@ -106,7 +106,7 @@ class TableCopies:
             return SnapshotManifest(name, created_ms, entry.schema, regions, self._clock())
 
     async def copy_everything(self, folder: str) -> None:
-        """Copy all regions, then the catalogue, which names triggers: they pause and do not change meanwhile."""
+        """Copy all regions, then the catalogue.  Triggers pause and cannot be changed, as the catalogue names them."""
         async with self._changes.triggers.lock:
             await self._owner.request_peer(messages.PauseDeliveries())
             try:

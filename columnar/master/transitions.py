@@ -10,7 +10,7 @@
     try_again it is FAILED_OPEN, and its host was the cause     HOMELESS, after growing pauses, or when another region
                                                                 opened that had failed for such a cause
     died_opening  its owner died, perhaps of opening it         counts as a try; regions that two owners died of are
-                                                                opened one at a time, to find the one at fault; after
+                                                                opened one at a time, to find the region at fault; after
                                                                 ``DEATHS_DEADLY`` deaths it is not opened any more
 
 If the row's ``unreplayed_logs`` change during the transition, the row goes to disk before the owner is notified.  Each

@@ -223,7 +223,7 @@ class ViewChanges(DerivationChanges[ViewSet]):
                 self._is_due = True
 
     async def check_view_builds(self) -> None:
-        """Make each view live whose sources' regions are all backfilled."""
+        """Make a view live when all regions of its sources are backfilled."""
         names = tuple(one.name for one in self.derivations.building())
         backfilled = await self._owner.request_peer(messages.BackfilledRegions(names))
         async with self.lock:
