@@ -38,7 +38,7 @@ AHEAD: Final = "ahead"  # argument of a standby region server process, which wai
 
 @dataclass(frozen=True, slots=True)
 class RegionServerConfig:
-    """Settings of one of several servers of a machine, as its supervisor sends them."""
+    """Settings of a region server beside others on a machine, as its supervisor sends them."""
 
     name: str  # s1 .. sN
     number: int  # of this start of the server; never reused
@@ -53,7 +53,7 @@ class RegionServerConfig:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> RegionServerConfig:
-        """Read the settings.  Raises ValueError or TypeError if no supervisor of this version wrote them."""
+        """Read the settings.  Raises ValueError or TypeError if they are not of a supervisor of this version."""
         fields: dict[str, Any] = json.loads(text)
         config = fields.pop("config")
         for name in _TUPLES:

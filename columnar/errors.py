@@ -204,7 +204,10 @@ class CellTooBig(CallerError):
 
 
 class PutTooBig(IllegalArgument):
-    """A put's cell is too large: the error of HBase's client.  ``CellTooBig`` is HBase's server's, for an append."""
+    """A put's cell is too large; HBase's client raises this.
+
+    ``CellTooBig`` is HBase's server's answer to an append.
+    """
 
     def __init__(self, column: bytes, size_bytes: int, limit_bytes: int) -> None:
         super().__init__(

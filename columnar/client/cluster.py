@@ -174,7 +174,7 @@ class ClusterAdmin:
         return self._change("columnarBalance", dry_run)
 
     def switch(self, what: str, on: bool, *, dry_run: bool = False) -> ClusterChange:
-        """Switch the balancer or auto-split, as ``what`` says, on or off."""
+        """Switch ``what``, the balancer or auto-split, on or off."""
         return self._change("columnarSwitch", what, on, dry_run)
 
     # --- over the private socket of a supervisor, or with a client certificate ---------------------

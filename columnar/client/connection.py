@@ -49,9 +49,9 @@ class _Client(TClient):  # type: ignore[misc]
 
 
 class Connection(_HappybaseConnection):
-    """A ``happybase.Connection``, as blocking as happybase's.  ``timeout`` is in milliseconds; None waits for ever.
+    """A ``happybase.Connection``, whose calls block.  ``timeout`` is in milliseconds; None waits for ever.
 
-    With ``tls_ca`` the connection uses TLS; with ``tls=True`` too, and then trusts the authorities that this system
+    ``tls_ca`` makes the connection use TLS.  So does ``tls=True``, which trusts the authorities that this system
     trusts. ``tls_cert`` and ``tls_key`` are the client's own certificate.  ``tls`` may also be a ``ClientTls`` or an
     ``ssl.SSLContext``.  ``unix_socket`` is a path that replaces host and port.
     """
@@ -129,7 +129,7 @@ class Connection(_HappybaseConnection):
         attributes: Mapping[str, str] | None = None,
         splits: Sequence[bytes] = (),
     ) -> None:
-        """Create a table as happybase does; with ``attributes`` or ``splits`` as ``admin`` does, with its defaults."""
+        """Create a table as happybase does; given ``attributes`` or ``splits``, as ``admin`` does, with its defaults."""
         if not attributes and not splits:
             super().create_table(name, families)
             return
@@ -151,7 +151,7 @@ class Connection(_HappybaseConnection):
     def _disable_and_delete(self, name: bytes | str) -> None:
         """Disable and drop on a plain HBase, in two calls.
 
-        If the drop is refused, a table that was enabled is again.
+        If the drop is refused, a table that was enabled is enabled again.
         """
         was_enabled = self.is_table_enabled(name)
         if was_enabled:

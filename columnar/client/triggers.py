@@ -50,7 +50,7 @@ class Triggers:
         ``before`` changes carry the previous cells, with ``row`` the row at delivery, which costs a read.
         ``from_where`` is ``now``, ``beginning`` (every existing row counts as changed), or a time.  ``rate`` limits the
         calls begun, as 10/s, 600/min, 5/h or 1/d.  With ``batch`` the function takes a sequence of at most ``batch``
-        changes, which waits ``within_ms`` for more. ``triggers.api.on`` has the others; 0: the default.
+        changes, which waits ``within_ms`` for more. ``triggers.api.on`` has the others; 0 is the default.
         """
         self.register(
             Registration(

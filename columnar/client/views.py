@@ -78,7 +78,7 @@ class Views:
         return _text(live), _text(kept)
 
     def check(self, name: str, *, repair: bool = False) -> CheckReport:
-        """Compare the view with what its tables imply; with ``repair`` correct the differences.
+        """Check that the view equals what its source tables give; with ``repair`` correct the differences.
 
         Reads tables and view once, while writers continue; the connection's ``timeout`` must be long enough.
         """

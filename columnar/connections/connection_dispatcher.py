@@ -30,7 +30,7 @@ TOLERATED_PART: Final = 8
 
 
 class OpenConnections(Generic[Name]):
-    """The number of open connections of each server, as far as the supervisor knows.
+    """The number of open connections of each server, as its supervisor knows it.
 
         open = the server's own number in its last heartbeat
              + connections dispatched to the server that it had not taken at that heartbeat
@@ -90,7 +90,7 @@ class OpenConnections(Generic[Name]):
         return fullest, over
 
     def fewest_first(self, servers: Iterable[Name]) -> list[Name]:
-        """Return the servers that have joined by their number of open connections; equals in the order of joining."""
+        """Return the servers that have joined, fewest open connections first; equals keep the order of joining."""
         wanted = set(servers)
         return sorted((server for server in self._said if server in wanted), key=self.of)
 
@@ -165,8 +165,8 @@ class ConnectionRebalancer:
     """Rebalances a supervisor's servers: repeatedly, the server with the most connections returns its surplus.
 
     A restarted server has no connections, and clients with connection pools do not reconnect for days.  Without
-    rebalancing, the server that was restarted first would, of two servers, receive every request of all old clients
-    after a rolling restart, and forward half of the requests.
+    rebalancing, after a rolling restart of two servers, the server restarted first would receive every request of all
+    old clients, and forward half of the requests.
 
         checks     at each heartbeat of a server, while no request to return connections is under way
         requests   the surplus of the server with the most connections; returned connections are dispatched as new ones

@@ -14,7 +14,7 @@ Invariants:
     H2. ``row_written`` is reported when the rows are on disk, and ``not_written`` when the disk equals the catalogue in
         memory again.  Neither is reported while the outcome of the write is unknown.
     H3. A server gets routes after their rows are on disk, and before it is requested to open or close regions by them.
-    H4. An incarnation is reported as fenced only after it was reaped and then its log was measured.
+    H4. An incarnation is reported as fenced only after it was reaped, and its log measured after that.
 
 Knows nothing of processes: ``Servers`` starts and ends them.  Owned by the loop.
 """

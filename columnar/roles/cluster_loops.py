@@ -2,8 +2,8 @@
 
 Writes are made one after the other, and the outcome of each is reported.
 
-A write that the disk refuses, or that met an unexpected exception, may or may not be on disk.  It is reported only when
-the disk equals the catalogue in memory again, never while its outcome is unknown.  Owned by the loop.
+A write that the disk refuses, or that met an unexpected exception, may or may not be on disk.  Such a write is reported
+only when the disk equals the catalogue in memory again, never while its outcome is unknown.  Owned by the loop.
 """
 
 from __future__ import annotations

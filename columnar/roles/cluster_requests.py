@@ -93,12 +93,12 @@ class ClusterRequests:
                 future.exception()  # marks it as retrieved, because the requesting client may have disconnected
 
     async def split(self, parent: RegionInfo, row: bytes | None) -> list[RegionInfo]:
-        """Split like ``RegionChanges.split``, when the planner begins the split."""
+        """Split as ``RegionChanges.split`` does, once the planner begins the split."""
         await self.request(do.SplitRegion(parent.region_id, row))
         return list(self._made.pop(parent.region_id, ()))
 
     async def merge(self, one: RegionInfo, other: RegionInfo) -> RegionInfo:
-        """Merge like ``RegionChanges.merge``, after both regions were moved to the same server."""
+        """Merge as ``RegionChanges.merge`` does, after both regions were moved to the same server."""
         if other.start < one.start:
             one, other = other, one
         await self.request(do.MergeRegions(one.region_id, other.region_id))

@@ -27,7 +27,7 @@ class HostedTables:
         self._tables: dict[str, tuple[int, ...]] = {}  # the regions of each table in ``state``
 
     def table_stands(self, table: str, regions: Sequence[RegionInfo]) -> list[RegionInfo]:
-        """Set the table's regions to the catalogue's, an empty list if it was dropped.  Returns the new regions."""
+        """Set the regions that the table has now in the catalogue: none if it was dropped.  Returns the new regions."""
         places = self._events.state.current.places
         wanted = tuple(info.region_id for info in regions)
         fresh = [info for info in regions if info.region_id not in places]
@@ -60,7 +60,7 @@ class HostedTables:
         self._routes.publish_blocked_regions()
 
     async def served(self, table: str, fresh: Sequence[RegionInfo]) -> None:
-        """Wait until each region of the table has an owner and a published route, and new regions opened or failed."""
+        """Wait until the table's routes are published, and each region in ``fresh`` has opened or failed to open."""
         waiting = [info.region_id for info in fresh]
 
         def is_so() -> bool:
@@ -73,7 +73,7 @@ class HostedTables:
         await self._events.until(is_so)
 
     def replaced(self, table: str, fresh: Sequence[RegionInfo], row: Owner) -> None:
-        """Note that the catalogue has replaced regions of the table by ``fresh``, which the owner of ``row`` has."""
+        """Note that ``fresh``, with the owner ``row``, have replaced regions of the table in the catalogue."""
         self._stands(table, self._catalogue.tables[table].regions)
         for info in fresh:
             self._routes.publishing.owned(info, row)

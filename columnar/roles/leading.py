@@ -151,7 +151,10 @@ class Leading:
                 await self.changes.create(name.encode(), [family], system=True)
 
     def _see_to_folders(self) -> None:
-        """Make folders that older programs did not make until a region was used; a folder missing later was lost."""
+        """Make the folders of regions that older programs named without a folder.
+
+        From then on a missing folder means that it was lost.
+        """
         folder = self._stores.folder
         if folder.format < ALL_FOLDERS_SINCE:
             tables = self.catalogue.tables.values()

@@ -100,7 +100,10 @@ class MasterService:
         return self._config.host, self._config.port
 
     def thrift1(self, *, may_end_servers: bool) -> ThriftService:
-        """Return the Thrift 1 service; ``may_end_servers`` for callers by the private socket or with a certificate."""
+        """Return the Thrift 1 service.
+
+        Pass ``may_end_servers`` if its callers use the private socket or have presented a certificate.
+        """
         operations, leading = self._operations, self._leading
         facts = Facts(VERSION, self._folder.path, self._started_s, lambda: 0, dict)
         return ThriftService(

@@ -1,12 +1,12 @@
-"""Converts a folder that several servers served for one process, and the reverse.
+"""Converts a data folder from the mode of several servers to the mode of one process, and the reverse.
 
     servers -> one process    ``to_one_process``: each region gets the records that it may lack from logs; then one
                               write removes owners and logs from the catalogue, and its epoch rises above all owners'
     one process -> servers    ``to_servers``: the server log is replayed, as for any region that no client has opened;
                               regions without an owner's row get a row of that process, above the catalogue's epoch
 
-Both finish before anything is served.  Both may be interrupted at any point and repeated, because a log is replayed
-with marks, and at an epoch that ``complete`` records.
+Both conversions finish before anything is served.  Both may be interrupted at any point and repeated, because a log is
+replayed with marks, and at an epoch that ``complete`` records.
 
 A log is not replayed into a region merely because it names the region.  Otherwise a region that a server closed in
 order, and a later server wrote to, would get its old values back.  Only two kinds of
@@ -67,7 +67,7 @@ class FolderDeadServerLogs:
         self._readings: dict[Incarnation, asyncio.Future[Segments]] = {}  # readings of extents under way
 
     async def read_dead_server_log(self, server: Incarnation) -> DeadServerLog:
-        """Return the log once it could be read, because its regions must not be served without it.
+        """Return the server's log.  Retries until it can be read, because its regions must not be served without it.
 
         A damaged log is read READINGS times, because caches of this machine may show an older state of its files.
         """

@@ -76,7 +76,7 @@ class Folder(Protocol):
 
 class ServerPorts:
     def __init__(self, config: StandaloneConfig, folder: Folder, tls: Tls | None) -> None:
-        """Pass ``tls`` None if the ports speak plain TCP."""
+        """Pass None as ``tls`` if the ports speak plain TCP."""
         self.config = config
         self.folder = folder
         self.started_s = time.time()
@@ -231,7 +231,7 @@ class ServerPorts:
     async def part_with(
         self, most: int, give: Callable[[DispatchedConnection], None], stays: Callable[[int], bool], within_s: float
     ) -> int:
-        """Do ``WireServer.part_with`` for all ports, for each port its share of ``most``."""
+        """Do ``WireServer.part_with`` for all ports; each port transfers its share of ``most``."""
         shares = {THRIFT1: most}
         if THRIFT2 in self.wires:
             first = round(most * self.wire.connections / max(1, self.connections))

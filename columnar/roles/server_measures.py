@@ -1,4 +1,4 @@
-"""Measures and statuses of a region server, for its master and for other servers, and the statuses of these.
+"""A region server's measures for its master, and its exchange of statuses with other servers.
 
 Owned by the loop.
 """

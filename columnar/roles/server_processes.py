@@ -120,7 +120,7 @@ class Events(Protocol):
         """Report that the link has ended; the process may still live."""
 
     def ended(self, server: Incarnation, why: str, *, asked: bool) -> None:
-        """Report that the process has ended; ``asked``: its stop was requested."""
+        """Report that the process has ended; ``asked`` tells whether its stop was requested."""
 
     def handover_ended(self, server: Incarnation, result: HandoverResult) -> None:
         """Report that the server has transferred its clients, except for lost ones, and stops."""
@@ -244,7 +244,7 @@ class ServerProcesses:
     def follow(
         self, events: Events, hello: Hello, next_number: Callable[[], Awaitable[int]], answerer: LinkEnds
     ) -> None:
-        """Pass ``hello``, the master's own, and ``next_number``, which returns a number on disk, never used before."""
+        """Pass the master's own ``hello``, and ``next_number``, which records and returns a number never used yet."""
         self._answerer = answerer
         self._events = events
         self._hello = hello

@@ -1,4 +1,4 @@
-"""A supervisor's servers as ``master.cluster_control`` uses them, and the private socket whose callers may end them.
+"""A supervisor's servers as ``master.cluster_control`` uses them, and the private socket whose callers may end servers.
 
     RUN/control     the master's service, for processes that may enter the folder RUN: those of the store's user;
                     DATA/run.json names the folder

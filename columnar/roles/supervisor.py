@@ -429,7 +429,7 @@ def make_master_answers(
     listening: Callable[[Incarnation, Listening], Awaitable[None]],
     cannot_open: Callable[[Incarnation, CannotOpen], Awaitable[None]],
 ) -> PeerServer:
-    """Return the master's handlers, for the links of its servers, of requests and of calls that servers forward.
+    """Return the master's handlers of requests and forwarded calls, which arrive over the links of its servers.
 
     ``wires`` are by service: THRIFT1 and, if it is served, THRIFT2.
     """
@@ -461,5 +461,5 @@ class _Site:
 
 
 def _safe_path() -> list[str]:
-    """Return the options for child interpreters by which they find modules of triggers where this process does."""
+    """Return interpreter options with which child processes search for modules where this process does."""
     return ["-P"] if sys.flags.safe_path else []

@@ -1,4 +1,4 @@
-"""Requests of a master that a server open, renumber or close a region; each answer is an event.
+"""A master's requests to one server to open, renumber or close a region; each answer is an event.
 
 A refusal is the event ``failed``.  The end of a server meanwhile is reported separately.
 
@@ -98,8 +98,8 @@ class TransitionRequests:
     def _unsealed(self, owner: Owner, server: Incarnation) -> list[Incarnation]:
         """Return the servers whose logs have no seal.
 
-        Such a server still lives after a close whose fsync failed, and its log has its writes to the region.  Or the
-        server is dead, and its log was damaged when it was last read.
+        Either such a server still lives, after a close whose fsync failed, and its log has its writes to the region; or
+        the server is dead, and its log was damaged when it was last read.
         """
         sealed = self._catalogue.ownership.firm_seals()
         return [one for one in servers_to_replay(owner, server) if one not in sealed]

@@ -4,8 +4,8 @@
     waiting for nothing -> compiling, a process of the lowest priority -> ready: restart to use them
                                                                        -> failed, with the reason
 
-The process is ``columnar.runtime.compiling``.  It reads a pipe whose other end the store holds, so it ends when the
-store ends, in whatever way.  A running store never switches to the newly compiled modules.
+The process is ``columnar.runtime.compiling``.  That process reads a pipe whose opposite end the store has open, so it
+ends when the store ends, in whatever way.  A running store never switches to the newly compiled modules.
 """
 
 from __future__ import annotations

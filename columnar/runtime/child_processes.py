@@ -1,4 +1,4 @@
-"""Child processes: a child ends with its parent (on Linux by the kernel), and takes one signal as its stop."""
+"""Child processes: a child ends with its parent (on Linux by the kernel), and treats repeated signals as one stop."""
 
 from __future__ import annotations
 

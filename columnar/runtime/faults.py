@@ -73,7 +73,7 @@ class Faults:
     def met(self, loop: str, error: BaseException) -> None:
         """Report an exception that a loop survived.
 
-        ``loop`` is the loop's constant name for operators and for a metric's label: a noun.
+        ``loop`` is a constant noun, by which operators and a metric name the loop.
         """
         now_s = time.monotonic()
         fault = self._by_loop.get(loop)

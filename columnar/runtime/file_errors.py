@@ -49,8 +49,8 @@ def is_of_file(error: OSError) -> bool:
 def said_of(error: OSError, folder: str = "") -> str:
     """Name the file or folder that cannot be used, the cause and the remedy, in one line.
 
-    Without a name in the error and without ``folder``, the command's own output is named: work on files passes
-    ``folder``.
+    If the error has no file name and ``folder`` is empty, the line names the command's own output, because all work on
+    files passes ``folder``.
     """
     where = error.filename if isinstance(error.filename, str) and error.filename else folder
     if not where:

@@ -1,11 +1,11 @@
-"""The last log lines of a process, in a file without a name that the parent process reads after its death.
+"""The last log lines of a process, in an unnamed file, which the parent process reads after the child's death.
 
     file   := slot[LAST_LINES] dump
     slot   := number:u64 length:u16 text:byte[LAST_LINE_BYTES]      little-endian; number: from 1; 0: empty
     dump   := text of ``faulthandler``: the stack of each thread at a signal like SIGSEGV or SIGABRT; mostly empty
 
-Line n is in slot (n - 1) mod LAST_LINES, so the file never grows.  The process may be killed at any byte, because the
-reader omits an incomplete line.  Parent and child have the file open by a descriptor that the child inherits; the
+Line n is in slot (n - 1) mod LAST_LINES, so the file never grows.  The process may be killed within a write, because
+the reader omits an incomplete line.  Parent and child have the file open by a descriptor that the child inherits; the
 system frees the file when both have closed it.
 
 Knows nothing of logging and processes.
@@ -28,7 +28,7 @@ _DUMP_AT: Final = LAST_LINES * _SLOT_BYTES
 
 
 def lines_file() -> int:
-    """Make a file and return its descriptor, which only child processes inherit that are passed it.  Raises OSError."""
+    """Make a file.  Returns its descriptor, which a child inherits only if it is passed on.  Raises OSError."""
     if hasattr(os, "memfd_create"):  # works even if no file system has room
         return os.memfd_create("columnar-last-lines", os.MFD_CLOEXEC)
     import tempfile  # imported only here: a server itself makes no file

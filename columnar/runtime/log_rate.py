@@ -1,4 +1,4 @@
-"""A bound on log lines that clients cause: CLIENT_LINES_PER_SECOND of each level; the next line counts dropped ones.
+"""A bound on log lines that clients cause: CLIENT_LINES_PER_SECOND of each level; the next line counts dropped lines.
 
 Each malformed message of a client causes a line, and a client can send some 20,000 a second; without a bound a stranger
 could fill the log's disk.  Lines that the store itself causes have no bound, because each is about a different event.

@@ -48,7 +48,7 @@ class PlannedStep:
             self._handle = asyncio.get_running_loop().call_soon(self._run)
 
     def after(self, seconds: float) -> None:
-        """Plan the step after ``seconds``, unless it is planned already, for whatever time."""
+        """Plan the step to run in ``seconds``, unless it is planned already, for any time."""
         if self._handle is None:
             self._handle = asyncio.get_running_loop().call_later(seconds, self._run)
 

@@ -238,7 +238,7 @@ class ClusterPages(Pages):
         return merged([*own, *self._process.collect()], of_servers)
 
     def _health(self) -> Response:
-        """Answer 503 if a loop of the master failed, no server is up or a region does not serve; notes busy servers."""
+        """Answer 503 if a loop of the master failed, no server is up or a region does not serve; name busy servers."""
         status = self._run_on_loop(self._status)
         busy = [busy_remark(server) for server in status.cluster.servers if server.busy_ms]
         return health_of(() if status.up else ("no server is up",), status.cluster.faults, notes=busy)

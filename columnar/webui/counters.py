@@ -47,7 +47,7 @@ class MethodCounters:
         return sum(self.errors.values())
 
     def quantile_s(self, share: float) -> float:
-        """Return the bound that ``share`` of the calls kept to; infinite beyond the last bound, 0 without calls."""
+        """Return the latency within which ``share`` of the calls stayed; infinite over all bounds, 0 without calls."""
         wanted = share * self.calls
         seen = 0
         for bound, count in zip((*BOUNDS_S, float("inf")), self.buckets, strict=True):

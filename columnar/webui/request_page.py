@@ -58,7 +58,7 @@ def method_figures(families: Iterable[Family]) -> list[MethodFigures]:
 
 
 def _under(buckets: Sequence[float], share: float) -> float:
-    """Return the bound that ``share`` of the calls did not exceed; infinite beyond the last bound."""
+    """Return the latency within which ``share`` of the calls stayed; infinite beyond all bounds, 0 without calls."""
     wanted, seen = share * sum(buckets), 0.0
     for bound, count in zip((*BOUNDS_S, float("inf")), buckets, strict=False):
         seen += count

@@ -36,7 +36,7 @@ _DIRECT: Final = frozenset({list, RowList, type(None), bool, int, str, bytes, di
 
 class Caller:
     def __init__(self, server: WireServer, ctx: CallContext, *, counts: int, forwards: bool) -> None:
-        """Pass ``counts`` 0 for background work of the store, else 1, and ``forwards`` if calls may be forwarded."""
+        """Pass 0 as ``counts`` for background work of the store, else 1; ``forwards`` if calls may be forwarded."""
         self._server = server  # constant, as are the next two
         self.counts = counts
         self._forwards = forwards
@@ -127,7 +127,7 @@ class Caller:
     def _retry_or_forward(self, request: Request, error: Exception, started: float) -> float | None:
         """Retry the call, or forward it to its region's owner; if neither is possible, answer with ``error``.
 
-        The call has had no effect so far if it is retried or forwarded.
+        Only a call that has had no effect so far is retried or forwarded.
         """
         method, server = request.method, self._server
         assert method is not None, "it was begun"

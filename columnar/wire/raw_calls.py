@@ -88,7 +88,7 @@ class RawCall(Caller):
     def _done(
         self, message: Message, reply: bytes | memoryview, error: str | None, started: float, result: Any
     ) -> float:
-        """Answer the call.  It is counted so that background work yields to it, for another server's client waits."""
+        """Answer the call, and count it.  Background work yields to counted calls, and a client waits for this one."""
         self._server.answers[1] += 1
         self._caller.replied(bytes(reply))
         return started

@@ -5,8 +5,8 @@ this class instead of generating one, as long as the IDL has the same fields; it
 ``definitions.Struct``.
 
 All rows of a bulk load have the same columns in the same order, so the bytes between the values are the same in each
-row.  They are only compared with those of earlier rows, and only the values are extracted.  A column costs a comparison
-and a slice, 0.25 us, and no object of its own.
+row.  These bytes are only compared with the bytes of earlier rows, and only the values are extracted.  A column costs a
+comparison and a slice, 0.25 us, and no object of its own.
 
     row     := head[0] value[0] head[1] value[1] ... tail
     head[n] := the end of the previous mutation, then mutation n up to the length of its value
@@ -142,7 +142,7 @@ class PutsShape:
         return SentPuts(self._columns, values), pos + _TAIL_BYTES
 
     def learn(self, row: list[Mutation]) -> None:
-        """Note a row that the general reader read; if it has the same columns as the row before, learn them."""
+        """Note a row that the general reader read.  If the previous such row had the same columns, learn these."""
         seen, self._seen = self._seen, tuple([mutation.column or b"" for mutation in row])
         if sum(map(len, self._seen)) > SHAPE_BYTES:
             self._seen = ()

@@ -308,11 +308,10 @@ class WireServer:
             await self._empty.wait()
 
     async def part_with(self, most: int, give: Give, stays: Stays, within_s: float) -> int:
-        """Transfer up to ``most`` connections that ``take_connection`` took, each between two requests.  Returns the
-        number.
+        """Transfer up to ``most`` connections that ``take_connection`` took, each between two requests.
 
-        ``stays`` returns, for a connection's id, whether the connection would lose state in this server.  A port that
-        speaks TLS, or a server that leaves, transfers none.  The server keeps serving meanwhile.
+        Returns their number.  ``stays`` returns, for a connection's id, whether the connection would lose state in this
+        server.  A port that speaks TLS, or a server that leaves, transfers none.  The server keeps serving meanwhile.
         """
         if self._tls is not None or self.leaving is not None or not most:
             return 0
@@ -407,7 +406,7 @@ class WireServer:
     def output_changed(self, delta: int) -> None:
         """Add ``delta`` to the unsent bytes; if they exceed the bound, abort the connection with the most unsent bytes.
 
-        ``unsent_bytes`` of other connections dates from their last write, so it is updated before one is aborted.
+        ``unsent_bytes`` of other connections is as of their last write, so it is updated before one is aborted.
         """
         self._output_bytes += delta
         if delta <= 0 or self._output_bytes <= self.limits.server_output_bytes:

@@ -126,7 +126,7 @@ class Service(Protocol):
     def translate(self, method: str, error: Exception) -> Any | None:
         """Translate ``error`` to one of the exceptions that ``method`` declares, a struct of the IDL.
 
-        Returns NO_ERROR for an error of a method without a result that clients do not see as an error.  Returns None
+        Returns NO_ERROR, for a method without a result, if the client must not see an error.  Returns None
         for an error that we do not raise on purpose; then the client gets INTERNAL_ERROR and the log has the traceback.
         Also called for the wire's own refusals (RequestTooBig, CallQueueTooBig), whose methods have not been called.
         """
