@@ -129,7 +129,7 @@ class Connection(_HappybaseConnection):
         attributes: Mapping[str, str] | None = None,
         splits: Sequence[bytes] = (),
     ) -> None:
-        """Create a table as happybase does; given ``attributes`` or ``splits``, as ``admin`` does, with its defaults."""
+        """Create a table as happybase does; with ``attributes`` or ``splits`` as ``admin`` does, by its defaults."""
         if not attributes and not splits:
             super().create_table(name, families)
             return
