@@ -51,8 +51,8 @@ def send_connection(channel: socket.socket, dispatched: DispatchedConnection) ->
 def receive_connection(channel: socket.socket) -> DispatchedConnection | None:
     """Receive the next connection; returns None if the other end is closed, so that no more connections come.
 
-    Raises BlockingIOError if none is queued, and OSError if a connection is lost because this process has no free
-    descriptor.
+    Raises BlockingIOError if no connection is queued, and OSError if a connection is lost because this process has no
+    free descriptor.
     """
     packet, descriptors, _, _ = socket.recv_fds(channel, 1 + READ_BYTES, 1)
     if not packet:

@@ -101,7 +101,7 @@ class Candidate:
         return key in self.ended and now_ms >= self.ended[key]
 
     def request_fence(self, key: str) -> None:
-        """Have a holder fenced even if it renews its record."""
+        """Request the fence of a holder, even if the holder renews its record."""
         self._requested.add(key)
 
     @property

@@ -179,7 +179,7 @@ def started(
             stdout=sys.stderr.fileno(),  # the supervisor's stdout has only the ready line
             pass_fds=passed,
             env=dict(environment),
-            process_group=0,  # Ctrl-C of a terminal reaches only the supervisor, which stops the children
+            process_group=0,  # Ctrl-C of a terminal reaches only the supervisor, which stops the children in order
         )
     except BaseException:
         control.close()

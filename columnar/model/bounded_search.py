@@ -64,7 +64,10 @@ class RowSearches:
         return self._text
 
     def contains(self, value: bytes, wanted: str) -> bool:
-        """Tell whether the value in lower case contains ``wanted``.  Raises PatternTimeout after the row's time."""
+        """Tell whether the value in lower case contains ``wanted``.
+
+        Raises PatternTimeout if the searches of the row have used up their time.
+        """
         if len(value) <= LARGE_BYTES:
             return wanted in value.decode("utf-8", "replace").lower()
         begun = thread_time()

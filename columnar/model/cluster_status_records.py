@@ -149,7 +149,7 @@ def split_address(address: str) -> tuple[str, int]:
 
 
 def busy_words(busy_ms: int) -> str:
-    """Return the sentence part about a server that has been busy in one step for ``busy_ms``."""
+    """Return the part of a sentence about a server that has been busy in one step for ``busy_ms``."""
     return f"busy in one step for {busy_ms // 1_000} s: its requests wait, and it is killed if the step does not end"
 
 

@@ -118,7 +118,7 @@ def pack(member: Member) -> bytes:
 
 
 def packed_given(amounts: tuple[tuple[bytes, int], ...], ordered: bytes, order: bytes, carried: Carried) -> bytes:
-    """Encode what a member gives, the part of its bytes that ``given_bytes`` returns."""
+    """Encode a member's amounts, order and carried cells: the bytes that ``given_bytes`` returns."""
     parts = [bytes((len(amounts),))]
     for total, amount in amounts:
         parts += [_SHORT.pack(len(total)), total, _AMOUNT.pack(amount)]

@@ -242,7 +242,7 @@ TRIGGER_STATES: Final[dict[str, _TriggerState]] = {"adding": "adding", "running"
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """The operator's request to show a trigger past changes; each region replays them once (``triggers.replaying``)."""
+    """A request to repeat changes for a trigger; each region replays them once (``triggers.replaying``)."""
 
     number: int  # rises with each request for the trigger; START for the replay of a trigger that starts at a time
     from_ms: int  # since the epoch, or BEGINNING
@@ -406,7 +406,7 @@ class ViewSet(DerivationSet[KeptView]):
 
 
 def check_bounded(table: Table, whole: Iterable[bytes], who: str) -> None:
-    """Raise IllegalArgument if ``who`` reads an unbounded family in full with each change; ``whole`` are those read.
+    """Raise IllegalArgument if a family in ``whole`` is unbounded: ``who`` reads these in full with each change.
 
     A row that has more in such a family than an image may hold accepts no more writes
     (``regions.log.change_logging``).  So a large group would stop the view, and then the writers of its sources.

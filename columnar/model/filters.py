@@ -143,7 +143,7 @@ class Filter:
 
     # --- the tree -----------------------------------------------------------------------------
     def take_direction(self, other: Filter) -> None:
-        """Take the direction of ``other``, the original of this clone.  The inner filters have their direction."""
+        """Take the direction of ``other``, the original of this clone.  The inner filters already have it."""
         self.reversed = other.reversed
 
     def set_reversed(self, backwards: bool) -> None:

@@ -71,7 +71,7 @@ class Flow:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """The figures beside a flow."""
+    """The figures that the drawing shows beside a flow."""
 
     rate_per_s: float
     lag: int  # changes

@@ -1,4 +1,4 @@
-"""(pure) Messages between the master of a cluster and one server, about the regions that the server owns: values.
+"""(pure) The messages between the master of a cluster and one server about the server's regions, as values.
 
     master -> server    OpenRegion, CloseRegion, RenumberRegion, Rates, Measures, Addresses, HandOver
     server -> master    Listening, CannotOpen

@@ -1,7 +1,7 @@
-"""(pure) Messages between a master and the owners of regions: values.
+"""(pure) The messages between a master and the owners of regions, as values.
 
-A message is a frozen value, and so is its answer.  Within one process both are passed as objects, in a cluster both are
-sent.  Any message may be answered by an error.  An error means that nothing changed, unless it says that the outcome is
+A message and its answer are frozen values, which are passed as objects within one process and sent in a cluster.  Any
+message may be answered by an error.  An error means that nothing changed, unless it says that the outcome is
 unknown.
 
     master -> owner    tables     Publish, Withdraw, CloseTable, CloseRegions, FollowSchema, PrepareRegions
@@ -34,7 +34,7 @@ class Message(Generic[R]):
 
 
 class Peer(Protocol):
-    """An owner of regions, or the master: it answers messages."""
+    """An owner of regions or the master, which answers messages."""
 
     async def request_peer(self, message: Message[R]) -> R: ...
 
@@ -127,7 +127,7 @@ class ReloadFunctions(Message[None]):
 
 @dataclass(frozen=True, slots=True)
 class Undelivered(Message[dict[str, int]]):
-    """To every owner, for a dropped table: request how many changes here each of its triggers had not received."""
+    """To every owner, for a dropped table: request how many changes each of its triggers had not received here."""
 
     table: str
     triggers: tuple[str, ...]
@@ -215,7 +215,7 @@ class MiddleRow(Message[bytes | None]):
 
 @dataclass(frozen=True, slots=True)
 class BeginChange(Message[None]):
-    """Do the part of the change for which the old regions can serve: fill the successors' stores up to a few rows."""
+    """Fill the successors' stores while the old regions serve, so that only the last few rows are missing there."""
 
     change: RegionChange
 

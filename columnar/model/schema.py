@@ -5,7 +5,7 @@ Defaults follow HBase 2.6 (reference: HColumnDescriptor); an absent time to live
 Invariants:
     I1. A family's number is given once in a table's life.  So cells that a dropped family left among the older
         versions never belong to a later family of the same name.
-    I2. A key space is given once, too: a family added later gets a new one, even under an old name.
+    I2. A key space is also given only once: a family added later gets a new key space, even under an old name.
     I3. The JSON has fields that were added after format version 1 only if they differ from their default.
 
 Knows nothing of where a schema is kept (``columnar.master.catalogue``) or sent.

@@ -192,9 +192,9 @@ def _number_in(text: str) -> str | None:
 
 
 def lost_format(path: str) -> str:
-    """Return how the folder of a store (with ``regions/meta``) lost its ``FORMAT``; empty if it has it.
+    """Return how a store's folder lost its ``FORMAT``, or an empty text if the folder has a ``FORMAT`` or no store.
 
-    Raises OSError.
+    A folder has a store if it has ``regions/meta``.  Raises OSError.
     """
     if not _has_store(path):
         return ""

@@ -379,7 +379,7 @@ class DeadLogs:
 
     @property
     def left(self) -> dict[str, int]:
-        """The number of logged batches, by regions that may lack some.  The region's own log has most of them, too."""
+        """The number of batches in the logs for each region that may lack some; its own log has most of them, too."""
         left: dict[str, int] = {}
         for log in self._logs.values():
             for region, count in log.counts().items():

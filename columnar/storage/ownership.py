@@ -10,7 +10,7 @@ The pair names its region, because the store of a new region may begin as a copy
 counts its own epochs.  A store without the pair, or with the pair of a different region, has complete = 0.
 
 Invariants:
-    I1. Exactly the unreplayed logs of epochs at or above ``complete`` are replayed, ascending.
+    I1. An opening replays exactly the unreplayed logs of epochs at or above ``complete``, in ascending order.
     I2. ``complete`` only rises: an owner at a lower epoch is refused.
     I3. The epoch of a sole owner is above all epochs of the dead logs that it replays, and not below ``complete``.
 

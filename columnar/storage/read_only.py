@@ -3,8 +3,8 @@
 RocksDB's read-only opening reads the log into memory and writes nothing, so every acknowledged write is found.  Other
 writes of an opening (counts, removal of leftovers) are left for the next opening that can write.
 
-rocksdict writes a small file at every opening.  So a folder with links to the store's files is opened instead, in
-memory if the system has a file system there.  A killed process leaves that folder behind, which has only links.
+rocksdict writes a small file at every opening.  So a folder with links to the store's files is opened instead, in a
+file system in memory if there is one.  A killed process leaves that folder behind, which has only links.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ def emptied(path: str) -> str:
 
 
 def data_of(path: str) -> str:
-    """Return the data folder in which a region's folder, or a copy of it, is; empty if it is in none that we know."""
+    """Return the data folder that contains a region's folder or a copy of it, or an empty text if none does."""
     for folder in (STAGING, REGIONS):
         data, found, _ = os.path.abspath(path).rpartition(f"{os.sep}{folder}{os.sep}")
         if found:

@@ -6,8 +6,8 @@ to the next opening.
 
 rocksdict's ``close`` of each column family syncs the log and flushes the family, even if there is nothing to flush.
 For a store of five families this makes 7 fsyncs, some 6 ms on a busy disk, with the interpreter locked.  A store whose
-memtables are empty does not need them, because the flush has synced its files and its MANIFEST.  RocksDB closes by
-itself when the last reference to it is dropped.
+memtables are empty does not need these fsyncs, because the flush has synced its files and its MANIFEST.  RocksDB closes
+by itself when the last reference to it is dropped.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ class RunFile:
 
 
 def write(data: str, run: RunFile) -> None:
-    """Write the file, without an fsync, because it is of no use after a power cut.  Raises HostError."""
+    """Write the file, without an fsync, because the file is of no use after a power cut.  Raises HostError."""
     path = os.path.join(data, NAME)
     half = f"{path}.new"
     try:

@@ -2,7 +2,8 @@
 
 A region's own log (that of its RocksDB) has every write to the region.  If many regions are written to at once, an
 fsync of each own log would be expensive.  So the regions' unsynced batches are also written to the server's log,
-which is synced instead; the own logs are synced later, when no writer waits.  HBase has only such a log (its WAL).
+which is synced instead; the regions' own logs are synced later, when no writer waits.  HBase has only such a log (its
+WAL).
 
     segment    := head frame*                                one file, ``00000001.segment``; big-endian
     head       := "columnar-server-log 2\\n" era crc32:u32    a segment is of one run; the checksum is that of the era

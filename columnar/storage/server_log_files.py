@@ -4,7 +4,8 @@ runs.
     SEGMENT_BYTES reached --> a new segment; the stores of the old one are synced --> all are --> it is removed
 
 A new segment is begun only if no older one still waits for its stores (``has_room``); otherwise every store syncs its
-own log, as without this log.  So the log has at most SEGMENTS files, each of SEGMENT_BYTES and one round.
+own log, as without this log.  So the log has at most SEGMENTS files, each at most one round (``shared_rounds``) larger
+than SEGMENT_BYTES.
 
 Segments of earlier runs are removed when every region has their records (``remove_earlier_segments``); before that no
 new segment is begun.  If the sync of a store failed, the store gets the writes of this run when it is opened again

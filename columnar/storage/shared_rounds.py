@@ -64,7 +64,7 @@ class Line:
         self.until_s = 0.0  # how long to wait for the writers of the last sync
         self.next_sync: ImmediateFuture | None = None  # resolved by the next sync
         self.syncing: ImmediateFuture | None = None  # resolved by the running sync
-        self.overtaken: deque[ImmediateFuture] = deque()  # of ended syncs whose end the loop has not yet noticed
+        self.overtaken: deque[ImmediateFuture] = deque()  # of successful syncs whose end the loop has yet to notice
         self.broken: ColumnarError | None = None
         self.capture: Capture | None = None  # of a store that has been in a round of the server's log
         self.by_itself = False  # the next sync must be one of the store's own log
