@@ -12,7 +12,7 @@ Invariants:
         ``on_applied`` raises is it called a second time, with that fault.
     I3. A follower may add jobs while those that it has hold fewer bytes than are left of WAITING_BYTES (``has_room``).
         So one follower alone takes half of WAITING_BYTES, two take a third each, and room is left for a further one
-        (dynamic thresholds: Choudhury and Hahne 1998).  Calls that run when room ends may exceed this.
+        (dynamic thresholds: Choudhury and Hahne 1998).  Effects of calls that run already may exceed the bound.
     I4. Followers take queue turns, by their shares: however much one follower has to write, the next one waits only for
         the first one's part of a step.  Operations count, not rows: a row may have sixty shares of a view.
     I5. After an unexpected exception one job ends and is notified of it (``ProgramFault``), or the jobs of the step are
@@ -352,7 +352,7 @@ class Applier:
             self._finish_job(job, None)
 
     def _is_callers(self, job: Job) -> bool:
-        """Leave a job in trouble to its caller if the job has ``on_trouble``; return whether it has."""
+        """If the job has ``on_trouble``, give the job up and call that function soon; return whether it has."""
         on_trouble = job.on_trouble
         if on_trouble is None or not job.is_queued:
             return False

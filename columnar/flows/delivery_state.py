@@ -209,7 +209,7 @@ class DeliveryState:
             self.read_to = sequence
 
     def passed(self, sequence: Sequence) -> None:
-        """Note that the log was read up to ``sequence``; records not given to ``read_change`` are of no concern."""
+        """Note that the log was read up to ``sequence``; records not given to ``read_change`` need no delivery."""
         if self.read_to is None or sequence > self.read_to:
             self.read_to = sequence
 
@@ -372,7 +372,7 @@ class DeliveryState:
 
     @property
     def waiting_count(self) -> int:
-        """The rough number of changes that may be taken now, or when earlier changes of their rows are done."""
+        """The approximate number of changes that may be taken now, or once earlier changes of their rows are done."""
         return len(self._open) - len(self._in_flight) - len(self._parked)
 
     @property

@@ -11,9 +11,9 @@ A repeat of the change has the same sequence and part, and therefore adds nothin
 
 Invariants:
     I1. In each part a change contributes once from a source to a row; the worker has added up the yielded effects.
-    I2. A second contribution in a part is refused; so is, in a batch, a tally of a row's earlier change after a tally
-        of its later change.  Both would be taken for repeats and be lost.  A change may not yield both a Tally and a
-        Contribute for the same row and source: one would replace what the other added.
+    I2. A second contribution in a part is refused.  In a batch, a tally of an earlier change of a row is refused after
+        a tally of a later change of that row.  The refused contributions would be taken for repeats and be lost.  A
+        change may not yield both a Tally and a Contribute for the same row and source: one would replace the other.
     I3. A run contributes to at most GIVEN_ROWS rows.
 """
 

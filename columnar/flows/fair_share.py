@@ -238,7 +238,7 @@ class FairShare:
         return self._in_line > 0
 
     def next_due_s(self) -> float | None:
-        """Return when a trigger may begin a call that it may not begin now; call ``take_slice`` then at the latest."""
+        """Return when a waiting trigger may begin a call, or None; call ``take_slice`` at that time at the latest."""
         token_s = self._tokens.next_s()
         while self._trials and self._trials[0][1].costs.is_measured:
             self._trials.popleft()

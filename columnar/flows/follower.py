@@ -1,7 +1,7 @@
 """Followers of changes: a kind, a subscription to a table, and the subscription's follower on each open region.
 
-A new kind of follower is a subclass of ``Follower`` and one ``Hub.register`` of its ``Kind``.  The class is compiled,
-and a compiled class can have compiled subclasses only, so the module of a new subclass is listed in ``compiled.HOT``.
+A new kind of follower needs a subclass of ``Follower`` and a call of ``Hub.register`` with its ``Kind``.  ``Follower``
+is compiled, and a compiled class can have compiled subclasses only.  So list the subclass's module in ``compiled.HOT``.
 
 The follower reads its region's log into a ``DeliveryState`` and saves its cursor; its subclass decides what to do with
 a change.  Owned by the loop.  Steps are short: after FILL_RECORDS records of the log the loop runs other work.
@@ -135,7 +135,7 @@ class Follower(ABC):
 
     @abstractmethod
     def step(self) -> float | None:
-        """Do a bounded part of the work; return the seconds until the next step, None for when the log grows."""
+        """Do a bounded part of the work; return the seconds until the next step, or None to wait for changes."""
 
     def pause_intake(self) -> None:  # noqa: B027 - most kinds have nothing under way between two steps
         """Read no more changes: the region is about to be replaced.  ``step`` is called again if the region stays."""
@@ -198,7 +198,7 @@ class Follower(ABC):
             self.state.passed(durable)
 
     def wants(self, record: ChangeRecord) -> bool:
-        """Return whether the record is for this follower; a log kept from before a split has the sister's rows, too."""
+        """Return whether the record is for this follower; a log inherited at a split has the sister's rows, too."""
         if not self.region.info.contains_row(record.row):
             return False
         if record.only_for is not None:

@@ -55,7 +55,7 @@ class Followers:
         return self.find(follower.key) is follower
 
     def of(self, name: FollowerName) -> list[Follower]:
-        """Return the followers of that name on all open regions, or with an empty name those of the whole kind."""
+        """Return the followers called ``name`` on all open regions; with an empty name, all followers of the kind."""
         if name.name:
             return list(self._by_name.get(name, {}).values())
         return [
@@ -81,7 +81,7 @@ class Followers:
         self._missing.pop(key, None)
 
     def missing(self, name: FollowerName) -> dict[Key, Missing]:
-        """Return the missing followers of that name on all open regions, or with an empty name of the whole kind."""
+        """Return the missing followers called ``name`` on all open regions; with an empty name, all of the kind."""
         return {
             key: one
             for key, one in self._missing.items()

@@ -4,8 +4,8 @@ A region's followers save their progress in their cursors before the region's su
 change is delivered by exactly one successor, which holds the change's row.  Invariants:
     I1. While a region is paused none of its changes is in flight, so no successor repeats a delivery that its parent
         had begun.
-    I2. The cursor of a merged region has read everything before the region's first own sequence.  The changes that the
-        parents had still to deliver are open in it, in the order of the rows.
+    I2. The cursor of a merged region has read everything before the region's first own sequence.  Each change that a
+        parent had still to deliver is open in this cursor; the changes of a row keep their order.
     I3. A wait for a replaced region becomes a wait for the same changes in its successors.
 
 Owned by the loop.

@@ -89,7 +89,7 @@ class RegionOpenings:
     async def settled(self, timeout_s: float, region_id: int | None = None) -> bool:
         """Wait until the regions that are being opened here are open; return False on timeout.
 
-        With ``region_id`` it waits for no retry of a different region.
+        With ``region_id``, retries of other regions are not waited for.
         """
         tasks = [
             *self._tables,

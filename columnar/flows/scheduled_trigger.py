@@ -137,7 +137,7 @@ class SliceCosts:
 
 
 class LinePlace:
-    """A trigger's entry in a queue, and its running slices as they are counted at a pace."""
+    """A trigger's entry in a queue, and the number of its running slices that ``FairShare`` counts, with their pace."""
 
     __slots__ = ("counted", "counted_pace", "pace", "serial", "tag")
 

@@ -26,7 +26,7 @@ class _Owner(Generic[T]):
         self.jobs: deque[T] = deque()
 
     def add_job(self, share: int, job: T, virtual: float) -> bool:
-        """Add a job; return whether it is the owner's only one, which starts at ``virtual`` at the earliest."""
+        """Add a job; return whether the owner had none.  Then the job starts at ``virtual`` at the earliest."""
         self.share = share
         self.jobs.append(job)
         if len(self.jobs) > 1:

@@ -193,7 +193,7 @@ class RowReads:
         packed: PackedAnswer,
         cut: tuple[int, int] | None = None,
     ) -> Any:
-        """Return ``answer`` of the row's cells, or for a wide row ``packed`` of it, cut as by ``cut_by_family``."""
+        """Return what ``answer`` makes from the row's cells, or ``packed`` from a wide row, cut as ``cut`` says."""
         if served.is_throttled:
             self._access.admit(served, writes=False)
         region = self._access.region_for(served, row)

@@ -191,8 +191,8 @@ class Scanner:
     async def steps_owned(self, place: Place, found: FoundRows, bounds: tuple[int, int, int]) -> bool:
         """Do steps from ``place`` over regions of this server, for a gateway; return False if the first is not local.
 
-        ``bounds`` are the most rows, walked cells and bytes.  The steps end soon after OWNED_S, so that a gateway whose
-        client has disconnected sends no further request.  ``self.place`` is the next place then.
+        ``bounds`` limits rows, walked cells and bytes, in this order.  The steps end soon after OWNED_S, so that a
+        gateway whose client has disconnected sends no further request.  ``self.place`` is the next place then.
         """
         max_rows, max_cells, max_bytes = bounds
         self._begin_at(place)

@@ -67,7 +67,7 @@ async def read_wide(
 ) -> asyncio.Future[None] | None:
     """Pass the row to ``sink``; return the fsync that a reply must wait for.  Raises ClientGone or RegionNotLocal.
 
-    ``ticket`` is the call's in ``access.reply_memory``; the call buffers ``before_bytes`` beside the sink.
+    ``ticket`` is the call's ticket of ``access.reply_memory``; the call buffers ``before_bytes`` beside the sink.
     """
 
     def begun() -> tuple[Region, WideRow]:

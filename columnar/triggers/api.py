@@ -28,10 +28,10 @@ To produce the same tables however often and however late it runs, a trigger
     * counts by ``Contribute`` (what the row contributes now) or ``Tally`` (what this change adds), not by increments.
 ``columnar.triggers.testing`` finds functions that break these rules.  ``docs/triggers.md`` is the page about all this.
 
-The store gives ``change.stamp``, which rises with each change of a row.  Timestamps that a client gave its cells
-need not rise: each of ``change.changes`` has its own, and ``change.client_timestamp`` is the highest.  ``after`` and
-``before`` are what a reader saw, so a change that left the row as it was (a put older than the present cell) has equal
-images.
+The store gives ``change.stamp``, which rises with each change of a row.  Timestamps that clients give to cells need not
+rise: each of ``change.changes`` has its own timestamp, and ``change.client_timestamp`` is the highest of them.
+``after`` and ``before`` are what a reader saw, so a change that left the row as it was (a put older than the present
+cell) has equal images.
 
 A function that is registered with a batch takes a sequence of changes, those of a row in their order, and yields each
 effect together with its change:
@@ -109,7 +109,7 @@ class Change:
         return self.timestamp
 
     def look(self, name: str) -> Looked:
-        """Return the row of the lookup ``name`` in ``on(look=...)``.  Raises LookupError if none has that name."""
+        """Return the row of the lookup ``name`` in ``on(look=...)``.  Raises LookupError for an unknown name."""
         try:
             return self.looked[name]
         except KeyError:

@@ -129,7 +129,8 @@ class CallEffects:
     def _writes_of(self, call: Call, effects: list[Any]) -> list[Write]:
         """Return the writes for the effects, each stamped by its change; an effect of a batch names its change's place.
 
-        Writes follow the order of changes: after the contributions of a row's later change, earlier ones are refused.
+        The writes keep the order of changes: once a later change of a row has contributed, an earlier change of the row
+        is refused.
         """
         if not call.source.registration.batch:
             return self._writes_of_change(call, 0, effects)

@@ -1,4 +1,4 @@
-"""Sends calls to the workers: reads the changes of a call, and sends it when what was read is durable.
+"""Sends calls to the workers: reads the changes of a call, and sends the call when all that was read is durable.
 
 Owned by the loop.
 """

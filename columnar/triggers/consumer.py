@@ -259,7 +259,7 @@ class Consumer(Follower):
         ]
 
     def _is_older(self, sequence: Sequence, record: ChangeRecord) -> bool:
-        """Return whether the change was delivered before, and is older than the time from which the replay goes.
+        """Return whether the change was delivered before, and is older than the time at which the replay begins.
 
         A replay begins at a time mark of the log.  Time marks are coarse, and a mark of a merged region stands before
         records of both its predecessors, so records after the mark may be older than the requested time.

@@ -10,7 +10,7 @@ A mark is a Checkpoint or a Barrier.  A mark that follows contributions ends a p
 number.
 
 Invariants:
-    I1. Contributions of one part, from one source to one row, are sent as one effect.  Tallies are added.  A
+    I1. Contributions of one part, from one source to one row, are sent as one effect.  Tallies are added up.  A
         Contribute that contributes replaces one that withdraws, whichever came first; two Contributes that contribute
         different amounts are refused.
     I2. The function's yields alone decide what is sent, never time or where slices are cut.  A later run of the change

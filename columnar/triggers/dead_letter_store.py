@@ -192,7 +192,7 @@ class DeadLetterStore:
             await self.log_again_remotely(table, record)
 
     async def skip(self, name: str, row: bytes) -> int:
-        """Remove the letters of one row, or of all rows if ``row`` is empty, undelivered; return their number."""
+        """Remove the letters of one row, or of all rows if ``row`` is empty, without delivery; return their number."""
         gone = 0
         async with self._one_retry_at_a_time:
             async for letter in self._all_of(name):

@@ -72,7 +72,7 @@ def on(
     """Mark the function below as a trigger of ``table``; ``columnar trigger sync MODULE`` registers it.
 
     ``docs/triggers.md`` explains each setting.  ``start`` is "now", "beginning" (every row counts as changed), or a
-    time: then the changes since that time that the log still has are delivered.  ``name`` is TABLE-FUNCTION by default.
+    time: then changes since that time are delivered, if the log has them.  ``name`` is TABLE-FUNCTION by default.
 
     Raises IllegalArgument, whose text says what is wrong and what would be right.
     """

@@ -1,4 +1,4 @@
-"""(pure) A trigger on one region, as the dispatcher sees it: the changes that a call may take now, and the next time.
+"""(pure) A trigger on one region, as the dispatcher sees it: decides which changes a call may take, and when.
 
 A trigger with a batch waits until the batch is full or its first change has waited long enough (``BatchTimer``).
 
@@ -102,7 +102,7 @@ class DeliverySource:
         return state.has_ready and (batch_timer is None or batch_timer.is_due(state.waiting_count, now_s))
 
     def due_s(self) -> float | None:
-        """Return when the next parked change or batch is due; None if there is none.  A new change may come earlier."""
+        """Return when the next parked change or batch is due, or None.  A new change may be due earlier."""
         parked_to_s = self.state.next_due_s()
         batch_due_s = self.batch_timer.due_s() if self.batch_timer is not None and self.state.has_ready else None
         if parked_to_s is None or batch_due_s is None:

@@ -205,8 +205,9 @@ class DispatcherState:
     ) -> list[tuple[Call, int, int, int]]:
         """Note that ``count`` successive changes of a run are done, from the change ``number`` on.
 
-        Returns (call, place of its first done change, count, place in the outcome) for the changes whose effects are
-        wanted: usually one tuple; a change of the run that became a call of its own has its own tuple.
+        Returns (call, place of its first done change, number of its done changes, place of their effects in the
+        outcome) for each call whose effects are wanted.  Usually this is the run; a change of the run that became a
+        call of its own has its own tuple.
         """
         call = slot.calls.get(number)
         if call is not None and call.is_run:

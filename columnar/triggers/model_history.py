@@ -1,4 +1,4 @@
-"""Random histories for tests: events of source rows, and faults of the function's runs for these.
+"""Random histories for tests: events of source rows, and faults of the runs that deliver these events.
 
     put, delete     a change of a source row, by the clock or with a timestamp that a client invented
     begin           the trigger is added: existing rows are delivered as they are, earlier changes are not

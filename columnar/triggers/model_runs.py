@@ -294,7 +294,7 @@ class Call:
         self._step()
 
     def _step(self) -> bool:
-        """Count a step; return whether the worker still lives.  The writes of a dead worker are only kept."""
+        """Count a step; return whether the worker still lives.  The writes of a dead worker are kept as a ghost."""
         if self._left is None:
             return True
         self._left -= 1

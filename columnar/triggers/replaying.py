@@ -75,7 +75,7 @@ def _rewind_cursor(region: Region, name: FollowerName, cursor: Cursor, replay: R
 
 
 def repeats_to(region: Region, name: FollowerName) -> Sequence | None:
-    """Return the sequence up to which all changes that were not open were delivered before the last replay.
+    """Return the sequence to which the follower had read before its last replay: all earlier changes but open ones.
 
     Returns None if there was no replay, or nothing was delivered before it.
     """

@@ -61,7 +61,7 @@ class Work(Protocol):
     """The worker, as its threads see it."""
 
     def receive(self) -> Iterable[Call | Run] | None:
-        """Block until frames came; return the calls in these, or None if the store has closed the socket."""
+        """Block until frames come; return the calls in these frames, or None if the store has closed the socket."""
 
     def run(self, call: Call, hand: Hand, clock: Callable[[], float]) -> list[Any]:
         """Run one slice of the call; return its outcome.  ``clock`` is as for ``Call.run``."""

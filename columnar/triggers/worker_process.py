@@ -48,7 +48,7 @@ class Listener(Protocol):
         """Note that the process is ready, so that calls may be sent."""
 
     def worker_gone(self, how: str) -> None:
-        """Note that the process ended; ``how`` says so for people.  Unanswered frames will not be answered."""
+        """Note that the process ended; ``how`` describes this for people.  No frame will be answered any more."""
 
 
 class Link(Protocol):
@@ -283,7 +283,7 @@ class Worker:
             self.send_frame("run", outgoing)
 
     def send_frame(self, *parts: Any) -> None:
-        """Send a frame.  If that fails, the worker is ended; the calls it had are delivered again, each alone."""
+        """Send a frame.  If that fails, the worker is ended, and its calls are delivered again, each alone."""
         if self.link.is_up:
             try:
                 self.link.send(*parts)
@@ -292,7 +292,7 @@ class Worker:
                 self.link.kill()
 
     def end_process(self, why: str) -> None:
-        """End the process; ``worker_exited`` follows, with ``why``, or if that is empty with how the process ended."""
+        """End the process; ``worker_exited`` follows.  It gets ``why``, or if that is empty how the process ended."""
         if self.link.is_up:
             self._why_ended = why
         self._outgoing, self._outgoing_bytes = [], 0

@@ -209,7 +209,7 @@ class WorkerSlot:
         self.working += 1
 
     def resume(self, call: Call, now_s: float) -> None:
-        """Run the next slice of a resting call; that of an abandoned call only ends it."""
+        """Run the next slice of a resting call; if the call is abandoned, the slice only ends it."""
         self.running_bytes += call.size_bytes
         self._run(call, now_s)
 
