@@ -124,7 +124,7 @@ class SharedRounds:
         self._is_closed = False
 
     def has_room(self) -> bool:
-        """Tell whether a round may begin.  If not, starts to prepare the log or to remove full segments."""
+        """Tell whether a round may begin.  Has the thread prepare the log and remove full segments if needed."""
         if not self._log.is_ready:
             if not self._is_preparing:
                 self._is_preparing = True
