@@ -121,7 +121,7 @@ class Follower(ABC):
         """``state`` is the state that the follower's cursor holds (``restored``)."""
         self.name = name
         self.region = region
-        self.families = families.intersection(region.views)  # a frozenset, which ``&`` with keys is not
+        self.families = families.intersection(region.views)  # ``&`` with keys would give a set, not a frozenset
         self.dirty = False  # the cursor has moved since it was saved
         self.state = state
         self.lag = Lag(state, region.log)

@@ -136,7 +136,7 @@ class CallSender:
         if call.stage != WAITING:
             return
         worker = self._workers[call.slot]
-        if call.is_abandoned or any(one.exception() is not None for one in barriers):  # the region is closed too
+        if call.is_abandoned or any(one.exception() is not None for one in barriers):  # the region is closed, too
             self._state.lose_calls([call], are_in_slot=True)
             self._intake.plan_advance()
         elif worker.is_up:

@@ -233,7 +233,7 @@ class Consumer(Follower):
             return None
         scope = self.scope
         images = change_images_of(self.region, record, scope) if scope.images else None
-        is_letter = record.only_for is not None and not record.stands_for_row  # retried as it was: it met them then
+        is_letter = record.only_for is not None and not record.stands_for_row  # it met the conditions then
         if images is not None and not is_letter and not scope.matches_row(images.after):
             return None
         cells = get_whole_row(self.region, record.row, self._spec) if self.registration.row else None

@@ -53,7 +53,7 @@ class DeadLetterStore:
         self._access = TableAccess(server)
         self._tables = tables
         self._one_retry_at_a_time = asyncio.Lock()
-        self._counts: dict[str, int] = {}  # by trigger, of a process that is alone
+        self._counts: dict[str, int] = {}  # by trigger; used by a standalone
         self._counted: dict[int, tuple[Region, int, Counter[str]]] = {}  # region, its writes when it was counted
         self.log_again_remotely: RemoteLogAgain | None = None  # None: there is no other server
         self._server = server
@@ -93,7 +93,7 @@ class DeadLetterStore:
                 break
             start = rows[-1] + b"\x00"
             await asyncio.sleep(0)
-        self._counted = {region.info.region_id: (region, writes, counts)}  # the table has one region, but for a split
+        self._counted = {region.info.region_id: (region, writes, counts)}  # one region, unless it was split
         return counts
 
     def _count(self, trigger: str, more: int) -> None:

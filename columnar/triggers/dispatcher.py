@@ -295,7 +295,7 @@ class Dispatcher:
             self.sender.worker_of(slot).end_process(why)
             del todo.ending[0]
         while todo.given_up:
-            self.effects.give_up(todo.given_up.pop())  # first: it may free room, which is another event
+            self.effects.give_up(todo.given_up.pop())  # removed first: it may free room, which is a further event
         while todo.imports:
             self.trials.begin_trial(*todo.imports[0])
             del todo.imports[0]

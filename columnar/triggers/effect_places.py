@@ -32,7 +32,7 @@ class EffectPlaces:
         self._triggers = triggers
         self._flows = flows
         self._seen: dict[str, dict[_Target, None]] = {}  # by trigger
-        self._sound: dict[str, set[_Target]] = {}  # checked since registrations changed
+        self._sound: dict[str, set[_Target]] = {}  # places checked since registrations last changed
 
     def seen(self, trigger: str) -> list[Place]:
         return [place_of(target) for target in self._seen.get(trigger, ())]

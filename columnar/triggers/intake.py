@@ -142,7 +142,7 @@ class Intake:
                 if self._followers.has(consumer):
                     self.upkeep.soon(consumer.region)
                     self._take_up(consumer)
-                    self._followers.notify(consumer.key)  # of paused ones too
+                    self._followers.notify(consumer.key)  # also if it is paused
             except UNEXPECTED as fault:
                 self.retry_after_fault(consumer, fault)
         self._deliver()

@@ -38,7 +38,7 @@ class LookupPrefetch:
         families = sorted(family.bytes_name for family in served.schema.families)
         try:
             region = self._access.region_for(served, key)
-        except (RetryLater, CallerError):  # it is opening, or is another server's: the client waits for it
+        except (RetryLater, CallerError):  # the region is opening, or not local: the client waits for it
             return [lookup.table, key, families, [], "", False]
         if region.syncs.barrier(key) is not None:
             return [lookup.table, key, families, [], "", False]

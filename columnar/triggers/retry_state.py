@@ -91,7 +91,7 @@ class RetryState:
         self.full: set[str] = set()  # triggers whose effects have no room
         self.instructions = instructions
         self._pools = pools
-        self._blocks: dict[str, Block] = {}  # of triggers that were blocked before, too
+        self._blocks: dict[str, Block] = {}  # also of triggers that are blocked no more
         self._figures = figures
         self._timers = timers
 

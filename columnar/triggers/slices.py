@@ -270,7 +270,7 @@ class _Slice:
             elif type(effect) is Barrier:
                 if effects:
                     return True
-            elif effect is not BUFFERED:  # the slice may end there
+            elif effect is not BUFFERED:  # which only marks where the slice may end
                 effects.append(self.effect_in(effect))
                 self.size_bytes += _bounded(effect)
             if len(effects) >= SLICE_EFFECTS or self.size_bytes >= EFFECT_BYTES or perf_counter() >= ends_s:

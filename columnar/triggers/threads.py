@@ -116,7 +116,7 @@ class Threads:
         """Give the job to an idle thread, or to a new one."""
         with self._mutex:
             if self._idle:
-                self._idle -= 1  # the job has a thread, whichever takes it
+                self._idle -= 1  # a thread is reserved for the job, whichever takes it
             else:
                 self._count += 1
                 threading.Thread(target=self._life, name=f"trigger-{self._count}", daemon=True).start()
@@ -278,7 +278,7 @@ class Threads:
                 outcome[CPU_US] = clock.computed_us(is_last or outcome[WHAT] != DONE)
                 is_due = leads and self._note_outcome(call, outcome, is_of_run=True)
                 following = None
-                if leads and not is_last and not is_due:  # else the next change would wait for the socket
+                if leads and not is_last and not is_due:  # otherwise the next change would wait for the socket
                     following = run.next_call()
                     self._current, self._current_run = following, run
                     self._runs += 1

@@ -43,8 +43,8 @@ from columnar.triggers.threads import Hand, Threads
 OUTPUT_BYTES: Final = 8 * 1024
 RECEIVE_BYTES: Final = 256 * 1024
 NICENESS: Final = 5
-OOM_SCORE: Final = 500  # out of 1,000: a machine without memory ends a worker before the store
-SWITCH_S: Final = 0.0005  # a thread waits at most this long for each thread that computes
+OOM_SCORE: Final = 500  # added to its own, of 1,000: a machine without memory ends a worker before the store
+SWITCH_S: Final = 0.0005  # a thread that needs the interpreter waits this long for each thread that computes
 
 
 class _CaughtOutput(io.TextIOBase):
