@@ -15,10 +15,10 @@ The file is replaced as a whole by one write:
 
     clock := highest:u64 complement:u64        big-endian; complement = 2^64 - 1 - highest
 
-Its timestamp is at most AHEAD_MS above the last given one, so it is written at most once in AHEAD_MS.  The file is not
-memory-mapped, because a write to a mapping ends the process (SIGBUS) if the disk is full, fails or was mounted
-read-only; with ``write`` the store keeps serving reads.  The file is not synced, because after a power cut the regions
-have the timestamps that the file lost.
+The file's timestamp is at most AHEAD_MS above the last given one, so the file is written at most once in AHEAD_MS.  The
+file is not memory-mapped, because a write to a mapping ends the process (SIGBUS) if the disk is full, fails or was
+mounted read-only; with ``write`` the store keeps serving reads.  The file is not synced, because after a power cut the
+regions have the timestamps that the file lost.
 
 Golden bytes are in tests/golden/clock.txt; the format's page is docs/formats/folder.md.
 """
@@ -120,7 +120,10 @@ def unpacked(data: bytes) -> int:
 
 
 def read(data: str) -> int:
-    """Read the file of a data folder, even while it is served.  Returns 0 if it has no timestamp.  Raises HostError."""
+    """Read the file of a data folder, even while it is served.
+
+    Returns 0 if the file has no timestamp.  Raises HostError.
+    """
     path = os.path.join(data, NAME)
     try:
         with open(path, "rb") as file:

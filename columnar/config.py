@@ -53,7 +53,7 @@ class RegionServerConfig:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> RegionServerConfig:
-        """Read the settings.  Raises ValueError or TypeError if they are not of a supervisor of this version."""
+        """Read the settings.  Raises ValueError or TypeError if ``text`` is not of a supervisor of this version."""
         fields: dict[str, Any] = json.loads(text)
         config = fields.pop("config")
         for name in _TUPLES:

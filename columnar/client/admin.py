@@ -148,7 +148,7 @@ class Admin:
         self._connection.call("columnarDropTable" if disable else "deleteTable", _bytes(table))
 
     def truncate(self, table: Name, *, preserve_splits: bool = False, enable: bool = False) -> int:
-        """Remove all rows of the table.  Returns the number of regions that it had.
+        """Remove all rows of the table.  Returns the number of regions in which the rows were.
 
         With ``enable`` the same step also enables a disabled table, as in HBase; else the table stays disabled.
         Refused if each removed row would have to be logged (for a trigger, CHANGE_LOG, DELETE_MARKERS).
@@ -289,7 +289,7 @@ class RegionAdmin:
         self._connection = connection
 
     def split(self, table_or_region: bytes, row: bytes = b"") -> list[bytes]:
-        """Split a region at ``row``, or in the middle of its bytes.  Returns the names of both halves once these serve.
+        """Split a region at ``row``, or in the middle of its bytes.  Returns the names of the new regions once they serve.
 
         A region is named by its full or its encoded name.  If a table is named, the region that contains ``row`` is
         split, or the table's largest region if ``row`` is empty.

@@ -164,7 +164,10 @@ class ClusterAdmin:
         return self._change("columnarUnassign", region, dry_run)
 
     def drain(self, server: str, *, wait_s: float = 0.0, dry_run: bool = False) -> ClusterChange:
-        """Move all regions off the server, and assign it no others.  Returns when it is empty, or after ``wait_s``."""
+        """Move all regions off the server, and assign it no others.
+
+        Returns when the server is empty, or after ``wait_s``.
+        """
         return self._change("columnarDrain", server, True, round(wait_s * 1_000), dry_run)
 
     def undrain(self, server: str, *, dry_run: bool = False) -> ClusterChange:

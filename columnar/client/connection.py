@@ -1,8 +1,8 @@
 """A happybase connection that also calls our extension, over the same socket.
 
-HBase's methods are called through happybase's own client, our methods through a second client.  Both raise ``IOError``
-and ``IllegalArgument`` of ``happybase.hbase``, as subclasses whose ``str()`` is the message (``errors``). As in
-happybase, use a connection from one thread only, or use a ``ConnectionPool``.
+HBase's methods are called through happybase's own client, our methods through a second client.  Both clients raise
+``IOError`` and ``IllegalArgument`` of ``happybase.hbase``, as subclasses whose ``str()`` is the message (``errors``).
+As in happybase, use a connection from one thread only, or use a ``ConnectionPool``.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ class _Client(TClient):  # type: ignore[misc]
 class Connection(_HappybaseConnection):
     """A ``happybase.Connection``, whose calls block.  ``timeout`` is in milliseconds; None waits for ever.
 
-    ``tls_ca`` makes the connection use TLS.  So does ``tls=True``, which trusts the authorities that this system
-    trusts. ``tls_cert`` and ``tls_key`` are the client's own certificate.  ``tls`` may also be a ``ClientTls`` or an
+    ``tls_ca`` makes the connection use TLS; ``tls=True`` does, too, with the authorities that this system trusts.
+    ``tls_cert`` and ``tls_key`` are the client's own certificate.  ``tls`` may also be a ``ClientTls`` or an
     ``ssl.SSLContext``.  ``unix_socket`` is a path that replaces host and port.
     """
 
@@ -174,7 +174,7 @@ class Connection(_HappybaseConnection):
 
     @property
     def admin(self) -> Admin:
-        """The administration over this connection.  It takes whole table names and ignores ``table_prefix``."""
+        """The administration over this connection, which takes whole table names and ignores ``table_prefix``."""
         return Admin(self)
 
     @property

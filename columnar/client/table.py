@@ -186,8 +186,8 @@ class Table(_HappybaseTable):
         """Return (qualifier, value) of cells of one family, from ``start`` up to ``stop``, exclusive (empty: no bound).
 
         The cells are in the order of qualifiers; with ``reverse`` in descending order.  Returns at most ``limit`` cells
-        (itself at most 10,000), and fewer if they exceed 4 MiB; only an empty list means that no cells are left.  The
-        cost depends on the answer's size only, not on the row's width.
+        (``limit`` at most 10,000), and fewer if the cells exceed 4 MiB; only an empty list means that no cells are
+        left.  The cost depends on the answer's size only, not on the row's width.
         """
         found = self.connection.call("columnarRowSlice", self.name, row, family, start, stop, limit, reverse)
         cut = len(family.removesuffix(b":")) + 1

@@ -55,8 +55,9 @@ class ViewReader:
         """Return a group's totals; the totals of a missing group are 0.
 
         With ``extremes`` also ``lowest`` and ``highest``, which cost two more reads if the view has an order. ``after``
-        is the token of a write (``CheckResult.sequence``) that the totals must include.  Raises NotYet if they do not
-        within ``timeout_ms``, and IllegalArgument if the view is a join, whose groups have two sides (``sides``).
+        is the token of a write (``CheckResult.sequence``) that the totals must include.  Raises NotYet if the totals do
+        not include the write within ``timeout_ms``, and IllegalArgument if the view is a join, whose groups have two
+        sides (``sides``).
         """
         view, table = self._at(after, timeout_ms)
         if view.join is not None:
@@ -198,7 +199,7 @@ class ViewReader:
             after = page[-1]
 
     def _members(self, table: Table, side: Side, rows: list[bytes], limit: int, after: Member | None) -> list[Member]:
-        """Return members of one group's ``rows``; a member's source row determines which of the rows it is in."""
+        """Return members of one group's ``rows``; a member's source row determines which of the rows has the member."""
         start = side.letter if after is None else after.place + b"\0"
         return merged([self._page(table, side, row, start, limit) for row in rows], limit)
 

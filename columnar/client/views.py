@@ -56,16 +56,17 @@ class Views:
         return bool(self._connection.call("columnarViewWait", name, token, timeout_ms))
 
     def rebuild(self, name: str, view: View | None = None) -> str:
-        """Build the next generation beside the live one, with the definition ``view`` or the same.  Returns its table.
+        """Build the next generation beside the live one, with the definition ``view`` or the same.
 
-        ``list`` shows its progress; ``swap`` makes readers use it.
+        Returns the name of the generation's table.  ``list`` shows the progress; ``swap`` makes readers use the
+        generation.
         """
         with wrong_arguments():
             definition = to_json(checked(view)) if view is not None else b""
         return _text(self._connection.call("columnarViewRebuild", name, definition))
 
     def swap(self, name: str) -> tuple[str, str]:
-        """Make readers of ``name`` use the next generation.  Returns (its table, the previous generation's table)."""
+        """Make readers of ``name`` use the next generation.  Returns its table and the previous one's."""
         live, kept = self._connection.call("columnarViewSwap", name)
         return _text(live), _text(kept)
 

@@ -1,7 +1,7 @@
 """Dispatches client connections to a supervisor's servers: each goes to the server with the fewest open connections.
 
-A server takes connections while it is up and not leaving.  Its connection channel has a short queue; if every queue is
-full, or no server is up, the caller keeps the connection and waits until a server may take it.
+A server takes connections while it is up and not leaving.  Each server's connection channel has a short queue.  If
+every queue is full, or no server is up, the caller keeps the connection and waits until a server may take it.
 
 Owned by the loop.
 """
@@ -107,7 +107,7 @@ class ConnectionDispatcher:
     def dispatch(self, dispatched: DispatchedConnection) -> bool:
         """Send the connection to a server and close our descriptor.
 
-        Returns False if no server takes it now; then the caller keeps it.
+        Returns False if no server takes the connection now; then the caller keeps the connection.
         """
         taking = self._taking()
         for server in self.open.fewest_first(taking):

@@ -93,7 +93,10 @@ class Listener:
                 return
 
     def _given(self, dispatched: DispatchedConnection) -> bool:
-        """Dispatch the connection.  Returns False if it is kept; then no other is taken before a server takes it."""
+        """Dispatch the connection, or keep it.
+
+        Returns False if the connection is kept; then no other connection is taken until a server takes this one.
+        """
         if self._servers.dispatch(dispatched):
             self._kept = None
             return True

@@ -171,7 +171,7 @@ class ClusterHost:
         )
 
     async def _expire_server(self, server: Incarnation, why: str, asked: bool) -> None:
-        """Send no more to the server.  Its regions get other owners after its log is measured."""
+        """Send no more to the server, whose regions get other owners after its log is measured."""
         self.events.event(self.state.silent(server, f"it ended {why}", self.events.now_ms()))
         await self.measured(server, asked=asked)
 

@@ -135,7 +135,7 @@ class ServerWatch:
             self._liveness.heard(server, iterations, self._now_ms())
 
     def busy_ms(self, server: Incarnation) -> int:
-        """Return how long the server's loop has been in the same step; 0 if it is not, or not for long."""
+        """Return how long the server's loop has been in the same step; 0 if not for long."""
         since_ms = self._busy.get(server)
         return 0 if since_ms is None else self._now_ms() - since_ms
 

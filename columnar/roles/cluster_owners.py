@@ -112,7 +112,10 @@ class ClusterOwners:
         return dict(zip(servers, await asyncio.gather(*requests, return_exceptions=True), strict=True))
 
     async def _of_one(self, server: Incarnation, message: Message[R]) -> R:
-        """Return the server's answer.  Raises NotSent or LinkBroke if the server died, when it is fenced."""
+        """Return the server's answer.
+
+        If the server died, waits until it is fenced, then raises NotSent or LinkBroke.
+        """
         try:
             return await self._servers.request_server(server, message)
         except (NotSent, LinkBroke):
@@ -168,7 +171,7 @@ class ClusterOwners:
         return messages.PauseDeliveries()
 
     async def _of_any(self, message: Message[None]) -> None:
-        """Send ``message`` to one server.  Its work only saves time later, and is skipped if that server dies."""
+        """Send ``message`` to one server.  The work only saves time later, and is skipped if that server dies."""
         server = next(iter(self._host.routes.greeted), None)
         if server is not None:
             await self._of_all(message, [server])
@@ -178,8 +181,8 @@ class ClusterOwners:
     async def _owner(self, region: RegionInfo) -> Incarnation:
         """Return the server that serves the region, waiting up to OWNER_S for it.
 
-        Raises RetryLater if the region is in transition for longer, and NotServingRegion if its owner died during a
-        split or merge, which keeps the region at that owner.
+        Raises RetryLater if the region is in transition for longer.  Raises NotServingRegion if the region's owner died
+        during a split or merge, which keeps the region at that owner.
         """
 
         def is_settled() -> bool:

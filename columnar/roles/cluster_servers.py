@@ -20,7 +20,7 @@ class Servers(Protocol):
         """
 
     async def fence(self, server: Incarnation) -> None:
-        """Kill the server.  Returns when it answers no more requests and was reported as ended."""
+        """Kill the server.  Returns when the server answers no more requests and was reported as ended."""
 
     async def gone(self, server: Incarnation) -> None: ...
 

@@ -88,8 +88,8 @@ class Leading:
     def _catalogue(self, meta: MetaRegion) -> Catalogue:
         """Read the catalogue.
 
-        Raises DamagedData, with a command for its repair, if a part of it cannot be read or contradicts the servers'
-        logs.
+        Raises DamagedData, with a command for the repair, if a part of the catalogue cannot be read or contradicts the
+        servers' logs.
         """
         data = self._stores.folder.path
         try:
@@ -177,7 +177,10 @@ class Leading:
             region.close()
 
     def _warn_of_unnamed(self) -> None:
-        """Warn of folders that no table names.  They may be parts of a table, so only an operator may remove them."""
+        """Warn of folders that no table names.
+
+        Such a folder may be part of a table; only an operator may remove it.
+        """
         tables = self.catalogue.tables.values()
         named = [info.encoded for entry in tables for info in entry.regions]
         named += [info.encoded for info in self.catalogue.dropped]

@@ -65,7 +65,7 @@ class MetaRegion:
 
     @property
     def region(self) -> Region:
-        """The open region.  Raises HostError while it is unsound."""
+        """The open region.  Raises HostError while the region is unsound."""
         if self._failure or self._region is None:
             raise HostError(
                 "no table can be made, changed or dropped until the disk takes writes of the catalogue, which is tried "

@@ -5,8 +5,8 @@
     one process -> servers    ``to_servers``: the server log is replayed, as for any region that no client has opened;
                               regions without an owner's row get a row of that process, above the catalogue's epoch
 
-Both conversions finish before anything is served.  Both may be interrupted at any point and repeated, because a log is
-replayed with marks, and at an epoch that ``complete`` records.
+Both conversions finish before anything is served.  Both conversions may be interrupted at any point and repeated,
+because a log is replayed with marks, and at an epoch that ``complete`` records.
 
 A log is not replayed into a region merely because it names the region.  Otherwise a region that a server closed in
 order, and a later server wrote to, would get its old values back.  Only two kinds of
@@ -203,7 +203,7 @@ def _bring_home(
 
 
 def to_servers(catalogue: Catalogue, stores: ProcessStores) -> dict[int, Owner]:
-    """Return rows of owners for the regions without one, by region id.
+    """Return rows of owners for the regions that have no owner's row, by region id.
 
     Blocks, for 15 ms per region that a crash left unreplayed.
 

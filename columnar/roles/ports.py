@@ -388,7 +388,7 @@ class RemoteMaster:
 
 
 def list_master_methods(master: MasterParts, service: int) -> frozenset[str]:
-    """Return the methods of ``service``, THRIFT1 or THRIFT2, that only the master answers, if it is remote."""
+    """Return the methods of ``service`` (THRIFT1 or THRIFT2) that go to a remote master; none if it is local."""
     if not isinstance(master, RemoteMaster):
         return frozenset()
     from columnar.cluster.method_routing import (  # a standalone server does not need the table of all methods

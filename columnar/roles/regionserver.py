@@ -290,7 +290,7 @@ class ClusterServer:
         return master
 
     def _address_of(self, region: RegionInfo) -> tuple[str, int]:
-        """Return the address of the region's owner, or this server's if it is unknown: clients may call any server."""
+        """Return the address of the region's owner, or if unknown, this server's: clients may call any server."""
         return self.rpc_handlers.address_of(region) or (self.ports.config.host, self.ports.port)
 
     # --- connections of clients ----------------------------------------------------------------------

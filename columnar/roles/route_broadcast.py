@@ -1,7 +1,7 @@
 """Broadcast of routes: each linked server gets every change of routes, or all routes if it lags.
 
 Invariant: a server gets routes after the rows of owners are on disk, and before it is requested to open or close
-regions by them.  So the caller first reports a written row here.
+regions by them.  Therefore the caller first reports a written row to this class.
 
 Owned by the loop.
 """

@@ -91,7 +91,7 @@ class StatusExchange:
 class ServerMeasures:
     """The measures of a region server, which its master requests at each scrape.
 
-    They are those of a standalone process, and the outcomes of the calls that the server forwarded to others.
+    These are the measures of a standalone process, and the outcomes of the calls that the server forwarded to others.
 
     Owned by the loop.
     """

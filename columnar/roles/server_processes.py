@@ -383,7 +383,7 @@ class ServerProcesses:
         return found is not None and found.child.has_worked()
 
     async def fence(self, server: Incarnation) -> None:
-        """Kill the server.  Returns when it answers no more requests and was reported as ended."""
+        """Kill the server.  Returns when the server answers no more requests and was reported as ended."""
         found = self.living.get(server)
         if found is not None:
             await found.child.fence()

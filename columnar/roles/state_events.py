@@ -65,14 +65,14 @@ class StateEvents:
             asyncio.get_running_loop().call_later(AGAIN_S, self._carry_out, output)
 
     async def until(self, is_so: Callable[[], bool]) -> None:
-        """Wait until ``is_so()`` returns True.  It is called after each event."""
+        """Wait until ``is_so()``, which is called after each event, returns True."""
         while not is_so():
             if self._happened is None:
                 self._happened = asyncio.get_running_loop().create_future()
             await asyncio.shield(self._happened)
 
     def spawn(self, work: Coroutine[Any, Any, Any]) -> None:
-        """Run ``work`` beside the events.  Its failure is logged."""
+        """Run ``work`` beside the events, and log its failure."""
         self._background.spawn(work)
 
     def stop(self) -> None:

@@ -6,9 +6,9 @@
     the store cannot start: one line on stderr, exit 2
 
 ``columnar standalone`` reads its options, and then replaces itself, in the same process, by this module with the
-settings as one argument (``python -m columnar.roles.store_process '{"data": ...}'``).  This saves 3 MB that only a
-command line needs, and costs a second start of the interpreter, 0.05 s.  With a setting ``servers`` the process is a
-supervisor.
+settings as one argument (``python -m columnar.roles.store_process '{"data": ...}'``).  The replacement saves 3 MB that
+only a command line needs, and costs a second start of the interpreter, 0.05 s.  With a setting ``servers`` the process
+is a supervisor.
 
 The ready line is the only line on stdout, for scripts that wait for it.  ``data`` is last, because it may contain
 blanks.  ``thrift2=127.0.0.1:9091`` follows ``web`` if that service is served, and ``servers=3`` follows ``pid`` if

@@ -211,7 +211,7 @@ def _say(text: str) -> None:
 def main() -> int:
     """Compile; returns the exit status 0 if the compiled modules are fresh.
 
-    Returns 1 if they could not be made; the last line of stderr then has the reason.
+    Returns 1 if the modules could not be compiled; the last line of stderr then has the reason.
     """
     arguments = sys.argv[1:]
     background = "--background" in arguments

@@ -28,7 +28,7 @@ _DUMP_AT: Final = LAST_LINES * _SLOT_BYTES
 
 
 def lines_file() -> int:
-    """Make a file.  Returns its descriptor, which a child inherits only if it is passed on.  Raises OSError."""
+    """Make a file.  Returns its descriptor; a child inherits only a descriptor that is passed on.  Raises OSError."""
     if hasattr(os, "memfd_create"):  # works even if no file system has room
         return os.memfd_create("columnar-last-lines", os.MFD_CLOEXEC)
     import tempfile  # imported only here: a server itself makes no file

@@ -90,7 +90,7 @@ class LineQueue:
             self._changed.notify_all()
 
     def flush(self, within_s: float) -> bool:
-        """Wait until all lines are written.  Returns False if they are not within ``within_s``."""
+        """Wait until all lines are written.  Returns False if some are unwritten after ``within_s``."""
         ends_s = monotonic() + within_s
         with self._changed:
             while self._buffered_bytes:

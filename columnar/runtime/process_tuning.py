@@ -10,7 +10,8 @@ glibc returns only the memory that is free at the end of its heap; after large r
 middle (a store that had taken 820 KB from each of 128 clients at once stayed at 330 MB).  The resident memory is
 checked every CHECK_INTERVAL_S.  When it has grown by GROWN_BYTES since the last return, all free memory is returned,
 and again at each check as long as a return frees PAYS_BYTES.  The return runs in a thread, but other threads that
-allocate meanwhile wait for it.  So it runs only after a CHECK_INTERVAL_S in which the process had little to do.
+allocate meanwhile wait for it.  So memory is returned only after a CHECK_INTERVAL_S in which the process had little to
+do.
 
 With a C library other than glibc nothing happens.  Owned by the loop.
 """
@@ -119,7 +120,7 @@ class MemoryReturn:
 
 
 async def trim_memory_periodically() -> None:
-    """Check every CHECK_INTERVAL_S until cancelled.  Returns immediately if the system does not support it."""
+    """Check every CHECK_INTERVAL_S until cancelled.  Returns immediately on a system without such memory checks."""
     if not is_possible():
         return
     memory = MemoryReturn.begun()

@@ -279,7 +279,7 @@ class SingleServer:
 
 
 class SingleServerControl:
-    """The control of a standalone process.  It refuses requests that need a second server, and says how to get one."""
+    """The control of a standalone process, which refuses requests that need a second server and says how to get one."""
 
     def __init__(self, reports: SingleServer) -> None:
         self.reports = reports

@@ -250,7 +250,7 @@ def _change_of(change: Any) -> TableChange:
 
 
 def _given(options: Any) -> dict[str, str]:
-    """Return the attributes that FamilyOptions give; a field of its own takes precedence over the map of attributes."""
+    """Return the attributes that FamilyOptions give; a separate field takes precedence over the map of attributes."""
     given = {attribute_name(name): text for name, text in (options.attributes or {}).items()}
     ttl = options.ttlSeconds
     if ttl is not None:

@@ -75,7 +75,7 @@ def family_to_wire(make: Any, family: Family) -> Any:
 
 
 def checked_timestamp(timestamp: int | None) -> int | None:
-    """Return the timestamp, or None if it is None or LATEST, which mean the region's clock; refuse a negative one."""
+    """Return the timestamp; None, also for LATEST, means the region's clock.  A negative timestamp is refused."""
     if timestamp is None or timestamp == _LATEST:
         return None
     if timestamp < 0:

@@ -65,7 +65,7 @@ class TriggerChangeMethods:
 
 
 class EarlierMethods:
-    """Methods of earlier clients, which expect a different form of answer.  They are refused."""
+    """Methods of earlier clients, which are refused because these clients expect a different form of answer."""
 
     def __getattr__(self, name: str) -> Callable[..., NoReturn]:
         if name not in _EARLIER_METHODS:

@@ -63,7 +63,7 @@ MAX_LISTED_DECISIONS: Final = 20  # about one server or region
 class Servers(Protocol):
     """The status of all servers.
 
-    Its methods are called in the web thread, block for a few seconds at most, and raise NotAnswering.
+    All methods are called in the web thread, block for a few seconds at most, and raise NotAnswering.
     """
 
     def measures(self) -> tuple[Mapping[str, Sequence[Family]], Sequence[str]]:
@@ -309,7 +309,7 @@ def row_of(text: str) -> bytes:
 
 
 def link_to(table: str, start: bytes) -> str:
-    """Return the address that looks up the region that begins with ``start``, or only its table if that is too long."""
+    """Return the address that looks up the region that begins with ``start``; its table's if ``start`` is too long."""
     row = {"row": printable(start)} if len(start) <= LINKED_BYTES else {}
     return f"/where?{urlencode({'table': table, **row})}"
 

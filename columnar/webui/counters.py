@@ -1,7 +1,7 @@
 """(pure) Counters of a port's requests by method and outcome, of their durations and of their bytes.
 
-``RequestCounters`` is the wire's ``Observer``.  It is called once for each request, so it only updates plain lists and
-integers (0.3 microseconds a call); ``metrics`` converts them to Prometheus' form at each scrape.
+``RequestCounters`` is the wire's ``Observer``.  The Observer is called once for each request, so it only updates plain
+lists and integers (0.3 microseconds a call); ``metrics`` converts them to Prometheus' form at each scrape.
 
 Owned by the loop: read it there.
 """

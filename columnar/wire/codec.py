@@ -157,7 +157,7 @@ class Request:
         self.buffer = b""
 
     def drop_rows(self) -> None:
-        """Empty the lists among the arguments to free memory.  Their lengths are kept for the slow log."""
+        """Empty the lists among the arguments to free memory.  The lists keep their lengths, for the slow log."""
         self.args = [[None] * len(one) if isinstance(one, list) else one for one in self.args]
 
     def drop_args(self) -> None:

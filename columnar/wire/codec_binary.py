@@ -301,7 +301,7 @@ def _mutations_reader(budget: Budget) -> Reader:
 
 
 def _usual_put(buf: bytes, pos: int, end: int) -> tuple[Mutation | None, int]:
-    """Read a Mutation in the form in which clients usually send puts.  Returns None if it has a different form.
+    """Read a Mutation in the form in which clients usually send puts.  Returns None for any other form.
 
         02 0001 bool   0B 0002 length:u32 column   0B 0003 length:u32 value   02 0004 bool   00
 

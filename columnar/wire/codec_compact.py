@@ -222,7 +222,7 @@ def _mutations_reader(budget: Budget) -> Reader:
 
 
 def _usual_put(buf: bytes, pos: int, end: int) -> tuple[Mutation | None, int]:
-    """Read a Mutation in the form in which clients usually send puts.  Returns None if it has a different form.
+    """Read a Mutation in the form in which clients usually send puts.  Returns None for any other form.
 
         1 (1|2):u8   18 length:u8 column   18 length:varint value   1 (1|2):u8   00
 

@@ -1,7 +1,7 @@
 """(pure) The general encoder of values: any value of the IDL, in both protocols, by its spec.
 
-It encodes replies without a hand-packed form, such as those of administration: a table of 1,000 regions has 7,000
-fields.  ``codec_binary`` and ``codec_compact`` state the bytes of the types.  A field that is None is omitted, as
+This module encodes replies without a hand-packed form, such as those of administration: a table of 1,000 regions has
+7,000 fields.  ``codec_binary`` and ``codec_compact`` state the bytes of the types.  A field that is None is omitted, as
 Thrift requires; text and bytes are the same on the wire.
 
 For a value that its spec does not allow, the functions raise TypeError, ValueError, AttributeError, OverflowError or

@@ -43,7 +43,7 @@ _UNKNOWN: Final = "unknown"  # in metrics: names that clients invent do not beco
 class Connection(Caller):
     """An ``asyncio.Protocol`` in all but name.
 
-    It does not inherit from asyncio's class, so that it compiles to plain fields and direct calls.
+    The class does not inherit from asyncio's, so that it compiles to plain fields and direct calls.
     """
 
     def __init__(self, server: WireServer, connection_id: int, read: bytes | None = None, counts: int = 1) -> None:
@@ -176,7 +176,10 @@ class Connection(Caller):
             self._end_wait()
 
     def shed_input(self, error: ColumnarError) -> bool:
-        """Refuse the first waiting request, or close the connection.  Returns False if it is refused already."""
+        """Refuse the first waiting request, or close the connection.
+
+        Returns False if that request is refused already.
+        """
         ahead = self._busy or self._resting
         if not self.input.shed_message(error):
             if ahead or self._closing or (self.output.is_paused and self.output.is_over):

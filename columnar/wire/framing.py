@@ -125,7 +125,7 @@ class RequestStream:
         return self._head is not None or self._pos < len(self._buf)
 
     def begun(self, most_bytes: int) -> bytes | None:
-        """Return the received bytes of the next message, so that another server can continue it.
+        """Return the received bytes of the next message, so that another server can continue the message.
 
         Returns None if no other server can: the bytes are more than ``most_bytes``, within an HTTP request, or partly
         dropped.

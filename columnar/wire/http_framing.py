@@ -15,7 +15,7 @@ uses the other length would take the end of the body for the next request.
 
 Pages of an allowed origin may send a preflight request (OPTIONS: 204) and read the answers.
 
-h11 parses the requests.  It receives small pieces, so that it buffers at most HEADER_BYTES and one piece;
+h11 parses the requests.  The parser receives small pieces, so that it buffers at most HEADER_BYTES and one piece;
 ``buffered_bytes`` counts the bytes that h11 has not received yet.
 
 Invariants:

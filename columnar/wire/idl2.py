@@ -1,6 +1,6 @@
 """The interface definition of the Thrift 2 service as classes, made at import, as ``idl`` is for Thrift 1.
 
-It is a separate module, because most stores do not serve Thrift 2.
+This module is separate, because most stores do not serve Thrift 2.
 """
 
 from __future__ import annotations

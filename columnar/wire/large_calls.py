@@ -112,7 +112,7 @@ class LargeCalls:
                 asyncio.get_running_loop().call_soon(self._next_heavy)
 
     def forget(self, caller: LargeCaller) -> bool:
-        """Drop the waiting call of a client that has disconnected.  Returns True if there was one."""
+        """Drop the waiting call of a client that has disconnected.  Returns True if a call was waiting."""
         light, heavy = self._light.pop(caller, None), self._heavy.pop(caller, None)
         return light is not None or heavy is not None
 

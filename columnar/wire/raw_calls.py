@@ -3,7 +3,7 @@
 A call ends exactly once, in one of three ways (``RawCaller``): with its reply, which may be an error of the method;
 without effect, because another server owns its region; or broken, if no reply can be made.
 
-A call is not forwarded again.  It waits for a region that is briefly unavailable.
+A forwarded call is not forwarded again; it waits for a region that is briefly unavailable.
 
 Owned by the loop; a message over ``framing.INLINE_BYTES`` is decoded by the server's decoder thread.
 """
@@ -26,7 +26,7 @@ _COMPACT: Final = Speech(framed=False, protocol=detect.Protocol.COMPACT)
 
 
 class Unreadable(ColumnarError):
-    """This server does not understand the message; it had no effect."""
+    """This server does not understand the message, which had no effect."""
 
 
 class RawCaller(Protocol):

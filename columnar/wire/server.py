@@ -239,8 +239,8 @@ class WireServer:
     async def serve_privately(self, listening: socket.socket) -> None:
         """Also serve the callers of ``listening``, a socket that only this machine can reach, without TLS.
 
-        The socket replaces an earlier private socket.  Its callers do background work of the store, so ``answered``
-        does not count their requests.
+        The socket replaces an earlier private socket.  Callers of this socket do background work of the store, so
+        ``answered`` does not count their requests.
         """
         factory = cast(Callable[[], asyncio.Protocol], self._accept_privately)
         if self._private is not None:
@@ -371,7 +371,7 @@ class WireServer:
         return True
 
     def forget_connection(self, connection: Connection) -> bool:
-        """Forget a connection that has ended.  Returns False if it had never been admitted."""
+        """Forget a connection that has ended.  Returns False if the connection had never been admitted."""
         if connection not in self._connections:
             return False
         self._connections.remove(connection)

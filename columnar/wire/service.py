@@ -67,7 +67,8 @@ Ahead = Callable[[CallContext, Request], "ForwardedReply | None"]
 class ForwardedReply:
     """A call that another server answers; has the part of a future's interface that a connection needs.  Ends once.
 
-    It is not a future of the loop, so that an answer goes to the client within the loop iteration in which it arrives.
+    This class is not a future of the loop, so that an answer goes to the client in the loop iteration in which it
+    arrives.
     """
 
     __slots__ = ("_ended", "_failure", "_is_done", "_reply")

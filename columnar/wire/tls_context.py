@@ -46,7 +46,7 @@ class ServerTls:
 
     @classmethod
     def read(cls, files: TlsFiles, now: Callable[[], datetime] = _now) -> ServerTls:
-        """Read the files.  Raises HostError if they cannot be used."""
+        """Read the files.  Raises HostError if the files cannot be used."""
         return cls(files, _read(files, now), now)
 
     @property
