@@ -289,7 +289,7 @@ class RegionAdmin:
         self._connection = connection
 
     def split(self, table_or_region: bytes, row: bytes = b"") -> list[bytes]:
-        """Split a region at ``row``, or in the middle of its bytes.  Returns the names of the new regions once they serve.
+        """Split a region at ``row``, or in the middle of its bytes.  Returns the names of both halves once these serve.
 
         A region is named by its full or its encoded name.  If a table is named, the region that contains ``row`` is
         split, or the table's largest region if ``row`` is empty.
