@@ -1,6 +1,6 @@
 """All bounds by name, each with its unit and the reason for its size.
 
-A request that exceeds a bound gets a typed error, or its writer is slowed down; the server never runs out of memory. A
+A request that exceeds a bound gets a typed error, or its writer is slowed down; the server never runs out of memory.  A
 deployment changes bounds through ``columnar.config``.
 """
 

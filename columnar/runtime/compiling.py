@@ -129,7 +129,7 @@ def _lock(folder: Path, *, wait: bool) -> Iterator[IO[bytes]]:
     with open(folder.with_name(folder.name + ".lock"), "wb") as lock:
         try:
             import fcntl
-        except ImportError:  # Windows has no locks: compile there only by hand
+        except ImportError:  # Windows, where modules are compiled only by hand
             yield lock
             return
         try:

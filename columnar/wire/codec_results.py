@@ -20,8 +20,8 @@ A row of either service may also be packed in slices (``RowPieces``), which give
 
     row := head(row, number of cells) piece* tail
 
-The head contains the number of cells, so it is packed last.  A piece is packed by the packer of whole rows, from whose
-output head and tail are cut off, so each form has only one packer.
+The head contains the number of cells, so it is packed last.  The packer of whole rows also packs each piece, and head
+and tail of its output are cut off, so each form has only one packer.
 
 Knows nothing of methods; ``codec`` chooses the replies that this module packs.
 """

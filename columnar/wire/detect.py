@@ -49,7 +49,7 @@ class NotThrift:
 
 
 def detect(head: bytes) -> Speech | NotThrift | None:
-    """Return transport and protocol from ``head``, the connection's first bytes; None if ``head`` is too short."""
+    """Detect transport and protocol from ``head``, the connection's first bytes; None if ``head`` is too short."""
     if len(head) < 4:
         return None
     protocol = _versioned(head[0], head[1])

@@ -88,7 +88,7 @@ _COMPACT_BEGIN: Final = b"\x12"  # isDelete: false
 _COMPACT_BINARY: Final = b"\x18"  # column, value
 _COMPACT_TAIL: Final = b"\x11\x00"  # writeToWAL: true, and the end of the struct
 _COMPACT_TAIL_BYTES: Final = len(_COMPACT_TAIL)
-_LONGEST_LENGTH: Final = 3  # bytes that are read for a value's length; value and tail together have at least as many
+_LONGEST_LENGTH: Final = 3  # bytes read for a value's length; an empty value's length and the tail have as many
 
 
 class SentPuts:

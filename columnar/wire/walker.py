@@ -1,9 +1,9 @@
 """(pure) Finds the end of an unframed message in one pass, in however many pieces the message arrives.
 
-An unframed message does not state its length; it ends with its outermost struct.  A walker goes from value to value. It
-keeps its position and the enclosing structs and containers, and continues from there when more bytes have arrived, so
-each byte is walked only once.  It builds no objects and trusts no length: a string's length only gives the position to
-wait for.
+An unframed message does not state its length; it ends with its outermost struct.  A walker goes from value to value.
+It keeps its position and the enclosing structs and containers, and continues from there when more bytes have arrived,
+so each byte is walked only once.  It builds no objects and trusts no length: a string's length only gives the position
+to wait for.
 
 The state is a stack.  An entry of None is a struct whose next field header begins at ``pos``.  A list ``[left, types]``
 is a container with ``left`` values to come, whose types are taken from ``types`` alternately.  A map has an even number
