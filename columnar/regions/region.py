@@ -186,7 +186,7 @@ class Region:
         self._obey(table)
 
     def refuse_writes(self, why: ColumnarError | None) -> None:
-        """Refuse writes with this error until it is None.  Writers that get StoreBusy wait and retry."""
+        """Refuse writes with the error ``why``; None ends that.  Writers that get StoreBusy wait and retry."""
         self._refusing = why
         self._obey(self.table)
 
@@ -274,9 +274,9 @@ class Region:
     def can_delete_at_once(self, now_ms: int) -> bool:
         """Tell whether ``delete_at_once`` is allowed.
 
-        It is not allowed if a follower reads the changes, if delete markers must stay, or if a cell lies in the future
-        (deletes spare such a cell).  Nor is it allowed during a split or merge, as the copier is notified of rows, not
-        of ranges.
+        ``delete_at_once`` is not allowed if a follower reads the changes, if delete markers must stay, or if a cell
+        lies in the future (deletes spare such a cell).  Nor is it allowed during a split or merge, as the copier is
+        notified of rows, not of ranges.
         """
         quiet = self.log_policy is None and self.syncs.touched is None
         return quiet and self.drafting.can_delete_unread(now_ms)
@@ -284,7 +284,8 @@ class Region:
     def delete_at_once(self, start: bytes, stop: bytes) -> asyncio.Future[None]:
         """Remove the rows ``start <= row < stop`` (empty ``stop``: to the last row) by one range delete in each space.
 
-        This is one atomic step, allowed only if ``can_delete_at_once``.  The future resolves after its fsync.
+        This is one atomic step, allowed only if ``can_delete_at_once``.  The future resolves after the fsync of the
+        deletes.
         """
         if self._refuses:
             self.check_writable()
@@ -304,7 +305,7 @@ class Region:
         }  # fmt: skip
 
     async def note(self, key: bytes, value: bytes | None, highest: int) -> None:
-        """Write ``value`` to ``key`` of ``meta``, announce timestamps up to ``highest``, and wait for the fsync.
+        """Write ``value`` under ``key`` in ``meta``, announce timestamps up to ``highest``, and wait for the fsync.
 
         Deletes the key if ``value`` is None.
         """
@@ -382,7 +383,7 @@ class Region:
         self.store.close()
 
     def leave(self) -> None:
-        """End the use of the region; its store is still to be closed, in any thread."""
+        """End the use of the region.  The caller has still to close the store, in any thread."""
         self.is_open = False
         for reading in list(self.wide_reads):
             reading.end()

@@ -19,7 +19,7 @@ _Counted: TypeAlias = tuple[Region, tuple[int, int, int]]  # reads, writes, deli
 
 class RateMeter:
     def __init__(self, server: RegionServer, now_s: Callable[[], float], region_bytes: int) -> None:
-        """``region_bytes``: the size bound of a region whose table has none of its own."""
+        """``region_bytes`` is the size bound of a region whose table sets no bound."""
         self._server = server
         self._now_s = now_s
         self._region_bytes = region_bytes
@@ -31,7 +31,8 @@ class RateMeter:
         self._sizes: dict[int, int] = {}  # of all owned regions, when they were open last
 
     def take_rates(self, owned: Iterable[int]) -> tuple[RegionRates, ...]:
-        """Return the rates since the last poll.  ``owned``: ids of all regions; a closed region keeps its last size.
+        """Return the rates since the last poll.  ``owned`` has the ids of all owned regions.  A closed region keeps its
+        last size.
 
         Costs some 2 us for each open region.  A size costs the engine 50 us or more.  So a poll measures the regions
         that were written to and about SIZED_AT_ONCE other regions, whose sizes change by compactions and loads of

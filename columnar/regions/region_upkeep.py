@@ -1,6 +1,6 @@
 """Work on open regions beside their requests: flushes, compactions, sweeps, and following an altered table.
 
-Owned by the loop; what takes long is done in threads or in steps.
+Owned by the loop; long work is done in threads or in steps.
 """
 
 from __future__ import annotations
@@ -67,7 +67,10 @@ class RegionUpkeep:
     # --- sweeps ------------------------------------------------------------------------------------
 
     def start_sweeping(self) -> None:
-        """Sweep, one after the other, the open regions that were written to since their last sweep, or have guards."""
+        """Begin to sweep open regions, one after the other.
+
+        A region is swept if it was written to since its last sweep, or if it has guards.
+        """
         self._sweeping = asyncio.ensure_future(self._sweep_for_ever())
 
     def stop(self) -> None:
@@ -111,7 +114,7 @@ class RegionUpkeep:
     async def _guards_before(self, region: Region, known: dict[str, int]) -> int:
         """Return the time before which guards of the table may be removed.
 
-        ``known``: the times found in this round, by table, as finding one may need requests to other servers.
+        ``known`` has the times found in this round, by table: finding a time may need requests to other servers.
         """
         table = region.info.table
         if table not in known:
@@ -121,7 +124,7 @@ class RegionUpkeep:
     # --- altered tables ----------------------------------------------------------------------------
 
     async def follow_schema(self, table: str) -> None:
-        """Bring every open region of the table to its schema, one after the other."""
+        """Bring every open region of the table to the table's schema, one after the other."""
         for region in self._server.open_regions_of(table):
             if region.is_open:
                 self._server.follow_schema(region)

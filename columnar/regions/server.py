@@ -150,7 +150,7 @@ class RegionServer:
     async def opened(self, served: ServedTable, info: RegionInfo) -> Region:
         """Wait until the region is open, and return it.
 
-        It may be closed again while the caller waits for something.
+        The region may be closed again while the caller waits for anything else.
         """
         return await retry_until_ready(partial(self.open_region, served, info))
 

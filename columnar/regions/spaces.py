@@ -3,8 +3,8 @@
 Invariants:
     I1. A space ``f:...`` that no family of the schema owns is invisible to readers: it is dropped with its family, or
         at the next opening after a crash.
-    I2. Older versions exist only of families that keep more than one version.  They are removed when
-        VERSIONS is lowered to 1, or at the next opening, so that a later raise does not restore deleted versions.
+    I2. Older versions exist only of families that keep more than one version.  Older versions are removed when VERSIONS
+        is lowered to 1, or at the next opening, so that a later raise does not restore deleted versions.
     I3. The store of a served region contains only rows of the region's range; ``clip`` ensures this before a copy of
         another region's store is served as a region with a narrower range.
 """
@@ -47,8 +47,8 @@ def options_of_family(family: Family) -> SpaceOptions:
 def options_of_spaces(table: Table) -> dict[str, SpaceOptions]:
     """Return the options of each space.
 
-    The older versions of all families share one space.  It has the strongest compression among the families that keep
-    older versions.
+    The older versions of all families share one space.  This space has the strongest compression among the families
+    that keep older versions.
     """
     options = {family.space: options_of_family(family) for family in table.families}
     keeping = [family.compression for family in table.families if family.max_versions > 1]
@@ -58,7 +58,7 @@ def options_of_spaces(table: Table) -> dict[str, SpaceOptions]:
 
 
 def follow_spaces(store: Store, before: Table, after: Table) -> None:
-    """Add and drop spaces, so that they are the spaces of ``after``.  Their options may still differ (``untuned``)."""
+    """Add and drop spaces, so that the store has those of ``after``.  The options may still differ (``untuned``)."""
     wanted = options_of_spaces(after)
     for name in wanted.keys() - store.spaces:
         store.add_space(name, wanted[name])
@@ -70,7 +70,7 @@ def follow_spaces(store: Store, before: Table, after: Table) -> None:
 
 
 def untuned(store: Store, table: Table) -> dict[str, SpaceOptions]:
-    """Return the spaces whose options differ from the schema's options, with the latter."""
+    """Return the spaces whose options differ from the schema, with the options that the schema wants."""
     wanted = {VERSIONS_SPACE: DEFAULT_OPTIONS, **options_of_spaces(table)}
     return {name: one for name, one in wanted.items() if name in store.spaces and store.options_of(name) != one}
 

@@ -51,7 +51,7 @@ async def sweep(
 
     Ends early if ``is_current`` says that the schema has changed meanwhile: the new schema may keep more.
     A step reads and deletes without an await in between, so a concurrent put is never removed.
-    Older versions are removed first, so that an expired newest version that has none left can be removed next.
+    Older versions are removed first, as an expired newest version is removed only if it has no older versions.
     """
     gone = 0
     by_number = {view.number: view for view in views.values()}
@@ -74,7 +74,7 @@ async def sweep(
 async def sweep_guards(
     store: Store, view: FamilyView, before_ms: int, is_current: Callable[[], bool] = lambda: True
 ) -> int:
-    """Remove the guards of a family that were made before ``before_ms`` (``guards``).  Returns their number.
+    """Remove the guards of a family that were made before ``before_ms`` (``guards``).  Returns the number removed.
 
     No change is logged: a guard is no data.  Yields the loop after each step.
     """

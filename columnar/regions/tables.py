@@ -36,7 +36,7 @@ class ServedTable:
         assert self.starts[0] == b"", "the first region begins at the first row"
 
     def keep_throttle(self, throttle: Any) -> None:
-        """Keep ``throttle``, a state of ``operations.throttle``."""
+        """Keep the state of ``operations.throttle`` with this table."""
         self.throttle = throttle
 
     def holding(self, row: bytes) -> RegionInfo:
@@ -83,7 +83,7 @@ class Tables:
         return removed
 
     def name_also(self, aliases: Mapping[str, str]) -> None:
-        """Set the aliases by which clients may name tables: alias -> name.  They replace all earlier aliases."""
+        """Set the aliases (alias -> name) by which clients may name tables, in place of all earlier aliases."""
         self._aliases = dict(aliases)
         self._name_again()
 

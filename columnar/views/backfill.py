@@ -141,7 +141,7 @@ class Backfill:
         write: Callable[[ShareBatch, Callable[[ColumnarError | None], None]], None],
         go_on: Callable[[], None],
     ) -> None:
-        """``save``: saves the cursor with the present ``progress``, durably.  ``write``: writes a batch to the view."""
+        """``save`` saves the cursor with the present ``progress``, durably.  ``write`` writes a batch to the view."""
         self.progress = progress
         self._region = region
         self._rules = rules

@@ -49,7 +49,7 @@ class CheckOwners:
     async def request_snapshots(
         self, table: str, rows: Sequence[bytes], of: Callable[[Sequence[int]], Message[EntriesSnapshots]]
     ) -> list[EntriesSnapshot]:
-        """Return a snapshot for each row; ``of`` makes one server's request for the rows with some indexes."""
+        """Return a snapshot for each row; ``of`` makes a server's request from the indexes of its rows."""
         return await self._request_owners(table, rows, of, _each)
 
     async def _request_owners(

@@ -13,7 +13,7 @@
 A lasting difference makes its bucket unequal each time, whatever else changes in the bucket, so no such difference is
 missed.
 
-Memory has a balance and at most CANDIDATES rows and groups, however large the tables are.
+A check keeps in memory a balance and at most CANDIDATES rows and groups, however large the tables are.
 
 Knows nothing of links: ``CheckOwners`` sends requests to the owners of regions.  Owned by the loop.
 """
@@ -58,7 +58,7 @@ Place = tuple[bytes, bytes]  # group, member
 
 @dataclass(frozen=True, slots=True)
 class Both:
-    """A source row on both sides: the contributions that it gives, and those that groups store, as hashes by place."""
+    """A source row on both sides: the contributions that it gives and that groups store, as hashes by place."""
 
     places: frozenset[Place]  # places that it contributes to or was seen in
     given: Mapping[Place, bytes]
@@ -257,7 +257,7 @@ class ViewCheck:
     # --- listing -------------------------------------------------------------------------------------
 
     async def _list_source(self, side: int, buckets: bytes, found: _Found) -> None:
-        """Note each row that gives a group an entry which the group does not have."""
+        """Note each source row with an entry that its group does not have."""
         async for part in self._source_parts(side, buckets):
             entries = [(row, entry) for row, several in part.entries for entry in several]
             stored = await self._inspector.members([(group, member) for _, (group, member, _) in entries])
@@ -266,7 +266,7 @@ class ViewCheck:
                     _suspect(found, (side, row), entry[0])
 
     async def _list_members(self, buckets: bytes, found: _Found) -> None:
-        """Note the row of each member that its source row does not give."""
+        """Note the source row of each member for which that row gives no equal entry."""
         async for part in self._groups_parts(buckets):
             by_row: dict[Row, list[Entry]] = {}
             for entry in part.entries:

@@ -41,7 +41,7 @@ _NOTHING: Final[Image] = {}
 
 
 class Share:
-    """The part of one source row in one group.  Constant.  A plain class, as each change makes several."""
+    """The part of one source row in one group.  Constant.  A plain class, as each change makes several shares."""
 
     __slots__ = ("amounts", "carry", "group", "member", "order")
 
@@ -183,7 +183,7 @@ def contributions(rules: Rules, row: bytes, image: Image) -> Given:
 
 
 def _seen(rules: Rules, image: Image) -> Image:
-    """Take the read columns of the image; if no family counts as a whole, other columns may stay: they are not read."""
+    """Return the columns of the image that the rules read.  If they read no whole family, other columns may stay."""
     if rules.families_read:
         return {
             column: value

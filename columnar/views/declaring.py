@@ -50,7 +50,7 @@ def declared(data: bytes, view_set: ViewSet, tables: Mapping[str, Table], graph:
 
 
 def kept_as(view: View, rules: Iterable[Rules]) -> KeptView:
-    """Return the view as the catalogue keeps it; ``rules``: of its sources."""
+    """Return the view as the catalogue keeps it; ``rules`` are the rules of its sources."""
     families: dict[str, set[bytes]] = {}
     for one in rules:
         families.setdefault(one.table, set()).update(one.images)
@@ -94,7 +94,7 @@ def _of_live_generations(view: View, view_set: ViewSet) -> View:
 
 
 def _definitions(view_set: ViewSet) -> dict[str, View]:
-    """Index definitions by the name of the table, without unusable views."""
+    """Return the definitions of all usable views by the names of their tables."""
     return {one.name: definition_of(one) for one in view_set.all if not one.unusable_reason}
 
 

@@ -93,7 +93,7 @@ class Balance:
             sums[bucket] = (sums[bucket] - total) & _MASK
 
     def unequal(self, first: int, last: int) -> list[int]:
-        """Return the buckets from ``first`` up to, without, ``last`` in which the sides differ."""
+        """Return the buckets of ``range(first, last)`` in which the sides differ."""
         some = self._sums[first:last]
         if some.tobytes() == _EQUAL[: _SUM_BYTES * len(some)]:
             return []
@@ -101,7 +101,7 @@ class Balance:
 
 
 def _unpacked(data: bytes) -> list[tuple[int, int]]:
-    """Return buckets with their sums.  Raises DamagedData if ``data`` is not from ``Digest.pack``."""
+    """Return (bucket, sum) pairs.  Raises DamagedData if ``data`` is not from ``Digest.pack``."""
     if not data:
         return []
     count, more = divmod(len(data) - 1, _PACKED_BYTES)
@@ -119,7 +119,7 @@ def _unpacked(data: bytes) -> list[tuple[int, int]]:
 
 
 class Buckets:
-    """A set of buckets: a bit for each."""
+    """A set of buckets, with a bit for each bucket."""
 
     __slots__ = ("_bits", "count")
 

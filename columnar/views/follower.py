@@ -60,7 +60,7 @@ class Maintaining:
 
 
 class SentBatches:
-    """The batches of a follower that the applier writes.  Each ends once, or never if the follower is dropped."""
+    """The batches of a follower that the applier writes.  Each batch ends once, or never if the follower is dropped."""
 
     def __init__(self, applier: Applier, name: FollowerName, written: Callable[[ColumnarError | None], None]) -> None:
         """``written``: called after each batch that needed the applier."""
@@ -107,7 +107,7 @@ class ViewFollower(Follower):
     def __init__(
         self, name: FollowerName, rules: tuple[Rules, ...], region: Region, state: DeliveryState, services: Maintaining
     ) -> None:
-        """``rules``: of each source of the view that is the region's table."""
+        """``rules`` has the rules of each source of the view that is the region's table."""
         self.rules = rules
         self._images = union(one.images for one in rules)
         super().__init__(name, region, frozenset(self._images), state)
@@ -299,7 +299,7 @@ class ViewFollower(Follower):
     def _ended(self, taken: list[Sequence], error: ColumnarError | None) -> None:
         """Mark the changes of a batch as done, or put them off.
 
-        After a fault called again, for changes still in flight.
+        This method is called again after a fault, for the changes still in flight.
         """
         taken = self.state.still_in_flight(taken)
         if error is not None:

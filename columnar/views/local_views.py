@@ -1,4 +1,4 @@
-"""The views of a process.  It loads their modules when its master first sends it a view.
+"""The views of a process, whose modules are loaded when its master first sends a view.
 
 A store without views knows that it has none, and forgets the cursors of dropped views.  Owned by the loop.
 """

@@ -107,7 +107,7 @@ def _later(row: bytes | None, start: bytes) -> bytes | None:
 
 
 def merged(parts: Iterable[Progress], region: int) -> Progress:
-    """Merge the progress of regions that one region replaces; each is backfilled."""
+    """Merge the progress of regions that one region replaces; all of them are backfilled."""
     progresses = list(parts)
     assert all(one.is_backfilled for one in progresses), "a merge waits for builds"
     rejected, rows = sum(one.rejected for one in progresses), sum(one.rows for one in progresses)

@@ -32,7 +32,8 @@ class ShareBatch:
     def add_share(self, rules: Rules, share: Share, sequence: Sequence, hops: int = 0) -> None:
         """Add a share of a change.
 
-        ``hops``: of the change; the view's own change has one more, so that a cycle through a view ends.
+        ``hops`` are the hops of the change; the view's own change has one more hop, so that a cycle through a view
+        ends.
         """
         if hops > self._hops.get(share.group, 0):
             self._hops[share.group] = hops

@@ -1,8 +1,8 @@
 """Handlers of an owner of regions for the requests of a check (``cluster.peer_requests``), about its own regions only.
 
-A walk answers after SLICE_S, at the end of its present row, so that no request takes long.  The governor runs it in
-steps, and its region is not closed before it ends.  If the region is to be closed, the walk ends early and the gateway
-retries.
+A walk answers after SLICE_S, at the end of its present row, so that no request takes long.  The governor runs the walk
+in steps, and the region is not closed before the walk ends.  If the region is to be closed, the walk ends early and the
+gateway retries.
 
 Owned by the loop.
 """
@@ -250,7 +250,7 @@ async def _shielded(durable: Future[None]) -> None:
 
 
 async def in_steps(governor: Governor, work: Iterator[None]) -> None:
-    """Run ``work`` in the governor's steps until its end; raise what it raises.  A cancelled caller ends it."""
+    """Run ``work`` in the governor's steps until its end; raise what it raises.  A cancelled caller ends ``work``."""
     ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def step() -> bool:

@@ -167,8 +167,8 @@ class ViewManager:
 def _mark(name: FollowerName, number: int, region: Region) -> None:
     """Begin the view's cursor at the present end of the log, unless the region has a cursor of the view.
 
-    It has none if no server owned it when the view was added.  The view gets the region's rows as they are.  Earlier
-    records have no images for the view.
+    A region has no such cursor if no server owned it when the view was added.  The view gets the region's rows as they
+    are.  Earlier records have no images for the view.
     """
     if region.log.cursors.cursor(name.key) is None:
         mark_beginning(region, name, number)

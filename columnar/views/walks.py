@@ -64,7 +64,7 @@ class GroupCheck:
         self._stored[TOTALS + b":" + qualifier] = value
 
     def member(self, source: bytes, data: bytes) -> bool:
-        """Add a member.  Returns False if it was withdrawn.  An unreadable member adds nothing, and gives True."""
+        """Add a member; an unreadable member adds nothing.  Returns False only if the member was withdrawn."""
         try:
             member = unpack(data)
         except DamagedData:
@@ -185,7 +185,7 @@ class SourceWalk:
     ) -> Iterator[None]:
         """Walk over rows from ``start`` on, until ``is_over``; set ``next_row``.
 
-        ``buckets``: empty for all.  ``is_summed``: add the entries to the digest instead of listing them.
+        ``buckets`` is empty for all buckets.  ``is_summed`` adds the entries to the digest instead of listing them.
         """
         spec, place = source.spec(region), self.start
         stop = range_start(region.info.end) if region.info.end else None
@@ -241,7 +241,7 @@ class _Cells:
 
     @classmethod
     def of(cls, region: Region, family: bytes, low: bytes, high: bytes | None) -> _Cells:
-        """Begin at the first cell."""
+        """Return the cells of a family from ``low`` to ``high``, positioned at the first cell."""
         view = region.views[family]
         cells = cls(view, region.now_ms, iter(region.store.scan(view.space, low, high)))
         cells.advance()
@@ -374,7 +374,7 @@ class MembersWalk:
     ) -> Iterator[None]:
         """Walk over the members in some buckets, beginning after ``after`` in the group ``start``.
 
-        Sets ``next_row`` and ``after`` for the next walk.  ``is_summed``: add the members to the digest instead of
+        Sets ``next_row`` and ``after`` for the next walk.  ``is_summed`` adds the members to the digest instead of
         listing them.
         """
         view, now_ms = region.views[MEMBERS], region.now_ms

@@ -72,7 +72,10 @@ class AssignedOpenings:
                 await asyncio.sleep(0)
 
     async def _open_with_logs(self, region_id: int) -> None:
-        """Open the region with its logs.  Close it again if its table is disabled: no request would do so."""
+        """Open the region with its logs.
+
+        Closes the region again if its table is disabled, as no request would close it.
+        """
         info = self._infos[region_id]
         try:
             await self._lacking.load(region_id)

@@ -21,7 +21,7 @@ MOST_CANDIDATES: Final = 16  # of each half, at one opening; regions that may no
 
 
 class Chance(Protocol):
-    """``random.Random``, or a part of it."""
+    """The part of ``random.Random`` that ``to_close`` needs."""
 
     def sample(self, population: list[int], k: int) -> list[int]: ...
 
@@ -51,7 +51,10 @@ def to_close(by_use: Collection[int], surplus: int, rng: Chance) -> Iterator[int
 
 class Eviction:
     def __init__(self, hosting: Hosting, bound: int, is_idle: Callable[[Region], bool]) -> None:
-        """``bound``: of open regions.  ``is_idle``: tells whether every follower has read the region's log."""
+        """``bound`` is the most regions that may be open.
+
+        ``is_idle`` tells whether every follower has read the region's log.
+        """
         self._hosting = hosting
         self._open = hosting.serving  # by region id, least used first
         self._bound = bound
@@ -65,7 +68,7 @@ class Eviction:
         return len(self._open) < self._bound
 
     def close_surplus(self) -> None:
-        """Close the regions over the bound that ``to_close`` chooses.
+        """Close as many regions as are open above the bound; ``to_close`` chooses them.
 
         Clean regions are closed at once.  A flush waits for the disk, so up to FLUSHED_AT_ONCE other regions are
         flushed in a thread first.

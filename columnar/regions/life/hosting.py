@@ -61,7 +61,7 @@ class Hosting:
     def __init__(
         self, committer: Committer, epoch: int | None, read_only: ReadOnlyRegions, events: HostingEvents
     ) -> None:
-        """``epoch``: as in ``HostingState``."""
+        """``epoch`` has the meaning that it has in ``HostingState``."""
         self.state = HostingState(epoch)
         self._events = events
         self.serving: OrderedDict[int, Region] = OrderedDict()

@@ -62,7 +62,7 @@ class HostingState:
         return is_closed and not self.is_stopping and not self.owns(region_id)
 
     def own(self, region_id: int, epoch: int) -> bool:
-        """Own the region at the epoch of a master's request.  Returns False if ``epoch`` is older or was given up."""
+        """Own the region at a master's epoch.  Returns False if ``epoch`` is below the present one or was given up."""
         return self._remembered(region_id).own(epoch)
 
     def give_up(self, region_id: int) -> None:
@@ -76,7 +76,7 @@ class HostingState:
         self._regions[region_id] = LocalRegion(region_id, epoch, region.state, first=epoch)
 
     def forget_region(self, region_id: int) -> None:
-        """Forget a region that no table has any more.  Its id never comes again: ids are assigned once."""
+        """Forget a region that no table has any more.  Ids are assigned once, so its id never comes again."""
         assert self.state(region_id) in (State.NONE, State.CLOSED), "it is held"
         self._regions.pop(region_id, None)
 

@@ -76,7 +76,10 @@ class OpeningQueue:
         return RegionUnavailable(info.encoded, self._hosting.gate(region_id), is_opening=True)
 
     def open_in(self, info: RegionInfo, store: Store) -> Region:
-        """Serve the region from a store that is open already.  Raises as ``want`` does, or HostError or DamagedData."""
+        """Serve the region from a store that is open already.
+
+        Raises the errors of ``want``, HostError or DamagedData.
+        """
         self._hosting.check_may_open(info)
         self._state.apply_event(info.region_id, Event.WANTED)
         event = Event.NOT_OPENED

@@ -1,4 +1,4 @@
-"""Regions whose disk takes no writes: opened for reading, and opened for writing when the disk takes writes again.
+"""A region whose disk takes no writes is opened for reading, and for writing when the disk takes writes again.
 
 If a region cannot be opened because the disk is full or mounted read-only, or file descriptors have run out, it is
 opened for reading: this opening writes no files and finds every acknowledged write.  Writers get the reason.  Every

@@ -156,7 +156,7 @@ class RegionAssigner:
     # --- instructions --------------------------------------------------------------------------------
 
     def _carry_out(self, instructions: Iterable[AssignmentOutput], failure: ColumnarError | None = None) -> None:
-        """Carry the instructions out in order.  ``failure``: the reason of a ``ReportFailed``."""
+        """Carry the instructions out in order.  ``failure`` is the reason that a ``ReportFailed`` gives."""
         for one in instructions:
             match one:
                 case Recover():
@@ -271,7 +271,7 @@ class RegionAssigner:
         return any(part.epoch in epochs for part in self._logs.server_log.unreplayed_parts(info.encoded))
 
     async def _close(self, info: RegionInfo) -> Region | None:
-        """Close the region until its store neither is open nor will be.  Returns the region if its store was open."""
+        """Close the region; on return no opening of it is queued either.  Returns the region if its store was open."""
         hosting, region_id = self._hosting, info.region_id
         closed = None
         while (state := hosting.state.state(region_id)) is not State.NONE:
@@ -323,7 +323,7 @@ class RegionAssigner:
         self.forget_dropped()
 
     def forget_dropped(self) -> None:
-        """Forget the dropped regions whose store is closed.  Called when one may have been closed."""
+        """Forget the dropped regions whose store is closed.  Called whenever a store may have been closed."""
         for region_id, info in list(self._dropped.items()):
             is_closed = self.state.state(region_id) in (State.NONE, State.CLOSED)
             if not is_closed or region_id in self._lacking or self.state.find(region_id).is_leaving:

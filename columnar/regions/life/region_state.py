@@ -15,8 +15,8 @@
     CLOSED      is not local         none is open; given up at an epoch, and refused at that epoch for ever
 
 An owner's epoch numbers the owners of regions: a standalone raises it once per start, a master raises it with each
-owner that it names.  It differs from the epoch of a region's change log, which counts openings.  A standalone owns
-every region.  A server of a cluster owns the regions that a master assigned:
+owner that it names.  This epoch differs from the epoch of a region's change log, which counts openings.  A standalone
+owns every region.  A server of a cluster owns the regions that a master assigned:
 
     request     assigned, recovering   assigned                    leaving                 CLOSED, or never assigned
     open        leaves, then opens     leaves, then opens          opens when it has left  opens, recovering or not
@@ -182,7 +182,7 @@ class MayServe(AssignmentOutput):
 
 
 class RaiseEpoch(AssignmentOutput):
-    """Have the region's store, if one is open, write its records at ``epoch`` from now on."""
+    """From now on write the records of the region's store, if it is open, at ``epoch``."""
 
 
 class Leave(AssignmentOutput):
@@ -273,7 +273,7 @@ class LocalRegion:
         return doing
 
     def own(self, epoch: int) -> bool:
-        """Own the region at the epoch of a master's request.  Returns False if ``epoch`` is older or was given up."""
+        """Own the region at a master's epoch.  Returns False if ``epoch`` is below the present one or was given up."""
         if epoch <= self.given_up or epoch < self.epoch:
             return False
         self.epoch = epoch
@@ -288,7 +288,8 @@ class LocalRegion:
     # --- requests of a master ----------------------------------------------------------------------
 
     def on_open(self, owner: Owner, *, is_doubted: bool, is_stopping: bool) -> tuple[AssignmentOutput, ...]:
-        """Handle a request to open.  ``owner``: the row on disk, which names this server and the unreplayed logs.
+        """Handle a request to open.  ``owner`` is the stored ownership row, which names this server and the unreplayed
+        logs.
 
         ``is_doubted``: the region recovers first, even without unreplayed logs, as its last owner could not open it.
         """
@@ -349,7 +350,7 @@ class LocalRegion:
     def on_closed(self, epoch: int, *, has_unreplayed_log: bool, is_stopping: bool) -> tuple[AssignmentOutput, ...]:
         """Handle the end of Leave: no store of the region is open.
 
-        ``has_unreplayed_log``: not every acknowledged write is on disk in its store.
+        ``has_unreplayed_log`` is True if an acknowledged write is not on disk in the region's store.
         """
         assert self.is_leaving
         assert self.epoch == epoch, "it was assigned once"

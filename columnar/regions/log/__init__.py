@@ -1,1 +1,1 @@
-"""The change log of a region: its records, their retention, and the logs of dead servers that it lacks."""
+"""The change log of a region: its records, their retention, and the logs of dead servers that the region lacks."""

@@ -8,7 +8,7 @@ cursors (``log_cursors``) and the marks of time (``log_retention``).  Invariants
     I3. A record is removed only when every follower that promises delivery has passed it.  If the table has
         CHANGE_LOG, the record stays that long, too, unless the log has more than CHANGE_LOG_BYTES.
     I4. Followers see a record only after an fsync that covers it (``durable``).
-    I5. Records that only a replay may need, and no follower, are marked as kept (``log_counts``).
+    I5. Records that no follower needs, but perhaps a replay, are marked as kept (``log_counts``).
 
 The last records are in memory, too, while the log has a follower (``log_tail``).
 
@@ -120,9 +120,9 @@ class ChangeLog:
         return unpack(data) if data is not None else None
 
     def count_after(self, after: Sequence | None, limit: int) -> int:
-        """Return the number of records after ``after`` (if it is None: of all), at most ``limit``.
+        """Return the number of records after ``after``, or of all records if it is None; at most ``limit``.
 
-        Costs as ``LogCounts.count_after`` does.
+        The cost is that of ``LogCounts.count_after``.
         """
         tail = self._tail
         if tail is not None and after is not None and tail.covers(after):
@@ -149,7 +149,7 @@ class ChangeLog:
         self.counts.keep_all(pack_key(self.written_to) + b"\x00")
 
     def trim(self, below: Sequence, mark: bytes, highest: int) -> int:
-        """Remove records below ``below``, at most TRIM_RECORDS; the caller upholds I3.  Returns their number.
+        """Remove records below ``below``, at most TRIM_RECORDS; the caller upholds I3.  Returns the number removed.
 
         The same batch writes ``highest``, which is at or above all stamps of the removed records, to ``meta`` under
         ``mark``.
@@ -175,7 +175,7 @@ class ChangeLog:
         return self._remove(doomed, mark, highest)
 
     def _remove(self, doomed: list[tuple[bytes, int]], mark: bytes, highest: int) -> int:
-        """Remove all records up to the last of ``doomed`` (keys and sizes).  Returns their number."""
+        """Remove all records up to the last of ``doomed`` (keys and sizes).  Returns the number removed."""
         if not doomed:
             return 0
         end = doomed[-1][0] + END_OF_COLUMN

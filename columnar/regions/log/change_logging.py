@@ -1,10 +1,10 @@
 """Logging of a region's changes: adds the records of writes to the change log and trims records from it.
 
 Knows which families of a row are recorded (``hooks.LogPolicy``) and with which stamp (``RowStamps``).  The log itself
-is ``change_log``.  Knows nothing of followers.
+is in ``change_log``.  Knows nothing of followers.
 
-Invariant I1: timestamps that the region gives to writes of a row of a logged table rise strictly.  They are the stamps
-of the row's records; trimming keeps the highest stamp of the trimmed records in ``meta``.
+Invariant I1: timestamps that the region gives to writes of a row of a logged table rise strictly.  These timestamps are
+the stamps of the row's records; trimming keeps the highest stamp of the trimmed records in ``meta``.
 
 The images before a change are read before the row is changed; the images after it are taken from the row's draft.
 Named columns cost one ``multi_get`` for each family, together with the columns that the mutation touches.  The image of
@@ -178,7 +178,7 @@ class RowStamps:
     def _forget(self, now_ms: int) -> None:
         """Forget rows whose stamp the clock has passed.
 
-        If most stamps are ahead, their median becomes the floor (I3).
+        If more than half of REMEMBERED_ROWS remain, the floor rises, so that rows with lower stamps can go, too (I3).
         """
         self._recent = {row: at for row, at in self._recent.items() if at >= now_ms}
         if len(self._recent) > REMEMBERED_ROWS // 2:
@@ -243,7 +243,7 @@ class ChangeLogging:
             self.log.written(logged)
 
     def trim(self, below: Sequence, now_ms: int) -> int:
-        """Remove a bounded number of records below ``below``.  Returns their number."""
+        """Remove a bounded number of records below ``below``.  Returns the number removed."""
         return self.log.trim(below, STAMP, self.stamps.mark(now_ms))
 
     def trim_kept(self, below: Sequence, old: Sequence | None, most_bytes: int, now_ms: int) -> int:

@@ -30,7 +30,7 @@ client's change.  So far ``sends`` is always written empty, and flag 2 is never 
 requested; ``touched`` is their number.  If the record has no images, ``before`` has no other cells.  Images are the
 cells that a reader saw in the ``covered`` columns before and after the change: ``before`` has each such cell, ``after``
 only the columns whose value changed, as a put, or as a delete of the column if no cell is left.
-``regions.write.images`` reads them.
+``regions.write.images`` reads the images of a record.
 
 The sequence of a change is ``(origin, epoch, n)``: origin is the region in which the change was made, so
 that daughters of a split can inherit a log and merged regions cannot clash (design D13); a new
@@ -129,7 +129,7 @@ class Send(NamedTuple):
 
 
 class ChangeRecord:
-    """A change record, constant.  A plain class, as each change makes a record: 1 us, a frozen dataclass takes 4."""
+    """A change record, constant.  A plain object takes 1 us, a frozen dataclass would take 4."""
 
     __slots__ = (
         "after", "before", "entries", "hops", "images", "more_follows", "only_for", "row", "sends", "stamp",

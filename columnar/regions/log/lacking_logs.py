@@ -1,4 +1,6 @@
-"""The logs of dead servers that regions of this server lack: read when a store opens with them, dropped after the last.
+"""The logs of dead servers that regions of this server lack.
+
+A log is read when a store is to be opened with it, and dropped when no region lacks it any more.
 
 Invariants (``check_invariants``):
     L1. A dead log is in memory only while a region of this server lacks records of it.
@@ -68,7 +70,10 @@ class LackingLogs:
             self._sealed[str(server)] = tuple(sorted(longest.items()))
 
     def lacks(self, region_id: int, unreplayed_logs: Iterable[OwnershipPeriod]) -> None:
-        """Mark the region as lacking the logs of these ownership periods; this process has its own periods' log."""
+        """Mark the region as lacking the logs of these ownership periods.
+
+        Periods of this server are in the log of this process.
+        """
         parts = []
         for period in unreplayed_logs:
             name = THIS_RUN if period.server == self._local_server else str(period.server)

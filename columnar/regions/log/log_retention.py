@@ -9,8 +9,8 @@ Invariants:
     I1. ``older_than`` never names a record that is younger than the requested age.
     I2. At most MARKS + 2 marks are kept, however long records are retained.
 
-``trimmed`` in ``meta`` is the last record that was removed, or the end of an empty log when ``vouch`` was called.  It
-shows whether the log is whole after a mark: whether no record after the mark was removed.
+``trimmed`` in ``meta`` is the last record that was removed, or the end of an empty log when ``vouch`` was called.
+``trimmed`` shows whether the log is whole after a mark: whether no record after the mark was removed.
 
 Knows nothing of clocks: the time is an argument.
 """
@@ -45,9 +45,9 @@ def merged(
 ) -> list[tuple[int, Sequence]]:
     """Return the marks of a log that merges several logs: times, each with a sequence below all records written since.
 
-    The merged log has the order of the sequences.  So at each time the lowest sequence of the logs' marks is below the
-    records that were written since to any log.  A time after which some log is not whole gets no mark.  Returns at most
-    MARKS marks (I2).
+    The merged log has the order of the sequences.  So at each time the lowest sequence of the logs' marks is below
+    every later record of each log.  A time after which some log is not whole gets no mark.  Returns at most MARKS marks
+    (I2).
     """
     found: list[tuple[int, Sequence]] = []
     for at_ms in sorted({at_ms for times, _ in logs for at_ms in times}):
@@ -86,7 +86,7 @@ class LogRetention:
         return list(self._known())
 
     def forget_marks(self) -> None:
-        """Forget the marks: the table keeps no changes any more, so they would be wrong for later records."""
+        """Forget the marks: the table keeps no changes any more, so the marks would be wrong for later records."""
         if self._known():
             batch = self._store.batch()
             batch.delete_range(META_SPACE, TIME, TIME[:-1] + b"0")

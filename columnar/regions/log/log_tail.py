@@ -52,7 +52,7 @@ class LogTail:
     """Owned by the loop's thread."""
 
     def __init__(self, tails: LogTails, after: Sequence) -> None:
-        """``after``: no record of the log stands above it."""
+        """``after`` is a sequence above which the log has no record."""
         self._tails = tails
         self.after = after
         self.size_bytes = 0

@@ -13,7 +13,7 @@ CELL_OVERHEAD_BYTES = 24  # of one cell in a reply, beside its column and value
 
 
 def size_of(row: ScanRow) -> int:
-    """Return the approximate bytes of a row in a reply."""
+    """Return the approximate size of a row in a reply, in bytes."""
     cells = row[1]
     if isinstance(cells, StoredCells):
         return len(row[0]) + cells.size_bytes + len(cells) * CELL_OVERHEAD_BYTES
@@ -62,7 +62,7 @@ class FoundRows:
             yield found
 
     def each(self) -> Iterator[ScanRow | PackedRows]:
-        """Yield row by row, and packed rows as the blocks that they are in."""
+        """Yield stored rows one by one, and packed rows in their blocks."""
         for block in self.blocks:
             if isinstance(block, StoredRows):
                 yield from block.rows()

@@ -1,8 +1,8 @@
 """The fast path of the most frequent scan: the newest cells of one family, whole rows ascending, no filter.
 
-A single loop makes ``StoredRows`` of the engine's pairs, without the function calls that ``row_reader.RowCursor`` makes
-for each row.  Rows with cells that are more than a value with a timestamp (delete markers, cells with their own time to
-live) are left to ``row_reader``.
+A single loop turns the engine's pairs into ``StoredRows``, without the function calls that ``row_reader.RowCursor``
+makes for each row.  Rows with cells that are more than a value with a timestamp (delete markers, cells with their own
+time to live) are left to ``row_reader``.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class PlainStep:
         found: FoundRows,
         bounds: tuple[int, int, int],
     ) -> None:
-        """``bounds``: of the rows in ``found``, of the cells of this step, and of the bytes of this step."""
+        """``bounds`` are the most rows in ``found``, and the most cells and the most bytes of this step."""
         self._store = store
         self._view = view
         self._spec = spec

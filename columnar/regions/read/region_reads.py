@@ -76,7 +76,7 @@ def get_slice(
 ) -> list[WireCell]:
     """Return the newest visible cells with ``start <= qualifier < stop`` (empty: no bound), at most ``limit``.
 
-    Returns fewer once they have more than STEP_BYTES.  O(returned cells), plus deleted cells not yet cleaned up.
+    Stops early when the cells exceed STEP_BYTES.  O(returned cells), plus deleted cells not yet cleaned up.
     """
     region.count_read()
     view, now_ms = region.views[family], region.now_ms

@@ -24,7 +24,7 @@ from columnar.runtime.loop_budget import IsDisconnected, LoopBudget, never_disco
 
 class ReplyMemoryBudget:
     def __init__(self, bound_bytes: int, step_bytes: int, loop_budget: LoopBudget | None = None) -> None:
-        """``loop_budget``: of another reply budget, whose steps then share the loop with the steps of this one."""
+        """``loop_budget`` may come from another reply budget: then the steps of both share the loop."""
         self._bound = bound_bytes
         self._step = step_bytes
         self._reserved: OrderedDict[int, int] = OrderedDict()  # ticket -> bytes filled and reserved; the oldest first
@@ -50,7 +50,7 @@ class ReplyMemoryBudget:
         return len(self._waiting)
 
     def begin_call(self, size_bytes: int = 0, has_gone: IsDisconnected = never_disconnected) -> int:
-        """Register a call with ``size_bytes`` of reply so far; returns its ticket.  ``end`` must follow."""
+        """Register a call with ``size_bytes`` of reply so far; returns its ticket.  The caller must ``end`` it."""
         self._last_ticket += 1
         self._gone[self._last_ticket] = has_gone
         self._reserved[self._last_ticket] = size_bytes

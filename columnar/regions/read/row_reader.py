@@ -242,7 +242,7 @@ class RowCursor:
     __slots__ = ("_heads", "_pick", "_walked")
 
     def __init__(self, heads: list[_Head], walked: list[int], *, reverse: bool) -> None:
-        """``heads``: one for each family that has rows; ``walked`` is shared with the heads' generators."""
+        """``heads`` has one head for each family with rows; ``walked`` is shared with the heads' generators."""
         self._pick = max if reverse else min
         self._walked = walked
         self._heads = heads
@@ -260,7 +260,7 @@ class RowCursor:
     ) -> RowCursor:
         """Return a cursor over ``low <= key < high`` in cell keys, with ``reverse`` downwards from ``high``.
 
-        ``cost``: the most that the cells of a row may cost in one family.
+        ``cost`` is the most that the cells of a row may cost in one family.
         """
         heads: list[_Head] = []
         walked = [0]
@@ -320,8 +320,8 @@ def _groups(
 ) -> Iterator[tuple[bytes, Group]]:
     """Group a family's cells by row, up to the first row that costs more than ``cost`` (WIDE).
 
-    Counts the cells in ``walked``.  This is no method: a method's generator and its cursor would refer to each other,
-    and an unfinished generator would keep its store open until the garbage collector came by.
+    Adds the number of cells read to ``walked``.  This is no method: a method's generator and its cursor would refer to
+    each other, and an unfinished generator would keep its store open until the garbage collector came by.
     """
     prefix, cut, group, passed = b"", 0, [], 0  # type: bytes, int, Group, int
     left = cost

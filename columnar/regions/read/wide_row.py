@@ -42,7 +42,7 @@ class ReadingEnded(ColumnarError):
 
 
 class _Family:
-    """The rest of a family's part of the row."""
+    """The unread rest of the row in one family."""
 
     def __init__(self, view: FamilyView, wanted: frozenset[bytes] | None, pairs: Pairs, older: Pairs) -> None:
         """``wanted``: escaped qualifiers; ``older``: the older versions of all columns."""

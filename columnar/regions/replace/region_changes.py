@@ -6,7 +6,7 @@
 Invariants:
     I1. A failure before the commit has no effect: the old regions continue to serve.
     I2. While the outcome of the commit is unknown, neither old nor new regions are served until ``settle``:
-        otherwise writes of the meantime could be lost.
+        otherwise writes made meanwhile could be lost.
     I3. Only the owner of all old regions carries a change out; the change's epoch is the highest epoch of these
         regions.
 """
@@ -52,7 +52,10 @@ class ChangingRegions:
     def __init__(
         self, server: RegionServer, commit: Callable[[RegionChange], Awaitable[None]], region_bytes: int
     ) -> None:  # fmt: skip
-        """``commit`` returns when the catalogue names the successors.  ``region_bytes``: the bound of most tables."""
+        """``commit`` returns when the catalogue names the successors.
+
+        ``region_bytes``: a region's bound if its table sets none.
+        """
         self._server = server
         self._commit = commit
         self._region_bytes = region_bytes
@@ -179,7 +182,7 @@ _KEY_BYTES: Final = 24  # of a key, taken as a number, after the common prefix o
 
 
 class Weight(NamedTuple):
-    """About ``size_bytes`` of the region are at ``row``, or between ``row`` and the row of the next Weight."""
+    """A part of a region: about ``size_bytes`` bytes at ``row``, or between it and the row of the next Weight."""
 
     row: bytes
     size_bytes: int
@@ -248,8 +251,8 @@ def _family_files(files: list[FileSpan]) -> list[FileSpan]:
     """Return the files of families' own spaces, largest first.
 
     Keys tell these files from others, as the engine does not name a file's space.  A cell's key contains the end of its
-    row and never begins with 00 followed by anything but FF; keys of older versions and of the log begin with 00 and
-    another byte, keys of ``meta`` contain no end of a row.
+    row, and if it begins with 00, FF follows.  Keys of older versions and of the log begin with 00 and a different
+    byte; keys of ``meta`` contain no end of a row.
     """
     cells = [
         file for file in files if END_OF_ROW in file.first and (file.first[:1] != b"\x00" or file.first[1:2] == b"\xff")

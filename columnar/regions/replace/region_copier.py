@@ -8,8 +8,8 @@
 Each step reads and writes without an await in between, so the copy of a row is the row as it was at one
 moment; a row that changes later is in ``SyncGroups.touched`` for the next round.
 
-Invariant I1: after ``finish`` the successors together contain exactly the rows of the sources, each the rows of
-its range, and each contains all log records of its sources that any consumer may still want.
+Invariant I1: after ``finish`` the successors together contain exactly the rows of the sources.  Each successor contains
+the rows of its range, and all log records of its sources that any consumer may still want.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class RegionCopier:
         )
 
     async def round(self) -> int:
-        """Copy the rows and records written since the last round.  Returns their number."""
+        """Copy the rows and records written since the last round.  Returns the number copied."""
         count = 0
         for source in self._sources:
             rows = source.syncs.take_touched()
@@ -166,7 +166,10 @@ class RegionCopier:
             _even_out(source.store, target, batch, (VERSIONS_SPACE, *row_versions_range(view.number, row)))
 
     def _log_step(self, source: Region) -> int:
-        """Copy the next log records into each successor, as daughters of a split inherit all.  Returns their number."""
+        """Copy the next log records into each successor, as daughters of a split inherit all.
+
+        Returns the number copied.
+        """
         place = self._log_place.get(source.info.region_id)
         start = place + END_OF_COLUMN if place is not None else b""
         found, size = [], 0
@@ -248,7 +251,7 @@ async def copy_open_region(region: Region, path: str) -> None:
 def forget_log_at(engine: Engine, path: str, table: Table) -> None:
     """Remove change log and cursors from the copy at ``path``.  Blocks.
 
-    Its region may not have been opened since a crash, so the copy is repaired as at each opening.
+    The copied region may not have been opened since a crash, so the copy is repaired as at each opening.
     """
     store = engine.open_store(path, spaces_of(table), options_of_spaces(table))
     try:
@@ -259,7 +262,7 @@ def forget_log_at(engine: Engine, path: str, table: Table) -> None:
 
 
 def forget_log(store: Store) -> None:
-    """Remove change log and cursors from the store; synced when it returns."""
+    """Remove change log and cursors from the store.  The store is synced on return."""
     if LOG_SPACE in store.spaces:
         store.drop_space(LOG_SPACE)
     store.add_space(LOG_SPACE)

@@ -1,10 +1,10 @@
 """Replacement of regions by successors: the common part of splits and merges, from the first copy to the last row.
 
 ``region_state`` defines the states: a region is REPLACING while it serves and is copied, HOLDING while requests wait,
-and ends as REPLACED or, if the replacement is called off, as OPEN.  Its consumers are paused before the requests and
-take up no more changes.  So no delivery is in flight when the region is closed, and its successors deliver no change
-twice.  Nearly all data is on disk before the pause begins.  If the rest is not ready after MADE_S, requests are let in
-again; otherwise one write of the catalogue follows.
+and ends as REPLACED or, if the replacement is called off, as OPEN.  The region's consumers are paused before the
+requests and take up no more changes.  So no delivery is in flight when the region is closed, and its successors deliver
+no change twice.  Nearly all data is on disk before the pause begins.  If the rest is not ready after MADE_S, requests
+are let in again; otherwise one write of the catalogue follows.
 
 Invariants:
     I1. Until the catalogue names the successors the old regions are unchanged for a reader, and
@@ -64,7 +64,10 @@ class Replacement(ABC):
         self.paused_s = 0.0  # how long requests waited at most, once it is over
 
     async def begin_replacement(self) -> None:
-        """Open the regions and begin.  Raises RegionTooBusy if a region is being replaced or closed already."""
+        """Open the regions and begin their replacement.
+
+        Raises RegionTooBusy if a region is being replaced or closed already.
+        """
         regions = await retry_until_ready(self._opened)
         for region in regions:
             region.check_disk()
@@ -197,7 +200,7 @@ class Replacement(ABC):
             self._copier.abandon()
 
     def resume(self) -> None:
-        """End a ``suspend``: the catalogue names the old regions, and the next request opens each."""
+        """Unblock the regions after ``suspend``: the catalogue names them, and the next request opens each region."""
         self._report_event(Event.SETTLED)
         for region in self.regions:
             self.server.listener.release(region)

@@ -17,7 +17,7 @@ Counted = tuple[bytes, int, bytes | None]  # a hot cell, its overwrites since th
 class Step:
     """The part of one row in a batch, and the changes in memory that follow once the store has taken the batch.
 
-    A refused batch is drafted again or given up.  Its steps are dropped, so it changes nothing in memory.
+    A refused batch is drafted again or given up; its steps are dropped, so the batch changes nothing in memory.
     """
 
     __slots__ = ("counted", "failed_condition", "guarded", "highest_ms", "logged", "results", "sequence", "timestamp")

@@ -44,7 +44,7 @@ class Growth:
         self.result = result
 
     def begun_value(self) -> bytearray:
-        """Return the value, to be extended."""
+        """Return the value as a bytearray, which the caller extends."""
         if self.value is None:
             self.value = bytearray(self.raw[HEADER_BYTES:])
         return self.value
@@ -99,11 +99,11 @@ class ColumnDraft:
             self.newest = marker
 
     def delete_version(self, timestamp: int | None, store: Store, now_ms: int) -> int | None:
-        """Remove the version at ``timestamp``, or the newest version if it is None, if a reader sees that version.
+        """Remove the version at ``timestamp``, or the newest visible version if ``timestamp`` is None.
 
-        Returns the timestamp of the removed version, or None if none was removed.  The next version becomes the newest
-        (I1).  Versions that the family does not keep are removed, too, or they would become visible.  O(versions that
-        the family keeps).
+        Returns the timestamp of the removed version, or None if no reader sees such a version.  The next version
+        becomes the newest (I1).  Versions that the family does not keep are removed, too, or they would become visible.
+         O(versions that the family keeps).
         """
         stored = self._versions(store)
         kept = {one.timestamp: stored[one.timestamp] for one in kept_versions(stored.values(), self.view, now_ms)}

@@ -84,7 +84,7 @@ class Choice:
 
 
 def _names_the_same(one: Contribute, other: Contribute) -> bool:
-    """Compare names by identity, which is cheap: the operations of a view share the objects."""
+    """Compare names by identity, which is cheap: the operations of a view share one object for each name."""
     return one.totals is other.totals and one.family is other.family and one.order_family is other.order_family
 
 
@@ -158,7 +158,7 @@ class ContributedRow:
     ) -> bool:
         """Apply a contribution whose member has the plain form before and after, as most do.
 
-        Returns False, without effect, if it does not have the plain form.
+        Returns False, without effect, if the member does not have the plain form.
         """
         if said.part or said.relative or said.order is not None or said.carry:
             return False
@@ -217,7 +217,10 @@ class ContributedRow:
             raise NotAMember(self._views.table, self._row, said.family + b":" + said.source, error.text) from error
 
     def _move(self, source: bytes, previous: Member | None, member: Member) -> bool:
-        """Move the ordered cell of the source to its new place.  Returns False if its family keeps several versions."""
+        """Move the ordered cell of the source to its new place.
+
+        Returns False if the old family keeps several versions.
+        """
         if (
             previous is not None
             and previous.ordered

@@ -7,7 +7,7 @@ Families of members, totals and ordered cells keep their cells for ever: cells w
 family with a time to live is refused.  A family may keep several versions: the newest version counts, and a guard has
 no older versions.
 
-The arithmetic is ``model.contribution``; the removal of guards is ``guards``.  ``contribution_rows`` does the same for
+``model.contribution`` has the arithmetic, ``guards`` the removal of guards.  ``contribution_rows`` does the same for
 many rows whose changes are not logged.
 """
 
@@ -70,7 +70,7 @@ def _read_member(draft: RowDraft, said: Contribute) -> Member | None:
 
 
 def _add(draft: RowDraft, total: bytes, difference: int) -> None:
-    """Add to a total.  A total of 0 has no cell; a total of a dropped family is skipped."""
+    """Add ``difference`` to a total.  A total of 0 has no cell; a total of a dropped family is skipped."""
     family, _, qualifier = total.partition(b":")
     if not draft.columns.has_family(family):
         return

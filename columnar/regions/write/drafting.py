@@ -58,14 +58,14 @@ class Present:
 def read_present(store: Store, views: Views, mutations: list[RowWrite]) -> Present:
     """Read the present cells of the columns that many rows put, with one call for each key space.
 
-    The puts are those that ``UnreadPuts`` does not take: they have timestamps of their own, their family keeps several
-    versions, or their table keeps delete markers.  So the present cell decides what is written (``row_draft`` I1 to
-    I3).  The written bytes equal those of ``RowDraft`` for each row.  A row whose changes are logged, a single row, and
-    any operation but a put are left to ``RowDraft``.
+    This function is for puts that ``UnreadPuts`` does not take: they have timestamps of their own, their family keeps
+    several versions, or their table keeps delete markers.  So the present cell decides what is written (``row_draft``
+    I1 to I3).  The written bytes equal those of ``RowDraft`` for each row.  A row whose changes are logged, a single
+    row, and any operation but a put are left to ``RowDraft``.
 
     Cost: a key and a comparison for each cell, and one call of the engine for each key space.
 
-    ``mutations``: of different rows.  Raises NoSuchColumnFamily and errors of the store.
+    ``mutations`` are of different rows.  Raises NoSuchColumnFamily and errors of the store.
     """
     keys: dict[str, list[bytes]] = {}
     rows = [_present_places(views, mutation, keys) for mutation in mutations]
@@ -362,7 +362,7 @@ class Drafting:
         return highest_ms
 
     def written(self, steps: list[Step], future_ms: int) -> None:
-        """Note that the batch of these steps is in the store.  ``future_ms``: the result of ``covering``."""
+        """Note that the batch of these steps is in the store.  ``future_ms`` is the result of ``covering``."""
         self.future_ms = future_ms
         for step in steps:
             if step.counted is not None:

@@ -55,7 +55,7 @@ class Guards:
     """The marks of one region; owned by the loop's thread."""
 
     def __init__(self, marks: dict[int, int]) -> None:
-        """``marks``: as ``read_marks`` returns them."""
+        """``marks`` is the result of ``read_marks``."""
         self._marks = marks
 
     def __bool__(self) -> bool:
@@ -85,7 +85,7 @@ class Guards:
             self._marks[family] = max(ms, self._marks.get(family, 0))
 
     def is_over(self, family: int, before_ms: int) -> bool:
-        """Tell whether every guard of the family was made before ``before_ms``: a sweep up to then leaves none."""
+        """Tell whether every guard of the family was made before ``before_ms``: a sweep up to then leaves no guard."""
         return self._marks.get(family, before_ms) + GUARD_MARK_MS < before_ms
 
     def forget_swept(self, store: Store, family: int, before_ms: int) -> None:

@@ -6,13 +6,13 @@ time of the write, so a reader extracts its own part.
 
 Invariants:
     I1. The images that ``images_of`` returns are exact: they have the visible value of each wanted column before and
-        after the change, touched or not, and of no other column.  They do not depend on the requests of other
+        after the change, touched or not, and of no other column.  These images do not depend on the requests of other
         followers.
     I2. ``images_of`` returns None, never a part, if the record does not cover a wanted column.  Such records were
         written before the column was requested, or stand for no change (a backfill, a dead letter that is retried
-        as its row is now).  Their reader takes the row as it is now.
-    I3. A table's policy has the images before a follower's cursor is marked (``flows.hub`` I1), so a follower finds
-        images in each change from its beginning on.
+        as its row is now).  The reader of such a record takes the row as it is now.
+    I3. A table's policy names a follower's images before the follower's cursor is marked (``flows.hub`` I1), so the
+        follower finds images in each change from its beginning on.
 
 A change of a cell's timestamp alone does not change its image.  Cells that expire vanish without a record.
 

@@ -140,7 +140,7 @@ def _take_in(region: Region, incoming: IncomingRows, coming: Coming) -> bool:
 
 
 def undo_cut_off(store: Store, views: Mapping[bytes, FamilyView]) -> bool:
-    """Empty the range of an interrupted ingestion, at the opening of a region (I2).  Returns True if there was one."""
+    """Empty the range of an interrupted ingestion, at the opening of a region (I2).  Returns True if it emptied one."""
     mark = store.get(META_SPACE, INGESTING)
     if mark is None:
         return False

@@ -66,8 +66,8 @@ class RowColumns:
     def read_family(self, family: bytes, all_go: bool = False) -> None:
         """Read every column of the family that is in the store.
 
-        ``all_go``: all columns are to be deleted.  If there are more than WIDE_ROW, none is read and one range delete
-        removes them.
+        ``all_go``: all columns are to be deleted.  If the family has more than WIDE_ROW columns, none is read and one
+        range delete removes them.
         """
         if family in self.emptied:
             return
@@ -92,7 +92,8 @@ class RowColumns:
     def read_family_within(self, family: bytes, most_columns: int, most_bytes: int) -> bool:
         """Read all columns of the family.  Returns False if these have more than ``most_columns`` or ``most_bytes``.
 
-        Delete markers count as columns, qualifiers as bytes.  A family that is missing from the table has no columns.
+        Delete markers count as columns, and the bytes of qualifiers count, too.  A family that is missing from the
+        table has no columns.
         """
         view = self._views.get(family)
         if view is None:
@@ -115,7 +116,7 @@ class RowColumns:
         return family in self._views
 
     def emit_ranges(self, batch: Batch) -> None:
-        """Add the range deletes that empty families."""
+        """Add a range delete for each emptied family."""
         for family in self.emptied:
             view = self._views[family]
             batch.delete_range(view.space, self._prefix, row_end(self._row))

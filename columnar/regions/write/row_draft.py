@@ -50,8 +50,8 @@ class RowDraft:
 
     ``markers`` says whether deletes leave markers, ``logged`` whether followers want ``entries``, the changes for the
     log; ``sequence`` goes into each cell.  ``all_older`` says that no cell of the row is newer than ``now_ms`` and no
-    marker must stay: then a family that is deleted as a whole need not be read.  The families ``known`` are read in any
-    case, as a follower wants their previous cells.
+    marker must stay: then a family that is deleted as a whole need not be read.  The families in ``known`` are read in
+    any case, as a follower wants their previous cells.
     """
 
     def __init__(
