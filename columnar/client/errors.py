@@ -1,8 +1,10 @@
 """Errors of a client under happybase's names: ``except IllegalArgument`` catches errors of the store and of the client.
 
-IOError, IllegalArgument, AlreadyExists   happybase's own classes, so that one ``except`` serves both libraries
-StoreIOError, ...                         their subclasses, which are raised; ``str(error)`` is the message
-WrongArgument                             an IllegalArgument raised by this library before it called the store
+The classes of errors:
+
+    IOError, IllegalArgument, AlreadyExists   happybase's own classes, so that one ``except`` serves both libraries
+    StoreIOError, ...                         their subclasses, which are raised; ``str(error)`` is the message
+    WrongArgument                             an IllegalArgument raised by this library before it called the store
 """
 
 from __future__ import annotations

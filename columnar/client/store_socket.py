@@ -1,10 +1,12 @@
 """A client's socket: thriftpy2's, with errors that say why an open connection failed.
 
-NoAnswer              nothing was received, or could be sent, within the timeout; a ``TimeoutError``
-ConnectionResetError  the server ended the connection; raised also if the system reports "broken pipe", because
-                      command lines take a ``BrokenPipeError`` for the end of their own output's reader
-NotConnected          the connection could not be opened, has ended, or is closed; a ``TTransportException`` of
-                      thriftpy2, whose text is its message
+The errors of a socket:
+
+    NoAnswer              nothing was received, or could be sent, within the timeout; a ``TimeoutError``
+    ConnectionResetError  the server ended the connection; raised also if the system reports "broken pipe", because
+                          command lines take a ``BrokenPipeError`` for the end of their own output's reader
+    NotConnected          the connection could not be opened, has ended, or is closed; a ``TTransportException`` of
+                          thriftpy2, whose text is its message
 """
 
 from __future__ import annotations

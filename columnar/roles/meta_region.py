@@ -3,9 +3,9 @@
     sound --a write or an fsync fails--> unsound --every RETRY_S: reopened, written, synced--> sound
 
 After a failed fsync other regions are closed, and opened again from the disk.  This region follows the catalogue in
-memory, as the whole process does: the catalogue in memory has not applied the change, but the disk may have.  So the
-disk is restored to the state in memory (``Catalogue.repairs``).  The change was answered with "outcome unknown", and
-the restoration undoes it.
+memory, as the whole process does: the catalogue in memory has not applied the change, but the disk may have.  Therefore
+the disk is restored to the state in memory (``Catalogue.repairs``).  The change was answered with "outcome unknown",
+and the restoration undoes it.
 
 Invariant: while the region is unsound, no change is begun, because on top of half a change it could leave half a table.
 """

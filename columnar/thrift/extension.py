@@ -28,7 +28,7 @@ if TYPE_CHECKING:  # a server of a cluster has no master within
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """The parts of ``columnarStatus`` that the server does not count."""
+    """Facts in ``columnarStatus`` beside the counters of the server."""
 
     version: str
     data_folder: str

@@ -1,4 +1,4 @@
-"""Our methods on snapshots, staging folders and loading: translates between the wire's structs and the master's."""
+"""Our methods on snapshots, staging folders and loading, which translate between structs of wire and master."""
 
 from __future__ import annotations
 

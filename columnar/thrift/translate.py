@@ -109,7 +109,7 @@ def checked_operations(count: int, row: bytes) -> None:
 
 
 def checked_bound(row: bytes | None) -> bytes:
-    """Return the row where a scan begins or ends, checked; None and an empty row mean the end of the table."""
+    """Return the row where a scan begins or ends, checked; empty (also for None) at the table's beginning or end."""
     if row and len(row) > ROW_KEY_BYTES:
         raise IllegalArgument(f"row key has {len(row)} bytes, at most {ROW_KEY_BYTES} are allowed")
     return row or b""

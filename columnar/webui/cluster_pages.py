@@ -360,7 +360,7 @@ def colour_of(server: str, servers: Sequence[str]) -> int:
 
 
 def strip_of(regions: Sequence[RegionStatus], servers: Sequence[str]) -> list[Stretch]:
-    """Return the strip of ``regions``, which are in the order of their keys.
+    """Return the strip that shows ``regions``, given in the order of their keys.
 
     ``servers`` has the names of all servers in an order that does not change.
     """

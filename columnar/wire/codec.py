@@ -115,7 +115,7 @@ class Method:
         return type(error) in self.throws
 
     def declared_error(self, protocol: Protocol, seqid: int, error: Any) -> bytes:
-        """Return the message that answers with an exception of the method's ``throws``."""
+        """Return the message that answers with ``error``, an exception that the method's ``throws`` declares."""
         field_id, spec = self.throws[type(error)], (STRUCT, type(error))
         if protocol is Protocol.BINARY:
             return b"%b%b%b\x00" % (self._binary_head, _I32(seqid), binary_field(field_id, spec, error))

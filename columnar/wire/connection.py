@@ -1,6 +1,7 @@
 """A client connection: receives bytes, runs calls in order and sends replies, with bounded memory and time slices.
 
 States (a connection may be in several; it serves only when in none of them):
+
     busy      a handler's awaitable is not done; the next request waits, because replies keep the order of requests
     resting   its time slice on the loop is used up; it continues after the slices of other connections
     blocked   more than ``output_bytes`` are unsent: the client does not read

@@ -1,9 +1,11 @@
 """(pure) Faults in bytes from the network, classified by their consequence.
 
-Short        no fault yet: the message continues after the received bytes
-Malformed    no further message can be found; the connection is answered and closed
-Refused      the message is well-formed but exceeds a bound; once its end is found it is answered, and the
-             connection stays open
+The kinds of faults:
+
+    Short        no fault yet: the message continues after the received bytes
+    Malformed    no further message can be found; the connection is answered and closed
+    Refused      the message is well-formed but exceeds a bound; once its end is found it is answered, and the
+                 connection stays open
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """(pure) Splits the bytes of one connection into requests, in whatever pieces the bytes arrive.
 
 States of a stream:
+
     detecting   too few bytes to decide on transport and protocol
     between     no byte of the next message has been consumed
     waiting     framed: the frame is not complete

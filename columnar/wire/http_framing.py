@@ -5,6 +5,7 @@
     a Thrift exception is a reply like any other, so its status is 200; a oneway call has an empty reply
 
 A fault of the HTTP request itself is answered with a status and a line of text; then the connection is closed:
+
     400 no HTTP, or no message within     403 from a web page, or a foreign Host (``browsers``)
     405 another method than POST          411 no length                   413 body over the bound
     415 a compressed body, or a form      431 headers over the bound      503 dropped for lack of memory

@@ -56,10 +56,12 @@ log = logging.getLogger("columnar.wire")
 class ErrorReplies:
     """Replies to calls that failed, were refused or are unknown, for connections and for other servers.  Constant.
 
-    an error that the method declares, or that the service translates to one     the method's own exception
-    an error that the service translates to NO_ERROR                             a reply without a result
-    any other error of a call                                                    INTERNAL_ERROR, with a line in the log
-    a method that is not served; a message that is not a call                    UNKNOWN_METHOD; INVALID_MESSAGE_TYPE
+    The reply to each kind of call:
+
+        an error that the method declares, or that the service translates to one    the method's own exception
+        an error that the service translates to NO_ERROR                            a reply without a result
+        any other error of a call                                                   INTERNAL_ERROR; logged
+        a method that is not served; a message that is not a call                   UNKNOWN_METHOD; INVALID_MESSAGE_TYPE
     """
 
     def __init__(self, codec: ServiceCodec, service: Service, unknown: Callable[[str], str]) -> None:

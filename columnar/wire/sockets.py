@@ -41,8 +41,8 @@ BACKLOG: Final = 100
 class PrivateSocket:
     """A listening socket that only this process and its children can reach.
 
-    A store that speaks TLS on its ports serves its trigger worker over a private socket, and so does the status page
-    for its front.  Worker and front are in the same process tree and need no certificate.
+    A store that speaks TLS on its ports serves its trigger worker over a private socket.  The status page with TLS has
+    one behind its port, too.  Such callers are in the same process tree and need no certificate.
 
     The socket is bound in a folder of its own that no other user may enter.  On Linux its name is removed immediately,
     so that a crash leaves no file, and a child process reaches the socket by its inherited descriptor, which has the
