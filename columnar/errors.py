@@ -45,7 +45,7 @@ class ColumnarError(Exception):
 
     @property
     def wire_message(self) -> str:
-        """Return one line that begins with HBase's class name."""
+        """The error as one line that begins with HBase's class name."""
         return f"{self.hbase_class}: {' '.join(self.text.split())}"
 
 

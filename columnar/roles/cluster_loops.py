@@ -82,7 +82,7 @@ class OwnerWrites:
             asyncio.get_running_loop().call_later(AGAIN_S, self._report, report, write)
 
     def stop(self) -> None:
-        """No longer wait for a disk that refuses writes."""
+        """Stop waiting for a disk that refuses writes."""
         self._is_stopping = True
         if self._repair is not None:
             self._repair.cancel()

@@ -199,7 +199,7 @@ class ServerPorts:
 
     @property
     def wire(self) -> WireServer:
-        """Return the wire of the Thrift 1 service."""
+        """The wire of the Thrift 1 service."""
         return self.wires[THRIFT1]
 
     async def listen(self) -> PrivateSocket | None:
@@ -285,7 +285,7 @@ class ServerPorts:
 
     @property
     def thrift2_port(self) -> int | None:
-        """Return the port of the Thrift 2 service; None if it is not served."""
+        """The port of the Thrift 2 service; None if the service is not served."""
         return self.wires[THRIFT2].port if THRIFT2 in self.wires else None
 
     @property
@@ -294,7 +294,7 @@ class ServerPorts:
 
     @property
     def buffered_bytes(self) -> dict[str, int]:
-        """Return the bytes of requests and replies under way, by name of the buffer."""
+        """The bytes of requests and replies under way, by name of the buffer."""
         return {
             "input": sum(wire.input_bytes for wire in self.wires.values()),
             "output": sum(wire.output_bytes for wire in self.wires.values()),

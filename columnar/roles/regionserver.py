@@ -267,7 +267,7 @@ class ClusterServer:
 
     @property
     def _leader(self) -> int:
-        """Return the epoch of the master that sends requests."""
+        """The epoch of the master that sends requests."""
         return self.link.peer.leader_epoch if self.link.peer is not None else 0
 
     def _obstacle(self, hello: Hello) -> str | None:

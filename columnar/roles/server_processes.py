@@ -172,7 +172,7 @@ class ChildProcesses:
         return child, known
 
     def keep_spare(self) -> None:
-        """From now on keep a spare process for the next death, started SPARE_AFTER_S after this call."""
+        """Keep a spare process for the next death from now on, started SPARE_AFTER_S after this call."""
         if self._spare_timer is None and self._spare is None and not self._is_stopping:
             self._spare_timer = asyncio.get_running_loop().call_later(SPARE_AFTER_S, self._start_spare)
 

@@ -62,7 +62,7 @@ class LineQueue:
         self._last: LastLines | None = None
 
     def keep_last(self, last: LastLines) -> None:
-        """From now on also add each line to ``last``, even lines that the queue drops."""
+        """Add each line to ``last``, too, from now on, even lines that the queue drops."""
         with self._changed:
             self._last = last
 

@@ -39,7 +39,7 @@ class LoopBudget:
 
     @property
     def has_room(self) -> bool:
-        """Return whether expensive work may run immediately: none waits, and this iteration's share is not used up."""
+        """Whether expensive work may run immediately: none waits, and this iteration's share is not used up."""
         return not self._waiting and self._spent_s < self._share_s
 
     def spend(self, seconds: float) -> None:

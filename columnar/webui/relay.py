@@ -69,7 +69,7 @@ class _Side(asyncio.Protocol):
         self.transport = transport
 
     def join(self, other: _Side | None) -> None:
-        """From now on, send received bytes on ``other``."""
+        """Send received bytes on ``other`` from now on."""
         self.other = other
 
     def data_received(self, data: bytes) -> None:

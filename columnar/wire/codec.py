@@ -149,7 +149,7 @@ class Request:
 
     @property
     def message(self) -> bytes:
-        """Return the received message without its frame or HTTP; copied if the buffer has more than the message."""
+        """The received message without its frame or HTTP; copied if the buffer has more than the message."""
         return self.buffer[self.start : self.start + self.size_bytes]
 
     def drop_message(self) -> None:

@@ -239,7 +239,7 @@ class WireServer:
         self._port = sockets[0].getsockname()[1]
 
     async def serve_privately(self, listening: socket.socket) -> None:
-        """Also serve the callers of ``listening``, a socket that only this machine can reach, without TLS.
+        """Serve also the callers of ``listening``, a socket that only this machine can reach, without TLS.
 
         The socket replaces an earlier private socket.  Callers of this socket do background work of the store, so
         ``answered`` does not count their requests.
