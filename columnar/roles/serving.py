@@ -65,7 +65,7 @@ class Serving:
         self._recovery: asyncio.Task[None] | None = None
 
     def follow_master(self, master: Peer, changes: RegionChanges) -> None:
-        """Send requests to ``master``, in the same process, from now on; ``changes`` are the master's splits and merges."""
+        """Send requests to ``master``, in the same process, from now on; ``changes`` are its splits and merges."""
         self.owner.follow_master(master)
         self.owner.changing.at = lambda step: changes.at(step)
 
