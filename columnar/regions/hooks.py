@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class LogPolicy:
     families: frozenset[bytes]  # their entries are recorded: a change in other families makes no record
-    before: frozenset[bytes]  # a subset: records contain the previous cells of their touched columns
-    images: change_record.Images = field(default_factory=dict)  # recorded before and after; its families are a subset
+    before: frozenset[bytes]  # a subset of them: records contain the previous cells of touched columns
+    images: change_record.Images = field(default_factory=dict)  # columns recorded before and after, in a subset too
     askers: Mapping[bytes, str] = field(default_factory=dict)  # family -> follower that requested all its images
     # by family and qualifier: the follower for which a put with a time to live is refused; None: for any column of it
     lasting: Mapping[bytes, Mapping[bytes | None, str]] = field(default_factory=dict)
@@ -69,7 +69,7 @@ class ChangeListener:
     def merged_cursors(self, regions: Sequence[Region], read_to: change_record.Sequence) -> dict[str, bytes]:
         """Return the cursor of each consumer of a merged region.
 
-        A cursor has read up to ``read_to`` and names the open changes of its consumer.
+        A cursor counts changes up to ``read_to`` as read, and names the open changes of its consumer.
         """
         return {}
 

@@ -5,7 +5,8 @@ by construction (design D2).  A mutation becomes one batch: cells and change-log
 
 Invariants:
     I1. Every batch leaves each row wholly before or wholly after its mutation (promise 2).
-    I2. No timestamp that a clock gave to a row is above ``meta/reached``; an opened region gives none below that mark.
+    I2. No timestamp that a clock gave to a row is above ``meta/reached``; none is below the mark that the region's
+        opening found.
     I3. Memory changes only after the store has taken the batch: a refused batch, or a batch in which a later row
         raises, leaves only unused sequences and stamps.
 
@@ -344,7 +345,7 @@ class Region:
             return
         try:
             self.on_durable(self)
-        except Exception as fault:  # noqa: BLE001 - as above
+        except Exception as fault:  # noqa: BLE001 - whatever it is, the next try may succeed
             FAULTS.met(LOOP, fault)
             asyncio.get_running_loop().call_later(FEED_AGAIN_S, self._feed)
 
@@ -356,7 +357,7 @@ class Region:
         self.on_durable = on_durable
 
     def log_changes(self, policy: LogPolicy | None) -> None:
-        """Log changes by ``policy`` from now on; log none if it is None."""
+        """Log changes by ``policy`` from now on; log none if ``policy`` is None."""
         self.log_policy = policy
 
     def count_read(self) -> None:

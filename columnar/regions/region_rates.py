@@ -27,7 +27,7 @@ class RateMeter:
         self._counted: dict[int, _Counted] = {}  # by region id, at the last poll
         self._faults: dict[int, str] = {}  # by region id, at the last poll
         self._takes = 0
-        self._due = (1, 0)  # shares of regions, and the one whose sizes are measured now
+        self._due = (1, 0)  # number of shares of the regions, and the share that is measured now
         self._sizes: dict[int, int] = {}  # of all owned regions, when they were open last
 
     def take_rates(self, owned: Iterable[int]) -> tuple[RegionRates, ...]:

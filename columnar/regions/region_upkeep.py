@@ -78,8 +78,8 @@ class RegionUpkeep:
             self._sweeping.cancel()
 
     async def _sweep_for_ever(self) -> None:
-        swept: dict[int, int] = {}  # region id -> how many writes it had seen when it was swept
-        guards: dict[int, int] = {}  # region id -> before which time its guards were swept
+        swept: dict[int, int] = {}  # region id -> its number of writes when it was swept
+        guards: dict[int, int] = {}  # region id -> time before which its guards were swept
         while True:
             await asyncio.sleep(SWEEP_EVERY_S)
             with surviving(LOOP):

@@ -110,7 +110,7 @@ class RegionServer:
         return info.region_id not in self._open and self.folders.is_untouched(info.encoded)
 
     def set_policy(self, table: str, policy: LogPolicy | None) -> None:
-        """Log changes of the regions of ``table`` by ``policy`` from now on; log none if it is None."""
+        """Log changes of the regions of ``table`` by ``policy`` from now on; log none if ``policy`` is None."""
         if policy is None:
             self._policies.pop(table, None)
         else:
@@ -238,7 +238,7 @@ class RegionServer:
             region = self._open.get(info.region_id)
             if region is not None:
                 with suppress(StoreClosed):
-                    await region.flush()  # closing it would do so on the loop
+                    await region.flush()  # closing it would flush it on the loop
                 await self.hosting.close(region)
         await self.hosting.closed_aside(infos.__contains__)
 

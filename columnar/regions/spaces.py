@@ -85,7 +85,7 @@ def drop_leftovers(store: Store, table: Table) -> None:
 
 
 def _drop_versions(store: Store, table: Table) -> None:
-    """Remove the older versions under every family number that keeps none."""
+    """Remove the older versions of dropped families and of families that keep none."""
     if next(iter(store.scan(VERSIONS_SPACE, b"", None)), None) is None:
         return
     keeping = sorted(family.number for family in table.families if family.max_versions > 1)

@@ -332,7 +332,7 @@ class ViewCheck:
         Returns their groups.
         """
         doomed: dict[bytes, list[tuple[bytes, bytes]]] = {}
-        for place in both.places:  # a withdrawn member gives nothing, but may refuse
+        for place in both.places:  # a withdrawn member gives nothing, but may refuse contributions
             if not unreadable or both.stored.get(place) == b"":
                 doomed.setdefault(place[0], []).append((place[1], both.member_prints[place]))
         for group, members in doomed.items():

@@ -63,7 +63,7 @@ class SentBatches:
     """The batches of a follower that the applier writes.  Each batch ends once, or never if the follower is dropped."""
 
     def __init__(self, applier: Applier, name: FollowerName, written: Callable[[ColumnarError | None], None]) -> None:
-        """``written``: called after each batch that needed the applier."""
+        """``written`` is called after each batch that the applier handled."""
         self._applier = applier
         self._name = name
         self._written = written

@@ -19,8 +19,8 @@ Invariants:
     I2. ``bound`` never goes back: changes of rows below it are wanted for ever.
     I3. ``rejected`` counts the rows below ``done`` that cannot be read, as of the changes that are done.
 
-Contributions bear their sequence, so changes of the log need not be buffered until W is reached, as in a stream without
-such sequences.  The end of a piece waits for the changes up to W only for the sake of the count.
+Contributions bear their sequence.  So changes of the log need not be buffered until W is reached; in a stream without
+sequences they would have to be.  The end of a piece waits for the changes up to W only for the sake of the count.
 
     kept := msgpack [1, region, rejected, rows, pass, done, bound]      in the follower's cursor (``delivery_state``)
     pass := 0 over | 1 shows | 2 shows, then counts | 3 counts          done, bound: rows; nil: to the end of the region
@@ -136,7 +136,7 @@ class Piece:
         self.rows, self.rejected = self.rows + rows, self.rejected + rejected
 
     def add_rejected(self, more: int) -> None:
-        """Count ``more`` rows that cannot be read (negative: fewer), by a change that is done."""
+        """Add ``more``, which may be negative, to the number of unreadable rows, for a change that is done."""
         self.rejected += more
 
     def counts(self, row: bytes, sequence: Sequence) -> bool:

@@ -37,7 +37,7 @@ def follower_name(name: str) -> FollowerName:
 
 class ViewManager:
     def __init__(self, hub: Hub, applier: Applier, governor: Governor, on_backfilled: Callable[[str], None]) -> None:
-        """``on_backfilled``: called with a view that is being built when a local region has been backfilled for it."""
+        """``on_backfilled`` is called with the name of a view being built when it has all rows of a local region."""
         self._hub = hub
         self._on_backfilled = on_backfilled
         self._with = Maintaining(

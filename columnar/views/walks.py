@@ -153,7 +153,7 @@ class SourceRows:
         )
 
     def _given(self, share: Share) -> bytes:
-        """Return the bytes of the share as a member has them, after its head; the sequence is no part of them."""
+        """Return the share's bytes as they stand in a member after its head, without the sequence."""
         assert share.amounts is not None, "what is withdrawn gives nothing"
         amounts = tuple(sorted(zip(self._names, map(wrapped, share.amounts), strict=True)))
         ordered = ORDERED if self._rules.order is not None and share.order is not None else b""
@@ -330,7 +330,7 @@ class GroupsWalk:
 
 
 def _check_group(escaped: bytes, heads: list[_Cells], check: GroupCheck, walk: GroupsWalk | None) -> Iterator[None]:
-    """Check a group.  The digest of ``walk`` gets its members; once it is full, ``walk.after`` is the last in it."""
+    """Check a group.  The digest of ``walk`` gets its members; ``walk.after`` is the last member of a full digest."""
     totals, members, ordered = heads
     group, left = unescape(escaped), STRIDE
     while totals.row == escaped:

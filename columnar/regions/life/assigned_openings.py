@@ -65,7 +65,7 @@ class AssignedOpenings:
                     await self._open(region_id)
                 else:
                     await asyncio.sleep(0)
-            except Exception as fault:  # noqa: BLE001 - the next ones are opened, and this one is reported
+            except Exception as fault:  # noqa: BLE001 - this region is reported, and the next regions are opened
                 FAULTS.met(LOOP, fault)
                 with surviving(LOOP):
                     self._not_opened(region_id, fault)

@@ -42,7 +42,7 @@ LOOP: Final = "the hosting of regions"
 
 UPKEEP_POLL_S: Final = 0.01
 AWAITED_S: Final = 1.0
-_ENDS: Final = frozenset({Event.EVICTED, Event.QUIET, Event.FSYNC_FAILED})  # its consumers release it
+_ENDS: Final = frozenset({Event.EVICTED, Event.QUIET, Event.FSYNC_FAILED})  # the region's consumers release it
 
 
 class HostingEvents(Protocol):

@@ -1,9 +1,9 @@
 """A region whose disk takes no writes is opened for reading, and for writing when the disk takes writes again.
 
-If a region cannot be opened because the disk is full or mounted read-only, or file descriptors have run out, it is
-opened for reading: this opening writes no files and finds every acknowledged write.  Writers get the reason.  Every
-RETRY_S each such region is closed; the next request opens it, for writing if the disk takes writes by then.  The server
-opens one region without a request, so that a disk that takes writes again is noticed in any case.
+If a region cannot be opened because the disk is full or mounted read-only, or file descriptors have run out, the region
+is opened for reading.  Such an opening writes no files and finds every acknowledged write.  Writers get the reason.
+Every RETRY_S each such region is closed; the next request opens it, for writing if the disk takes writes by then.  The
+server opens one region without a request, so that a disk that takes writes again is noticed in any case.
 
 Three kinds of regions are refused to readers, too, because a reader must not see their state: regions with damaged
 files, regions that ``opening.opened_for_reading`` refuses, and regions whose disk reported a failed read, write or
@@ -39,7 +39,7 @@ _NUMBERS: Final = re.compile(r"\d+")
 
 @dataclass(frozen=True, slots=True)
 class WriteFault:
-    """A region that cannot be written, since a write, an fsync or an opening of it failed."""
+    """A region that cannot be written, because a write, an fsync or an opening of the region failed."""
 
     info: RegionInfo
     why: str

@@ -14,7 +14,7 @@
     FAILED      waits                closed, as its disk refused an fsync in HOLDING: the split or merge ends first
     CLOSED      is not local         none is open; given up at an epoch, and refused at that epoch for ever
 
-An owner's epoch numbers the owners of regions: a standalone raises it once per start, a master raises it with each
+The owner's epoch numbers the successive owners of a region: a standalone raises it at each start, a master with each
 owner that it names.  This epoch differs from the epoch of a region's change log, which counts openings.  A standalone
 owns every region.  A server of a cluster owns the regions that a master assigned:
 
@@ -211,7 +211,7 @@ class Why(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Refuse(AssignmentOutput):
-    """Refuse a request to open or renumber the region at ``epoch``, or any request about it if its leader is old."""
+    """Refuse a request to open or renumber the region at ``epoch``; if the leader is old, any request about it."""
 
     why: Why
 
@@ -221,7 +221,7 @@ class LocalRegion:
     """The state machine of one region.  Each event returns instructions, in the order to carry them out."""
 
     region: int
-    epoch: int  # at which this server owns the region, or owned it last; 0: never
+    epoch: int  # at which this server owns the region, or owned it last; 0 if it never did
     state: State = State.NONE
     given_up: int = 0  # the epoch at which the region was given up last
     first: int = 0  # the epoch at which ownership began; the present one is above it after a renumbering in place

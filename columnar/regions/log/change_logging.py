@@ -3,14 +3,14 @@
 Knows which families of a row are recorded (``hooks.LogPolicy``) and with which stamp (``RowStamps``).  The log itself
 is in ``change_log``.  Knows nothing of followers.
 
-Invariant I1: timestamps that the region gives to writes of a row of a logged table rise strictly.  These timestamps are
-the stamps of the row's records; trimming keeps the highest stamp of the trimmed records in ``meta``.
+Invariant I1: in a logged table the timestamps that the region gives to the writes of a row rise strictly.  These
+timestamps are the stamps of the row's records; trimming keeps the highest stamp of the trimmed records in ``meta``.
 
 The images before a change are read before the row is changed; the images after it are taken from the row's draft.
-Named columns cost one ``multi_get`` for each family, together with the columns that the mutation touches.  The image of
-a whole family costs O(columns of the family in the row) for each write of the row, so it is bounded: a write is refused
-if the row has more than IMAGE_CELLS or IMAGE_BYTES in the family before or after the write.  A family that is missing
-from the table has no cells.
+Images of named columns cost one ``multi_get`` for each family, which also reads the columns that the mutation touches.
+The image of a whole family costs O(columns of the family in the row) for each write of the row, so it is bounded: a
+write is refused if the row has more than IMAGE_CELLS or IMAGE_BYTES in the family before or after the write.  A family
+that is missing from the table has no cells.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def take_images(
 ) -> tuple[tuple[Entry, ...], tuple[Entry, ...]]:
     """Return the images before and after a change; call after ``emit``.
 
-    The images before begin with ``touched``; the images after have only the columns whose value changed.
+    The images before the change begin with ``touched``; the images after it have only the columns whose value changed.
     """
     images, known = policy.images, {(entry.family, entry.qualifier) for entry in touched}
     before, after = list(touched), []
@@ -107,9 +107,9 @@ def _too_big(draft: RowDraft, family: bytes, policy: LogPolicy) -> ImageTooBig:
 class RowStamps:
     """Stamps of the records of a logged table: times that rise strictly with each record of a row.
 
-    Triggers order what they derive from a row's records by the stamps, so stamps must rise whatever timestamps
-    clients give to cells, however many records fall into a millisecond, and whatever clock the region is opened
-    under.  Stamps follow the clock, and run ahead of it if necessary.
+    Triggers order the data that they derive from a row's records by the stamps.  So stamps must rise whatever
+    timestamps clients give to cells, however many records fall into a millisecond, and whatever clock the region is
+    opened under.  Stamps follow the clock, and run ahead of it if necessary.
 
     Invariants:
         I1. A row's stamp is higher than every stamp that the row was given before, in this opening or an earlier one.

@@ -1,7 +1,7 @@
 """The fast path of the most frequent scan: the newest cells of one family, whole rows ascending, no filter.
 
 A single loop turns the engine's pairs into ``StoredRows``, without the function calls that ``row_reader.RowCursor``
-makes for each row.  Rows with cells that are more than a value with a timestamp (delete markers, cells with their own
+makes for each row.  Rows with cells that have more than a value and a timestamp (delete markers, cells with their own
 time to live) are left to ``row_reader``.
 """
 

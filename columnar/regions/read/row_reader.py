@@ -92,7 +92,7 @@ def wants_newest(spec: ReadSpec) -> bool:
 def visible_cells(
     store: Store, row: bytes, raw_row: RawRow, spec: ReadSpec, now_ms: int, most: int = NO_BOUND
 ) -> Cells:
-    """Return the visible cells as ``wire_cells`` does, but as they are stored if every cell allows that."""
+    """Return the visible cells as ``wire_cells`` does, or in their stored form if every cell can be sent in it."""
     if not wants_newest(spec):
         return wire_cells(store, row, raw_row, spec, now_ms, most)
     groups: list[tuple[bytes, Group]] = []

@@ -145,7 +145,7 @@ class ChangingRegions:
             self.settle(change)
 
     def regions_of(self, table: str, named: list[RegionInfo]) -> list[RegionInfo]:
-        """Return the table's regions as this server serves them, given the regions ``named`` in the catalogue.
+        """Return the table's regions as this server serves them; ``named``: the regions that the catalogue names.
 
         Until the master answers the commit of a change, the change continues and the old regions are served.
         """

@@ -55,7 +55,7 @@ class RegionCopier:
         self, server: RegionServer, base: Region, others: Sequence[Region], fresh: Sequence[RegionInfo],
         check: Callable[[], None],
     ) -> None:  # fmt: skip
-        """``check`` is called before each step and raises if the copying is to end."""
+        """``check`` is called before each step, and raises if the copying must end."""
         self._server = server
         self._base = base
         self._sources = [base, *others]

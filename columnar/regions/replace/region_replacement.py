@@ -12,7 +12,7 @@ Invariants:
     I2. A region is not closed while requests wait for it, unless its disk failed.
     I3. Successors of logged regions are open, with their consumers, before any request reaches them.
 
-Knows nothing of the catalogue: the caller has it written between ``make`` and ``succeed``.
+Knows nothing of the catalogue: the caller sees to its write between ``make`` and ``succeed``.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ class Replacement(ABC):
         """Quiesce the consumers and sync nearly all rows.  Raises RegionTooBusy if a consumer does not quiesce."""
         for region in self.regions:
             if region in self._quiesced:
-                continue  # since an earlier try
+                continue  # quiesced by an earlier try
             self._quiesced.append(region)
             under_way = await self.server.listener.quiesce_region(region, QUIESCE_TIMEOUT_S)
             if under_way:
@@ -134,7 +134,7 @@ class Replacement(ABC):
         await self._copier.catch_up()
 
     async def pause_requests(self) -> None:
-        """Make requests wait from now on; when this returns every write is on disk and answered."""
+        """Make requests wait from now on; when this returns, every write is on disk and answered."""
         self.check_open()
         self._paused_at = monotonic()
         self._report_event(Event.PAUSE_BEGINS)
@@ -229,7 +229,7 @@ class Merging(Replacement):
         await super().prepare()
 
     async def quiesce_followers(self) -> None:
-        await self._check_triggers(QUIESCE_TIMEOUT_S)  # one may have been added meanwhile; none is from now on
+        await self._check_triggers(QUIESCE_TIMEOUT_S)  # some were perhaps added meanwhile; from now on none is
         await super().quiesce_followers()
         await self._check_triggers(0.0)
 

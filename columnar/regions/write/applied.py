@@ -60,7 +60,7 @@ class Applied:
         self.timestamp = timestamp
         self.results = results
         self.failed_condition = failed_condition
-        self.durable = durable  # a future: the answer waits for it (not if None); shared, never cancel it
+        self.durable = durable  # a shared future, never cancel it: the answer waits for it, if it is not None
 
 
 def touches_synced(mutation: RowWrite, unsynced: frozenset[bytes]) -> bool:

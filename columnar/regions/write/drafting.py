@@ -130,7 +130,7 @@ def put_present(
 
 
 def _has_expired(present: bytes, view: FamilyView, now_ms: int) -> bool:
-    """Tell whether the cell that outranks the put is no marker and invisible to every reader."""
+    """Tell whether no reader sees the cell that outranks the put, although it is no delete marker."""
     return present[0] != MARKER and visible_value(present, view, now_ms) is None
 
 

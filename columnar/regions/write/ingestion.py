@@ -102,8 +102,8 @@ def obstacles_of(region: Region) -> list[str]:
 async def ingest(region: Region, incoming: IncomingRows) -> bool:
     """Ingest the rows, and return True after the fsync.
 
-    Returns False, without effect, if ``obstacles_of`` has a reason, if a row is outside the region, or if the range of
-    the rows is not empty.
+    Returns False, with no row ingested, if ``obstacles_of`` has a reason, if a row is outside the region, or if the
+    range of the rows is not empty.
     """
     with region.work.kept_up():  # a split or merge would copy the mark
         async with region.ingestion.lock:

@@ -82,7 +82,7 @@ class RowDraft:
         self.highest = 0  # the highest timestamp put
         self.columns = RowColumns(store, views, row)
         self.entries: list[Entry] = []
-        # (column, new value, timestamp) of each increment, in order; in ``appended`` of each cell that was appended to.
+        # (column, new value, timestamp): in ``counters`` of each increment, in ``appended`` of each cell with appends.
         self.counters: list[tuple[bytes, bytes, int]] = []
         self.appended: list[tuple[bytes, bytes, int]] = []
         self.guarded: list[int] = []  # numbers of families in which a member was withdrawn

@@ -47,7 +47,7 @@ class SyncGroups:
     def __init__(
         self, info: RegionInfo, store: Store, log: ChangeLog, committer: Committer, feed: Callable[[], None]
     ) -> None:
-        """``feed``: called when more of the log is durable."""
+        """``feed`` is called when more of the log is durable."""
         self.is_ours: Callable[[], bool] = lambda: True  # checks the lease; a cluster replaces it (D10)
         self.touched: set[bytes] | None = None  # rows written while a split or merge copies the region
         self._info = info
