@@ -67,7 +67,7 @@ class ClockHighWaterMark:
     """
 
     def __init__(self, store: Store, clock: Clock, bound_ms: int) -> None:
-        """``bound_ms``: the mark in the store, which the clock has observed."""
+        """``bound_ms`` is the mark in the store, which the clock has observed."""
         self._store = store
         self._clock = clock
         self.bound_ms = bound_ms
@@ -352,7 +352,7 @@ class Region:
     # --- what others count and set -------------------------------------------------------------------
 
     def begin_serving(self, policy: LogPolicy | None, on_durable: Callable[[Region], None]) -> None:
-        """Log changes by ``policy``.  ``on_durable``: called when logged changes are durable."""
+        """Log changes by ``policy``.  ``on_durable`` is called when logged changes are durable."""
         self.log_policy = policy
         self.on_durable = on_durable
 

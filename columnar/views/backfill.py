@@ -71,7 +71,7 @@ class PieceReader:
         return self._count >= PIECE_ROWS or self._size_bytes >= PIECE_BYTES
 
     def read_piece(self, at: Sequence) -> Found:
-        """Read the next STEP_ROWS rows as they are now.  ``at``: the present last sequence of the region's log."""
+        """Read the next STEP_ROWS rows as they are now.  ``at`` is the present last sequence of the region's log."""
         region = self._region
         stop = range_start(region.info.end) if region.info.end else None
         start = range_start(self._place)
@@ -253,7 +253,7 @@ class Backfill:
         """End the piece if the view has all its rows, and all changes up to its last sequence.  Returns whether it
         ended.
 
-        ``is_delivered_up_to``: tells whether the view has all changes up to a sequence.
+        ``is_delivered_up_to`` tells whether the view has all changes up to a sequence.
         """
         piece = self._piece
         if piece is None or not self._is_bound or self._rows or self._batches_in_flight:

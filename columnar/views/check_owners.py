@@ -35,7 +35,7 @@ class CheckOwners:
         wait: Callable[[str], Awaitable[bool]],
         owners: Owners | None = None,
     ) -> None:
-        """``wait``: waits until a view has all changes written so far; returns False at its timeout."""
+        """``wait`` waits until a view has all changes written so far, and returns False at its timeout."""
         self._local_handlers = local_handlers
         self._applier = applier
         self._wait = wait

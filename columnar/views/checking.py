@@ -69,7 +69,7 @@ class Both:
 
 class RowInspector:
     def __init__(self, table: str, sides: Sequence[Rules], owners: CheckOwners) -> None:
-        """``table``: the view's table."""
+        """``table`` is the view's table."""
         self._table = table
         self._sides = sides
         self._owners = owners
@@ -169,7 +169,7 @@ class ViewCheck:
     """A single check."""
 
     def __init__(self, view: View, table: str, owners: CheckOwners, advance: Callable[[int], None] = lambda _: None):
-        """``table``: the view's table; ``advance`` is called with the number of rows and members read so far."""
+        """``table`` is the view's table; ``advance`` is called with the number of rows and members read so far."""
         self._view = view
         self._table = table
         self._owners = owners

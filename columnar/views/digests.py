@@ -44,7 +44,7 @@ def bucket_of(member: bytes) -> int:
 
 
 def entry_hash(group: bytes, member: bytes, given: bytes) -> bytes:
-    """Return the hash of an entry.  ``given``: the bytes of the member's contribution (``model.contribution``)."""
+    """Return the hash of an entry.  ``given`` has the bytes of the member's contribution (``model.contribution``)."""
     lengths = _LENGTHS.pack(len(group), len(member))
     return blake2b(b"".join((lengths, group, member, given)), digest_size=HASH_BYTES).digest()
 

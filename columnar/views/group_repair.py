@@ -29,7 +29,7 @@ _Step = Callable[[Region, bytes, list[tuple[bytes, bytes]]], list[Operation]]
 
 
 def repair_group_in_steps(region: Region, group: bytes, counts: list[int]) -> Iterator[None]:
-    """Repair a group in steps.  ``counts``: totals and ordered cells corrected so far."""
+    """Repair a group in steps.  ``counts`` has the numbers of totals and ordered cells corrected so far."""
     check = GroupCheck()
     yield from check_one(region, group, check)
     differences = check.differences()

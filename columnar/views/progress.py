@@ -73,7 +73,7 @@ class Progress:
         return replace(self, bound=end)
 
     def piece_ended(self, end: bytes | None, rows: int, rejected: int) -> Progress:
-        """End a piece.  ``rejected``: the number of its rows that cannot be read now."""
+        """End a piece.  ``rejected`` is the number of its rows that cannot be read now."""
         backfilled = rows if not self.is_backfilled else 0
         moved = replace(self, done=end, rows=self.rows + backfilled, rejected=self.rejected + rejected)
         if end is not None:

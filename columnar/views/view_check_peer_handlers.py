@@ -60,7 +60,7 @@ R = TypeVar("R")
 
 
 class ViewCheckPeerHandlers:
-    """``answers``: the handler for each class of request; each raises errors of ``columnar.errors``."""
+    """``answers`` has the handler for each class of request; each handler raises errors of ``columnar.errors``."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class ViewCheckPeerHandlers:
         governor: Governor,
         definition: Callable[[str], bytes],
     ) -> None:
-        """``definition``: returns the definition of a table's view; raises ViewError if the table is no view."""
+        """``definition`` returns the definition of a table's view, or raises ViewError if the table is no view."""
         self._access = access
         self._server = server
         self._governor = governor

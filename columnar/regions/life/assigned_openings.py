@@ -37,8 +37,8 @@ class AssignedOpenings:
         work: Background,
         not_opened: Callable[[int, Exception], None],
     ) -> None:
-        """``infos``: every assigned region, by id.  ``not_opened``: called with a region that fails before its opening
-        begins.  ``OpeningQueue.on_settled`` reports the end of an opening that began.
+        """``infos`` has every assigned region, by id.  ``not_opened`` is called with a region that fails before its
+        opening begins.  ``OpeningQueue.on_settled`` reports the end of an opening that began.
         """
         self._server = server
         self._lacking = lacking

@@ -37,7 +37,7 @@ def to_close(by_use: Collection[int], surplus: int, rng: Chance) -> Iterator[int
     open a region.  With the random choice some 4 of 10 requests find their region open while a quarter more regions are
     in use than may be open.  Regions in constant use are in the younger half and stay open.
 
-    ``by_use``: least recently used first; the last region stays.
+    ``by_use`` has the least recently used region first; its last region stays open.
 
     The caller closes ``surplus`` of the yielded regions and skips regions that may not be closed.  O(open regions),
     some 10 us per thousand.

@@ -98,7 +98,10 @@ class Hosting:
             raise RegionNotLocal(info.table, info.encoded)
 
     def serve(self, region: Region, *, for_requests: bool = False) -> None:
-        """Serve a region that was opened.  ``for_requests``: it was opened for requests that are still to come (I2)."""
+        """Serve a region that was opened.
+
+        ``for_requests`` says that it was opened for requests that are still to come (I2).
+        """
         region_id = region.info.region_id
         if for_requests:
             self.awaited[region_id] = asyncio.get_running_loop().time() + AWAITED_S
@@ -116,7 +119,7 @@ class Hosting:
     def report_event(self, region: Region, event: Event, why: str = "") -> None:
         """Apply the event and carry out the resulting instructions.  No effect if the region was closed meanwhile.
 
-        ``why``: the reason that refused requests get.
+        ``why`` is the reason that refused requests get.
         """
         region_id = region.info.region_id
         if self._regions.get(region_id) is not region:

@@ -14,7 +14,7 @@ from columnar.regions.life.region_state import AssignmentOutput, Do, Event, Loca
 class HostingState:
     """The states of all regions at one server.
 
-    ``epoch``: the epoch at which the server owns every region that no master named since the server's start.  None
+    ``epoch`` is the epoch at which the server owns every region that no master named since the server's start.  None
     means that it owns no such region.
     """
 

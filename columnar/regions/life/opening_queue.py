@@ -46,7 +46,7 @@ class OpeningQueue:
         read_only: ReadOnlyRegions,
         schema_of: Callable[[RegionInfo], Table],
     ) -> None:
-        """``schema_of``: returns the schema to open a region with, or raises NotServingRegion."""
+        """``schema_of`` returns the schema to open a region with, or raises NotServingRegion."""
         self.engine = engine
         self.on_opening: Callable[[int], None] = lambda _region_id: None  # before a store is opened ...
         self.on_ended: Callable[[int], None] = lambda _region_id: None  # ... and after it was opened or failed

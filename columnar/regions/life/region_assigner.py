@@ -114,7 +114,7 @@ class RegionAssigner:
     # --- requests of a master ------------------------------------------------------------------------
 
     async def open_region(self, request: OpenRegion, leader: int) -> None:
-        """Answer OpenRegion.  ``leader``: the epoch of the requesting master.
+        """Answer OpenRegion.  ``leader`` is the epoch of the requesting master.
 
         An error means that this server refuses the region at the request's epoch for ever.
         """

@@ -291,7 +291,8 @@ class LocalRegion:
         """Handle a request to open.  ``owner`` is the stored ownership row, which names this server and the unreplayed
         logs.
 
-        ``is_doubted``: the region recovers first, even without unreplayed logs, as its last owner could not open it.
+        ``is_doubted`` says that the region recovers first, even without unreplayed logs, as its last owner could not
+        open it.
         """
         if is_doubted:
             self.doubted = owner.epoch

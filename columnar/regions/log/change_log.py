@@ -35,7 +35,7 @@ TRIM_RECORDS: Final = 10_000  # at most in one call
 
 class ChangeLog:
     def __init__(self, store: Store, origin: int, epoch: int) -> None:
-        """``epoch``: above the epoch of every earlier opening, and already in the store (``begin_log``)."""
+        """``epoch`` is above the epoch of every earlier opening, and already in the store (``begin_log``)."""
         self._store = store
         self.origin = origin
         self.epoch = epoch
@@ -160,7 +160,7 @@ class ChangeLog:
     def trim_kept(self, below: Sequence, old: Sequence | None, most_bytes: int, mark: bytes, highest: int) -> int:
         """Remove kept records as ``trim`` does: all below ``old``, and the oldest while more than ``most_bytes`` stay.
 
-        ``below``: a replay still reads the kept records from this sequence on.
+        A replay still reads the kept records from ``below`` on.
         """
         end, stop = pack_key(old) if old is not None else b"", min(self.counts.kept_end, pack_key(below))
         if self._trimmed_to >= stop:

@@ -128,7 +128,7 @@ class RowStamps:
     """
 
     def __init__(self, store: Store, log: ChangeLog, future: int) -> None:
-        """``future``: the highest timestamp that was written ahead of the clock before this opening."""
+        """``future`` is the highest timestamp that was written ahead of the clock before this opening."""
         self._store = store
         self._log = log
         self._future = future

@@ -69,7 +69,7 @@ class LogMarks:
 
 class LogCounts:
     def __init__(self, store: Store, inherited_end: bytes) -> None:
-        """``inherited_end``: a key above every record of earlier openings and below every one of this opening."""
+        """``inherited_end`` is a key above every record of earlier openings and below every one of this opening."""
         self.records = 0  # in the log; of earlier openings only records that ``count_step`` counted
         self.size_bytes = 0
         self.kept_end = b""  # key: no consumer needs the records below it, CHANGE_LOG keeps them

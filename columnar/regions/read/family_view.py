@@ -64,7 +64,7 @@ def views_of(table: Table) -> Views:
 def is_alive(stored: Stored, view: FamilyView, now_ms: int, kept: int) -> bool:
     """Tell whether the version is neither a marker nor past its time to live.
 
-    ``kept``: the number of newer versions of its column that are alive (MIN_VERSIONS).
+    ``kept`` is the number of newer alive versions of the same column (MIN_VERSIONS).
     """
     if stored.kind == MARKER or (stored.ttl_ms is not None and stored.timestamp + stored.ttl_ms <= now_ms):
         return False

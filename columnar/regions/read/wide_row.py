@@ -45,7 +45,7 @@ class _Family:
     """The unread rest of the row in one family."""
 
     def __init__(self, view: FamilyView, wanted: frozenset[bytes] | None, pairs: Pairs, older: Pairs) -> None:
-        """``wanted``: escaped qualifiers; ``older``: the older versions of all columns."""
+        """``wanted`` are escaped qualifiers; ``older`` yields the older versions of all columns."""
         self.view = view
         self.wanted = wanted
         self.pairs = pairs
@@ -96,7 +96,7 @@ class WideRow:
     def begun(region: Region, row: bytes, spec: ReadSpec, *, all_versions: bool) -> WideRow:
         """Begin to read a row; the caller must call ``end`` afterwards.
 
-        ``all_versions``: read every version in the time range that its family keeps, as filters see them.
+        With ``all_versions`` read every version in the time range that its family keeps, as filters see them.
         """
         families = [_family(region, row, family, names) for family, names in spec.projection.families]
         made = WideRow(region, row, spec, families, all_versions=all_versions)

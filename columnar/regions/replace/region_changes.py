@@ -54,7 +54,7 @@ class ChangingRegions:
     ) -> None:  # fmt: skip
         """``commit`` returns when the catalogue names the successors.
 
-        ``region_bytes``: a region's bound if its table sets none.
+        ``region_bytes`` is a region's size bound if its table sets none.
         """
         self._server = server
         self._commit = commit

@@ -264,7 +264,7 @@ class ContributedRow:
         return True
 
     def emit(self, batch: Batch, number: int) -> None:
-        """Add the row's cells to the batch.  ``number``: the sequence in the form that cells have."""
+        """Add the row's cells to the batch.  ``number`` is the sequence in the form that cells have."""
         head = cell_head(self._now_ms, number)
         for space, cells in self._cells.items():
             for key, value in cells.items():

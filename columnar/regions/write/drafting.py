@@ -108,8 +108,8 @@ def put_present(
 ) -> int:
     """Add the row's cells to the batch, and return the highest of their timestamps.
 
-    ``number``: the sequence in the form that cells have.  ``older`` gets the columns that have more older versions than
-    before.
+    ``number`` is the sequence in the form that cells have.  ``older`` gets the columns that have more older versions
+    than before.
     """
     highest = 0
     for operation, (view, key, at) in zip(mutation.operations, places, strict=True):
@@ -200,7 +200,7 @@ class Drafting:
     def __init__(
         self, store: Store, logging: ChangeLogging, guards: Guards, future_ms: int, table: Table, views: Views
     ) -> None:
-        """``future_ms``: the value of ``meta/future``."""
+        """``future_ms`` is the value of ``meta/future``."""
         self._store = store
         self._logging = logging
         self._guards = guards

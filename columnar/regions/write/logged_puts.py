@@ -37,7 +37,7 @@ class LoggedPuts:
     """The fast path under one policy and one schema.  Constant."""
 
     def __init__(self, views: Views, policy: LogPolicy, markers: bool) -> None:
-        """``markers``: whether deletes leave markers."""
+        """``markers`` says whether deletes leave markers."""
         self.policy = policy
         self._views = views
         self._wanted: list[_Place] = []
@@ -101,7 +101,7 @@ class LoggedPuts:
     def put_row(self, batch: Batch, mutation: RowMutation, values: Values, stamp: int, number: int) -> ChangeRecord:
         """Add a row's cells to the batch and return its record.
 
-        ``number``: the sequence in the form that cells have.
+        ``number`` is the sequence in the form that cells have.
         """
         prefix, views, head = row_prefix(mutation.row), self._views, cell_head(stamp, number)
         entries: list[Entry] = []

@@ -66,8 +66,8 @@ class RowColumns:
     def read_family(self, family: bytes, all_go: bool = False) -> None:
         """Read every column of the family that is in the store.
 
-        ``all_go``: all columns are to be deleted.  If the family has more than WIDE_ROW columns, none is read and one
-        range delete removes them.
+        ``all_go`` says that all columns are to be deleted.  If the family has more than WIDE_ROW columns, none is read
+        and one range delete removes them.
         """
         if family in self.emptied:
             return
