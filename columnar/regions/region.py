@@ -60,8 +60,8 @@ class ClockHighWaterMark:
 
     The first write after each STEP_MS writes the mark, STEP_MS ahead, in its own batch, so that a power cut keeps both
     mark and rows or neither.  Closing the region lowers the mark to the time of the clock.  Opening the region lets the
-    clock observe the mark: after a copy, a restore or a move of the folder it is a different clock.  Timestamps from
-    clients do not count.
+    clock observe the mark, because a copied, restored or moved folder is opened with a different clock.  Timestamps
+    from clients do not count.
 
     Owned by the loop's thread.
     """
@@ -73,7 +73,7 @@ class ClockHighWaterMark:
         self.bound_ms = bound_ms
 
     def covering(self, batch: Batch, now_ms: int) -> int:
-        """Add the mark to a batch with rows of the time ``now_ms``, if it must rise.
+        """Add the mark to a batch with rows of the time ``now_ms``, if these raise the mark.
 
         Returns ``bound_ms`` after the write.
         """

@@ -58,7 +58,10 @@ def options_of_spaces(table: Table) -> dict[str, SpaceOptions]:
 
 
 def follow_spaces(store: Store, before: Table, after: Table) -> None:
-    """Add and drop spaces, so that the store has those of ``after``.  The options may still differ (``untuned``)."""
+    """Add and drop spaces, so that the store has the spaces of ``after``.
+
+    The options may still differ (``untuned``).
+    """
     wanted = options_of_spaces(after)
     for name in wanted.keys() - store.spaces:
         store.add_space(name, wanted[name])

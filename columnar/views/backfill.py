@@ -1,4 +1,4 @@
-"""Backfills a view with the rows that a region of a source already has: a pass of ``progress``, piece after piece.
+"""Backfills a view with the rows that a region of a source already has, piece after piece (``progress``).
 
 A piece is a run of at most PIECE_ROWS successive rows.  The follower calls for steps and writes the shares of their
 rows.  Owned by the loop.

@@ -107,7 +107,7 @@ class RowInspector:
         return lambda numbers: ReadGroupMembers(self._table, tuple(places[number] for number in numbers))
 
     async def both(self, candidates: Mapping[Row, Iterable[bytes]]) -> dict[Row, Both]:
-        """Read each row on both sides; ``candidates``: rows, with the groups in which each was seen."""
+        """Read each row on both sides; ``candidates`` has each row with the groups in which it was seen."""
         found: dict[Row, Both] = {}
         for some in parts_of(list(candidates)):
             given = await self.rows(some)

@@ -6,8 +6,8 @@
     a group in new                  its amounts, as of this change
     equal in both                   no write at all
 
-A change makes at most one share for each group, so an amount that moves within a group cannot collide with itself: the
-code in Slatkin's talk writes two shares, of which the equal sequence leaves one.
+A change makes at most one share for each group, so an amount that moves within a group cannot collide with itself.  The
+code in Slatkin's talk writes two shares, which have the same sequence, so that only one of them would count here.
 
 An image may have more columns than a view reads, or fewer, depending on the other followers.  Only ``columns_read`` and
 ``families_read`` of the source count, so that a record and a complete row give the same shares.
@@ -183,7 +183,7 @@ def contributions(rules: Rules, row: bytes, image: Image) -> Given:
 
 
 def _seen(rules: Rules, image: Image) -> Image:
-    """Return the columns of the image that the rules read.  If they read no whole family, other columns may stay."""
+    """Return the columns of the image that the rules read.  If the rules read no whole family, others may stay."""
     if rules.families_read:
         return {
             column: value

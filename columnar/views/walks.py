@@ -95,7 +95,7 @@ class GroupCheck:
         return " ".join(found)
 
     def right_totals(self) -> dict[bytes, bytes]:
-        """Return each right total that has a cell (is not 0), by its column."""
+        """Return the right totals by column, without totals of 0, which have no cell."""
         sums = {total: wrapped(amount) for total, amount in self._sums.items()}
         return {total: amount.to_bytes(8, "big", signed=True) for total, amount in sums.items() if amount}
 

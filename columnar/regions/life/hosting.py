@@ -79,7 +79,7 @@ class Hosting:
         return self.state.state(region_id) if self._regions.get(region_id) is region else State.NONE
 
     def find_region(self, region_id: int) -> Region | None:
-        """Return the region unless its state is NONE, OPENING or CLOSED.  Its store may be closed."""
+        """Return the region unless its state is NONE, OPENING or CLOSED.  The region's store may be closed."""
         return self._regions.get(region_id)
 
     def check_may_open(self, info: RegionInfo) -> None:

@@ -78,7 +78,7 @@ class OpeningQueue:
     def open_in(self, info: RegionInfo, store: Store) -> Region:
         """Serve the region from a store that is open already.
 
-        Raises the errors of ``want``, HostError or DamagedData.
+        Raises HostError, DamagedData and the errors of ``want``.
         """
         self._hosting.check_may_open(info)
         self._state.apply_event(info.region_id, Event.WANTED)

@@ -2,9 +2,9 @@
 
 RocksDB answers "incomplete" instead of stalling (design D3d) and has written nothing then, so the step
 can simply be repeated.  HBase makes its writers wait up to 90 s in the same place
-(``hbase.regionserver`` blocking waits) and then raises RegionTooBusyException; so do we, sooner.  Steps that wait for
-one store form a queue and only the first is retried, so the steps are done in order.  A step that comes when the store
-has recovered does not queue.
+(``hbase.regionserver`` blocking waits) and then raises RegionTooBusyException; this module does the same, with a
+shorter wait.  Steps that wait for one store form a queue and only the first is retried, so the steps are done in order.
+ A step that comes when the store has recovered does not queue.
 
 A step whose client has disconnected meanwhile is not retried: it has changed nothing.
 
@@ -50,7 +50,7 @@ _lines: Final[dict[str, _Line]] = {}  # by the store's folder, while anybody wai
 
 
 async def retry_until_ready(step: Callable[[], T], is_disconnected: IsDisconnected = never_disconnected) -> T:
-    """Return ``step()``, retried while the engine is busy or a region unavailable.
+    """Call ``step`` and return its result; retry while the engine is busy or a region unavailable.
 
     Raises StoreBusy or RegionUnavailable after the timeout.  Raises ClientGone if the client has disconnected; the step
     was not done then.

@@ -8,7 +8,7 @@ cursors (``log_cursors``) and the marks of time (``log_retention``).  Invariants
     I3. A record is removed only when every follower that promises delivery has passed it.  If the table has
         CHANGE_LOG, the record stays that long, too, unless the log has more than CHANGE_LOG_BYTES.
     I4. Followers see a record only after an fsync that covers it (``durable``).
-    I5. Records that no follower needs, but perhaps a replay, are marked as kept (``log_counts``).
+    I5. Records that no follower needs any more, and only a replay may read, are marked as kept (``log_counts``).
 
 The last records are in memory, too, while the log has a follower (``log_tail``).
 

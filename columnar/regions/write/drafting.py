@@ -347,7 +347,10 @@ class Drafting:
         return policy is not None or self._markers or now_ms <= self.future_ms
 
     def covering(self, batch: Batch, steps: list[Step], clock_ms: int) -> int:
-        """Add the mark of these steps to their batch, if it must rise.  Returns ``future_ms`` after the write (I1)."""
+        """Add the mark ``meta/future`` to the batch of these steps, if they raise it.
+
+        Returns ``future_ms`` after the write (I1).
+        """
         highest_ms = 0
         for step in steps:
             if step.highest_ms > highest_ms:

@@ -74,7 +74,7 @@ class IngestionMark:
         self.coming = None
 
     def call_off(self, batch: Batch, rows: list[bytes]) -> None:
-        """Call off the ingestion if one of ``rows`` is in its range: with the mark left, a crash would empty the range.
+        """Call off the ingestion if one of ``rows`` is in its range: if the mark stayed, a crash would empty the range.
 
         Each such write deletes the mark, as the engine may have refused the batch of an earlier one.
         """

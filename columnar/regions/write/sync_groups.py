@@ -60,7 +60,10 @@ class SyncGroups:
         self._has_unsynced = False  # writes that requested no fsync
 
     def join(self, rows: Iterable[bytes] = (), *, whole: bool = False) -> ImmediateFuture:
-        """Return the acknowledgement of the writes so far.  ``rows`` are written now; ``whole`` means any row."""
+        """Return the future of the acknowledgement of all writes so far.
+
+        ``rows`` are written now; ``whole`` means any row.
+        """
         synced = self._committer.durable(self._store)
         groups = self._groups
         if not groups or groups[-1].synced is not synced:
