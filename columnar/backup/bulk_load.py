@@ -71,7 +71,7 @@ class BulkLoad:
         return cls(connection, engine, table, staged, connection.call("columnarLoadTarget", table))
 
     def run(self, cells: Iterable[ExportedCell], progress: Callable[[int], None]) -> Loaded:
-        """Load ``cells``, which must be sorted (``cell_sorting.order_of``)."""
+        """Load ``cells``, which must be in the order of their keys."""
         known = {family.bytes_name for family in self._schema.families}
         checked = self._with_known_families(cells, known)
         for number, (_, group) in enumerate(groupby(checked, key=lambda cell: bisect_right(self._starts, cell.row))):

@@ -24,8 +24,7 @@ from columnar.model.region_messages import Message
 from columnar.roles.cluster_host import ClusterHost
 from columnar.roles.cluster_servers import Servers
 from columnar.storage.watched_folder import Room, WatchedFolder
-from columnar.webui.server import LoopRunner
-from columnar.webui.status import NotAnswering
+from columnar.webui.status import LoopRunner, NotAnswering
 
 R = TypeVar("R")
 

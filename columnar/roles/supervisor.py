@@ -60,7 +60,8 @@ from columnar.storage.watched_folder import WatchedFolder
 from columnar.triggers.system_tables import SYSTEM_TABLES
 from columnar.version import VERSION
 from columnar.webui.cluster_status import PageStatus
-from columnar.webui.server import LoopRunner, Site
+from columnar.webui.server import Site
+from columnar.webui.status import LoopRunner
 from columnar.wire.browsers import Visitors
 
 if TYPE_CHECKING:

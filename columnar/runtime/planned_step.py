@@ -8,8 +8,8 @@ Invariants:
     I1. The step is planned at most once at any time; only ``is_planned`` tells whether it is.
     I2. A step that raised is reported (``faults``) and runs again, because its work is still to be done.
 
-All loops use this class, because with a flag in each loop, a flag left set by an exception would stop its loop for
-ever.  Owned by the loop.
+Loops that plan their next step use this class: with a flag in each loop, a flag left set by an exception would stop its
+loop for ever.  Owned by the loop.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """(pure) Calls in the words of HBase's shell: translated to Columnar's commands, or answered with what to type.
 
 ``VERBS`` has each verb with the Columnar command that it becomes and the function that translates it.  ``ANSWERS`` has
-the verbs for which Columnar has something different, or nothing (``hbase_hints``).
+the verbs for which Columnar has something different, or nothing.
 
 Invariants:
     W1. A call whose meaning the Columnar command would change is answered, never carried out: HBase's ``delete``

@@ -49,8 +49,7 @@ from columnar.webui.pages import (
     live,
 )
 from columnar.webui.request_page import RequestPage
-from columnar.webui.server import LoopRunner
-from columnar.webui.status import ClusterStatusSource
+from columnar.webui.status import ClusterStatusSource, LoopRunner
 from columnar.wire.browsers import Visitors
 
 MAX_LISTED_TABLES: Final = 200

@@ -24,7 +24,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from columnar.errors import HostError
-from columnar.webui.status import LOOP_TIMEOUT_S, ClusterStatusSource, NotAnswering, Sources, Status, gather
+from columnar.webui.status import (
+    LOOP_TIMEOUT_S,
+    ClusterStatusSource,
+    LoopRunner,
+    NotAnswering,
+    Sources,
+    Status,
+    gather,
+)
 from columnar.wire.browsers import Visitors
 
 if TYPE_CHECKING:
@@ -61,10 +69,6 @@ def bind(host: str, port: int) -> socket.socket:
             "choose another with --web-port, or -1 for none"
         ) from error
     return bound
-
-
-class LoopRunner(Protocol):
-    def __call__(self, question: Callable[[], T], /) -> T: ...
 
 
 class Site(Protocol):

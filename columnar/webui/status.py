@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from columnar.cluster.row_forms import RegionState
 from columnar.operations.descriptions import Descriptions
@@ -33,11 +33,18 @@ if TYPE_CHECKING:  # 0.15 MB that only pages about servers need
     from columnar.model.flow_status import FlowStatus, TriggerStatus, ViewStatus
     from columnar.model.measures import SlowRequest
 
+T = TypeVar("T")
 LOOP_TIMEOUT_S: Final = 2.0  # if the loop does not answer in this time, /health answers 503
 
 
 class NotAnswering(Exception):
     """The store's loop did not answer in time, or is about to end; the text gives the reason in one line."""
+
+
+class LoopRunner(Protocol):
+    """Run a function on the store's loop and return its answer, or raise NotAnswering."""
+
+    def __call__(self, question: Callable[[], T], /) -> T: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """The interfaces of services and metrics that the wire calls, and the classes of pending answers.
 
-The services implement ``Service``, the metrics ``Observer``; ``connection`` calls both on the
+The services implement ``Service``, the metrics ``Observer``; ``caller`` calls both on the
 loop's thread.
 """
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from tests.tidy.sources import PACKAGES, ROOT, SOURCES, module_name, statements, tree_of
@@ -73,11 +74,22 @@ OUTSIDE: dict[str, tuple[str, ...]] = {
 }
 
 
-def imports_of(name: str, path: Path) -> list[str]:
-    """Every module of ours that ``path`` imports, wherever in the file the import stands."""
+def imports_of(name: str, path: Path, *, at_run_time: bool = False) -> list[str]:
+    """Every module of ours that ``path`` imports, wherever in the file the import stands.
+
+    ``at_run_time``: without what the types alone need.
+    """
     package = name if path.name == "__init__.py" else name.rpartition(".")[0]
     found = []
+    typed = {
+        one
+        for node in statements(tree_of(path))
+        if at_run_time and isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        for one in statements(node)
+    }
     for node in statements(tree_of(path)):
+        if node in typed:
+            continue
         if isinstance(node, ast.Import):
             found += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -156,3 +168,45 @@ def test_the_checker_sees_an_upward_import() -> None:
     assert violations("columnar.views.contributions", ["columnar.triggers.trigger_manager"])
     assert violations("wikibench.trace", ["columnar.client"])
     assert not violations("columnar.regions.region", ["columnar.model.cell"])
+
+
+def circles(imports: Mapping[str, Collection[str]]) -> list[list[str]]:
+    """(pure) The groups of modules that import one another, directly or through others (Tarjan)."""
+    number: dict[str, int] = {}
+    lowest: dict[str, int] = {}
+    stack: list[str] = []
+    found: list[list[str]] = []
+
+    def visit(module: str) -> None:
+        number[module] = lowest[module] = len(number)
+        stack.append(module)
+        for other in imports[module]:
+            if other not in number:
+                visit(other)
+                lowest[module] = min(lowest[module], lowest[other])
+            elif other in stack:
+                lowest[module] = min(lowest[module], number[other])
+        if lowest[module] == number[module]:
+            group = stack[stack.index(module) :]
+            del stack[stack.index(module) :]
+            if len(group) > 1:
+                found.append(sorted(group))
+
+    for module in imports:
+        if module not in number:
+            visit(module)
+    return found
+
+
+def test_no_modules_import_one_another_in_a_circle() -> None:
+    names = {module_name(path): path for path in SOURCES if path.name != "__init__.py"}
+    imports = {}
+    for name, path in names.items():
+        modules = (one if one in names else one.rpartition(".")[0] for one in imports_of(name, path, at_run_time=True))
+        imports[name] = sorted({module for module in modules if module in names} - {name})
+    assert circles(imports) == []
+
+
+def test_circles_are_found() -> None:
+    assert circles({"a": ["b"], "b": ["c", "d"], "c": ["a"], "d": []}) == [["a", "b", "c"]]
+    assert circles({"a": ["b"], "b": ["c"], "c": []}) == []
