@@ -340,7 +340,7 @@ def cells_of(record: Any) -> dict[bytes, bytes]:
 def fields_in(record: type, cells: Mapping[bytes, bytes]) -> dict[str, Any]:
     """Return the fields by name; a field without a cell is left to its default, or is empty.
 
-    Raises ValueError if the cell of a number is none.
+    Raises ValueError if a field is a number and its cell is not a number.
     """
     return {
         name: _READ[kind](cells.get(column, b""))

@@ -66,7 +66,7 @@ class Views:
         return _text(self._connection.call("columnarViewRebuild", name, definition))
 
     def swap(self, name: str) -> tuple[str, str]:
-        """Make readers of ``name`` use the next generation.  Returns its table and the previous one's."""
+        """Make readers of ``name`` use the next generation.  Returns its table and that of the previous one."""
         live, kept = self._connection.call("columnarViewSwap", name)
         return _text(live), _text(kept)
 

@@ -29,7 +29,7 @@ Invariants:
     I5. Slow triggers, whose mean slice is over ``QUICK_S``, together hold at most seven eighths of the places, and new
         ones can add at most half of the rest.  So a quick trigger waits only for slices of quick triggers, never for
         calls of seconds.
-    I6. A new trigger, whose slices were never measured, runs one slice until that slice is over or has lasted
+    I6. A new trigger, whose slices were never measured, gets no second slice until its first one is over or has lasted
         ``QUICK_S``.  So at a start with many slow triggers places are left to the other triggers.
     I7. No slice begins while the running slices are expected to compute WINDOW_S or more in all: they share one
         interpreter, and the next trigger that arrives would wait for them.
@@ -37,7 +37,7 @@ Invariants:
         interpreter.
 
 ``widen`` adds slices to one that was just taken: a run of quick calls, which the worker gets together.  Each slice of
-a run counts, costs and is bounded like a slice that was taken alone.  Only the order differs: other triggers wait for a
+a run is counted, charged and limited as if it had been taken alone.  Only the order differs: other triggers wait for a
 run of up to RUN_S.
 
 Cost: O(log triggers) for an event or a scheduled slice.

@@ -137,7 +137,7 @@ class SliceCosts:
 
 
 class LinePlace:
-    """A trigger's entry in a queue, and the number of its running slices that ``FairShare`` counts, with their pace."""
+    """A trigger's entry in a queue, with the number of its running slices and the pace that they count for."""
 
     __slots__ = ("counted", "counted_pace", "pace", "serial", "tag")
 

@@ -234,7 +234,7 @@ class Catalogue:
     async def drop(self, name: str, *derivations: AnySet) -> list[RegionInfo]:
         """Remove the table; its regions are remembered as dropped until ``forget_dropped``.
 
-        ``derivations``: the new set of each kind of derivation that changes, written in the same batch.
+        ``derivations``: for each kind of derivation whose set changes, the new set; it is written in the same batch.
         """
         regions = self.tables[name].regions
         mutations = [erase(table_row(name)), *(erase(region_row(info)) for info in regions)]

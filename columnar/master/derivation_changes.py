@@ -66,7 +66,7 @@ class DerivationChanges(ABC, Generic[S]):
         await self._owner.request_peer(self.publication())
 
     async def take_up(self, names: Sequence[str], state: str) -> None:
-        """Have owners follow derivations that are ADDING on disk; return when every later change is logged for them."""
+        """Make owners log changes for derivations stored as ADDING; return when every later change is logged."""
         try:
             self.at("written")
             await self.publish()

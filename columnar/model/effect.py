@@ -219,7 +219,7 @@ class Checkpoint(Parted):
     __slots__ = ()
 
     def __new__(cls, state: bytes) -> Self:
-        """Make the effect.  Raises TypeError or ValueError, with the fault in the state."""
+        """Make the effect.  Raises TypeError if the state is not bytes, ValueError if it is too long."""
         if type(state) is not bytes:
             raise TypeError(f"the state of a Checkpoint is bytes, not {type(state).__name__}")
         if len(state) > CHECKPOINT_BYTES:

@@ -60,11 +60,11 @@ class RowRanges:
         return self.all == (_EVERYTHING,)
 
     def before_last(self) -> RowRanges:
-        """Return the range of all rows up to the last range's end."""
+        """Return one range, from the beginning of the table to the end of the last range."""
         return RowRanges([RowRange(b"", self.all[-1].stop)] if self.all else ())
 
     def from_first(self) -> RowRanges:
-        """Return the range of all rows from the first range's start."""
+        """Return one range, from the start of the first range to the end of the table."""
         return RowRanges([RowRange(self.all[0].start, None)] if self.all else ())
 
     def next_from(self, row: bytes) -> RowRange | None:

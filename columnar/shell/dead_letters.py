@@ -14,7 +14,7 @@ from columnar.shell.text import readable, typed
 
 
 class _ListFirst(click.Group):
-    """A group in which ``dead``, ``dead NAME`` and ``dead --limit 5`` list, as before the group had subcommands."""
+    """A group whose default subcommand is ``list``: ``dead``, ``dead NAME`` and ``dead --limit 5`` list letters."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if not args or args[0] not in (*self.commands, *ctx.help_option_names):

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def progress_bar(what: str, total_bytes: int | None) -> Iterator[Callable[[int], None]]:
-    """Yield a function to call with the number of bytes of each piece done."""
+    """Yield a function; call it after each finished piece, with the size of the piece in bytes."""
     if not sys.stderr.isatty():
         yield lambda _done: None
         return

@@ -240,11 +240,12 @@ def _switch(server: Server, what: str, wanted: str | None, dry_run: bool) -> Non
 def restart(server: Server, name: str | None, rolling: bool, dry_run: bool) -> None:
     """Restart a server: its regions leave it, it stops, starts, and they come back.
 
-    Other servers answer for its regions meanwhile, and its clients go on at them, in the same connections; those that
-    speak TLS end between two requests. The server waits for open scanners, up to 60 s. With --rolling every server is
-    restarted in turn. A stopped server is started. The command needs the private socket of the store, which the store's
-    own user reaches on its machine, or a port that asks for client certificates. If the server that answers there is
-    the one to restart, the command polls it over new connections until it is up again.
+    Meanwhile other servers serve its regions, and take over its connections, which clients do not notice. A connection
+    that speaks TLS cannot be taken over: it is closed between two requests. The server waits for open scanners, up to
+    60 s. With --rolling every server is restarted in turn. A stopped server is started. The command needs the private
+    socket of the store, which the store's own user reaches on its machine, or a port that asks for client certificates.
+    If the server that answers there is the one to restart, the command polls it over new connections until it is up
+    again.
 
     \b
       columnar restart s2

@@ -246,8 +246,8 @@ def resume(server: Server, name: str) -> None:
 def replay(server: Server, name: str, from_when: str) -> None:
     """Deliver changes to a trigger again.
 
-    The changes are those written since a time, as far as the table's log goes back (attribute CHANGE_LOG), or every
-    row. Changes that arrive meanwhile wait behind them.
+    Delivers the changes written since a time, as far back as the table's log goes (attribute CHANGE_LOG); with
+    beginning, every row instead. Changes that arrive meanwhile wait behind them.
 
     \b
       columnar trigger replay backlinks --from 2h

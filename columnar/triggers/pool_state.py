@@ -104,7 +104,7 @@ class Pool:
     def _make_run(
         self, scheduled: ScheduledSlice, source: DeliverySource, deliveries: list[Delivery], now_s: float
     ) -> None:
-        """Add further changes to ``deliveries``; a change with a checkpoint is left, to be called alone."""
+        """Add further changes to ``deliveries``; a change with a checkpoint stays in the queue: it is called alone."""
         most = min(RUN_CHANGES - 1, source.state.ready_count)
         found, count = 0, self.fair.widen(scheduled, most)
         while found < count and (delivery := source.state.take(now_s)) is not None:

@@ -110,7 +110,7 @@ class Call:
     )  # fmt: skip
 
     def __init__(self, parts: list[Any]) -> None:
-        """``parts`` are a call in a "run" frame."""
+        """``parts``: the fields of one call, as a "run" frame has them."""
         self.id, self.trigger, self.function, self.side_by_side, changes, progress, self.is_batch = parts
         self._connect: Callable[[], Connection] | None = None  # of the thread that runs the slice
         self.argument: Any = (
@@ -213,7 +213,7 @@ class Run:
     __slots__ = ("_at", "_changes", "_number", "function", "has_next_slice", "is_admitted", "side_by_side", "trigger")
 
     def __init__(self, parts: list[Any]) -> None:
-        """``parts`` are a call in a "run" frame."""
+        """``parts``: the fields of one call, as a "run" frame has them."""
         self._number, self.trigger, self.function, self.side_by_side, self._changes, _, _ = parts
         self._at = 0  # place of the next change
         self.is_admitted = False  # as in ``Call``, like ``has_next_slice``

@@ -313,7 +313,8 @@ class WireServer:
         """Transfer up to ``most`` connections that ``take_connection`` took, each between two requests.
 
         Returns their number.  ``stays`` returns, for a connection's id, whether the connection would lose state in this
-        server.  A port that speaks TLS, or a server that leaves, transfers none.  The server keeps serving meanwhile.
+        server.  A port that speaks TLS transfers no connections, nor does a server that is about to stop.  The server
+        keeps serving meanwhile.
         """
         if self._tls is not None or self.leaving is not None or not most:
             return 0

@@ -5,8 +5,9 @@
 
 A TlsProtocol is a protocol to the loop, and a transport to the inner protocol (a ``Connection``, or the status page's
 relay).  Python's ssl works over two buffers in memory.  The loop's own TLS is not used, because it buffers encrypted
-replies without counting them, so a client that does not read could make the server buffer any number of bytes.  In this
-class all unsent bytes are in the TCP transport, whose size and pauses are passed on unchanged.
+replies without counting them, so a client that does not read could make the server buffer any number of bytes.  This
+class buffers no unsent bytes: all are in the TCP transport, and the inner protocol sees that transport's buffer size
+and gets its calls to pause and resume.
 
 Invariants:
     I1. Received bytes are decrypted and passed on within the loop iteration.  So pausing the TCP transport pauses

@@ -8,7 +8,8 @@ The store has no tokens, so a reader of a backup cannot sign in.  The name in th
 proves nothing.
 
 A session ends SESSION_S after it was last seen, and SESSION_LONGEST_S after the sign-in.  ``seen`` is written at most
-every SEEN_EVERY_S, on the condition that the cell is unchanged, so that write never brings back an ended session.
+every SEEN_EVERY_S, on the condition that the cell is unchanged.  Therefore this write never brings back an ended
+session.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ def save_edit(site: Site, name: str, draft: FormDraft, *, was_stored: bool) -> O
 
 
 def _whole(site: Site, name: str, draft: FormDraft, page: Page | None) -> FormDraft:
-    """Return the draft of a section as one of the whole page.  Raises Refused."""
+    """Return the draft of the whole page that the draft of a section stands for.  Raises Refused."""
     if not draft.section:
         return draft
     edit = whole(site, name, draft, page)

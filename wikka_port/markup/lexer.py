@@ -282,7 +282,7 @@ class _Lexer:
         return -1 if self.row or self.text[start - 1 : start] not in ("", "\n") else start
 
     def _end_heading(self) -> None:
-        """End an open heading or note at the end of its line or cell; all text before must be in ``out``."""
+        """End an open heading or note at the end of its line or cell; the text before that end must be in ``out``."""
         self._end_note()
         if self._within >= 0:
             self.out[self._within] = "=" * self.heading

@@ -85,7 +85,8 @@ def convert(
 ) -> Converted:
     """Convert one revision.
 
-    ``namespaces`` are the dump's, from name to number, or better a Dialect made from them once.
+    ``namespaces`` maps the names of the dump's namespaces to their numbers.  For many revisions pass a Dialect instead,
+    which is made once from that mapping.
     ``redirect_hint`` is the dump's ``<redirect>`` of the page.  It applies to the newest revision only,
     so a text that does not look like a redirect is never one.
     """

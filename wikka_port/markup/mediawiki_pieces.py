@@ -8,8 +8,9 @@ Invariants:
     I1. A mark is in one place only, so the expanded text is linear in the pieces.
     I2. ``inline`` and ``plain`` of a piece have no line break; ``plain`` has no mark.
     I3. The author's text goes into a piece only through ``literal`` or ``escape``.
-    I4. No double quote of the author begins or ends a piece.  Other characters may; so code that puts a piece beside
-        a text or a piece guards the text with regard to its neighbours (``Draft.edges``, ``escape_between``, ``JOIN``).
+    I4. A piece never begins or ends with a double quote that the author wrote.  Other characters may; so code that puts
+        a piece beside a text or a piece guards the text with regard to its neighbours (``Draft.edges``,
+        ``escape_between``, ``JOIN``).
 
 Knows nothing of MediaWiki's syntax.
 """

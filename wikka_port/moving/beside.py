@@ -1,6 +1,7 @@
 """Rows of other tables that belong to a page: drafts, suggestions and networks of edits, under the key of its name.
 
-Several pages may have a name one after the other, and deleted ones may be brought back.  Each row belongs to one page:
+Over time several pages may have had the same name, and a deleted page may be brought back.  Each row belongs to one
+page:
 
     draft, suggestion    to the page that has the revision from which the text began.  A text that names no revision,
                          such as that of a new page, belongs to the moved page if the page had the name at that time

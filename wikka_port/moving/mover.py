@@ -187,7 +187,7 @@ class Mover:
         return self._attempted(source, intended)
 
     def _attempted(self, name: str, intended: Callable[[], tuple[Move, Cells]]) -> Move:
-        """Begin a move, again with new reads if the page changes before it is marked.  Raises Busy after ATTEMPTS."""
+        """Begin a move; read anew if the page changes before the move is in its row.  Raises Busy after ATTEMPTS."""
         for _attempt in range(ATTEMPTS):
             move, row = intended()
             if self._begin(move, row):

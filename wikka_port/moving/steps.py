@@ -1,7 +1,8 @@
 """The steps of a move on one row: each writes cells on a condition on ``meta:versioncount``.
 
-On Columnar a step is one ``check_and_mutate``.  On a plain HBase a ``checkAndPut`` of that cell decides.  The other
-writes come before or after it, in an order in which a reader sees the row either before or after the step:
+On Columnar a step is one ``check_and_mutate``.  On a plain HBase the step happens if a ``checkAndPut`` of
+``meta:versioncount`` succeeds.  The other writes come before or after it, in an order in which a reader sees the row
+either before or after the step:
 
     arrive   "0:..:ID" reserves the row, which is no page yet; its cells are put; "N:token:HISTORY:ID" makes it the page
     leave    the cells that a later page needs are put; then ``meta:versioncount`` ends the page, or names the

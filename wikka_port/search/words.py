@@ -137,7 +137,7 @@ ALPHABETS: Final = (
 
 
 def neighbours(word: str, languages: Sequence[str] = (ENGLISH,)) -> dict[str, str]:
-    """Return up to NEIGHBOURS_MAX neighbours of a word with a different stem, by their stems.
+    """Return up to NEIGHBOURS_MAX neighbours of a word, by stem; those with the word's own stem are left out.
 
     At most 2 * LETTERS_MAX + 2 words are tried for each position in the word, for each language.
     """

@@ -6,8 +6,8 @@ behind the tail reads the log itself (``change_log``).
 Invariants:
     I1. The tail has every record of the log above ``after``, in order, and no record at or below ``after``.
     I2. A tail is charged at most LOG_TAIL_BYTES, and all tails of a server together at most the bound of their
-        ``LogTails``.  The oldest records of a tail are dropped first; among the tails, records of the tail that was
-        written to longest ago.
+        ``LogTails``.  Within a tail the oldest records are dropped first.  If the tails together are too large, the
+        tail whose last write is the oldest loses records first.
 
 Knows nothing of followers, durability and disks.
 """

@@ -11,8 +11,8 @@ Invariants:
     I2. ``images_of`` returns None, never a part, if the record does not cover a wanted column.  Such records were
         written before the column was requested, or stand for no change (a backfill, a dead letter that is retried
         as its row is now).  The reader of such a record takes the row as it is now.
-    I3. A table's policy names a follower's images before the follower's cursor is marked (``flows.hub`` I1), so the
-        follower finds images in each change from its beginning on.
+    I3. A table's policy lists the images that a follower needs before the follower's cursor is set (``flows.hub`` I1).
+        So every change from the cursor on contains them.
 
 A change of a cell's timestamp alone does not change its image.  Cells that expire vanish without a record.
 
