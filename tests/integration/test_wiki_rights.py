@@ -337,6 +337,16 @@ def test_groups_and_users_on_the_store(wiki: Wiki, clock: Clock) -> None:
     assert wiki.rights.users(["zoë", "Ann"]) == {"zoë"}
 
 
+def test_a_page_that_is_read_again_has_the_possibilities_of_its_new_rights(wiki: Wiki) -> None:
+    wiki.save("P", "text", author="Olga", base=0)
+    visitor = GuardedWiki(wiki, ANN)
+    visitor.page("P")
+    assert visitor.access.can("P").write
+    wiki.rights.change("P", PageRights(), "", {WRITE: "Olga"})
+    visitor.page("P")
+    assert not visitor.access.can("P").write
+
+
 def test_the_command(store: StoreThread, clock: Clock) -> None:
     made = opened(store, clock)
     made.prepare()
