@@ -203,6 +203,7 @@ def test_the_computing_of_a_run_is_measured_and_its_waiting_is_not(start: Any) -
     store, count = start(), 12
     vars(sys.modules["allowed_triggers"]).update(computes=computes, naps=lambda _change: time.sleep(0.001))
     for first, function in ((1, "computes"), (1 + count, "naps")):
+        assert store.call(99, function)[1] == "done"  # the calls of a function that nobody knows are run one by one
         send_run(store, first, function, count)
         computed_s, over = 0.0, 0
         while over < count:
