@@ -74,13 +74,16 @@ def changed_since(base: str) -> list[str]:
 
 
 def usual_base() -> str:
-    """Where this branch left ``origin/main``; on that itself, or without a remote, the commit before."""
+    """Where this branch left ``origin/main``; on that itself, or without a remote, the commit before.
+
+    Empty in a clone of a single commit.
+    """
     head = _git("rev-parse", "HEAD")
     for branch in ("origin/main", "main"):
         left = _git("merge-base", "HEAD", branch, may_fail=True)
         if left and left != head:
             return left
-    return "HEAD~1"
+    return _git("rev-parse", "--verify", "--quiet", "HEAD~1", may_fail=True)
 
 
 def _git(*words: str, may_fail: bool = False) -> str:
@@ -93,6 +96,9 @@ def _git(*words: str, may_fail: bool = False) -> str:
 @click.option("--within", type=int, default=600, show_default=True, help="seconds; what has not begun by then is named")
 def main(base: str, within: int) -> None:
     base = base or usual_base()
+    if not base:
+        click.echo("This clone has a single commit, so no change is known: no deep tests are run.")
+        return
     changed = changed_since(base)
     files = touched(changed, imports_of(sources()))
     said = f"{len(files)} deep test files are touched by {len(changed)} files that changed since {base[:12]}"

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
+from pathlib import Path
+
 import pytest
 
-from tests.support.touched import SHARES, imports_of, sources, touched
+from tests.support import touched as touched_tests
+from tests.support.touched import SHARES, imports_of, sources, touched, usual_base
 
 FILES = {
     SHARES: "",
@@ -50,3 +54,24 @@ def test_each_deep_file_of_the_checkout_is_found_and_the_store_touches_those_tha
     by_storage = touched(["columnar/storage/commit.py"], imports_of(files))
     assert "tests/crash/test_kill_nine.py" in by_storage
     assert "tests/unit/wikka_port/test_markup_bounds.py" not in by_storage
+
+
+def test_the_base_is_where_the_branch_left_main_else_the_commit_before_if_there_is_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def git(*words: str) -> str:
+        command = ["git", "-c", "user.name=n", "-c", "user.email=e", *words]
+        return subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True).stdout.strip()
+
+    monkeypatch.setattr(touched_tests, "ROOT", tmp_path)
+    git("init", "-q", "-b", "main")
+    git("commit", "-q", "--allow-empty", "-m", "first")
+    assert usual_base() == ""
+    first = git("rev-parse", "HEAD")
+    git("commit", "-q", "--allow-empty", "-m", "second")
+    assert usual_base() == first
+    second = git("rev-parse", "HEAD")
+    git("checkout", "-q", "-b", "change")
+    git("commit", "-q", "--allow-empty", "-m", "third")
+    git("commit", "-q", "--allow-empty", "-m", "fourth")
+    assert usual_base() == second
