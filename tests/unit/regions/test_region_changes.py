@@ -359,7 +359,7 @@ async def test_a_wait_outlives_the_region(house: House) -> None:
 
 @housed()
 async def test_a_backfill_goes_over_to_both_daughters(house: House) -> None:
-    names = [b"%02d%d" % (n, k) for n in range(60) for k in range(8)]
+    names = [b"%02d%d" % (n, k) for n in range(100) for k in range(10)]
     await house.put(*names)
     held = Registration("all", "t", "m:f", ("f",), from_where="beginning")
     with pytest.MonkeyPatch.context() as patch:
