@@ -315,6 +315,15 @@ class RegionNotLocal(NotServingRegion):
         self.region = region  # encoded
 
 
+class RegionMoved(NotServingRegion):
+    """Another server owns the region, and the client calls owners itself: nothing was done.
+
+    The text is HBase's, from which clients read the owner's address.
+    """
+
+    hbase_class = "RegionMovedException"
+
+
 class ForwardToMaster(RetryLater):
     """The master answers this method: nothing was done here, so the caller's message can be forwarded unchanged."""
 

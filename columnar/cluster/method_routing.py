@@ -65,7 +65,8 @@ _THRIFT1: Final = {
         "isTableEnabled getTableNames getTableNamesWithIsTableEnabled getColumnDescriptors getTableRegions"
         " getRegionInfo getThriftServerType getClusterId columnarDescribeTable columnarTableExists"
         " columnarListNamespaces columnarListNamespaceTables columnarDescribeNamespace"
-        " columnarTriggerList columnarDeadLetters columnarTriggerDeadShow columnarViewList columnarViewCheck",
+        " columnarTriggerList columnarDeadLetters columnarTriggerDeadShow columnarViewList columnarViewCheck"
+        " columnarRegionOwners columnarRoute",
     ),
     **_listed(
         MethodRoute.MASTER,

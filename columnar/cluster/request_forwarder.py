@@ -12,20 +12,24 @@ fault of such a call.
     ScannerNotFound                                 to the server that gave the scanner its id
 
 Other errors are answered by this server.
+
+A client that calls owners itself (``columnarRoute``) is refused with RegionMoved where its call would be forwarded to
+the owner of a row, if the owner's address is known.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 
 from columnar.cluster.forwarding import Forwarding, raw_message
 from columnar.cluster.method_routing import METHOD_ROUTES, ROWS_OF, MethodRoute, RowOf
-from columnar.errors import ForwardToMaster, RegionNotLocal, ScannerNotFound
+from columnar.errors import ForwardToMaster, RegionMoved, RegionNotLocal, ScannerNotFound
 from columnar.model.owner import Incarnation
 from columnar.regions.server import RegionServer
 from columnar.wire.codec import Request
 from columnar.wire.service import CallContext, ForwardedReply
 
+OwnerOf = Callable[[str, bytes], RegionMoved | None]  # by table and row; None: forward the call
 ServerOfScanner = Callable[[int], Incarnation | None]  # by the scanner's id; None: no living server gave that id
 
 
@@ -43,6 +47,10 @@ def _unknown(_scanner_id: int) -> None:
     return None
 
 
+def _unknown_owner(_table: str, _row: bytes) -> None:
+    return None
+
+
 class RequestForwarder:
     """The forwarder of one service.  Constant, except for its counts."""
 
@@ -52,13 +60,21 @@ class RequestForwarder:
         server: RegionServer,
         service: int,
         server_of_scanner: ServerOfScanner = _unknown,
+        routing: Set[int] = frozenset(),
+        owner_of: OwnerOf = _unknown_owner,
     ) -> None:
-        """``service``: the service of all its calls, THRIFT1 or THRIFT2."""
+        """``service``: the service of all its calls, THRIFT1 or THRIFT2.
+
+        ``routing``: the ids of connections whose clients call owners themselves, a live set.  ``owner_of``: the refusal
+        that names a row's owner to them.
+        """
         self._forwarding = forwarding
         self._server = server
         self._tables = server.tables
         self._server_of_scanner = server_of_scanner
         self._service = service
+        self._routing = routing
+        self._owner_of = owner_of
         self._method_routes = METHOD_ROUTES[service]
         self._of_one_row = {
             method: OneRow(row_of, self._method_routes[method] is MethodRoute.WRITE)
@@ -90,19 +106,28 @@ class RequestForwarder:
         served = self._tables.meant(table)
         if served is None or not served.enabled or not self._server.is_not_local(served, row):
             return None
-        self._count(method.name)
-        raw = raw_message(request, self._service, ctx.protocol)
-        return self._forwarding.forward(ctx, raw, served.schema.name, row, found.is_write)
+        return self._forward_row(ctx, request, method.name, served.schema.name, row, found.is_write)
 
     def forward_after_error(self, ctx: CallContext, request: Request, error: Exception) -> ForwardedReply | None:
         """Forward the call if ``error`` says so.  Returns None if ``error`` is for the client."""
         method = request.method
         if method is None or not request.buffer:
             return None
-        found = self._forward_by_error(ctx, request, method.name, error)
-        if found is not None:
-            self._count(method.name)
-        return found
+        return self._forward_by_error(ctx, request, method.name, error)
+
+    def _forward_row(
+        self, ctx: CallContext, request: Request, method: str, table: str, row: bytes, is_write: bool
+    ) -> ForwardedReply:
+        """Forward the call to the row's owner; a client that calls owners itself is told the owner instead."""
+        if ctx.connection_id in self._routing:
+            moved = self._owner_of(table, row)
+            if moved is not None:
+                refused = ForwardedReply()
+                refused.fail(moved)
+                return refused
+        self._count(method)
+        raw = raw_message(request, self._service, ctx.protocol)
+        return self._forwarding.forward(ctx, raw, table, row, is_write)
 
     def _count(self, method: str) -> None:
         self.forwarded_calls[method] = self.forwarded_calls.get(method, 0) + 1
@@ -114,12 +139,14 @@ class RequestForwarder:
             found = self._of_one_row.get(method)
             if found is None:
                 return None
-            raw = raw_message(request, self._service, ctx.protocol)
-            return self._forwarding.forward(ctx, raw, error.table, found.row_of(request.args) or b"", found.is_write)
+            row = found.row_of(request.args) or b""
+            return self._forward_row(ctx, request, method, error.table, row, found.is_write)
         if isinstance(error, ForwardToMaster):
+            self._count(method)
             return self._forwarding.to_master(raw_message(request, self._service, ctx.protocol))
         if isinstance(error, ScannerNotFound) and self._method_routes[method] is MethodRoute.SCANNER:
             server = self._server_of_scanner(error.scanner_id)
             if server is not None and server != self._forwarding.local_server:
+                self._count(method)
                 return self._forwarding.to_server(server, raw_message(request, self._service, ctx.protocol))
         return None

@@ -18,11 +18,13 @@ from columnar.config import StandaloneConfig
 from columnar.errors import ForwardToMaster, HostError
 from columnar.master.staging import Staging
 from columnar.model.region_info import RegionInfo
+from columnar.model.region_location import Location
 from columnar.operations.slow_log import SlowLog
 from columnar.operations.table_operations import TableOperations
 from columnar.roles.serving import Serving
 from columnar.thrift.extension import ExtensionMethods, Facts
 from columnar.thrift.reads import ReadMethods, ScanMethods
+from columnar.thrift.routing_methods import RoutingMethods
 from columnar.thrift.service import LazyHandlers, SiblingHint, ThriftService
 from columnar.thrift.snapshot_methods import SnapshotMethods
 from columnar.thrift.tables import AdminMethods, RegionMethods, TableMethods
@@ -87,10 +89,11 @@ class ServerPorts:
         self.visitors = Visitors.of(config.host, config.allow_origins)
         self.other_views: RemoteViewStatuses | None = None  # of other servers; None if this process has all regions
         self.owners: Owners | None = None  # as ``other_views``
-        self.address_of: Callable[[RegionInfo], tuple[str, int]] = self._own_address  # of the region's server
+        self.locate: Callable[[RegionInfo], Location] = self.own_location  # the region's server
 
-    def _own_address(self, _region: RegionInfo) -> tuple[str, int]:
-        return self.config.host, self.port
+    def own_location(self, region: RegionInfo) -> Location:
+        """Return this server as the region's; the answer for a region whose owner's address is not known."""
+        return Location(region.start, region.end, "", 0, self.config.host, self.port, 0)
 
     def make(self, serving: Serving, master: MasterParts) -> None:
         """Make the services, which no client can reach yet."""
@@ -102,13 +105,17 @@ class ServerPorts:
         facts = Facts(VERSION, self.folder.path, self.started_s, lambda: self.connections, self.counters.calls)
         self.extension = ExtensionMethods(operations, writes, master.changes, facts)
         self.slow_log = SlowLog(operations.descriptions, serving.scanners, self.config.slow_request_ms)
+        routing: set[int] = set()
         service = ThriftService(
             serving.scanners,
             self.slow_log,
             ReadMethods(operations),
             writes,
             ScanMethods(operations),
-            TableMethods(operations, master.changes, lambda region: self.address_of(region), self.folder.cluster_id),
+            TableMethods(
+                operations, master.changes, lambda region: self.locate(region).address, self.folder.cluster_id
+            ),
+            RoutingMethods(operations.descriptions, lambda region: self.locate(region), routing),
             self.extension,
             TriggerChangeMethods(master.triggers),
             self.trigger_methods,
@@ -120,6 +127,7 @@ class ServerPorts:
             LazyHandlers(VIEW_METHODS, partial(self._view_methods, serving, master)),
             other_door=thrift2,
             of_master=list_master_methods(master, THRIFT1),
+            routing=routing,
         )
         self.services = {THRIFT1: service}
         self.wires[THRIFT1] = WireServer(
@@ -177,7 +185,7 @@ class ServerPorts:
         from columnar.thrift2 import service as thrift2  # 2 MB that most stores do not need
 
         thrift1 = SiblingHint(lambda: SERVICE, "Thrift 1", lambda: self.port)
-        facts = thrift2.Facts(lambda region: self.address_of(region), self.folder.cluster_id, self.started_s)
+        facts = thrift2.Facts(lambda region: self.locate(region).address, self.folder.cluster_id, self.started_s)
         service = self.services[THRIFT2] = thrift2.make(
             serving.operations,
             self.slow_log,

@@ -40,7 +40,7 @@ from columnar.cluster.scatter_gather import RoutedOwners
 from columnar.config import RegionServerConfig, StandaloneConfig
 from columnar.coordination.processes import Beat
 from columnar.coordination.socket_folder import ListeningPath, make_private
-from columnar.errors import HostError
+from columnar.errors import HostError, RegionMoved
 from columnar.model.owner import Incarnation
 from columnar.model.owner_messages import (
     CannotOpen,
@@ -52,6 +52,7 @@ from columnar.model.owner_messages import (
     SlowRequests,
 )
 from columnar.model.region_info import RegionInfo
+from columnar.model.region_location import Location
 from columnar.model.region_messages import Message
 from columnar.operations.distributed_calls import connect
 from columnar.operations.operation_peer_handlers import OperationPeerHandlers
@@ -172,7 +173,14 @@ class ClusterServer:
         self.forwarding = Forwarding(self.local_server, self.routes, self.peers, self.peer_server.serve_locally)
         self.request_forwarders: dict[int, RequestForwarder] = {}
         for service, made in ports.services.items():
-            request_forwarder = RequestForwarder(self.forwarding, self.serving.server, service, self._server_of_scanner)
+            request_forwarder = RequestForwarder(
+                self.forwarding,
+                self.serving.server,
+                service,
+                self._server_of_scanner,
+                made.routing,
+                self._owner_of,
+            )
             made.request_forwarder = self.request_forwarders[service] = request_forwarder
             ports.wires[service].ahead = request_forwarder.forward_early
         self._connect_peer_operations()
@@ -235,10 +243,16 @@ class ClusterServer:
         serving = self.serving
         rates = RateMeter(serving.server, asyncio.get_running_loop().time, config.region_bytes)
         self.rpc_handlers = ServerRpcHandlers(
-            serving.owner, self.region_assigner, self.routes, serving.server.tables, rates, lambda: self._leader
+            self.local_server,
+            serving.owner,
+            self.region_assigner,
+            self.routes,
+            serving.server.tables,
+            rates,
+            lambda: self._leader,
         )
         self.rpc_handlers.on_routes = self._routes_changed
-        self.ports.address_of = self._address_of
+        self.ports.locate = self._locate
         self.answering = PeerServer({}, self._refuse_not_local, self.ports.connection_ids)  # a master forwards no calls
         self.answering.register(self.rpc_handlers.answers)
         committer = self.stores.committer
@@ -289,9 +303,13 @@ class ClusterServer:
         self.region_assigner.on_cannot_open = master.report_unopened
         return master
 
-    def _address_of(self, region: RegionInfo) -> tuple[str, int]:
-        """Return the address of the region's owner, or if unknown, this server's: clients may call any server."""
-        return self.rpc_handlers.address_of(region) or (self.ports.config.host, self.ports.port)
+    def _locate(self, region: RegionInfo) -> Location:
+        """Return the region's owner, or if its address is unknown, this server: clients may call any server."""
+        return self.rpc_handlers.locate(region) or self.ports.own_location(region)
+
+    def _owner_of(self, table: str, row: bytes) -> RegionMoved | None:
+        found = self.rpc_handlers.new_owner(table, row)
+        return RegionMoved(found.text) if found is not None else None
 
     # --- connections of clients ----------------------------------------------------------------------
 

@@ -17,6 +17,7 @@ from columnar.model import owner_messages as owners
 from columnar.model import region_messages as regions
 from columnar.model.owner import Incarnation
 from columnar.model.region_info import RegionInfo
+from columnar.model.region_location import Location, NewOwner
 from columnar.model.route import ChangeRoutes, ReplaceRoutes, RoutesVersion
 from columnar.operations.scanner_table import slot_of_server
 from columnar.regions.life.region_assigner import RegionAssigner
@@ -32,6 +33,7 @@ class ServerRpcHandlers:
 
     def __init__(
         self,
+        local_server: Incarnation,
         owner: RegionOwner,
         region_assigner: RegionAssigner,
         routes: Routes,
@@ -40,6 +42,7 @@ class ServerRpcHandlers:
         leader: Callable[[], int],
     ) -> None:
         """Pass ``leader``, which returns the epoch of the master that sends requests."""
+        self._local_server = local_server
         self._owner = owner
         self._region_assigner = region_assigner
         self._routes = routes
@@ -64,10 +67,31 @@ class ServerRpcHandlers:
             regions.FinishChange: self._finish_change,
         }
 
-    def address_of(self, region: RegionInfo) -> tuple[str, int] | None:
-        """Return the address of the server that owns the region, or None if unknown."""
+    def locate(self, region: RegionInfo) -> Location | None:
+        """Return the server that answers for the region now, or None if it or its address is unknown.
+
+        While the region moves, that is the previous owner, unless this server is the previous owner.
+        """
         route = self._routes.of(region)
-        return self._addresses.get(route.server) if route is not None else None
+        if route is None:
+            return None
+        period = route.ownership_period
+        if route.source is not None and route.source.server != self._local_server:
+            period = route.source
+        address = self._addresses.get(period.server)
+        if address is None:
+            return None
+        return Location(region.start, region.end, period.server.name, period.server.number, *address, period.epoch)
+
+    def new_owner(self, table: str, row: bytes) -> NewOwner | None:
+        """Return the owner to name to a client that calls owners itself; None if this server knows no other one."""
+        route = self._routes.find(table, row)
+        if route is None or route.blocked_reason:
+            return None
+        found = self.locate(route.region)
+        if found is None or Incarnation(found.server, found.incarnation) == self._local_server:
+            return None
+        return NewOwner(found.host, found.port, found.incarnation, found.epoch)
 
     def server_of_slot(self, slot: int) -> Incarnation | None:
         """Return the living server whose scanners have ``slot`` in their ids, or None if unknown."""

@@ -519,6 +519,17 @@ service ColumnarStore extends hbase.Hbase {
   void columnarLoadRows(1: binary table, 2: list<LoadedRow> rows)
     throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
 
+  // --- clients that call the owners of regions directly: answered by any server ---
+  // Location of each region of the table in the order of keys, msgpack (columnar/model/region_location), as the server
+  // knows it; one process that serves everything names itself.
+  binary columnarRegionOwners(1: binary table)
+    throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
+  // On: calls of a single row over this connection are not forwarded to the owner of the row's region, but refused with
+  // IOError "RegionMovedException: Region moved to: hostname=H port=P startCode=S. As of locationSeqNum=E.", and nothing
+  // was done.  Calls whose owner the server does not know are forwarded still.
+  void columnarRoute(1: bool on)
+    throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
+
   // --- the cluster: all answered by the master ---
   ClusterStatus columnarServers()
     throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)

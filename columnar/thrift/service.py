@@ -76,14 +76,20 @@ class ThriftService:
         to_wire: Callable[[str, Exception], Any | None] = to_wire,
         other_door: SiblingHint | None = None,
         of_master: frozenset[str] = frozenset(),
+        routing: set[int] | None = None,
     ) -> None:
-        """Pass as ``of_master`` the methods that go to the master, even if ``parts`` have a handler for them."""
+        """Pass as ``of_master`` the methods that go to the master, even if ``parts`` have a handler for them.
+
+        ``routing`` is the set of ids of connections whose clients call owners themselves; an id is removed from it when
+        its connection closes.
+        """
         self._scanners = scanners
         self.slow_after_s = slow_log.limit_s
         self.was_slow = SlowCalls(slow_log, definition).was_slow
         self._names = definition.signatures
         self._to_wire = to_wire
         self._sibling_hint = other_door
+        self.routing: set[int] = routing if routing is not None else set()
         self.request_forwarder: RequestForwarder | None = (
             None  # routes to other servers, if there are any; set once, before the first call
         )
@@ -119,6 +125,7 @@ class ThriftService:
 
     def connection_closed(self, connection_id: int) -> None:
         self._scanners.connection_closed(connection_id)
+        self.routing.discard(connection_id)
 
 
 def _goes_to_master(method: str, _ctx: CallContext, *_args: Any) -> Any:

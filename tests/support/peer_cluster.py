@@ -23,8 +23,10 @@ from columnar.cluster.refusals import Moved, Unknown, refuse_not_local
 from columnar.cluster.request_forwarder import RequestForwarder
 from columnar.cluster.routes import Routes
 from columnar.cluster.row_forms import THRIFT1, THRIFT2
+from columnar.errors import RegionMoved
 from columnar.model.owner import Incarnation
 from columnar.model.region_info import RegionInfo
+from columnar.model.region_location import Location, NewOwner
 from columnar.model.route import ChangeRoutes, ReplaceRoutes, Route
 from columnar.model.schema import Family, Table, make_table
 from columnar.operations.scanner_table import ScannerTable
@@ -37,6 +39,7 @@ from columnar.storage.commit import Committer
 from columnar.storage.memory import MemoryEngine
 from columnar.thrift.extension import ExtensionMethods
 from columnar.thrift.reads import ReadMethods, ScanMethods
+from columnar.thrift.routing_methods import RoutingMethods
 from columnar.thrift.service import ThriftService
 from columnar.thrift.writes import WriteMethods
 from columnar.thrift2.rows import RowMethods2, ScanMethods2
@@ -64,6 +67,7 @@ class PeerHouse:
         operations = TableOperations(self.server, scanners, lambda: 0.0)
         slow_log, ids = SlowLog(operations.descriptions, scanners, 60_000), itertools.count(1)
         writes = WriteMethods(operations)
+        routing: set[int] = set()
         self.service = ThriftService(
             scanners,
             slow_log,
@@ -71,6 +75,8 @@ class PeerHouse:
             writes,
             ScanMethods(operations),
             ExtensionMethods(operations, writes, cast(Any, None), cast(Any, None)),
+            RoutingMethods(operations.descriptions, self._locate, routing),
+            routing=routing,
         )
         self.service2 = ThriftService(
             scanners,
@@ -86,7 +92,9 @@ class PeerHouse:
         self.answering = PeerServer({THRIFT1: self.wire, THRIFT2: self.wire2}, self._elsewhere, ids)
         self.peers = Peers(Hello("c", me), cluster.address_of, self.answering)
         self.forwarding = Forwarding(me, self.routes, self.peers, self.answering.serve_locally, **forwarding)
-        self.service.request_forwarder = RequestForwarder(self.forwarding, self.server, THRIFT1)
+        self.service.request_forwarder = RequestForwarder(
+            self.forwarding, self.server, THRIFT1, routing=self.service.routing, owner_of=self._owner_of
+        )
         self.service2.request_forwarder = RequestForwarder(self.forwarding, self.server, THRIFT2)
         self.wire.ahead, self.wire2.ahead = (
             self.service.request_forwarder.forward_early,
@@ -96,6 +104,21 @@ class PeerHouse:
 
     def _elsewhere(self, table: str, row: bytes) -> Moved | Unknown:
         return refuse_not_local(self.routes.find(table, row), self.me)
+
+    def _locate(self, region: RegionInfo) -> Location:
+        route = self.routes.of(region)
+        assert route is not None
+        port = next(house.wire.port for house in self.cluster.houses if house.me == route.server)
+        return Location(
+            region.start, region.end, route.server.name, route.server.number, "127.0.0.1", port, route.epoch
+        )
+
+    def _owner_of(self, table: str, row: bytes) -> RegionMoved | None:
+        route = self.routes.find(table, row)
+        if route is None or route.server == self.me:
+            return None
+        found = self._locate(route.region)
+        return RegionMoved(NewOwner(found.host, found.port, found.incarnation, found.epoch).text)
 
     async def start(self) -> None:
         await self.wire.start("127.0.0.1", 0)

@@ -7,8 +7,10 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from columnar.cluster.routes import Routes
-from columnar.model.owner import Incarnation
+from columnar.model.owner import Incarnation, OwnershipPeriod
+from columnar.model.owner_messages import Address, Addresses
 from columnar.model.region_info import RegionInfo
+from columnar.model.region_location import Location, NewOwner
 from columnar.model.route import ChangeRoutes, ReplaceRoutes, Route
 from columnar.model.schema import Family, make_table
 from columnar.regions.tables import ServedTable, Tables
@@ -29,7 +31,7 @@ class Asked:
         owner = SimpleNamespace(answers={}, changing=SimpleNamespace(regions_of=self._regions_of))
         owning = SimpleNamespace(dropped=lambda _regions: None)
         self.asks = ServerRpcHandlers(
-            cast(Any, owner), cast(Any, owning), Routes(), self.tables, cast(Any, None), lambda: 1
+            S1, cast(Any, owner), cast(Any, owning), Routes(), self.tables, cast(Any, None), lambda: 1
         )
         self.number = 1
         self.heard: list[set[str]] = []
@@ -70,3 +72,39 @@ def test_a_table_that_a_split_here_kept_from_following_does_so_at_the_next_chang
     assert asked.change((RIGHT,), *(Route(half, S1, 1) for half in HALVES)) == [LEFT, RIGHT]
     asked.kept = None
     assert asked.change((), Route(LEFT, S2, 2)) == [LEFT, *HALVES]
+
+
+# --- the owners that clients are told ------------------------------------------------------------------
+
+ADDRESSES = Addresses((Address(S1, "h1", 1), Address(S2, "h2", 2)))
+
+
+def test_an_owner_is_named_once_its_address_is_known() -> None:
+    asked = Asked()
+    asked.change((), Route(RIGHT, S2, 5))
+    assert asked.asks.locate(RIGHT) is None
+    assert asked.asks.new_owner("t", b"z") is None, "the call is forwarded"
+    asked._ask(ADDRESSES)
+    assert asked.asks.locate(RIGHT) == Location(b"m", b"", "s2", 1, "h2", 2, 5)
+    assert asked.asks.new_owner("t", b"z") == NewOwner("h2", 2, 1, 5)
+    assert asked.asks.locate(LEFT) == Location(b"", b"m", "s1", 1, "h1", 1, 1)
+    assert asked.asks.new_owner("t", b"a") is None, "this server's own, which may be opening it"
+    assert asked.asks.new_owner("none", b"a") is None
+    assert asked.asks.locate(RegionInfo("t", 9, b"m", b"")) is None
+
+
+def test_the_owner_of_a_moving_region_is_its_source_until_the_source_itself_is_asked() -> None:
+    asked = Asked()
+    asked._ask(ADDRESSES)
+    asked.change((), Route(LEFT, S2, 2, OwnershipPeriod(S1, 1)), Route(RIGHT, S1, 6, OwnershipPeriod(S2, 5)))
+    assert asked.asks.locate(RIGHT) == Location(b"m", b"", "s2", 1, "h2", 2, 5), "which serves until it has closed it"
+    assert asked.asks.new_owner("t", b"z") == NewOwner("h2", 2, 1, 5)
+    assert asked.asks.new_owner("t", b"a") == NewOwner("h2", 2, 1, 2), "this server was the source and refuses the row"
+
+
+def test_a_blocked_region_has_no_owner_to_name() -> None:
+    """The forwarded call is refused with the reason."""
+    asked = Asked()
+    asked._ask(ADDRESSES)
+    asked.change((), Route(RIGHT, S2, 6, blocked_reason="it is damaged"))
+    assert asked.asks.new_owner("t", b"z") is None
