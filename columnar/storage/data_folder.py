@@ -16,6 +16,7 @@ The folder contains:
     snapshots/NAME      a snapshot of a table (``columnar.master.snapshots``)
     staging/TOKEN       files that pass between the store and a command on this machine (``columnar.master.staging``)
     lost+found/         files that a repair moved aside (``columnar.checking.repair``)
+    .columnar-probe-*   while ``columnar probe-root`` tries the file system (``columnar.storage.probe_mount``)
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ META: Final = "meta"  # in ``regions``: the folder of the catalogue
 SNAPSHOTS: Final = "snapshots"
 STAGING: Final = "staging"
 LOST_AND_FOUND: Final = "lost+found"
+PROBES: Final = ".columnar-probe-"  # begins the names of folders of probes, which a new folder may have
 ENDING_S: Final = 10.0  # servers end with their supervisor, on a busy machine up to this time after it
 _OF_A_START: Final = ("LOCK", f"{FORMAT}{HALF}")  # files that a start may leave if it is cut off before FORMAT
 _OURS: Final = frozenset((REGIONS, OPENED, SERVER_LOG, SERVERS, SNAPSHOTS, STAGING, "cluster-id", "clock"))
@@ -217,8 +219,8 @@ def _repair_advice(path: str) -> str:
 def _check_new(path: str) -> None:
     """Raise HostError if the folder has no FORMAT, but entries that no start of ours left.  Raises OSError too.
 
-    Allowed are ``lost+found``, which a file system's root has, and an empty ``regions``, left by a start that was cut
-    off.
+    Allowed are ``lost+found``, which a file system's root has, an empty ``regions``, left by a start that was cut off,
+    and folders of probes.
     """
     if os.path.exists(os.path.join(path, FORMAT)):
         return
@@ -237,7 +239,9 @@ def _check_new(path: str) -> None:
 
 
 def _is_hollow(path: str, name: str) -> bool:
-    """Tell whether the entry is an empty folder made by a file system or by a start that was cut off."""
+    """Tell whether the entry is an empty folder made by a file system or by a start that was cut off, or a probe's."""
+    if name.startswith(PROBES):
+        return True
     if name not in (REGIONS, LOST_AND_FOUND):
         return False
     try:

@@ -1,8 +1,13 @@
-"""A file system shared by several machines, as seen by a machine whose cache is older than the files."""
+"""A file system shared by several machines, as seen by a machine whose cache is older than the files.
+
+CachingMount        a replacement of ``os``: files look as they did until a test renews them
+CachingOperations   a mount for ``probe_root`` that keeps what it has seen for a while, as FUSE mounts do by default
+"""
 
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,6 +15,7 @@ from typing import Any
 import pytest
 
 from columnar.storage import dead_logs, durable_files
+from columnar.storage.probe_mount import MountOperations
 
 
 class CachingMount:
@@ -76,3 +82,53 @@ class CachingMount:
 
     def listdir(self, folder: str) -> list[str]:
         return [name for name in os.listdir(folder) if os.path.join(folder, name) not in self._hidden]
+
+
+class CachingOperations(MountOperations):
+    """A mount that answers from its cache, ``seconds`` long, and finds folders by the paths that it has seen.
+
+    ``cached`` are the operations whose answers it keeps; a folder that was seen is found by its handle, so that a file
+    can be made in it after another mount has renamed it, unless ``finds_by_handle`` is False.
+    """
+
+    def __init__(
+        self, folder: str, token: str, seconds: float, cached: frozenset[str], *, finds_by_handle: bool = False
+    ) -> None:
+        super().__init__(folder, token)
+        self._seconds = seconds
+        self._cached = cached
+        self._finds_by_handle = finds_by_handle
+        self._answers: dict[tuple[str, str], tuple[float, Any]] = {}
+        self._handles: dict[str, int] = {}
+
+    def call(self, name: str, *arguments: Any) -> Any:
+        if name in ("write", "append", "rename", "remove", "link", "map", "mkdir"):  # its own changes it knows
+            for changed in arguments[:2]:
+                for cached in self._cached:
+                    self._answers.pop((cached, str(changed)), None)
+        if name not in self._cached:
+            return super().call(name, *arguments)
+        key = (name, str(arguments[0]))
+        until_s, answer = self._answers.get(key, (0.0, None))
+        if time.monotonic() >= until_s:
+            answer = super().call(name, *arguments)
+            self._answers[key] = (time.monotonic() + self._seconds, answer)
+        return answer
+
+    def _names(self, name: str) -> list[str]:
+        if self._finds_by_handle and name not in self._handles:
+            self._handles[name] = os.open(self._file(name), os.O_RDONLY)
+        return super()._names(name)
+
+    def _write(self, name: str, seed: int, count: int) -> None:
+        folder, _, base = name.partition("/")
+        if base and folder in self._handles:
+            os.close(os.open(base, os.O_WRONLY | os.O_CREAT, 0o600, dir_fd=self._handles[folder]))
+            return
+        super()._write(name, seed, count)
+
+    def close(self) -> None:
+        for handle in self._handles.values():
+            os.close(handle)
+        self._handles.clear()
+        super().close()

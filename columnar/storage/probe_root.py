@@ -1,0 +1,345 @@
+"""Whether a folder can hold the data of a cluster: two mounts of it are tried against each other.
+
+    what is changed at one mount must be seen at the other, at once
+    bytes     synced bytes are read whole, also by a reader that has looked at the file before
+    names     new, removed and replaced files are seen, and folders list them
+    rename    a path below a folder that the other mount has renamed is refused
+    links     hard links; locks (``flock``); mappings, or writing in place instead
+
+The rules follow from what a cluster does.  An owner reads the logs of dead servers: a stale size loses acknowledged
+writes.  The next owner renames a region's folder, so that a node that was fenced and wakes up writes no more files.
+A node holds a lock that keeps other programs out.
+
+Nothing here knows which two mounts they are: two on one machine, two machines, or one mount twice, which shows no
+stale cache, but whether the file system has the calls at all (``probe_quickly``).
+"""
+
+from __future__ import annotations
+
+import secrets
+import statistics
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+from zlib import crc32
+
+from columnar.errors import HostError
+from columnar.storage.durable_files import make_private
+from columnar.storage.probe_mount import MountOperations, MountStalls, ProbedMount, contents
+
+ROUNDS: Final = 20
+CHECK_S: Final = 60.0  # a check begins no further round then; what it has seen counts
+STALE_S: Final = 5.0  # a change that is not seen then counts as never seen
+QUICK_S: Final = 30.0  # of the whole quick probe: it waits as long for a mount whose server changes over
+SLOW_READ_S: Final = 1.0  # a longer wait for a file that the other machine has is worth a remark
+SLOW_READ_REPAIR: Final = "on CephFS: ceph config set mds mds_tick_interval 0.2"
+CLOCKS_MS: Final = 500.0  # clocks further apart are worth a remark
+UNPROBED: Final = "--folder-unprobed"  # the flag of a node that starts without the quick probe
+_POLL_S: Final = 0.01
+_SIZES: Final = ((60, 100), (1_000, 5_000), (50_000, 250_000), (70_000, 600_000))  # looked at, then continued to
+
+Outcome = Literal["ok", "fault", "note"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A line of the report; only a ``fault`` makes the folder unsuitable."""
+
+    outcome: Outcome
+    name: str
+    text: str
+
+
+class UnsuitableFolder(HostError):
+    """A cluster would lose acknowledged writes in the folder, or cannot use it at all."""
+
+    def __init__(self, folder: str, faults: list[str]) -> None:
+        super().__init__(
+            f"the nodes of a cluster cannot share the data folder {folder}: {'; '.join(faults)}; "
+            f"'columnar probe-root' shows more, {UNPROBED} starts all the same"
+        )
+        self.faults = faults
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """The two mounts, and how many rounds each check has."""
+
+    one: ProbedMount
+    other: ProbedMount
+    rounds: int
+
+    def in_rounds(self, most: int = ROUNDS) -> Iterator[tuple[int, ProbedMount, ProbedMount]]:
+        """Yield the round's number, the mount that changes files, and the mount that must see it: in turn."""
+        until_s = time.monotonic() + CHECK_S
+        for number in range(min(self.rounds, most)):
+            if number and time.monotonic() >= until_s:
+                return
+            yield (number, self.one, self.other) if number % 2 == 0 else (number, self.other, self.one)
+
+
+class Tally:
+    """Counts the rounds of a check that went well, and how long the others waited for the change."""
+
+    def __init__(self) -> None:
+        self.rounds = self.good = 0
+        self.worst_s = 0.0
+        self.is_seen = True  # every change was seen in the end
+
+    def see(self, is_so: Callable[[], bool]) -> None:
+        """Count a round: a change that is seen at the first check is good; for others poll until it is seen."""
+        self.rounds += 1
+        if is_so():
+            self.good += 1
+            return
+        begun_s = time.monotonic()
+        while not is_so():
+            if time.monotonic() - begun_s > STALE_S:
+                self.is_seen = False
+                break
+            time.sleep(_POLL_S)  # a file system sends no event to other machines
+        self.worst_s = max(self.worst_s, time.monotonic() - begun_s)
+
+    def finding(self, name: str, good: str, means: str) -> Finding:
+        count = f"{self.good} of {self.rounds}"
+        if self.good == self.rounds:
+            return Finding("ok", name, f"{count} {good}")
+        how = f"the others after up to {self.worst_s:.1f} s" if self.is_seen else f"others not within {STALE_S:g} s"
+        return Finding("fault", name, f"{count} {good}, {how}: {means}")
+
+
+# --- checks ------------------------------------------------------------------------------------------------
+
+
+def check_bytes(pair: Pair) -> Iterator[Finding]:
+    """Read files whole that the other mount has continued and synced, after the reader has looked at them."""
+    tally, reads_s = Tally(), []
+    for number, writer, reader in pair.in_rounds():
+        name, (first, whole) = f"bytes{number}", _SIZES[number // 2 % len(_SIZES)]
+        writer.call("append", name, number, 0, first)
+        reader.call("read", name)
+        writer.call("append", name, number, first, whole - first)
+        begun_s = time.monotonic()
+        found = reader.call("read", name)
+        reads_s.append(time.monotonic() - begun_s)
+        tally.see(_reads(reader, name, number, whole, found))
+        writer.call("release", name)
+        writer.call("remove", name)
+    means = "the next owner would take a dead server's log for shorter, and lose acknowledged writes"
+    yield tally.finding("bytes", "files were read whole as soon as they were synced", means)
+    if max(reads_s) > SLOW_READ_S:
+        waited = f"{statistics.median(reads_s):.1f} s, at worst {max(reads_s):.1f} s"
+        text = f"a file that the other machine has open is opened after {waited}, and so is a region that moves"
+        yield Finding("note", "opening", f"{text}; {SLOW_READ_REPAIR}")
+
+
+def _reads(reader: ProbedMount, name: str, seed: int, count: int, first: Any = None) -> Callable[[], bool]:
+    """Return a check whether the reader has exactly these contents; ``first`` is the answer that it already gave."""
+    expected = [count, count, crc32(contents(seed, count))]
+    given = [first] if first is not None else []
+    return lambda: bool((given.pop() if given else reader.call("read", name)) == expected)
+
+
+def check_names(pair: Pair) -> Iterator[Finding]:
+    """See files that the other mount made and removed, also names that were missing when they were last looked at."""
+    made, removed = Tally(), Tally()
+    for number, writer, reader in pair.in_rounds(10):
+        folder, name = f"names{number}", f"names{number}/one"
+        writer.call("mkdir", folder)
+        reader.call("names", folder)
+        reader.call("exists", name)
+        writer.call("write", name, number, 100)
+        made.see(lambda: bool(reader.call("exists", name) and reader.call("names", folder) == ["one"]))  # noqa: B023
+        writer.call("remove", name)
+        removed.see(lambda: not reader.call("exists", name) and reader.call("names", folder) == [])  # noqa: B023
+    means = "the next owner would miss files of the dead server"
+    yield made.finding("new names", "new files were found and listed at once", means)
+    yield removed.finding("removed names", "removed files were gone at once", means)
+
+
+def check_contents(pair: Pair) -> Iterator[Finding]:
+    """See a file that the other mount replaced by a rename, and one that it wrote in place."""
+    replaced, in_place, mapped = Tally(), Tally(), set()
+    for number, writer, reader in pair.in_rounds(10):
+        name, half = f"file{number}", f"file{number}new"
+        writer.call("write", name, 1, 4_096)
+        reader.call("read", name)
+        writer.call("write", half, 2, 4_096)
+        writer.call("rename", half, name)
+        replaced.see(_reads(reader, name, 2, 4_096))
+        mapped.add(bool(writer.call("map", name, 3, 4_096)))
+        in_place.see(_reads(reader, name, 3, 4_096))
+    means = "a server would start from old numbers"
+    yield replaced.finding("replaced files", "files that were replaced by a rename were new at once", means)
+    yield in_place.finding("in place", "files that were written in place were new at once", means)
+    text = "files can be mapped" if mapped == {True} else "files cannot be mapped, and are written by system calls"
+    yield Finding("ok" if mapped == {True} else "note", "mappings", text)
+
+
+def check_rename(pair: Pair) -> Iterator[Finding]:
+    """Find paths below a folder refused as soon as the other mount has renamed it."""
+    refused, moved = Tally(), Tally()
+    for number, other, owner in pair.in_rounds(10):
+        folder, target = f"region{number}", f"moved{number}"
+        owner.call("mkdir", folder)
+        owner.call("write", f"{folder}/one", 1, 100)
+        owner.call("names", folder)
+        other.call("exists", f"{folder}/one")
+        other.call("rename", folder, target)
+        refused.see(_is_refused(owner, f"{folder}/two"))
+        moved.see(_reads(owner, f"{target}/one", 1, 100))
+    means = "a node that was fenced and wakes up would write into the next owner's folder"
+    yield refused.finding("renamed folders", "old paths were refused at once", means)
+    means = "an owner would not find its folder"
+    yield moved.finding("new paths", "new paths were found at once", means)
+
+
+def _is_refused(owner: ProbedMount, name: str) -> Callable[[], bool]:
+    def is_refused() -> bool:
+        try:
+            owner.call("write", name, 2, 100)
+        except FileNotFoundError:
+            return True
+        return False
+
+    return is_refused
+
+
+def check_links(pair: Pair) -> Iterator[Finding]:
+    """Link a file of the other mount, which then removes its name."""
+    tally = Tally()
+    for number, other, owner in pair.in_rounds(4):
+        name, target = f"link{number}", f"linked{number}"
+        owner.call("write", name, number, 5_000)
+        other.call("link", name, target)
+        tally.see(lambda: bool(owner.call("links", target) == 2))  # noqa: B023 - called at once
+        owner.call("remove", name)
+        tally.see(_reads(other, target, number, 5_000))
+    means = "a region cannot be taken over without copying all of it"
+    yield tally.finding("hard links", "links counted and kept their contents", means)
+
+
+def check_locks(pair: Pair) -> Iterator[Finding]:
+    """Exclude the other mount by an exclusive lock, and its exclusive lock by a shared one."""
+    excluded, shared = Tally(), Tally()
+    for number, holder, other in pair.in_rounds(4):
+        name = f"lock{number}"
+        holder.call("lock", name, False)
+        excluded.see(lambda: not other.call("lock", name, True) and not other.call("lock", name, False))  # noqa: B023
+        holder.call("release", name)
+        shared.see(lambda: bool(other.call("lock", name, True) and holder.call("lock", name, True)))  # noqa: B023
+        other.call("release", name)
+        excluded.see(lambda: not other.call("lock", name, False))  # noqa: B023
+        for mount in (holder, other):
+            mount.call("release", name)
+    means = "a second store could open the folder"
+    yield excluded.finding("locks", "locks (flock) kept the other mount out", means)
+    means = "a node could not start beside another"
+    yield shared.finding("shared locks", "shared locks were given to both mounts", means)
+
+
+def check_time(pair: Pair) -> Iterator[Finding]:
+    """Measure how long an fsync takes at each mount, and how far the clocks are apart."""
+    times: list[float] = []
+    for number in range(pair.rounds):
+        mount = pair.one if number % 2 == 0 else pair.other
+        times.append(mount.call("append", f"sync{number % 2}", 1, 100 * number, 100))
+    for number, mount in enumerate((pair.one, pair.other)):
+        mount.call("release", f"sync{number}")
+        mount.call("sync_names")
+    text = f"100 bytes were synced within {statistics.median(times):.1f} ms, at worst {max(times):.1f} ms"
+    yield Finding("ok", "fsync", f"{text}: no write is acknowledged sooner")
+    before_ms = pair.one.call("clock")
+    other_ms = pair.other.call("clock")
+    after_ms = pair.one.call("clock")
+    apart_ms = max(before_ms - other_ms, other_ms - after_ms, 0.0)
+    if apart_ms > CLOCKS_MS:
+        yield Finding("note", "clocks", f"the clocks are {apart_ms / 1_000:.1f} s apart: let NTP set them")
+    else:
+        yield Finding("ok", "clocks", f"the clocks are at most {apart_ms + after_ms - before_ms:.0f} ms apart")
+
+
+CHECKS: Final = (check_bytes, check_names, check_contents, check_rename, check_links, check_locks, check_time)
+QUICK_CHECKS: Final = (check_names, check_contents, check_rename, check_links, check_locks)
+
+
+def probe(one: ProbedMount, other: ProbedMount, *, rounds: int = ROUNDS) -> Iterator[Finding]:
+    """Try two mounts against each other and yield the findings as they come; ``one`` makes the probe's folder.
+
+    Blocks, as a rule for some seconds; each check ends CHECK_S and a round after its beginning.  A mount that stalls
+    ends the report.  Raises OSError if the folder of the probe cannot be made.
+    """
+    for mount in (one, other):
+        yield from _of_type(mount)
+    other.call("is_there")
+    one.call("make")
+    tally = Tally()
+    tally.see(lambda: bool(other.call("is_there")))
+    yield tally.finding("same folder", "folder was seen at the other mount at once", "it is another folder, or stale")
+    if tally.is_seen:
+        yield from run_checks(Pair(one, other, rounds), CHECKS)
+
+
+def _of_type(mount: ProbedMount) -> Iterator[Finding]:
+    found = mount.call("verdict")
+    name, kind = "file system", found["kind"] or "of unknown type"
+    if found["refusal"]:
+        yield Finding("fault", name, f"{mount.place} is {kind}. {found['refusal']}. Repair: {found['repair']}")
+    else:
+        yield Finding("ok", name, f"{mount.place} is {kind}")
+    yield from (Finding("note", name, remark) for remark in found["remarks"])
+
+
+def run_checks(pair: Pair, checks: tuple[Callable[[Pair], Iterator[Finding]], ...]) -> Iterator[Finding]:
+    """Yield the findings of the checks; a check that the file system refuses is a fault.  Ends after MountStalls."""
+    for check in checks:
+        name = check.__name__.removeprefix("check_")
+        try:
+            yield from check(pair)
+        except MountStalls as stall:
+            yield Finding("fault", name, stall.text)
+            return
+        except OSError as error:
+            yield Finding("fault", name, f"the file system refuses it: {error}")
+
+
+def probe_quickly(data: str) -> tuple[str, ...]:
+    """Check the folder of a node at its start: the type and the options of its mount, and the calls a node needs.
+
+    Makes the folder if it is missing.  Returns remarks for the log.  A single mount shows no stale cache, so only
+    ``columnar probe-root`` with two is a proof.  Blocks for some 30 fsyncs, QUICK_S at most.  Raises HostError, and
+    UnsuitableFolder if the nodes of a cluster cannot share the folder.
+    """
+    answers: list[list[Finding] | Exception] = []
+    thread = threading.Thread(target=_quick_findings, args=(data, answers), name="quick probe", daemon=True)
+    thread.start()  # the thread of a folder that does not answer ends with the process
+    thread.join(QUICK_S)
+    if not answers:
+        raise MountStalls(data, QUICK_S)
+    found = answers[0]
+    if isinstance(found, OSError):
+        raise HostError(f"cannot use the data folder {data}: {found}; repair it or choose another with --data")
+    if isinstance(found, Exception):
+        raise found
+    faults = [f"{one.name}: {one.text}" for one in found if one.outcome == "fault"]
+    if faults:
+        raise UnsuitableFolder(data, faults)
+    return tuple(one.text for one in found if one.outcome == "note")
+
+
+def _quick_findings(data: str, answers: list[list[Finding] | Exception]) -> None:
+    """Append the findings, or the exception that ended the probe.  Runs in its own thread."""
+    try:
+        make_private(data)
+        token = secrets.token_hex(8)
+        with closing(MountOperations(data, token)) as one, closing(MountOperations(data, token)) as other:
+            found = list(_of_type(one))
+            if all(finding.outcome != "fault" for finding in found):
+                one.call("make")
+                found += run_checks(Pair(one, other, 1), QUICK_CHECKS)
+        answers.append(found)
+    except Exception as error:  # noqa: BLE001 - the thread that waits raises it
+        answers.append(error)
