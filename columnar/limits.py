@@ -96,6 +96,12 @@ PEER_QUEUED_BYTES: Final = 64 * MIB  # of calls that wait for a link to a peer; 
 # All answers to reads of other servers, while they are made.  This bound is separate from that of the gateway's own
 # reads: otherwise reads of two gateways could wait for room at each other for ever.
 PEER_REPLY_BYTES: Final = 64 * MIB
+GREETING_FRAME_BYTES: Final = 4 * KIB  # of each frame of a peer before its link is open; a hello has some 200
+GREETING_S: Final = 5.0  # from the connection to the open link
+GREETINGS: Final = 256  # accepted links that are not open yet; beyond the bound the oldest is closed
+# Replies and frames wait so long for the lease to hold again; then their connections are closed.  An outage of the
+# coordination service that is shorter fails no call.
+LEASE_WAIT_S: Final = 10.0
 
 # --- change logs -----------------------------------------------------------------------------------
 LOG_RECORDS: Final = 1_000_000  # of one region that a trigger still needs; above half of it writers are slowed

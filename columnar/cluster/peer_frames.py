@@ -7,7 +7,8 @@
     3 request  msgpack [operation, {...}]       a message of ``message_codec``
     4 response msgpack                          the answer to a request
     5 refused  msgpack [why, {...}]             the answer to a call or request that was not carried out, or failed
-    6 hello    msgpack {...}                    the first frame of each side, with number 0; ``Hello``
+    6 hello    msgpack {...}                    the first frame of each side, with number 0; ``hello``
+    7 proof    hmac:byte[32]                    over TCP the second frame of each side, with number 0; ``hello``
 
     service   1 Thrift 1    2 Thrift 2          protocol   1 binary    2 compact
 
@@ -43,6 +44,7 @@ REQUEST: Final = 3
 RESPONSE: Final = 4
 REFUSED: Final = 5
 HELLO: Final = 6
+PROOF: Final = 7
 
 _PROTOCOLS: Final = {1: Protocol.BINARY, 2: Protocol.COMPACT}
 
@@ -157,6 +159,10 @@ def hello(fields: dict[str, Any]) -> bytes:
     return _packed(0, HELLO, fields)
 
 
+def proof(hmac: bytes) -> bytes:
+    return _pack_head(len(hmac) + _COUNTED, 0, PROOF) + hmac
+
+
 def _packed(number: int, kind: int, plain: Any) -> bytes:
     import msgpack
 
@@ -171,6 +177,20 @@ def _too_long(size_bytes: int) -> FrameTooLong:
 
 
 # --- reading -----------------------------------------------------------------------------------------
+
+
+def cut_frame(data: bytes, kind: int, bound_bytes: int) -> tuple[Frame, bytes] | None:
+    """Return the frame at the start of ``data``, which must be of this kind, and the bytes after it; None: incomplete.
+
+    Raises BadFrame as soon as the head is bad; the rest of the stream is not looked at.
+    """
+    if len(data) < HEAD_BYTES:
+        return None
+    length, number, found = _unpack_head(data, 0)
+    if found != kind or not _COUNTED <= length <= bound_bytes:
+        raise BadFrame(f"a frame of kind {found} with {length} bytes, not of kind {kind} within {bound_bytes}")
+    end = _LENGTH_BYTES + length
+    return (Frame(kind, number, data[:end], HEAD_BYTES, end), data[end:]) if len(data) >= end else None
 
 
 class FrameReader:

@@ -13,12 +13,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import ssl
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
-from typing import Final, Protocol, TypeVar, cast
+from typing import Final, Protocol, TypeVar
 
 from columnar.cluster.hello import Hello, obstacle
-from columnar.cluster.peer_link import Answerer, PeerLink, State
+from columnar.cluster.link_listener import LinkListener, OnLink, end_silent_later
+from columnar.cluster.peer_address import PeerAddress, connect
+from columnar.cluster.peer_link import Answerer, PeerLink
+from columnar.coordination.lease_gate import LeaseGate
+from columnar.limits import GREETING_S
 from columnar.model.owner import Incarnation
 from columnar.model.region_messages import Message
 from columnar.runtime.background import Background
@@ -27,48 +33,51 @@ _log = logging.getLogger(__name__)
 
 LARGE_BYTES: Final = 64 * 1024
 RETRY_S: Final = 0.01  # a refused connection costs some 0.1 ms
-GREETING_S: Final = 5.0  # a peer that accepts a link must say its hello within this time
 
 R = TypeVar("R")
-AddressOf = Callable[[Incarnation], str | None]  # the path of a server's Unix socket; None: it is not known
+AddressOf = Callable[[Incarnation], PeerAddress | None]  # where a server listens for links; None: it is not known
 
 
 class LinkEnds(Answerer, Protocol):
     def link_ended(self, link: PeerLink) -> None: ...
 
 
+@dataclass(frozen=True, slots=True)
+class LinkTerms:
+    """The terms of all links of a process.  Constant."""
+
+    gate: LeaseGate | None = None  # None: the process has no lease
+    secret: bytes | None = None  # of the cluster; None: links are over Unix sockets only
+    tls_accepting: Callable[[], ssl.SSLContext] | None = None  # returns the context; None: TCP is not encrypted
+    tls_connecting: Callable[[], ssl.SSLContext] | None = None
+
+
 class Peers:
-    def __init__(self, mine: Hello, address_of: AddressOf, answerer: LinkEnds) -> None:
-        self._mine = mine  # constant, as are the next two
+    def __init__(self, mine: Hello, address_of: AddressOf, answerer: LinkEnds, terms: LinkTerms | None = None) -> None:
+        self._mine = mine  # constant, as are the next three
         self._address_of = address_of
         self._answerer = answerer
+        self._terms = terms if terms is not None else LinkTerms()
         self._small: dict[Incarnation, PeerLink] = {}
         self._large: dict[Incarnation, PeerLink] = {}
-        self._accepted: set[PeerLink] = set()
+        self._listener = LinkListener(self._accepted, answerer.link_ended, self._terms.tls_accepting)
         self._connecting = Background("links of servers")
-        self._server: asyncio.Server | None = None
         self._is_closed = False
 
     # --- links made by other servers -------------------------------------------------------------------
 
-    async def listen(self, path: str) -> None:
-        """Accept links at the path of a Unix socket, and no longer at an earlier path.  Raises OSError."""
-        if self._server is not None:
-            self._server.close()  # first: the loop removes the name with the socket
-        factory = cast(Callable[[], asyncio.Protocol], self._accept)
-        self._server = await asyncio.get_running_loop().create_unix_server(factory, path)
+    async def listen(self, address: PeerAddress) -> None:
+        """Accept links at the address, and no longer at an earlier address.  Raises OSError."""
+        await self._listener.listen(address)
 
-    def _accept(self) -> PeerLink:
-        link = PeerLink(self._mine, self._obstacle, self._answerer, self._accepted_ended)
-        self._accepted.add(link)
-        asyncio.get_running_loop().call_later(GREETING_S, _greeted, link)
-        return link
+    @property
+    def port(self) -> int:
+        """Return the TCP port.  Call after ``listen`` at a TCP address."""
+        return self._listener.port
 
-    def _accepted_ended(self, link: PeerLink) -> None:
-        self._accepted.discard(link)
-        self._answerer.link_ended(link)
-        if link.state is State.ENDED and not self._is_closed:
-            _log.debug("a link of %s has ended: %s", link.peer.server if link.peer else "a stranger", link.why)
+    def _accepted(self, on_ended: OnLink) -> PeerLink:
+        terms = self._terms
+        return PeerLink(self._mine, self._obstacle, self._answerer, on_ended, gate=terms.gate, secret=terms.secret)
 
     def _obstacle(self, hello: Hello) -> str | None:
         return obstacle(hello, self._mine.cluster, 0)
@@ -90,25 +99,31 @@ class Peers:
 
     def _begin(self, links: dict[Incarnation, PeerLink], server: Incarnation) -> PeerLink:
         link = PeerLink(
-            self._mine, partial(self._other_than, server), self._answerer, partial(self._ended, links, server)
+            self._mine,
+            partial(self._other_than, server),
+            self._answerer,
+            partial(self._ended, links, server),
+            gate=self._terms.gate,
+            secret=self._terms.secret,
+            connects=True,
         )
-        path = self._address_of(server)
+        address = self._address_of(server)
         links[server] = link
-        if path is None or self._is_closed:
-            link.end("its address is not known" if path is None else "this server stops")
+        if address is None or self._is_closed:
+            link.end("its address is not known" if address is None else "this server stops")
             return link
-        self._connecting.spawn(self._connect(link, path))
+        self._connecting.spawn(self._connect(link, address))
         return link
 
-    async def _connect(self, link: PeerLink, path: str) -> None:
-        loop = asyncio.get_running_loop()
+    async def _connect(self, link: PeerLink, address: PeerAddress) -> None:
+        tls = self._terms.tls_connecting
         try:
             async with asyncio.timeout(GREETING_S):
-                await loop.create_unix_connection(cast(Callable[[], asyncio.Protocol], lambda: link), path)
-        except OSError as error:  # TimeoutError among them
-            link.end(f"cannot connect to {path}: {error}")
+                await connect(address, lambda: link, tls() if tls is not None else None)
+        except OSError as error:  # among them TimeoutError, and the errors of TLS
+            link.end(f"cannot connect to {address}: {error}")
             return
-        loop.call_later(GREETING_S, _greeted, link)
+        end_silent_later(link)
 
     def _other_than(self, server: Incarnation, hello: Hello) -> str | None:
         if hello.server != server:
@@ -130,33 +145,24 @@ class Peers:
             link = links.get(server)
             if link is not None:
                 link.end(f"server {server} was fenced")
-        for link in [link for link in self._accepted if link.peer is not None and link.peer.server == server]:
-            link.end(f"server {server} was fenced")
+        for link in self._listener.links:
+            if link.peer is not None and link.peer.server == server:
+                link.end(f"server {server} was fenced")
 
     def check_invariants(self) -> None:
         for links in (self._small, self._large):
             for link in links.values():
                 link.check_invariants()
-        for link in self._accepted:
-            assert link.state is not State.ENDED
-            link.check_invariants()
+        self._listener.check_invariants()
 
     async def close(self) -> None:
         """Listen no more and end all links."""
         self._is_closed = True
-        if self._server is not None:
-            self._server.close()
         self._connecting.close()
-        links: list[PeerLink] = [*self._small.values(), *self._large.values(), *self._accepted]
-        for link in links:
+        for link in [*self._small.values(), *self._large.values()]:
             link.end("this server stops")
-        if self._server is not None:
-            await self._server.wait_closed()
-
-
-def _greeted(link: PeerLink) -> None:
-    if link.state is State.GREETING:
-        link.end(f"the peer said no hello within {GREETING_S:g} s")
+        self._listener.begin_close()
+        await self._listener.wait_closed()
 
 
 def _forget(links: dict[Incarnation, PeerLink], server: Incarnation, link: PeerLink) -> None:

@@ -29,6 +29,7 @@ from typing import TypeVar, cast
 from columnar.cluster.forwarding import Forwarding
 from columnar.cluster.hello import Hello, obstacle
 from columnar.cluster.link_errors import LinkBroke, NotSent
+from columnar.cluster.peer_address import UnixAddress
 from columnar.cluster.peer_link import PeerLink
 from columnar.cluster.peer_requests import VIEW_CHECKS, FlowStatuses, OwnFigures, TriggerStatuses, ViewStatuses
 from columnar.cluster.peer_server import PeerServer
@@ -169,7 +170,7 @@ class ClusterServer:
         """Answer calls of the other servers, and send them the calls of this server's clients for their regions."""
         ports = self.ports
         self.peer_server = PeerServer(ports.wires, self._refuse_not_local, ports.connection_ids)
-        self.peers = Peers(self._hello, self._path_of, self.peer_server)
+        self.peers = Peers(self._hello, self._address_of_server, self.peer_server)
         self.forwarding = Forwarding(self.local_server, self.routes, self.peers, self.peer_server.serve_locally)
         self.request_forwarders: dict[int, RequestForwarder] = {}
         for service, made in ports.services.items():
@@ -184,11 +185,12 @@ class ClusterServer:
             made.request_forwarder = self.request_forwarders[service] = request_forwarder
             ports.wires[service].ahead = request_forwarder.forward_early
         self._connect_peer_operations()
-        path = self._path_of(self.local_server)
-        self._listening = ListeningPath(path, lambda: self.peers.listen(path))
+        address = self._address_of_server(self.local_server)
+        path = address.path
+        self._listening = ListeningPath(path, lambda: self.peers.listen(address))
         try:
             make_private(self._config.run_folder)
-            await self.peers.listen(path)
+            await self.peers.listen(address)
         except OSError as error:
             raise HostError(f"cannot listen on {path}: {error.strerror}; set TMPDIR to a shorter path") from error
 
@@ -231,8 +233,8 @@ class ClusterServer:
         self.owners.changed()
         self.forwarding.routes_changed(tables)
 
-    def _path_of(self, server: Incarnation) -> str:
-        return os.path.join(self._config.run_folder, str(server))
+    def _address_of_server(self, server: Incarnation) -> UnixAddress:
+        return UnixAddress(os.path.join(self._config.run_folder, str(server)))
 
     def _refuse_not_local(self, table: str, row: bytes) -> Moved | Unknown:
         return refuse_not_local(self.routes.find(table, row), self.local_server)

@@ -27,6 +27,8 @@ from types import ModuleType
 from typing import Final
 
 HOT: Final = (
+    "columnar.coordination.lease_gate",
+    "columnar.coordination.lease_page",
     "columnar.flows.applier",
     "columnar.flows.at_hand",
     "columnar.flows.delivery_state",
@@ -86,6 +88,7 @@ HOT: Final = (
     "columnar.regions.read.wide_row",
     "columnar.cluster.forwarding",
     "columnar.cluster.forwarding_state",
+    "columnar.cluster.frame_writer",
     "columnar.cluster.method_routing",
     "columnar.cluster.peer_frames",
     "columnar.cluster.peer_link",
@@ -153,6 +156,8 @@ _IMPORTED: Final = (
     "operations",
     "regions",
     "cluster",
+    "coordination/lease_gate.py",
+    "coordination/lease_page.py",
     "wire",
     "thrift",
     "flows",

@@ -17,6 +17,7 @@ from typing import Any, cast
 
 from columnar.cluster.forwarding import Forwarding
 from columnar.cluster.hello import Hello
+from columnar.cluster.peer_address import PeerAddress, UnixAddress
 from columnar.cluster.peer_server import PeerServer
 from columnar.cluster.peers import Peers
 from columnar.cluster.refusals import Moved, Unknown, refuse_not_local
@@ -123,7 +124,7 @@ class PeerHouse:
     async def start(self) -> None:
         await self.wire.start("127.0.0.1", 0)
         await self.wire2.start("127.0.0.1", 0)
-        await self.peers.listen(self.cluster.path_of(self.me))
+        await self.peers.listen(self.cluster.address_of(self.me))
 
     async def client(self, speech: Speech = FRAMED, service: Any = SERVICE) -> Client:
         """Return a client, which is closed with the cluster."""
@@ -200,11 +201,8 @@ class PeerCluster:
                 if self.catalogue[info.region_id].server != house.me:
                     house.disown(info)
 
-    def path_of(self, server: Incarnation) -> str:
-        return str(Path(self._folder.name) / str(server))
-
-    def address_of(self, server: Incarnation) -> str | None:
-        return self.path_of(server)
+    def address_of(self, server: Incarnation) -> PeerAddress:
+        return UnixAddress(str(Path(self._folder.name) / str(server)))
 
     def house_of(self, server: Incarnation) -> PeerHouse:
         return next(house for house in self.houses if house.me == server)

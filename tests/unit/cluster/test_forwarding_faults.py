@@ -82,7 +82,7 @@ async def test_a_read_on_a_link_that_breaks_goes_on(cluster: PeerCluster) -> Non
     await asyncio.to_thread(cluster.engine.gate.entered.wait)
     client.send("get", T, b"x", b"a:q", {})
     await until(lambda: states(gateway) == [State.SENT])
-    for link in list(owner.peers._accepted):
+    for link in list(owner.peers._listener.links):
         link.end("cut")
     await until(lambda: states(gateway) == [State.WAITING])
     await until(lambda: states(gateway) == [State.SENT])

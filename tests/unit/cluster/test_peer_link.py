@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from columnar.cluster import peer_frames, peer_link, row_forms
+from columnar.cluster.frame_writer import QueuedFrame
 from columnar.cluster.hello import HELLO, Hello, obstacle
 from columnar.cluster.link_errors import LinkBroke, NotSent
 from columnar.cluster.peer_frames import Frame
@@ -197,7 +198,7 @@ async def test_what_one_iteration_sends_goes_out_in_one_write(pair: Pair) -> Non
             writes.append(joined.count(b"abc"))
             transport.write(joined)
 
-    pair.near._transport = Noting()  # type: ignore[assignment]
+    pair.near._writer._transport = Noting()  # type: ignore[assignment]
     calls = [pair.call() for _ in range(5)]
     await asyncio.gather(*(told.ended for told in calls))
     assert writes == [5]
@@ -258,7 +259,7 @@ async def test_a_broken_link_tells_written_calls_from_others(pair: Pair) -> None
     queued = pair.call()
     asking = asyncio.ensure_future(pair.near.send_request(CloseTable("u")))
     await asyncio.sleep(0)
-    pair.near._flush_is_planned = True  # the next write does not come any more
+    pair.near._writer._flush_is_planned = True  # the next write does not come any more
     pair.near.end("as a test would have it")
     assert written.heard == ["written", "link broke"]
     assert queued.heard[-1] == ("link broke" if "written" in queued.heard else "not sent")
@@ -321,7 +322,7 @@ async def test_an_answer_that_cannot_be_read_ends_the_link_and_its_ask(pair: Pai
     pair.far_side.is_silent = True
     asking = asyncio.ensure_future(pair.near.send_request(MiddleRow(REGION)))
     await pair.far_side.until(1)
-    pair.far._send(peer_link._Queued(peer_frames.response_frame(pair.near._last_number, 7), b"", None))
+    pair.far._send(QueuedFrame(peer_frames.response_frame(pair.near._last_number, 7), b"", None))
     with pytest.raises(LinkBroke):
         await asking
     assert pair.near.state is State.ENDED
@@ -366,7 +367,7 @@ async def test_a_late_answer_to_a_forgotten_call_is_dropped(pair: Pair) -> None:
 async def test_an_ask_that_is_cancelled_before_it_was_written_is_not_sent(pair: Pair) -> None:
     await pair.opened()
     asking = asyncio.ensure_future(pair.near.send_request(CloseTable("t")))
-    pair.near._is_paused = True
+    pair.near.pause_writing()
     await asyncio.sleep(0)
     asking.cancel()
     await asyncio.wait([asking])

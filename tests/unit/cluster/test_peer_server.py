@@ -150,7 +150,7 @@ async def test_calls_of_a_link_that_ended_are_not_begun(cluster: PeerCluster, mo
         monkeypatch.setattr(peer_server, "SLICE_S", 0.0)
     link.end("cut")
     assert [await call.ended for call in calls] == ["link broke"] * 9
-    for accepted in list(owner.peers._accepted):
+    for accepted in list(owner.peers._listener.links):
         accepted.end("cut")
     monkeypatch.setattr(peer_server, "SLICE_S", 1.0)
     while owner.answering._waiting:  # noqa: ASYNC110 - nobody tells
@@ -221,7 +221,7 @@ async def test_a_link_is_a_client_of_the_service_until_it_ends(cluster: PeerClus
     assert client.peer == "server s1.4"
     assert not client.has_ended()
     link.end("cut")
-    while owner.peers._accepted:  # noqa: ASYNC110 - the socket tells nobody
+    while owner.peers._listener.links:  # noqa: ASYNC110 - the socket tells nobody
         await asyncio.sleep(0)
     assert client.has_ended()
     assert closed == [client.binary.connection_id] * 2

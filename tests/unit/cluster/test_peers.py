@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
-from columnar.cluster import peers as peers_module
+from columnar.cluster import link_listener
 from columnar.cluster.hello import Hello
 from columnar.cluster.link_errors import LinkBroke, NotSent
+from columnar.cluster.peer_address import UNIX_PREFIX, PeerAddress, UnixAddress
 from columnar.cluster.peer_frames import Frame
 from columnar.cluster.peer_link import PeerLink
 from columnar.cluster.peers import LARGE_BYTES, Peers
@@ -50,12 +51,19 @@ class Two:
     """Two servers; the addresses of both are in the test's hand."""
 
     def __init__(self, folder: Path) -> None:
-        self.paths: dict[Incarnation, str | None] = {S1: str(folder / "s1.4"), S2: str(folder / "s2.17")}
+        self.addresses: dict[Incarnation, PeerAddress | None] = {
+            server: UnixAddress(str(folder / str(server))) for server in (S1, S2)
+        }
         self.sides = {S1: Answering(), S2: Answering()}
         self.one, self.two = self.made(S1), self.made(S2)
 
     def made(self, server: Incarnation, cluster: str = "c") -> Peers:
-        return Peers(Hello(cluster, server), self.paths.get, self.sides[server])
+        return Peers(Hello(cluster, server), self.addresses.get, self.sides[server])
+
+    def address(self, server: Incarnation) -> PeerAddress:
+        found = self.addresses[server]
+        assert found is not None
+        return found
 
     async def close(self) -> None:
         for peers in (self.one, self.two):
@@ -88,11 +96,11 @@ async def link_gone(peers: Peers, server: Incarnation) -> None:
 
 @linked
 async def test_a_link_is_made_when_something_is_asked_and_stays(two: Two) -> None:
-    await two.two.listen(str(two.paths[S2]))
+    await two.two.listen(two.address(S2))
     assert not two.one._small
     await asyncio.gather(*(two.one.request_server(S2, CloseTable(f"t{n}")) for n in range(5)))
     assert two.sides[S2].asks == [CloseTable(f"t{n}") for n in range(5)]
-    assert len(two.two._accepted) == 1
+    assert len(two.two._listener.links) == 1
     link = two.one.link(S2, 10)
     assert link.peer == Hello("c", S2)
     assert two.one.link(S2, LARGE_BYTES) is link
@@ -100,10 +108,10 @@ async def test_a_link_is_made_when_something_is_asked_and_stays(two: Two) -> Non
 
 @linked
 async def test_large_messages_have_a_link_of_their_own(two: Two) -> None:
-    await two.two.listen(str(two.paths[S2]))
+    await two.two.listen(two.address(S2))
     await two.one.request_server(S2, CloseTable("t"))
     await two.one.request_server(S2, CloseTable("t" * 100), LARGE_BYTES + 1)
-    assert len(two.two._accepted) == 2
+    assert len(two.two._listener.links) == 2
     assert two.one.link(S2, LARGE_BYTES + 1) is not two.one.link(S2, LARGE_BYTES)
 
 
@@ -111,7 +119,7 @@ async def test_large_messages_have_a_link_of_their_own(two: Two) -> None:
 async def test_what_cannot_be_reached_was_not_sent(two: Two) -> None:
     with pytest.raises(NotSent):
         await two.one.request_server(S2, CloseTable("t"))
-    two.paths[S2] = None
+    two.addresses[S2] = None
     await link_gone(two.one, S2)
     with pytest.raises(NotSent):
         await two.one.request_server(S2, CloseTable("t"))
@@ -122,7 +130,7 @@ async def test_what_cannot_be_reached_was_not_sent(two: Two) -> None:
 async def test_a_server_that_listens_later_is_found(two: Two) -> None:
     with pytest.raises(NotSent):
         await two.one.request_server(S2, CloseTable("t"))
-    await two.two.listen(str(two.paths[S2]))
+    await two.two.listen(two.address(S2))
     with pytest.raises(NotSent):  # it is not tried again so soon
         await two.one.request_server(S2, CloseTable("t"))
     await link_gone(two.one, S2)
@@ -132,7 +140,7 @@ async def test_a_server_that_listens_later_is_found(two: Two) -> None:
 @linked
 async def test_another_incarnation_is_no_substitute(two: Two) -> None:
     later = two.made(S1)
-    await later.listen(str(two.paths[S2]))
+    await later.listen(two.address(S2))
     with pytest.raises(NotSent):
         await two.one.request_server(S2, CloseTable("t"))
     assert two.one._small[S2].why == "s1.4 answers in the place of s2.17"
@@ -142,7 +150,7 @@ async def test_another_incarnation_is_no_substitute(two: Two) -> None:
 @linked
 async def test_a_server_of_another_cluster_is_left(two: Two) -> None:
     stranger = two.made(S2, "another")
-    await stranger.listen(str(two.paths[S2]))
+    await stranger.listen(two.address(S2))
     with pytest.raises(NotSent):
         await two.one.request_server(S2, CloseTable("t"))
     await stranger.close()
@@ -151,7 +159,7 @@ async def test_a_server_of_another_cluster_is_left(two: Two) -> None:
 @linked
 async def test_links_with_a_fenced_server_end_on_both_ways(two: Two) -> None:
     for peers, server in ((two.one, S1), (two.two, S2)):
-        await peers.listen(str(two.paths[server]))
+        await peers.listen(two.address(server))
     await two.two.request_server(S1, CloseTable("t"))
     two.sides[S2].is_silent = True
     asked = asyncio.ensure_future(two.one.request_server(S2, CloseTable("t")))
@@ -159,8 +167,8 @@ async def test_links_with_a_fenced_server_end_on_both_ways(two: Two) -> None:
     two.one.fenced(S2)
     with pytest.raises(LinkBroke):
         await asked
-    assert not two.one._accepted
-    two.paths[S2] = None
+    assert not two.one._listener.links
+    two.addresses[S2] = None
     await link_gone(two.two, S1)
 
 
@@ -174,21 +182,21 @@ async def test_a_peer_that_says_no_hello(two: Two) -> None:
         await writer.wait_closed()
         left.set()
 
-    server = await asyncio.start_unix_server(silent, str(two.paths[S2]))
-    patience, peers_module.GREETING_S = peers_module.GREETING_S, 0.02  # type: ignore[misc]
+    server = await asyncio.start_unix_server(silent, str(two.address(S2)).removeprefix(UNIX_PREFIX))
+    patience, link_listener.GREETING_S = link_listener.GREETING_S, 0.02  # type: ignore[misc]
     try:
         with pytest.raises(NotSent):
             await two.one.request_server(S2, CloseTable("t"))
         await left.wait()
         assert "no hello" in two.one._small[S2].why
     finally:
-        peers_module.GREETING_S = patience  # type: ignore[misc]
+        link_listener.GREETING_S = patience  # type: ignore[misc]
         server.close()
 
 
 @linked
 async def test_closing_ends_what_waits(two: Two) -> None:
-    await two.two.listen(str(two.paths[S2]))
+    await two.two.listen(two.address(S2))
     two.sides[S2].is_silent = True
     asked = asyncio.ensure_future(two.one.request_server(S2, CloseTable("t")))
     await two.sides[S2].came.wait()
