@@ -38,6 +38,7 @@ from columnar.master.plan_draft import Chance
 from columnar.master.plan_executor import PlanExecutor, Planner
 from columnar.master.planner import is_large, plan
 from columnar.master.requests import Requests
+from columnar.master.resumption import Resumption, ServerRegions
 from columnar.master.table_regions import TableRegions, add_region
 from columnar.master.transitions import Transitions
 from columnar.model.owner import Incarnation, Owner
@@ -79,14 +80,23 @@ class ClusterState:
         self.plans = PlanExecutor(
             self.desired, self.current, self.ledger, self._transitions, self._requests, planner, rng
         )
+        self._resumption = Resumption(self.desired, self.current, self.ledger, self._transitions)
         self.tables = TableRegions(self.current, self.ledger, self._transitions, self._requests, self.plans)
 
     # --- servers -----------------------------------------------------------------------------------
 
     def begin_planning(self, now_ms: int) -> list[Output]:
-        """Begin to plan.  Every living server has said hello, and all other incarnations that rows name are fenced."""
+        """Begin to plan.  Every living server has said hello, and all other incarnations that rows name are fenced.
+
+        Regions that living servers have since the time of an earlier master continue as they are (``resumption``).
+        """
         self.plans.begin()
         self.current.begin_start(now_ms)
+        contradicting = self._resumption.resume_regions(now_ms)
+        if contradicting:
+            self.plans.write_unsent()
+        for server, why in contradicting:
+            self._silence(server, why, now_ms)
         outputs = self.plans.end_event(now_ms)
         self.current.end_start()
         return outputs
@@ -102,16 +112,21 @@ class ClusterState:
         serving: Mapping[int, int],
         closed: Mapping[int, tuple[int, bool]],
         now_ms: int,
+        leaving: Mapping[int, int] | None = None,
     ) -> list[Output]:
         """Handle a connection of the server, perhaps a repeated one.
 
         ``serving``: epochs by region.  ``closed``: by region, the last epoch that the server gave up, and whether its
-        log may hold records that the store lacks.
+        log may hold records that the store lacks.  ``leaving``: epochs of regions that it gave up and has not closed.
+        Before ``begin_planning`` the hello is only noted.
         """
         found = self.current.server(server.name)
         if found.incarnation != server or found.state in (ServerState.FENCING, ServerState.DOWN):
             return []
         self.current.server_up(found, now_ms)
+        if not self.plans.has_begun:
+            self._resumption.note_hello(server, ServerRegions(dict(serving), dict(closed), dict(leaving or {})))
+            return self.plans.end_event(now_ms)
         for region, (epoch, is_behind) in closed.items():
             self._transitions.closed(server, region, epoch, is_behind, now_ms)
         for region, epoch in serving.items():
@@ -141,16 +156,19 @@ class ClusterState:
         now_ms: int,
         asked: bool = False,
         opened: Collection[int] = (),
+        is_by_time: bool = False,
     ) -> list[Output]:
         """Handle a server that answers nothing any more.
 
         ``segments``: its sealed log; None if the log is damaged.  ``named``: regions and epochs in the log's heads.
         ``asked``: an operator stopped it, which does not count as a death.  ``opened``: regions that it was opening
-        when it died, or had opened a moment before.
+        when it died, or had opened a moment before.  ``is_by_time``: its lease is over, and nobody reaped its process:
+        the next owners of its regions get the next generation of the regions' folders.
         """
         if self.ledger.is_fenced(server):
             return []
-        self.ledger.fenced(server, segments, named)
+        self.ledger.fenced(server, segments, named, is_by_time=is_by_time)
+        self._resumption.note_end(server)
         found = self.current.server(server.name)
         died_ms = found.since_ms if found.state is ServerState.FENCING else now_ms
         self.current.server_fenced(found, server, now_ms)

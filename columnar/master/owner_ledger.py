@@ -74,6 +74,7 @@ class OwnerLedger:
         for row in rows.values():
             self._count(row, 2)
         self._fenced: set[Incarnation] = set()
+        self._ended_by_time: set[Incarnation] = set()  # fenced ones whose processes may still write to their folders
         self._logs: dict[Incarnation, frozenset[tuple[int, int]]] = {}  # the regions and epochs it names
         self._ends: dict[int, tuple[OwnershipPeriod, End]] = {}
         self._openers: dict[int, OwnershipPeriod] = {}  # asked to open the region; neither ended nor fenced
@@ -108,12 +109,22 @@ class OwnerLedger:
     def is_fenced(self, server: Incarnation) -> bool:
         return server in self._fenced
 
-    def fenced(self, server: Incarnation, segments: Segments | None, named: Iterable[tuple[int, int]]) -> None:
+    def fenced(
+        self,
+        server: Incarnation,
+        segments: Segments | None,
+        named: Iterable[tuple[int, int]],
+        *,
+        is_by_time: bool = False,
+    ) -> None:
         """Note the sealed log of a fenced server.  ``named``: regions and epochs that the log's heads name.
 
         If ``segments`` is None, the log is damaged and is not sealed: each region that needs the log reads it again.
+        ``is_by_time``: nobody reaped the server's process, so its regions get the next generation of their folders.
         """
         self._fenced.add(server)
+        if is_by_time:
+            self._ended_by_time.add(server)
         self._logs[server] = frozenset(named)
         if self._logs[server] and segments is not None and server not in self._sealed:
             self._seals_unsent[server] = self._sealed[server] = segments
@@ -151,11 +162,15 @@ class OwnerLedger:
         if period == row.ownership_period:
             return taken_from_dead(row, server, in_log=False)
         if self.is_fenced(row.server):
-            return taken_from_dead(row, server, in_log=self.in_log(region, row.ownership_period))
+            in_log, is_by_time = self.in_log(region, row.ownership_period), row.server in self._ended_by_time
+            return taken_from_dead(row, server, in_log=in_log, is_by_time=is_by_time)
         return moved(row, server)
 
     def without_source(self, region: int, row: Owner) -> Owner:
-        """Return the row, without its source if the source has closed the region or is fenced."""
+        """Return the row, without its source if the source has closed the region or is fenced.
+
+        If the source was fenced by time, the row has the next epoch and generation.
+        """
         source = row.source
         if source is None:
             return row
@@ -163,7 +178,8 @@ class OwnerLedger:
         if period == source:
             return source_closed(row, is_behind=end is End.UNREPLAYED)
         if self.is_fenced(source.server):
-            return source_fenced(row, in_log=self.in_log(region, source))
+            is_by_time = source.server in self._ended_by_time
+            return source_fenced(row, in_log=self.in_log(region, source), is_by_time=is_by_time)
         return row
 
     # --- rows --------------------------------------------------------------------------------------

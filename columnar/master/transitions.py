@@ -13,8 +13,8 @@
                                                                 opened one at a time, to find the region at fault; after
                                                                 ``DEATHS_DEADLY`` deaths it is not opened any more
 
-If the row's ``unreplayed_logs`` change during the transition, the row goes to disk before the owner is notified.  Each
-step checks which servers are alive now, so a repeated or late step is harmless.
+If the row's ``unreplayed_logs`` or its epoch change during the transition, the row goes to disk before the owner is
+notified.  Each step checks which servers are alive now, so a repeated or late step is harmless.
 
 Knows nothing of plans, requests and writes; ``cluster_state`` carries its outputs out and reports to it.
 """
@@ -29,7 +29,7 @@ from columnar.master.owner_ledger import End, OwnerLedger
 from columnar.master.placement import PROVEN_MS, Current, Desired
 from columnar.master.placement_records import NO_ATTEMPTS, Phase, Place
 from columnar.model.histogram import Histogram
-from columnar.model.owner import Incarnation, OwnershipPeriod, settled
+from columnar.model.owner import Incarnation, Owner, OwnershipPeriod, settled
 
 RETRIED_AT_ONCE: Final = 100  # regions, at one tick
 CLOSING_MS: Final = 120_000  # a server that takes longer to close a region is fenced; a compaction may take a minute
@@ -122,14 +122,15 @@ class Transitions:
         assert place.owner is not None, "a row on disk"
         row = self._ledger.without_source(region, place.owner)
         if row is not place.owner:
-            needs_disk = row.unreplayed_logs != place.owner.unreplayed_logs
+            needs_disk = (row.epoch, row.unreplayed_logs) != (place.owner.epoch, place.owner.unreplayed_logs)
             place.replace_row(row)
             self._ledger.set(region, row)
             if needs_disk:
                 self.is_urgent = True
                 current.set_phase(place, Phase.WRITING, now_ms)
                 return
-        if self._has_ended(place):
+        is_wanted = region not in self._desired.operator_settings.unassigned
+        if self._has_ended(place) or (row.source is None and not is_wanted):
             self.orphan(place, now_ms)
         elif row.source is None:
             current.set_phase(place, Phase.OPENING, now_ms)
@@ -188,10 +189,20 @@ class Transitions:
         if has_passed:
             self.try_again(now_ms, all_at_once=True)
         self.tallies.opened(region, place.end_give(), now_ms)
-        row = settled(place.owner)
-        if row != self._ledger.durable.get(region):
+        self._settle_row(place, place.owner)
+
+    def _settle_row(self, place: Place, owner: Owner) -> None:
+        row = settled(owner)
+        if row != self._ledger.durable.get(place.info.region_id):
             place.replace_row(row)
-            self._ledger.set(region, row)
+            self._ledger.set(place.info.region_id, row)
+
+    def serves_already(self, place: Place, now_ms: int) -> None:
+        """Note that the owner serves the region since the time of an earlier master, so no request is due."""
+        assert place.owner is not None, "it is named by the row"
+        self._ledger.record_opener(place.info.region_id, place.owner)
+        self._current.set_phase(place, Phase.OPEN, now_ms)
+        self._settle_row(place, place.owner)
 
     def failed(self, server: Incarnation, region: int, epoch: int, why: str, is_damaged: bool, now_ms: int) -> None:
         place = self._expected(server, region, epoch)

@@ -5,7 +5,8 @@ which counts openings.
 
     server      the incarnation that may acknowledge writes to the region
     epoch       the owner refuses requests at another epoch
-    generation  number of the region's folder; it rises only after a fence by time, so on one machine it is 0
+    generation  number of the region's folder; it rises only after a fence by time, so on one machine it is 0.  The
+                epoch rises with it: an owner that was asked to open the previous folder never opens at this epoch
     source      the previous owner, until it has reported the close or is fenced; the new owner opens only after that.
                 "from" in the JSON
     unreplayed_logs   ownership periods whose logs may have acknowledged writes that the store lacks, ascending by
@@ -72,15 +73,16 @@ def moved(owner: Owner, server: Incarnation) -> Owner:
     return Owner(server, owner.epoch + 1, owner.generation, owner.ownership_period, owner.unreplayed_logs)
 
 
-def taken_from_dead(owner: Owner, server: Incarnation, *, in_log: bool) -> Owner:
-    """Return the next owner after ``owner`` was fenced by ``waitpid``.
+def taken_from_dead(owner: Owner, server: Incarnation, *, in_log: bool, is_by_time: bool = False) -> Owner:
+    """Return the next owner after ``owner`` was fenced.
 
     ``in_log`` says that the dead owner's log names the region at the owner's epoch, so the log may have writes that the
-    store lacks.  If ``owner`` has a source that has not closed the region, the caller must handle the source, which may
-    be alive.
+    store lacks.  ``is_by_time`` says that the owner's lease is over and nobody has reaped its process, which may write
+    on into the region's folder: the next owner gets the next generation.  If ``owner`` has a source that has not closed
+    the region, the caller must handle the source, which may be alive.
     """
     unreplayed_logs = (*owner.unreplayed_logs, owner.ownership_period) if in_log else owner.unreplayed_logs
-    return Owner(server, owner.epoch + 1, owner.generation, None, unreplayed_logs)
+    return Owner(server, owner.epoch + 1, owner.generation + is_by_time, None, unreplayed_logs)
 
 
 def redirected(owner: Owner, server: Incarnation) -> Owner:
@@ -108,11 +110,19 @@ def source_closed(owner: Owner, *, is_behind: bool) -> Owner:
     return replace(owner, source=None, unreplayed_logs=_closed(owner.unreplayed_logs, owner.source, is_behind))
 
 
-def source_fenced(owner: Owner, *, in_log: bool) -> Owner:
-    """Return the owner after its source was fenced before the close.  ``in_log`` is as in ``taken_from_dead``."""
+def source_fenced(owner: Owner, *, in_log: bool, is_by_time: bool = False) -> Owner:
+    """Return the owner after its source was fenced before the close.  The arguments are as in ``taken_from_dead``.
+
+    With the generation the epoch rises too: an earlier leader may have asked ``owner`` to open the present folder,
+    after a close of the source that no later leader can learn of.
+    """
     assert owner.source is not None, "no source is waited for"
     return replace(
-        owner, source=None, unreplayed_logs=(*owner.unreplayed_logs, owner.source) if in_log else owner.unreplayed_logs
+        owner,
+        epoch=owner.epoch + is_by_time,
+        generation=owner.generation + is_by_time,
+        source=None,
+        unreplayed_logs=(*owner.unreplayed_logs, owner.source) if in_log else owner.unreplayed_logs,
     )
 
 

@@ -1,6 +1,6 @@
 """(pure) The messages between the master of a cluster and one server about the server's regions, as values.
 
-    master -> server    OpenRegion, CloseRegion, RenumberRegion, Rates, Measures, Addresses, HandOver
+    master -> server    Holding, OpenRegion, CloseRegion, RenumberRegion, Rates, Measures, Addresses, HandOver
     server -> master    Listening, CannotOpen
 
 The answer to ``OpenRegion`` promises that the server serves the region; the answer to ``CloseRegion`` promises that it
@@ -25,18 +25,37 @@ Segments: TypeAlias = tuple[tuple[str, int], ...]  # names and lengths of a seal
 
 
 @dataclass(frozen=True, slots=True)
+class Holdings:
+    """The regions of a server: (id, epoch) of each, at one moment."""
+
+    serving: tuple[tuple[int, int], ...]
+    leaving: tuple[tuple[int, int], ...]  # given up at that epoch; their stores are not closed yet
+    closed: tuple[tuple[int, int, bool], ...]  # ... the last epoch that was given up, and ``has_unreplayed_log``
+
+
+@dataclass(frozen=True, slots=True)
+class Holding(Message[Holdings]):
+    """Say which regions the server has since the time of an earlier master, and which it has closed.
+
+    From this message on the server refuses requests of leaders with a lower epoch.
+    """
+
+
+@dataclass(frozen=True, slots=True)
 class OpenRegion(Message[None]):
     """Serve the region at the owner's epoch, once ``owner.unreplayed_logs`` are replayed into its store.
 
     ``sealed`` has the extents of these logs.  Without such logs the answer comes at once, and the store is opened when
     a request first needs it, or before.  ``is_doubted`` says that the store could not be opened last time; then the
-    answer comes only when the store is open.
+    answer comes only when the store is open.  ``clock_ms`` is the reading of the master's clock, which is above every
+    timestamp of the region's earlier owners; 0 from an older master.
     """
 
     region: RegionInfo
     owner: Owner
     sealed: tuple[tuple[Incarnation, Segments], ...] = ()
     is_doubted: bool = False
+    clock_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +64,7 @@ class GivenUp:
 
     epoch: int
     has_unreplayed_log: bool  # its log may have acknowledged writes that the store lacks
+    clock_ms: int = 0  # the reading of its clock after the close; 0 from an older server
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +82,7 @@ class RenumberRegion(Message[None]):
     region: RegionInfo
     owner: Owner
     sealed: tuple[tuple[Incarnation, Segments], ...] = ()
+    clock_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,8 @@ Invariants:
     H2. ``row_written`` is reported when the rows are on disk, and ``not_written`` when the disk equals the catalogue in
         memory again.  Neither is reported while the outcome of the write is unknown.
     H3. A server gets routes after their rows are on disk, and before it is requested to open or close regions by them.
-    H4. An incarnation is reported as fenced only after it was reaped, and its log measured after that.
+    H4. An incarnation is reported as fenced only after it was reaped or its lease is over, and its log measured after
+        that.
 
 Knows nothing of processes: ``Servers`` starts and ends them.  Owned by the loop.
 """
@@ -26,11 +27,13 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from columnar.clock import Clock
 from columnar.cluster.link_errors import LinkBroke, NotSent
 from columnar.master import instructions as do
 from columnar.master.catalogue import Catalogue
 from columnar.master.cluster_state import ClusterState
 from columnar.model.owner import Incarnation, is_named
+from columnar.model.owner_messages import Holding
 from columnar.model.region_messages import Message, PublishTriggers, PublishViews
 from columnar.roles.cluster_loops import LoadPolls, OwnerWrites, ServerWatch
 from columnar.roles.cluster_requests import ClusterRequests
@@ -54,6 +57,7 @@ class ClusterHost:
         sound: Callable[[], Awaitable[None]],
         servers: Servers,
         dead_logs: DeadServerLogs,
+        clock: Clock,
     ) -> None:
         """Pass ``sound``, which returns when the catalogue on disk equals the catalogue in memory."""
         self.state = state
@@ -61,7 +65,7 @@ class ClusterHost:
         self.routes = RouteBroadcast(self.events, servers)
         self.tables = HostedTables(self.events, self.routes, catalogue)
         self.requests = ClusterRequests(self.events, self.tables)
-        self.transitions = TransitionRequests(self.events, catalogue, servers, dead_logs)
+        self.transitions = TransitionRequests(self.events, catalogue, servers, dead_logs, clock)
         self._catalogue = catalogue
         self._servers = servers
         self._dead_logs = dead_logs
@@ -140,15 +144,22 @@ class ClusterHost:
             await self._servers.request_server(server, PublishTriggers(self._catalogue.derivations.triggers))
             await self._servers.request_server(server, PublishViews(self._catalogue.derivations.views))
             await self.routes.replace_routes(server)
+            held = await self._servers.request_server(server, Holding())
         except (NotSent, LinkBroke):
             return  # the end of the server is reported separately
         except Exception as error:  # noqa: BLE001 - whatever the error is, this server cannot serve
             _log.exception("server %s cannot take the tables", server)
             self._silence(server, f"it could not take the tables: {error}")
             return
-        self.events.event(self.state.hello(server, {}, {}, self.events.now_ms()))
+        closed = {region: (epoch, has_unreplayed_log) for region, epoch, has_unreplayed_log in held.closed}
+        now_ms = self.events.now_ms()
+        self.events.event(self.state.hello(server, dict(held.serving), closed, now_ms, dict(held.leaving)))
 
-    def ended(self, server: Incarnation, why: str, *, asked: bool) -> None:
+    def ended(self, server: Incarnation, why: str, *, asked: bool, is_by_time: bool = False) -> None:
+        """Take over the regions of a server that answers nothing any more.
+
+        ``asked``: an operator stopped it.  ``is_by_time``: its lease is over, and nobody reaped its process.
+        """
         if server in self._ended:
             return
         self._ended.add(server)
@@ -157,7 +168,7 @@ class ClusterHost:
         self.watch.left(server)
         if self.events.is_over:
             return
-        self.events.spawn(self._to_its_end(lambda: self._expire_server(server, why, asked)))
+        self.events.spawn(self._to_its_end(lambda: self._expire_server(server, why, asked, is_by_time)))
 
     async def _to_its_end(self, work: Callable[[], Awaitable[None]]) -> None:
         """Retry the work after a growing pause if it raises; else regions of the server would stay without an owner."""
@@ -170,19 +181,21 @@ class ClusterHost:
             work_once, lambda fault: FAULTS.met(LOOP, fault), pause_after, is_wanted=lambda: not self.events.is_over
         )
 
-    async def _expire_server(self, server: Incarnation, why: str, asked: bool) -> None:
+    async def _expire_server(self, server: Incarnation, why: str, asked: bool, is_by_time: bool) -> None:
         """Send no more to the server, whose regions get other owners after its log is measured."""
         self.events.event(self.state.silent(server, f"it ended {why}", self.events.now_ms()))
-        await self.measured(server, asked=asked)
+        await self.measured(server, asked=asked, is_by_time=is_by_time)
 
-    async def measured(self, server: Incarnation, *, asked: bool = True) -> None:
-        """Seal the log of an incarnation that was reaped, now or by an earlier start, and report it as fenced."""
+    async def measured(self, server: Incarnation, *, asked: bool = True, is_by_time: bool = False) -> None:
+        """Seal the log of an incarnation that has ended, now or before an earlier start, and report it as fenced."""
         dead_log = await self._dead_logs.read_dead_server_log(server)
         rows = ((region, place.info, place.owner) for region, place in self.state.current.places.items())
         ids = {info.encoded: region for region, info, row in rows if row is not None and is_named(row, server)}
         named = [(ids[encoded], epoch) for encoded, epoch in dead_log.named if encoded in ids]
         now_ms = self.events.now_ms()
-        self.events.event(self.state.fenced(server, dead_log.lengths, named, now_ms, asked, dead_log.opened))
+        self.events.event(
+            self.state.fenced(server, dead_log.lengths, named, now_ms, asked, dead_log.opened, is_by_time)
+        )
         self.requests.owner_ended(server)
 
     # --- writes --------------------------------------------------------------------------------------

@@ -252,6 +252,7 @@ class ClusterServer:
             serving.server.tables,
             rates,
             lambda: self._leader,
+            self.stores.clock,
         )
         self.rpc_handlers.on_routes = self._routes_changed
         self.ports.locate = self._locate

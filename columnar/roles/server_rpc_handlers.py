@@ -1,6 +1,6 @@
 """RPC handlers of a region server for requests of its master, by the message's class.
 
-    regions     OpenRegion, CloseRegion, RenumberRegion, Rates           ``regions.life.region_assigner``
+    regions     Holding, OpenRegion, CloseRegion, RenumberRegion, Rates  ``regions.life.region_assigner``
     tables, changes, copies, triggers                                    ``region_owner``
     routes      ChangeRoutes, ReplaceRoutes, Addresses                   ``cluster.routes``
 
@@ -10,9 +10,12 @@ Requests are begun in the order in which the master sent them.  Owned by the loo
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any, TypeAlias
 
+from columnar.clock import Clock
 from columnar.cluster.routes import Routes
+from columnar.errors import NotServingRegion
 from columnar.model import owner_messages as owners
 from columnar.model import region_messages as regions
 from columnar.model.owner import Incarnation
@@ -21,6 +24,7 @@ from columnar.model.region_location import Location, NewOwner
 from columnar.model.route import ChangeRoutes, ReplaceRoutes, RoutesVersion
 from columnar.operations.scanner_table import slot_of_server
 from columnar.regions.life.region_assigner import RegionAssigner
+from columnar.regions.life.region_state import Why
 from columnar.regions.region_rates import RateMeter
 from columnar.regions.tables import Tables
 from columnar.roles.region_owner import RegionOwner
@@ -40,6 +44,7 @@ class ServerRpcHandlers:
         tables: Tables,
         rates: RateMeter,
         leader: Callable[[], int],
+        clock: Clock,
     ) -> None:
         """Pass ``leader``, which returns the epoch of the master that sends requests."""
         self._local_server = local_server
@@ -49,11 +54,13 @@ class ServerRpcHandlers:
         self._tables = tables
         self._leader = leader
         self._rates = rates
+        self._clock = clock
         self._addresses: dict[Incarnation, tuple[str, int]] = {}
         # Called with tables after each change of their routes or of their regions on this server.
         self.on_routes: Callable[[Iterable[str]], None] = lambda _tables: None
         self.answers: Answers = {
             **owner.answers,
+            owners.Holding: self._holding,
             owners.OpenRegion: self._open,
             owners.CloseRegion: self._close,
             owners.RenumberRegion: self._renumber,
@@ -103,16 +110,24 @@ class ServerRpcHandlers:
 
     # --- regions -------------------------------------------------------------------------------------
 
+    async def _holding(self, _message: owners.Holding) -> owners.Holdings:
+        held = self._region_assigner.state.holdings(self._leader())
+        if held is None:
+            raise NotServingRegion(Why.OLD_LEADER.value)
+        return held
+
     async def _open(self, message: owners.OpenRegion) -> None:
+        self._clock.observe(message.clock_ms)
         await self._region_assigner.open_region(message, self._leader())
         self.on_routes((message.region.table,))
 
     async def _close(self, message: owners.CloseRegion) -> owners.GivenUp:
         given_up = await self._region_assigner.close(message, self._leader())
         self.on_routes((message.region.table,))
-        return given_up
+        return replace(given_up, clock_ms=self._clock())
 
     async def _renumber(self, message: owners.RenumberRegion) -> None:
+        self._clock.observe(message.clock_ms)
         await self._region_assigner.renumber(message, self._leader())
         self.on_routes((message.region.table,))
 

@@ -213,7 +213,9 @@ class Supervisor:
         for region in invented:
             state.current.set_ideal(state.current.places[region], None, "")  # no region can return to that process
         dead_logs = FolderDeadServerLogs(catalogue, self.stores, state.current.unread_logs, self.watched_folder)
-        self.host = self._master = host = ClusterHost(state, catalogue, self.leading.sound, self.processes, dead_logs)
+        self.host = self._master = host = ClusterHost(
+            state, catalogue, self.leading.sound, self.processes, dead_logs, self.stores.clock
+        )
         self.owners = ClusterOwners(host, catalogue, self.processes)
         self.leading.lead(self.owners, self.config.trigger_modules)
         host.requests.lead(self.leading.region_changes)

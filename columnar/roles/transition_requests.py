@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 
+from columnar.clock import Clock
 from columnar.cluster.link_errors import LinkBroke, NotSent
 from columnar.errors import ColumnarError, DamagedData
 from columnar.master import instructions as do
@@ -23,11 +24,15 @@ _log = logging.getLogger(__name__)
 
 
 class TransitionRequests:
-    def __init__(self, events: StateEvents, catalogue: Catalogue, servers: Servers, dead_logs: DeadServerLogs) -> None:
+    def __init__(
+        self, events: StateEvents, catalogue: Catalogue, servers: Servers, dead_logs: DeadServerLogs, clock: Clock
+    ) -> None:
+        """Pass the master's clock, which follows owners that close regions; the next owners follow it."""
         self._events = events
         self._catalogue = catalogue
         self._servers = servers
         self._dead_logs = dead_logs
+        self._clock = clock
 
     def notify_server(self, notification: do.NotifyServer) -> None:
         self._events.spawn(self._request_transition(notification.server, notification.request))
@@ -40,6 +45,7 @@ class TransitionRequests:
         try:
             if isinstance(request, do.Close):
                 given_up = await self._servers.request_server(server, messages.CloseRegion(place.info, request.epoch))
+                self._clock.observe(given_up.clock_ms)
             else:
                 sealed = self._sealed(request.owner, server)
                 for one in self._unsealed(request.owner, server):
@@ -47,11 +53,12 @@ class TransitionRequests:
                     sealed += ((one, await self._dead_logs.extents(one, is_over=is_over)),)
                 if isinstance(request, do.Open):
                     await self._servers.request_server(
-                        server, messages.OpenRegion(place.info, request.owner, sealed, request.is_doubted)
+                        server,
+                        messages.OpenRegion(place.info, request.owner, sealed, request.is_doubted, self._clock()),
                     )
                 else:
                     await self._servers.request_server(
-                        server, messages.RenumberRegion(place.info, request.owner, sealed)
+                        server, messages.RenumberRegion(place.info, request.owner, sealed, self._clock())
                     )
         except (NotSent, LinkBroke):
             return  # the end of the server is reported separately

@@ -98,6 +98,7 @@ async def test_a_region_moves_and_its_old_owner_refuses_that_epoch_for_ever_and_
     with pytest.raises(NotServingRegion):
         await master.open(one, region, first)
     second = source_closed(moved(first, two.here), is_behind=False)
+    master.clock_ms = master.closed_ms + 5_000
     await master.open(two, region, second)
     await master.change_routes(ChangeRoutes(2, routes=(Route(region, two.here, 2),)), one)
     assert await in_thread(at_two.table("t").row, b"f07") == {b"a:q": b"1f07"}
@@ -109,6 +110,7 @@ async def test_a_region_moves_and_its_old_owner_refuses_that_epoch_for_ever_and_
     assert await master.close(two, region, 2) == GivenUp(2, has_unreplayed_log=True)
     await in_thread(at_two.table("t").put, b"f08", {b"a:q": b"4"})
     assert await master.close(two, region, 4) == GivenUp(4, has_unreplayed_log=False)
+    assert master.closed_ms >= master.clock_ms, "an owner follows the clock of the owner before"
     await master.open(one, region, source_closed(moved(first_owner(two.here, 4), one.here), is_behind=False))
     assert await in_thread(at_one.table("t").row, b"f07") == {b"a:q": b"2"}
     assert await in_thread(at_one.table("t").row, b"f08") == {b"a:q": b"4"}

@@ -12,6 +12,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from columnar.model.owner import Incarnation, Owner, OwnershipPeriod
+from columnar.model.owner_messages import Holdings
 from columnar.regions.life.hosting_state import HostingState
 from columnar.regions.life.region_state import (
     HAS_STORE,
@@ -387,3 +388,17 @@ def test_a_region_that_is_doubted_is_opened_before_its_server_says_so() -> None:
     assert hosting.on_open_region(1, Owner(HERE, 5), 1, is_doubted=True) == (Recover(1, 5, ()),)
     assert hosting.on_not_recovered(1, 5) == (ReportFailed(1, 5),)
     assert hosting.on_open_region(1, Owner(HERE, 6), 1)[-1] == ReportOpened(1, 6), "the doubt was about one opening"
+
+
+def test_a_new_leader_learns_what_is_served_left_and_closed_and_is_the_only_one_from_then_on() -> None:
+    hosting = served()
+    hosting.on_open_region(2, Owner(HERE, 3), 1)
+    assert hosting.on_close_region(2, 3, 1) == (Leave(2, 3),)
+    assert hosting.on_close_region(3, 6, 1) == (ReportClosed(3, 6, has_unreplayed_log=False),)
+    hosting.on_open_region(4, Owner(HERE, 5, unreplayed_logs=(OwnershipPeriod(OTHER, 4),)), 1)  # it is recovering
+    assert hosting.holdings(2) == Holdings(((1, 8),), ((2, 3),), ((3, 6, False),))
+    assert hosting.on_close_region(1, 8, 1) == (Refuse(1, 8, Why.OLD_LEADER),)
+    assert hosting.holdings(1) is None
+    hosting.on_closed(2, 3, has_unreplayed_log=True)
+    hosting.on_recovered(4, 5)
+    assert hosting.holdings(3) == Holdings(((1, 8), (4, 5)), (), ((2, 3, True), (3, 6, False)))

@@ -15,6 +15,7 @@ import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar
@@ -103,6 +104,8 @@ class Master:
         self.log = folder / "servers.log"
         self.is_shared = False  # servers that are started share every fsync that they can
         self._run = folder / "run"
+        self.clock_ms = 0  # the reading of its clock, for openings
+        self.closed_ms = 0
         self._lock = -1
         self._number = 0
 
@@ -187,13 +190,16 @@ class Master:
 
     async def open(self, child: Child, region: RegionInfo, owner: Owner, **sealed: Segments) -> None:
         """Open a region; ``sealed`` has seals by incarnation, such as ``s1.3``."""
-        await child.ask(OpenRegion(region, owner, _sealed(sealed)))
+        await child.ask(OpenRegion(region, owner, _sealed(sealed), clock_ms=self.clock_ms))
 
     async def renumber(self, child: Child, region: RegionInfo, owner: Owner, **sealed: Segments) -> None:
-        await child.ask(RenumberRegion(region, owner, _sealed(sealed)))
+        await child.ask(RenumberRegion(region, owner, _sealed(sealed), self.clock_ms))
 
     async def close(self, child: Child, region: RegionInfo, epoch: int) -> GivenUp:
-        return await child.ask(CloseRegion(region, epoch))
+        """Return the answer without its reading of the server's clock, which goes to ``closed_ms``."""
+        given_up = await child.ask(CloseRegion(region, epoch))
+        self.closed_ms = given_up.clock_ms
+        return replace(given_up, clock_ms=0)
 
     async def routes(self, number: int, *routes: Route) -> None:
         for child in self.living():

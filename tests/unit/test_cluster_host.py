@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from columnar.clock import StoreClock
 from columnar.cluster.link_errors import LinkBroke, NotSent
 from columnar.cluster.routes import Routes
 from columnar.errors import DamagedData, HostError, NotServingRegion, OutcomeUnknown
@@ -48,6 +49,8 @@ class FakeServer:
         self.heard: list[Any] = []
         self.refusal: Exception | None = None  # of the next ask to open
         self.is_deaf = False  # asks are taken, and never answered
+        self.holdings = told.Holdings((), (), ())
+        self.clock_ms = 0
 
     async def answer(self, message: Any) -> Any:
         self.heard.append(message)
@@ -60,8 +63,10 @@ class FakeServer:
         if isinstance(message, told.OpenRegion) and self.refusal is not None:
             refusal, self.refusal = self.refusal, None
             raise refusal
+        if isinstance(message, told.Holding):
+            return self.holdings
         if isinstance(message, told.CloseRegion):
-            return told.GivenUp(message.epoch, False)
+            return told.GivenUp(message.epoch, False, self.clock_ms)
         return () if isinstance(message, told.Rates) else None
 
     def opened(self) -> dict[int, int]:
@@ -90,7 +95,7 @@ class House:
         state = ClusterState(
             rows, self.catalogue.ownership.sealed, self.catalogue.ownership.operator_settings, Random(1)
         )
-        self.host = ClusterHost(state, self.catalogue, self.is_sound.wait, self, self)
+        self.host = ClusterHost(state, self.catalogue, self.is_sound.wait, self, self, StoreClock(lambda: 0))
         self.owners = ClusterOwners(self.host, self.catalogue, self)
         self.deaths: dict[Incarnation, asyncio.Event] = {}
 
@@ -145,9 +150,10 @@ class House:
 
     # --- what the test does ----------------------------------------------------------------------------
 
-    async def start(self, name: str, number: int) -> FakeServer:
+    async def start(self, name: str, number: int, holdings: told.Holdings | None = None) -> FakeServer:
         here = Incarnation(name, number)
         server = self.servers[here] = FakeServer(here)
+        server.holdings = holdings or server.holdings
         self.deaths[here] = asyncio.Event()
         self.host.joined(here)
         await self.host.linked(here)
@@ -293,6 +299,37 @@ async def test_a_move_closes_at_the_source_before_the_target_opens() -> None:
     await asyncio.wait_for(house.host.requests.request(do.MoveRegion(info.region_id, target.here.name)), 5)
     assert [type(m) for m in source.heard if not isinstance(m, told.Rates)][:2] == [ChangeRoutes, told.CloseRegion]
     assert target.opened() == {info.region_id: 2}
+    await house.close()
+
+
+@on_a_loop
+async def test_the_next_owner_follows_the_clock_of_the_one_that_closed() -> None:
+    house, one, other = await two_servers()
+    (info,) = await house.create([])
+    source, target = (one, other) if house.place(info).server == "s1" else (other, one)
+    source.clock_ms = 7_000
+    await asyncio.wait_for(house.host.requests.request(do.MoveRegion(info.region_id, target.here.name)), 5)
+    assert [m.clock_ms for m in target.heard if isinstance(m, told.OpenRegion)] == [7_000]
+    await house.close()
+
+
+@on_a_loop
+async def test_a_new_master_leaves_the_regions_of_living_servers_as_they_are() -> None:
+    house, _, other = await two_servers()
+    infos = await house.create([b"d", b"m"])
+    served = [info for info in infos if house.place(info).server == "s1"]
+    assert served, "each server has some"
+    after = House(house)
+    pairs = tuple((info.region_id, 1) for info in served)
+    one = await after.start("s1", 2, told.Holdings(pairs, (), ()))
+    assert type(one.heard[-1]) is told.Holding, "after the routes, which settle splits and merges"
+    await after.host.measured(other.here, is_by_time=True)
+    after.host.begin()
+    await after.host.events.until(lambda: all(after.place(info).phase is Phase.OPEN for info in infos))
+    assert one.opened() == {info.region_id: 2 for info in infos if info not in served}
+    assert {after.place(info).owner.generation for info in served} == {0}
+    assert {after.place(info).owner.generation for info in infos if info not in served} == {1}
+    await after.close()
     await house.close()
 
 

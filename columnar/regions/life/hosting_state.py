@@ -8,6 +8,7 @@ Invariants (``check_invariants``): those of ``region_state``.
 from __future__ import annotations
 
 from columnar.model.owner import Owner
+from columnar.model.owner_messages import Holdings
 from columnar.regions.life.region_state import AssignmentOutput, Do, Event, LocalRegion, Refuse, State, Why
 
 
@@ -83,6 +84,24 @@ class HostingState:
     def serving(self) -> dict[int, int]:
         """Return the epochs of the assigned regions that may be served."""
         return {region_id: region.epoch for region_id, region in self._regions.items() if region.may_serve}
+
+    def holdings(self, leader: int) -> Holdings | None:
+        """Return the assigned regions for a leader that begins; None for a leader that was replaced.
+
+        A recovering region is in no list: it is neither served nor closed.
+        """
+        if not self._is_led_by(leader):
+            return None
+        regions = self._regions.items()
+        return Holdings(
+            serving=tuple((region_id, region.epoch) for region_id, region in regions if region.may_serve),
+            leaving=tuple((region_id, region.epoch) for region_id, region in regions if region.is_leaving),
+            closed=tuple(
+                (region_id, region.given_up, region.has_unreplayed_log)
+                for region_id, region in regions
+                if region.state is State.CLOSED
+            ),
+        )
 
     def stop(self) -> None:
         """Stop the server: no region is opened from now on, at any epoch."""

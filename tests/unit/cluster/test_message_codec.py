@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import dataclasses
 import importlib
 import random
 from dataclasses import fields, is_dataclass
@@ -17,10 +18,11 @@ from columnar.cluster import message_codec
 from columnar.cluster.message_codec import answer_from_plain, answer_to_plain, from_plain, to_plain
 from columnar.cluster.value_codec import ERASED, OWN_CODECS, BadValue, fields_of
 from columnar.errors import DamagedData
+from columnar.model import owner_messages as owners
 from columnar.model import region_messages as regions
 from columnar.model.region_messages import Message
 from columnar.runtime.compiled import HOT
-from tests.support.peer_messages import ANSWERS, HIGH, LOW, MESSAGES, MORE
+from tests.support.peer_messages import ANSWERS, HIGH, LOW, MESSAGES, MORE, OWNER
 
 ROOT = Path(__file__).parents[3]
 
@@ -194,3 +196,14 @@ def test_regions_are_values_again() -> None:
     name, plain = to_plain(regions.CloseRegions((LOW, HIGH)))
     arrived: Any = from_plain(name, over_the_wire(plain))
     assert {LOW, HIGH} == set(arrived.regions), "they are hashed by servers"
+
+
+def test_messages_about_owners_of_an_older_peer_have_no_reading_of_a_clock() -> None:
+    for message in (owners.OpenRegion(HIGH, OWNER, clock_ms=7), owners.RenumberRegion(LOW, OWNER, clock_ms=7)):
+        name, plain = to_plain(message)
+        del plain["clock_ms"]
+        assert from_plain(name, over_the_wire(plain)) == dataclasses.replace(message, clock_ms=0)
+    close = owners.CloseRegion(HIGH, 8)
+    plain = answer_to_plain(close, owners.GivenUp(8, True, 7))
+    del plain["clock_ms"]
+    assert answer_from_plain(close, over_the_wire(plain)) == owners.GivenUp(8, True)

@@ -6,6 +6,7 @@ import asyncio
 from types import SimpleNamespace
 from typing import Any, cast
 
+from columnar.clock import StoreClock
 from columnar.cluster.routes import Routes
 from columnar.model.owner import Incarnation, OwnershipPeriod
 from columnar.model.owner_messages import Address, Addresses
@@ -31,7 +32,14 @@ class Asked:
         owner = SimpleNamespace(answers={}, changing=SimpleNamespace(regions_of=self._regions_of))
         owning = SimpleNamespace(dropped=lambda _regions: None)
         self.asks = ServerRpcHandlers(
-            S1, cast(Any, owner), cast(Any, owning), Routes(), self.tables, cast(Any, None), lambda: 1
+            S1,
+            cast(Any, owner),
+            cast(Any, owning),
+            Routes(),
+            self.tables,
+            cast(Any, None),
+            lambda: 1,
+            StoreClock(lambda: 0),
         )
         self.number = 1
         self.heard: list[set[str]] = []
