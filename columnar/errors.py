@@ -294,6 +294,16 @@ class NotServingRegion(RetryLater):
     hbase_class = "NotServingRegionException"
 
 
+class FolderTakenOver(NotServingRegion):
+    """A later owner, which may not be known here yet, has taken the region's folder over."""
+
+    def __init__(self, region: str, generation: int, found: int) -> None:
+        super().__init__(
+            f"the folder of region {region} is at generation {found}, and the owner here at {generation}: another "
+            "server owns the region"
+        )
+
+
 class RegionUnavailable(NotServingRegion):
     """The region is being opened or replaced, or its failed store closed.  Nothing was done; retry after ``available``.
 

@@ -29,7 +29,8 @@ from columnar.storage.api import Engine
 from columnar.storage.data_folder import META, REGIONS, SERVERS, SNAPSHOTS
 from columnar.storage.dead_logs import remedy_of
 from columnar.storage.file_copies import check_file
-from columnar.storage.region_folders import RegionFolders, entries_of
+from columnar.storage.region_entries import entry_of, folder_name, newest_generations
+from columnar.storage.region_folders import RegionFolders
 from columnar.storage.rocks_errors import refused
 from columnar.storage.rocks_opening import begun
 from columnar.storage.server_folders import have_logs, log_of
@@ -165,13 +166,17 @@ class StoreCheck:
 
 
 def folders_nobody_names(names: list[str], catalogue: Catalogue) -> list[str]:
-    """Return the entries of the folder ``regions`` that the catalogue does not name."""
+    """Return the entries of the folder ``regions`` that the catalogue does not name, and older ones of those it names.
+
+    A region has one folder, of the highest generation.
+    """
+    newest = newest_generations(names)
     known = {META}
     for entry in catalogue.tables.values():
         known.update(info.encoded for info in entry.regions)
-    for info in catalogue.dropped:
-        known.update(entries_of(info.encoded))
-    return sorted(name for name in names if name not in known)
+    present = {folder_name(encoded, newest.get(encoded, 0)) for encoded in known}
+    dropped = {info.encoded for info in catalogue.dropped}
+    return sorted(name for name in names if name not in present and entry_of(name).encoded not in dropped)
 
 
 def say_orphans(report: Report, names: list[str]) -> None:

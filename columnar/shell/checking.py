@@ -132,7 +132,7 @@ def locked(data: str, mends: Callable[[str], None] | None = None) -> Iterator[Da
         raise Misused(f"{data} is no data folder: it has no FORMAT")
     try:
         lost = lost_format(data) if mends is not None else ""
-        folder = DataFolder.locked(data, repairs_format=bool(lost))
+        folder = DataFolder.locked(data, repairs_format=bool(lost), is_of_nodes=True)
     except ColumnarError as error:
         raise Misused(error.text) from None
     if mends is not None and lost:

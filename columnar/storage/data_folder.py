@@ -3,13 +3,17 @@
 The folder contains:
 
     FORMAT              ``columnar-data 6``, or less if an older program made it, 7 once servers (``--servers N``)
-                        served it, 8 once it had a view; a program refuses numbers that it does not know
+                        served it, 8 once it had a view, 9 while it belongs to nodes; a program refuses numbers that it
+                        does not know
     LOCK                names the process that serves the folder and locks the file; its servers inherit the lock.
-                        A start waits for servers whose supervisor has ended, because they are ending, too
+                        A start waits for servers whose supervisor has ended, because they are ending, too.  The nodes
+                        of a cluster share the lock
+    CLUSTER, secret     of a folder that belongs to the nodes of a cluster (``columnar.storage.cluster_file``)
     cluster-id
     clock               the highest timestamp that was given (``columnar.clock``)
     regions/ENCODED     a RocksDB for each region; ``regions/meta`` is that of the catalogue.  Each has a file
-                        ``SYNCED``, the bound of its synced part (``columnar.storage.synced_bound``)
+                        ``SYNCED``, the bound of its synced part (``columnar.storage.synced_bound``).  Nodes have
+                        generations of them (``columnar.storage.region_takeover``)
     opened/             the regions whose folders had a store (``note_opened``)
     server-log/         batches of several regions under one fsync (``columnar.storage.server_log``)
     servers/NAME.NUMBER log and clock of one start of a server of ``--servers N`` (``columnar.storage.server_folders``)
@@ -24,18 +28,22 @@ from __future__ import annotations
 import fcntl
 import logging
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from shlex import quote
 from time import monotonic, sleep
 from typing import IO, Final
 
 from columnar.errors import FolderInUse, HostError
-from columnar.storage.durable_files import HALF, make_lasting, make_private, write_durably
+from columnar.storage.cluster_file import CLUSTER, NODES, SECRET, check_without_nodes
+from columnar.storage.durable_files import HALF, create_durably, make_lasting, make_private, write_durably
+from columnar.storage.region_entries import entry_of
 
-FORMAT_VERSIONS: Final = (1, 2, 3, 4, 5, 6, 7, 8)  # append only; one line each in docs/formats/folder.md
+FORMAT_VERSIONS: Final = (1, 2, 3, 4, 5, 6, 7, 8, 9)  # append only; one line each in docs/formats/folder.md
 OF_ONE_PROCESS: Final = 6  # only ever served by one process; older programs may continue to serve it
 SERVERS_SINCE: Final = 7  # several servers wrote to it: a program that does not know their logs would lose writes
 VIEWS_SINCE: Final = 8  # it has had a view: a program that does not know views would not update it
+NODES_SINCE: Final = 9  # it belongs to nodes: a program that does not know generations would read old folders
 SERVER_LOG_SINCE: Final = 5  # since then in the present format
 ALL_FOLDERS_SINCE: Final = 3  # every region that the catalogue names has its folder
 FORMAT: Final = "FORMAT"
@@ -52,44 +60,56 @@ STAGING: Final = "staging"
 LOST_AND_FOUND: Final = "lost+found"
 PROBES: Final = ".columnar-probe-"  # begins the names of folders of probes, which a new folder may have
 ENDING_S: Final = 10.0  # servers end with their supervisor, on a busy machine up to this time after it
-_OF_A_START: Final = ("LOCK", f"{FORMAT}{HALF}")  # files that a start may leave if it is cut off before FORMAT
-_OURS: Final = frozenset((REGIONS, OPENED, SERVER_LOG, SERVERS, SNAPSHOTS, STAGING, "cluster-id", "clock"))
+_OURS: Final = frozenset(
+    (REGIONS, OPENED, SERVER_LOG, SERVERS, SNAPSHOTS, STAGING, "cluster-id", "clock", CLUSTER, SECRET, NODES)
+)
 _POLL_S: Final = 0.01
 _OWNER: Final = "process "
+_NODES: Final = "nodes of a cluster"  # in LOCK; nodes hold it, each of them writes this text
 
 
 class DataFolder:
-    """The root folder, locked for this process."""
+    """The root folder, locked for this process, or for this process and other nodes of a cluster."""
 
-    def __init__(self, path: str, lock: IO[str], format_number: int, cluster_id: str) -> None:
+    def __init__(
+        self, path: str, lock: IO[str], format_number: int, cluster_id: str, *, is_shared: bool = False
+    ) -> None:
         """Take the folder's path and contents; ``lock`` is its file LOCK, which is locked."""
         self.path = path
+        self.is_shared = is_shared
         self.format = format_number
         self.cluster_id = cluster_id
         self._lock = lock
 
     @classmethod
-    def locked(cls, path: str, *, repairs_format: bool = False) -> DataFolder:
+    def locked(
+        cls, path: str, *, repairs_format: bool = False, is_shared: bool = False, is_of_nodes: bool = False
+    ) -> DataFolder:
         """Lock the folder, which is made if it is missing, and read its format.
 
-        With ``repairs_format`` a store's ``FORMAT`` is rewritten if it is missing or unreadable.  Raises HostError if
-        the folder cannot be used; then the folder is not locked.
+        With ``is_shared``, for a node, other nodes may lock the folder too, and several nodes may make it at the same
+        time.  With ``is_of_nodes``, for checks and repairs, the folder may belong to nodes, of which none runs;
+        otherwise such a folder is refused.  With ``repairs_format`` a store's ``FORMAT`` is rewritten if it is missing
+        or unreadable.  Raises HostError if the folder cannot be used; then the folder is not locked.
         """
         try:
             make_private(path)
             if not repairs_format:
                 _check_new(path)
-            lock = _take_lock(path)
+            lock = _take_lock(path, is_shared=is_shared)
         except OSError as error:
             raise _unusable(path, error) from error
         try:
+            if not (is_shared or is_of_nodes):
+                check_without_nodes(path)
             if repairs_format and lost_format(path):
                 write_durably(os.path.join(path, FORMAT), f"{_FORMAT_WORD} {FORMAT_VERSIONS[-1]}\n".encode())
             if not os.path.exists(os.path.join(path, FORMAT)):
                 make_lasting(os.path.join(path, REGIONS))  # before FORMAT: a folder with FORMAT once had ``regions``
-            number = _known_format(path)
+            make = create_durably if is_shared else write_durably
+            number = _known_format(path, make)
             _check_regions(path)
-            return cls(path, lock, number, _cluster_id(path))
+            return cls(path, lock, number, _cluster_id(path, make), is_shared=is_shared)
         except OSError as error:
             lock.close()
             raise _unusable(path, error) from error
@@ -102,13 +122,24 @@ class DataFolder:
 
         Raises HostError.
         """
-        if self.format >= wanted:
-            return
+        if self.format < wanted:
+            self._write_format(wanted)
+
+    def lower_format(self, wanted: int) -> None:
+        """Lower the format to at most ``wanted``, after the content that needs a higher format is gone.
+
+        Raises HostError.
+        """
+        if self.format > wanted:
+            self._write_format(wanted)
+
+    def _write_format(self, number: int) -> None:
+        text = f"{_FORMAT_WORD} {number}\n".encode()
         try:
-            write_durably(os.path.join(self.path, "FORMAT"), f"{_FORMAT_WORD} {wanted}\n".encode())
+            write_durably(os.path.join(self.path, FORMAT), text, is_shared=self.is_shared)
         except OSError as error:
             raise _unusable(self.path, error) from error
-        self.format = wanted
+        self.format = number
 
     @property
     def lock_descriptor(self) -> int:
@@ -124,26 +155,33 @@ def _unusable(path: str, error: OSError) -> HostError:
     return HostError(f"cannot use the data folder {path}: {why}; mend it or choose another with --data")
 
 
-def _take_lock(path: str) -> IO[str]:
+def _take_lock(path: str, *, is_shared: bool) -> IO[str]:
     lock = open(os.path.join(path, "LOCK"), "a+", encoding="utf-8")  # noqa: SIM115 - open until close
     until_s = monotonic() + ENDING_S
-    while not _is_taken(lock):
-        lock.seek(0)
-        owner = lock.read().strip() or "another process"
+    while not _is_taken(lock, is_shared=is_shared):
+        owner = _owner_in(lock) or "another process"
         has_ended = _has_ended(owner)
         if not has_ended or monotonic() >= until_s:
             lock.close()
             raise FolderInUse(path, f"children of {owner}, which has ended" if has_ended else owner)
         sleep(_POLL_S)  # the kernel has no wait for a lock with a time limit
-    lock.truncate(0)
-    lock.write(f"{_OWNER}{os.getpid()}\n")
-    lock.flush()
+    owner = _NODES if is_shared else f"{_OWNER}{os.getpid()}"
+    if not is_shared or _owner_in(lock) != owner:
+        lock.truncate(0)
+        lock.write(f"{owner}\n")
+        lock.flush()
     return lock
 
 
-def _is_taken(lock: IO[str]) -> bool:
+def _owner_in(lock: IO[str]) -> str:
+    """Return the first line: two nodes that start at the same moment may both write it."""
+    lock.seek(0)
+    return lock.readline().strip()
+
+
+def _is_taken(lock: IO[str], *, is_shared: bool) -> bool:
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(lock, (fcntl.LOCK_SH if is_shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except OSError:
         return False
     return True
@@ -172,9 +210,9 @@ def _is_zombie(pid: int) -> bool:
         return False
 
 
-def _known_format(path: str) -> int:
+def _known_format(path: str, make: Callable[[str, bytes], None]) -> int:
     """Return the number in FORMAT, which is written if missing.  Raises HostError for an unknown number."""
-    text = _read_or_write(path, FORMAT, f"{_FORMAT_WORD} {OF_ONE_PROCESS}")
+    text = _read_or_write(path, FORMAT, f"{_FORMAT_WORD} {OF_ONE_PROCESS}", make)
     number = _number_in(text)
     if number is None and _has_store(path):
         raise HostError(
@@ -224,8 +262,8 @@ def _check_new(path: str) -> None:
     """
     if os.path.exists(os.path.join(path, FORMAT)):
         return
-    found = sorted(name for name in os.listdir(path) if name not in _OF_A_START and not _is_hollow(path, name))
-    if not found:
+    found = sorted(name for name in os.listdir(path) if not _is_of_a_start(name) and not _is_hollow(path, name))
+    if not found or os.path.exists(os.path.join(path, FORMAT)):  # another node has made it meanwhile
         return
     if _has_store(path):
         raise HostError(f"{path}/{FORMAT} is missing, and a store is beside it; {_repair_advice(path)}")
@@ -236,6 +274,11 @@ def _check_new(path: str) -> None:
         f"{path} is no data folder of ours, and not empty: it holds {found[0]}{more}; choose an empty or a new folder "
         "with --data"
     )
+
+
+def _is_of_a_start(name: str) -> bool:
+    """Tell whether a start may leave the file if it is cut off before FORMAT."""
+    return name == "LOCK" or (name.startswith(f"{FORMAT}.") and name.endswith(HALF))
 
 
 def _is_hollow(path: str, name: str) -> bool:
@@ -256,19 +299,19 @@ def _check_regions(path: str) -> None:
         raise HostError(f"{regions} is missing, with all that was written; {RESTORE_ADVICE}")
 
 
-def _cluster_id(path: str) -> str:
+def _cluster_id(path: str, make: Callable[[str, bytes], None]) -> str:
     if not os.path.exists(os.path.join(path, "cluster-id")):
         from uuid import uuid4  # needed once in a folder's life
 
-        return _read_or_write(path, "cluster-id", str(uuid4()))
-    return _read_or_write(path, "cluster-id", "")
+        return _read_or_write(path, "cluster-id", str(uuid4()), make)
+    return _read_or_write(path, "cluster-id", "", make)
 
 
-def _read_or_write(folder: str, name: str, text: str) -> str:
+def _read_or_write(folder: str, name: str, text: str, make: Callable[[str, bytes], None]) -> str:
     """Return the file's text; a missing file is first made with ``text``, atomically."""
     path = os.path.join(folder, name)
     if not os.path.exists(path):
-        write_durably(path, f"{text}\n".encode())
+        make(path, f"{text}\n".encode())
     with open(path, encoding="utf-8", errors="replace") as file:
         return file.read().strip()
 
@@ -309,7 +352,8 @@ _ENTRY: Final = 0o600
 #     F1. A note is made when the store's CURRENT and MANIFEST are on disk: no power cut leaves a noted folder empty.
 #     F2. A note is never synced, and a refused note is no error: without a note an emptied folder counts as unused.
 #     F3. The note is removed when a region's folder is made or removed on purpose.
-# Stores outside ``regions`` (copies, staging) have no notes.  Costs an opening 3 us.
+# All generations of a region's folder have one note.  Stores outside ``regions`` (copies, staging) have none.  Costs an
+# opening 3 us.
 
 
 def note_opened(path: str) -> None:
@@ -341,4 +385,5 @@ def forget_opened(path: str) -> None:
 def _place(path: str) -> str | None:
     regions, name = os.path.split(os.path.abspath(path))
     data, folder = os.path.split(regions)
-    return os.path.join(data, OPENED, name) if folder == REGIONS else None
+    entry = entry_of(name)
+    return os.path.join(data, OPENED, entry.encoded if entry.is_complete else name) if folder == REGIONS else None

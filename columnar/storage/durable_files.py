@@ -1,6 +1,7 @@
 """Small files and directory entries that survive a power cut.
 
     write_durably    writes a whole file: new content in ``PATH.new``, fsync, rename, fsync of the directory
+    create_durably   makes a whole file unless it exists, also if several machines try it at the same time
     rename_durably   renames a file or folder, and syncs its directory
     read_first       reads the beginning of a file completely, or raises an error
 
@@ -22,15 +23,46 @@ HALF: Final = ".new"  # suffix of a file or folder that is not complete yet
 _PIECE_BYTES: Final = 16 * 1024 * 1024  # of one read
 
 
-def write_durably(path: str, data: bytes) -> None:
-    """Replace the file: after a crash it contains ``data`` or its previous content.  Two fsyncs."""
-    replace_file(path, data, sync=True)
+def write_durably(path: str, data: bytes, *, is_shared: bool = False) -> None:
+    """Replace the file: after a crash it contains ``data`` or its previous content.  Two fsyncs.
+
+    With ``is_shared`` several processes, also of other machines, may replace the file at the same time.
+    """
+    replace_file(path, data, sync=True, half=_unique_half(path) if is_shared else None)
     sync_folder(os.path.dirname(os.path.abspath(path)))
 
 
-def replace_file(path: str, data: bytes, *, sync: bool) -> None:
-    """Replace the file atomically; with ``sync`` the new content is on disk before the rename."""
-    half = path + HALF
+def create_durably(path: str, data: bytes, *, mode: int = 0o666) -> None:
+    """Make the file with ``data`` unless it exists; of several processes that make it at once exactly one succeeds.
+
+    The file is complete from the moment at which it exists.  Needs a file system with hard links.
+    """
+    half = _unique_half(path)
+    handle = os.open(half, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+    try:
+        with open(handle, "wb") as new:
+            new.write(data)
+            new.flush()
+            os.fsync(new.fileno())
+        with suppress(FileExistsError):
+            os.link(half, path)
+    finally:
+        os.unlink(half)
+    sync_folder(os.path.dirname(os.path.abspath(path)))
+
+
+def _unique_half(path: str) -> str:
+    from uuid import uuid4  # needed only where several processes share a folder
+
+    return f"{path}.{uuid4().hex}{HALF}"
+
+
+def replace_file(path: str, data: bytes, *, sync: bool, half: str | None = None) -> None:
+    """Replace the file atomically; with ``sync`` the new content is on disk before the rename.
+
+    The content is first written to ``half``.
+    """
+    half = half or path + HALF
     with open(half, "wb") as new:
         new.write(data)
         if sync:

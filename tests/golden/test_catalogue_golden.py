@@ -137,7 +137,7 @@ def test_the_folder(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"), [("columnar-data 9", "upgrade"), ("something else", "no data folder of ours")]
+    ("text", "said"), [("columnar-data 10", "upgrade"), ("something else", "no data folder of ours")]
 )
 def test_a_folder_of_another_format_is_refused(tmp_path: Path, text: str, said: str) -> None:
     (tmp_path / "FORMAT").write_text(text + "\n")

@@ -218,8 +218,8 @@ def test_folders_that_cannot_be_used(tmp_path: Path) -> None:
     assert f"cannot use the data folder {file}" in refused(file)
     newer = tmp_path / "newer"
     newer.mkdir()
-    (newer / "FORMAT").write_text("columnar-data 9\n")
-    assert "has format 9; this version knows up to 8: upgrade" in refused(newer)
+    (newer / "FORMAT").write_text("columnar-data 10\n")
+    assert "has format 10; this version knows up to 9: upgrade" in refused(newer)
     other = tmp_path / "other"
     other.mkdir()
     (other / "FORMAT").write_text("something else\n")

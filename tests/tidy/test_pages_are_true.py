@@ -84,9 +84,11 @@ def test_pages_name_the_metrics_that_are_served_and_all_of_them() -> None:
 def test_the_numbers_of_the_folders_format() -> None:
     row = next(line for line in OPERATIONS.splitlines() if line.startswith("| `FORMAT` |"))
     one, servers, views = data_folder.OF_ONE_PROCESS, data_folder.SERVERS_SINCE, data_folder.VIEWS_SINCE
+    nodes = data_folder.NODES_SINCE
     assert f"`columnar-data {one}`; {servers} once several servers" in row
     assert f"{views} once it had a view" in row
-    assert data_folder.FORMAT_VERSIONS[-1] == max(one, servers, views), "a newer number has its words here"
+    assert f"{nodes} while it belongs to the nodes of a cluster" in row
+    assert data_folder.FORMAT_VERSIONS[-1] == max(one, servers, views, nodes), "a newer number has its words here"
     formats = (DOCS / "formats" / "folder.md").read_text()
     for number in data_folder.FORMAT_VERSIONS:
         assert re.search(rf"^\W*{number}\b", formats, re.M), number

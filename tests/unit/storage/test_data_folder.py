@@ -38,7 +38,7 @@ def lock_of(folder: Path) -> str:
 
 def test_a_refused_folder_is_unlocked(tmp_path: Path) -> None:
     DataFolder.locked(str(tmp_path)).close()
-    (tmp_path / "FORMAT").write_text("columnar-data 9\n")
+    (tmp_path / "FORMAT").write_text("columnar-data 10\n")
     with pytest.raises(HostError, match="upgrade") as refused:
         DataFolder.locked(str(tmp_path))
     assert lock_of(tmp_path) not in open_files(), "the error keeps the frame, and the frame would keep the lock"
@@ -226,7 +226,7 @@ def test_a_format_that_a_store_lost_is_named_and_written_by_the_repair_alone(tmp
 def test_a_newer_format_is_no_lost_one(tmp_path: Path) -> None:
     (tmp_path / REGIONS / "meta").mkdir(parents=True)
     (tmp_path / REGIONS / "meta" / "CURRENT").touch()
-    (tmp_path / "FORMAT").write_text("columnar-data 9")
+    (tmp_path / "FORMAT").write_text("columnar-data 10")
     assert data_folder.lost_format(str(tmp_path)) == ""
     with pytest.raises(HostError, match="upgrade"):
         DataFolder.locked(str(tmp_path), repairs_format=True)
