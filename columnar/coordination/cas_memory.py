@@ -3,10 +3,12 @@
 Clients of one ``CasMemory`` see one another's writes.  As in ZooKeeper, versions count from 0 again when a key is
 created anew, so code tested here cannot depend on more.
 
-The store is never unavailable, outcomes are always known, and no call blocks.  Belongs to one thread.
+The store is never unavailable, outcomes are always known, and no call blocks.  Any thread may call.
 """
 
 from __future__ import annotations
+
+import threading
 
 from columnar.coordination.cas import FOLDER, Condition, VersionConflict, Versioned, check_key
 
@@ -16,26 +18,30 @@ class CasMemory:
 
     def __init__(self) -> None:
         self._values: dict[str, Versioned] = {}
+        self._lock = threading.Lock()  # guards the values
 
     def create_key(self, key: str, value: bytes) -> int:
         check_key(key, value)
-        if key in self._values:
-            raise VersionConflict(key)
-        self._values[key] = Versioned(value, 0)
+        with self._lock:
+            if key in self._values:
+                raise VersionConflict(key)
+            self._values[key] = Versioned(value, 0)
         return 0
 
     def put_key(self, key: str, value: bytes, version: int) -> int:
         check_key(key, value)
-        self._expect(key, version)
-        self._values[key] = Versioned(value, version + 1)
+        with self._lock:
+            self._expect(key, version)
+            self._values[key] = Versioned(value, version + 1)
         return version + 1
 
     def delete_key(self, key: str, version: int, also: Condition | None = None) -> None:
         check_key(key)
-        if also is not None:
-            self._expect(also.key, also.version)
-        self._expect(key, version)
-        del self._values[key]
+        with self._lock:
+            if also is not None:
+                self._expect(also.key, also.version)
+            self._expect(key, version)
+            del self._values[key]
 
     def read_key(self, key: str) -> Versioned | None:
         check_key(key)
@@ -43,7 +49,8 @@ class CasMemory:
 
     def list_keys(self, folder: str) -> dict[str, Versioned]:
         assert FOLDER.fullmatch(folder), folder
-        return {key: found for key, found in sorted(self._values.items()) if key.startswith(f"{folder}/")}
+        with self._lock:
+            return {key: found for key, found in sorted(self._values.items()) if key.startswith(f"{folder}/")}
 
     def close(self) -> None:
         """Do nothing: the values stay, because other clients may use the same object."""

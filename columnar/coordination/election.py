@@ -1,20 +1,18 @@
 """(pure) A candidate for leader: it watches the leader's lease, takes it over, and fences holders while it leads.
 
-    FOLLOWING     polls all records; becomes ACQUIRING if the leader's record is missing or stands still
+    FOLLOWING     polls all records; becomes ACQUIRING if the leader's record is missing, stands still or is vacated
     ACQUIRING     writes the leader's record through its own holder of the lease, with the epoch after the last one
     LEADING       renews, polls, and fences silent holders; a lost lease makes it FOLLOWING again
+    RESIGNING     acts no more, and writes that the record is vacated; then it is FOLLOWING for ever
 
 The leader's record is never deleted, so no two of its values have the same version (V2 of ``cas``), and no epoch is
-given twice.
-
-A candidate counts how long holders' records stand still while it follows, too.  So if a machine dies with both a leader
-and a holder on it, the two waits overlap and cost only one.
+given twice.  An epoch exceeds ``epoch_floor`` too: the highest that the candidate's data folder names, in case the
+service has lost its records.  A leader that finds a higher one lifts its own (``lift_epoch``).
 
 Invariants:
     E1. A fence is conditioned on the leader's own record, at the version that the leader wrote last.  After a different
         candidate has taken the lease over, the fences of the former leader fail, however late they arrive.
-    E2. A holder counts as ended only when its lease is over.  The lease of a silent holder is over when the holder is
-        fenced, any other lease ``fence_ms`` after its record was deleted or found missing.
+    E2. A leader acts under an epoch only after a record with that epoch was written (``written_epoch``).
     E3. Requests are made one at a time, renewals first.
 
 Knows nothing of stores, threads and processes; a caller makes each request and reports its answer.
@@ -23,7 +21,6 @@ Knows nothing of stores, threads and processes; a caller makes each request and 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
 
@@ -42,6 +39,7 @@ from columnar.coordination.lease import (
     Request,
     WasPolled,
 )
+from columnar.coordination.membership import Fence, Membership
 
 LEADER_FOLDER: Final = "leader"
 LEADER: Final = f"{LEADER_FOLDER}/leader"  # the key of the leader's record
@@ -51,28 +49,31 @@ class CandidateState(Enum):
     FOLLOWING = auto()
     ACQUIRING = auto()
     LEADING = auto()
-
-
-@dataclass(frozen=True, slots=True)
-class _Fence:
-    key: str
-    version: int
-    is_silent: bool  # otherwise it renews, and is fenced on request
+    RESIGNING = auto()
 
 
 class Candidate:
-    """A process that may lead.  ``draw_nonce`` returns a new nonce, never used before, for each attempt."""
+    """A process that may lead.  ``draw_nonce`` returns a new nonce, never used before, for each attempt.
 
-    def __init__(self, times: LeaseTimes, draw_nonce: Callable[[], str]) -> None:
+    Without ``may_lead`` it only polls.
+    """
+
+    def __init__(
+        self, times: LeaseTimes, draw_nonce: Callable[[], str], *, may_lead: bool = True, epoch_floor: int = 0
+    ) -> None:
         self.epoch = 0  # of the leadership that is acquired or held; otherwise the last epoch seen
-        self.ended: dict[str, int] = {}  # holders whose record is deleted -> the time at which their lease is over
+        self.written_epoch = 0  # the last one that a record of this candidate has certainly had
         self._times = times
         self._draw_nonce = draw_nonce
-        self._holders = LeaseWatcher(times)
+        self._may_lead = may_lead
+        self._epoch_floor = epoch_floor
+        self.members = Membership(times)
         self._leader = LeaseWatcher(times)
         self._lease: LeaseHolder | None = None
-        self._requested: set[str] = set()  # holders to be fenced though they renew
-        self._fences: list[_Fence] = []  # found by the last good poll
+        self._fences: list[Fence] = []  # found by the last good poll
+        self._sent_fence: Fence | None = None
+        self._was_polled = False  # since the leadership was acquired
+        self._sent_epoch = 0  # in the write of the leader's record that is under way
         self._pending: Request | None = None
         self._poll_ms = 0  # when the next poll is due
 
@@ -80,6 +81,8 @@ class Candidate:
     def state(self) -> CandidateState:
         if self._lease is None:
             return CandidateState.FOLLOWING
+        if self._lease.is_releasing:
+            return CandidateState.RESIGNING
         return CandidateState.ACQUIRING if self._lease.until_ms == 0 else CandidateState.LEADING
 
     @property
@@ -87,22 +90,42 @@ class Candidate:
         """Return the nonce that this candidate writes into the leader's record, or an empty text while it follows."""
         return "" if self._lease is None else self._lease.nonce
 
-    @property
-    def versions(self) -> dict[str, int]:
-        """Return the versions of the holders' records that the last good poll showed."""
-        return self._holders.versions
-
     def leads(self, now_ms: int) -> bool:
         """Tell whether this candidate holds the lease now; a leader must check this after each of its actions."""
         return self._lease is not None and self._lease.is_valid(now_ms)
 
-    def is_over(self, key: str, now_ms: int) -> bool:
-        """Tell whether the lease of a holder is certainly over."""
-        return key in self.ended and now_ms >= self.ended[key]
+    @property
+    def has_resigned(self) -> bool:
+        """Tell whether this candidate will never lead, and has no record to write."""
+        return not self._may_lead and self._lease is None
 
-    def request_fence(self, key: str) -> None:
-        """Request the fence of a holder, even if the holder renews its record."""
-        self._requested.add(key)
+    @property
+    def until_ms(self) -> int:
+        """Return the end of the leader's lease; 0 if this candidate does not lead."""
+        return 0 if self._lease is None else self._lease.until_ms
+
+    @property
+    def unlisted_over_ms(self) -> int | None:
+        """Return when the lease of each holder is over that ``members.versions`` does not name.
+
+        None: this candidate does not lead, or has made no good poll since it was elected.  Holders that joined after
+        that poll are not meant: no leader has given them anything.
+        """
+        is_known = self.state is CandidateState.LEADING and self._was_polled
+        return self.members.unlisted_over_ms if is_known else None
+
+    def lift_epoch(self, minimum: int, now_ms: int) -> None:
+        """Write the leader's record with an epoch of at least ``minimum``; ``written_epoch`` tells when it is done."""
+        if self._lease is not None and self.epoch < minimum:
+            self.epoch = minimum
+            self._lease.renew_at(now_ms)
+
+    def resign(self, now_ms: int) -> None:
+        """Lead no more, from now on and for ever; a held leadership is written as vacated."""
+        self._may_lead = False
+        self._fences = []
+        if self._lease is not None:
+            self._lease.release(now_ms)
 
     @property
     def is_waiting(self) -> bool:
@@ -126,6 +149,8 @@ class Candidate:
         if request is None and now_ms >= self._poll_ms:
             self._poll_ms = now_ms + self._times.poll_ms
             request = PollRecords(has_leader=self._lease is None)
+        elif request is not None:
+            self._sent_epoch = self.epoch
         self._pending = request
         return request
 
@@ -139,37 +164,39 @@ class Candidate:
             case _:
                 assert self._lease is not None
                 self._lease.on_answer(answer, now_ms)
-                if self._lease.state is HolderState.LOST:
+                if isinstance(answer, Done):
+                    self.written_epoch = self._sent_epoch
+                if self._lease.has_ended:
                     self._follow()
 
     # --- polls ---------------------------------------------------------------------------------------
 
     def _polled(self, answer: Answer, now_ms: int) -> None:
         if not isinstance(answer, WasPolled):
-            self._holders.on_poll_failed()
+            self.members.on_poll_failed()
             self._leader.on_poll_failed()
             self._poll_ms = max(self._poll_ms, now_ms + RETRY_MS)
             return
-        for key in self._holders.on_polled(answer.versions, now_ms):
-            self._end(key, now_ms + self._times.fence_ms)
+        self._fences = self.members.on_polled(answer, now_ms)
         if self._lease is None:
             self._watch_leader(answer.leader, now_ms)
-        silent = self._holders.silent(now_ms)
-        self._fences = [_Fence(key, version, is_silent=True) for key, version in silent.items()]
-        requested = self._requested & answer.versions.keys() - silent.keys()
-        self._fences += [_Fence(key, answer.versions[key], is_silent=False) for key in sorted(requested)]
+        else:
+            self._was_polled = True
 
     def _watch_leader(self, found: Found | None, now_ms: int) -> None:
         self._leader.on_polled({} if found is None else {LEADER: found.version}, now_ms)
         if found is not None:
             self.epoch = found.epoch
-        if found is None or LEADER in self._leader.silent(now_ms):
+        is_free = found is None or found.is_vacated or LEADER in self._leader.silent(now_ms)
+        if is_free and self._may_lead:
             over = None if found is None else found.version
             self._lease = LeaseHolder(LEADER, self._draw_nonce(), self._times, over=over)
-            self.epoch += 1
+            self._was_polled = False
+            self.epoch = max(self.epoch, self._epoch_floor) + 1
 
     def _follow(self) -> None:
         self._lease = None
+        self.members.forget_requests()
         self._leader = LeaseWatcher(self._times)
         self._fences = []
 
@@ -181,16 +208,11 @@ class Candidate:
             self._fences = []
         if not self._fences or lease is None or lease.version is None:
             return None
-        fence = self._fences[0]
+        fence = self._sent_fence = self._fences.pop(0)
         return DeleteRecord(fence.key, fence.version, Condition(LEADER, lease.version))
 
     def _fenced(self, answer: Answer, now_ms: int) -> None:
-        """Take the answered fence off the list; after a failure or unknown outcome the next poll shows the record."""
-        fence = self._fences.pop(0)
-        if isinstance(answer, Done):
-            self._holders.on_deleted(fence.key)
-            self._end(fence.key, now_ms if fence.is_silent else now_ms + self._times.fence_ms)
-
-    def _end(self, key: str, over_ms: int) -> None:
-        self._requested.discard(key)
-        self.ended[key] = over_ms
+        """Note the end of a fenced holder; after a failure or unknown outcome the next poll shows the record."""
+        fence, self._sent_fence = self._sent_fence, None
+        if isinstance(answer, Done) and fence is not None:
+            self.members.on_deleted(fence, now_ms)

@@ -11,6 +11,7 @@
     RENEWING            put, when it is due                    RENEWING; UNSURE by a conflict or an unknown outcome
     UNSURE              read                                   RENEWING if the record has its nonce, else LOST
     LOST                none: the holder was fenced, or came too late
+    RELEASED            none: the record says that the holder has given the lease up (``release``)
 
 Invariants (the law of tests/simulation/lease_world.py):
     L1. While a lease is valid, its holder sent a renewal less than ``lease_ms`` ago, by the holder's clock, and that
@@ -23,6 +24,8 @@ Invariants (the law of tests/simulation/lease_world.py):
     L4. A conflict does not prove a fence: an earlier renewal, whose answer was lost, may have raised the version.
         The nonce decides; a clone of the holder (a restored virtual machine) has a different nonce.
     L5. After LOST a holder sends nothing.  Its key is not used again.
+    L6. From ``release`` on the lease is not valid.  Only then is the record written that says so.  So who reads that
+        record need not wait for the end of the lease.
 
 A renewal of unknown outcome may take effect at any later time; it does not extend the lease.
 
@@ -97,11 +100,12 @@ class PollRecords:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A record that was read: its version, its holder's nonce, and the epoch if it is the leader's record."""
+    """A record that was read: its version, its holder's nonce; of the leader's record also the epoch."""
 
     version: int
     nonce: str
     epoch: int = 0
+    is_vacated: bool = False  # the leader has resigned
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +124,7 @@ class WasRead:
 class WasPolled:
     versions: Mapping[str, int]  # of the records of holders
     leader: Found | None
+    withdrawn: frozenset[str] = frozenset()  # keys of holders whose record says that they gave the lease up
 
 
 class Failed(Enum):
@@ -142,6 +147,7 @@ class HolderState(Enum):
     RENEWING = auto()  # the record was this holder's at the last answer; ``is_valid`` tells of the lease
     UNSURE = auto()
     LOST = auto()
+    RELEASED = auto()
 
 
 class LeaseHolder:
@@ -155,18 +161,35 @@ class LeaseHolder:
         self.version = over
         self.until_ms = 0
         self.due_ms = 0  # of the next request
+        self.is_releasing = False  # the record to write must say that the lease was given up
         self._times = times
         self._is_new = over is None
+        self._sent_release = False  # the request that is under way was composed with ``is_releasing``
         self._sent_ms: int | None = None  # of the request that is under way
 
     def is_valid(self, now_ms: int) -> bool:
         return now_ms < self.until_ms
 
+    @property
+    def has_ended(self) -> bool:
+        """Tell whether the holder is LOST or RELEASED, after which it sends nothing."""
+        return self.state in (HolderState.LOST, HolderState.RELEASED)
+
+    def renew_at(self, now_ms: int) -> None:
+        """Make the next request due at ``now_ms``, if it is due later."""
+        self.due_ms = min(self.due_ms, now_ms)
+
+    def release(self, now_ms: int) -> None:
+        """Give the lease up: it is not valid from now on, and the next record says so."""
+        self.is_releasing = True
+        self.until_ms = 0
+        self.renew_at(now_ms)
+
     def next_request(self, now_ms: int) -> Request | None:
         """Return the request to make now, and count it as sent; None if none is due before ``due_ms``, or ever."""
-        if self.state is HolderState.LOST or self._sent_ms is not None or now_ms < self.due_ms:
+        if self.has_ended or self._sent_ms is not None or now_ms < self.due_ms:
             return None
-        self._sent_ms = now_ms
+        self._sent_ms, self._sent_release = now_ms, self.is_releasing
         if self.state is HolderState.UNSURE:
             return ReadRecord(self.key)
         if self.state is HolderState.JOINING and self._is_new:
@@ -194,10 +217,11 @@ class LeaseHolder:
                 raise AssertionError(f"{answer} answers no request of a holder")
 
     def _renewed(self, version: int, sent_ms: int) -> None:
-        self.state = HolderState.RENEWING
+        self.state = HolderState.RELEASED if self._sent_release else HolderState.RENEWING
         self.version = version
-        self.until_ms = sent_ms + self._times.lease_ms
-        self.due_ms = sent_ms + self._times.renew_ms
+        if not self.is_releasing:
+            self.until_ms = sent_ms + self._times.lease_ms
+            self.due_ms = sent_ms + self._times.renew_ms
 
     def _read(self, found: Found | None, now_ms: int) -> None:
         """Continue with the version of the holder's own record; the end of the lease does not change.
@@ -223,6 +247,7 @@ class LeaseHolder:
 class _Seen:
     version: int
     since_ms: int  # when the version was first seen, or counts began anew
+    first_ms: int  # when the key was first seen
 
 
 class LeaseWatcher:
@@ -232,6 +257,7 @@ class LeaseWatcher:
         self._times = times
         self._seen: dict[str, _Seen] = {}
         self._polled_ms: int | None = None  # the last good poll; None: none since a poll failed
+        self.anew_ms = 0  # the good poll at which counts began, after which no poll failed or came late
 
     @property
     def versions(self) -> dict[str, int]:
@@ -241,13 +267,15 @@ class LeaseWatcher:
         """Take the answer to a poll, which came at ``now_ms``; returns the keys whose records have disappeared."""
         is_anew = self._polled_ms is None or now_ms - self._polled_ms >= self._times.stale_ms
         self._polled_ms = now_ms
+        if is_anew:
+            self.anew_ms = now_ms
         gone = frozenset(self._seen.keys() - versions.keys())
         for key in gone:
             del self._seen[key]
         for key, version in versions.items():
             seen = self._seen.get(key)
             if seen is None or seen.version != version or is_anew:
-                self._seen[key] = _Seen(version, now_ms)
+                self._seen[key] = _Seen(version, now_ms, now_ms if seen is None else seen.first_ms)
         return gone
 
     def on_poll_failed(self) -> None:
@@ -259,6 +287,11 @@ class LeaseWatcher:
             return {}
         fence_ms = self._times.fence_ms
         return {key: seen.version for key, seen in self._seen.items() if now_ms - seen.since_ms >= fence_ms}
+
+    def known(self, now_ms: int) -> frozenset[str]:
+        """Return the keys that were first seen at least ``fence_ms`` ago."""
+        fence_ms = self._times.fence_ms
+        return frozenset(key for key, seen in self._seen.items() if now_ms - seen.first_ms >= fence_ms)
 
     def on_deleted(self, key: str) -> None:
         """Forget a record that this watcher's process has deleted."""

@@ -4,12 +4,14 @@ This module connects ``lease`` and ``election``, which decide, with ``cas``, whi
 blocks as long as the store's call does.
 
 CasRefused and DamagedData are raised, not turned into answers: the operator must act, and a lease must not be renewed
-by chance.
+by chance.  A node's record that cannot be read is logged; the node's last readable record counts, and its version.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from columnar.coordination.cas import CasOutcomeUnknown, CasStore, CasUnavailable, VersionConflict, Versioned
 from columnar.coordination.election import LEADER, LEADER_FOLDER
@@ -27,11 +29,65 @@ from columnar.coordination.lease import (
     WasPolled,
     WasRead,
 )
-from columnar.coordination.node_record import NODES, nonce_and_epoch
+from columnar.coordination.node_record import (
+    NODES,
+    LeaderRecord,
+    NodeRecord,
+    decode_leader_record,
+    decode_node_record,
+    nonce_and_epoch,
+)
+from columnar.errors import ColumnarError, DamagedData
+
+_log = logging.getLogger(__name__)
 
 
-def make_request(store: CasStore, request: Request, compose: Callable[[], bytes]) -> Answer:
-    """Make the request; ``compose`` returns the value of a record to write, which has the holder's nonce."""
+class PolledRecords:
+    """The records that the last good poll showed; each is decoded once per version.  Belongs to one thread."""
+
+    def __init__(self) -> None:
+        self.nodes: Mapping[str, NodeRecord] = {}  # by key; a new mapping for each poll
+        self.leader: LeaderRecord | None = None  # as a poll with ``has_leader`` showed it last
+        self.changes = 0  # rises if a poll shows anything new in ``nodes`` but logs and ``clock_ms``
+        self.is_whole = True  # ``nodes`` has each node that the poll showed
+        self._versions: dict[str, int] = {}
+
+    def take(self, found: Mapping[str, Versioned]) -> WasPolled:
+        """Take the records of the nodes by their keys; returns the answer to the poll, without the leader."""
+        nodes = {}
+        has_change = self._versions.keys() != found.keys()
+        for key, one in found.items():
+            before = self.nodes.get(key)
+            record = before if self._versions.get(key) == one.version else _decoded(key, one.value) or before
+            has_change |= record is not before and _membership(record) != _membership(before)
+            if record is not None:
+                nodes[key] = record
+        self._versions = {key: one.version for key, one in found.items()}
+        self.nodes = nodes
+        self.is_whole = len(nodes) == len(found)
+        self.changes += has_change
+        return WasPolled(self._versions, None, frozenset(key for key, one in nodes.items() if one.withdrawn))
+
+    def take_leader(self, found: Versioned | None) -> Found | None:
+        if found is None:
+            self.leader = None
+            return None
+        self.leader = record = decode_leader_record(found.value)
+        return Found(found.version, record.nonce, record.epoch, record.vacated)
+
+
+def make_request(
+    store: CasStore,
+    request: Request,
+    compose: Callable[[], bytes],
+    polled: PolledRecords,
+    failed: Callable[[ColumnarError], None] = lambda _: None,
+) -> Answer:
+    """Make the request.
+
+    ``compose`` returns the value of a record to write, which has the holder's nonce; ``polled`` takes the records of a
+    poll; ``failed`` is called with the error if the service gave no answer.
+    """
     try:
         match request:
             case CreateRecord(key):
@@ -45,15 +101,29 @@ def make_request(store: CasStore, request: Request, compose: Callable[[], bytes]
                 return Done()
             case PollRecords(has_leader):
                 # The leader's record is listed, because a read would be a write to ZooKeeper.
-                leader = store.list_keys(LEADER_FOLDER).get(LEADER) if has_leader else None
-                return WasPolled({key: one.version for key, one in store.list_keys(NODES).items()}, _found(leader))
+                leader = polled.take_leader(store.list_keys(LEADER_FOLDER).get(LEADER)) if has_leader else None
+                return replace(polled.take(store.list_keys(NODES)), leader=leader)
     except VersionConflict:
         return Failed.CONFLICT
-    except CasUnavailable:
+    except CasUnavailable as error:
+        failed(error)
         return Failed.UNAVAILABLE
-    except CasOutcomeUnknown:
+    except CasOutcomeUnknown as error:
+        failed(error)
         return Failed.UNKNOWN
 
 
 def _found(read: Versioned | None) -> Found | None:
     return None if read is None else Found(read.version, *nonce_and_epoch(read.value))
+
+
+def _decoded(key: str, value: bytes) -> NodeRecord | None:
+    try:
+        return decode_node_record(value)
+    except DamagedData as error:
+        _log.error("%s: %s", key, error)
+        return None
+
+
+def _membership(record: NodeRecord | None) -> NodeRecord | None:
+    return None if record is None else replace(record, logs={}, clock_ms=0)

@@ -2,12 +2,14 @@
 
     nodes/NAME.INCARNATION    written by a node with each renewal
     leader/leader             written by the leader with each renewal
+    counters/incarnation      the last number that was given to a node or server; never deleted
 
 A value is one JSON object, UTF-8, keys in this order, without spaces; an operator reads it with ``etcdctl get`` or
 ``zkCli.sh get``:
 
-    node    format nonce node incarnation address servers logs clock_ms
-    leader  format nonce node epoch address
+    node    format nonce node incarnation address servers logs clock_ms [withdrawn]
+    leader  format nonce node epoch address [vacated]
+    counter format number
 
     format       1.  A reader accepts any format that has the fields it needs, and ignores unknown fields, so that a
                  newer node can join an older leader while a cluster is upgraded
@@ -15,6 +17,8 @@ A value is one JSON object, UTF-8, keys in this order, without spaces; an operat
     servers      incarnations of the region servers that live on the node, as NAME.INCARNATION
     logs         for each server the segments of its log, as [name, bytes synced]
     clock_ms     the highest timestamp that the node's servers have given to a cell
+    withdrawn    true in the last record of a node that has ended all its servers; otherwise the field is missing
+    vacated      true in the last record of a leader that resigned; otherwise the field is missing
 
 Golden bytes: tests/golden/node-records.txt; the page: docs/formats/coordination.md.
 
@@ -31,6 +35,8 @@ from columnar.errors import DamagedData
 
 FORMAT: Final = 1
 NODES: Final = "nodes"
+NUMBER: Final = "counters/incarnation"
+_FLAGS: Final = {"withdrawn", "vacated"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +48,13 @@ class NodeRecord:
     servers: tuple[str, ...] = ()
     logs: dict[str, tuple[tuple[str, int], ...]] = field(default_factory=dict)
     clock_ms: int = 0
+    withdrawn: bool = False
+
+    @classmethod
+    def of_key(cls, key: str) -> NodeRecord:
+        """Return a record that says only what its key says.  Raises ValueError for a key of another form."""
+        name, _, incarnation = key.removeprefix(f"{NODES}/").rpartition(".")
+        return cls("", name, int(incarnation), "")
 
     @property
     def key(self) -> str:
@@ -54,10 +67,14 @@ class LeaderRecord:
     node: str
     epoch: int
     address: str
+    vacated: bool = False
 
 
 def encode_record(record: NodeRecord | LeaderRecord) -> bytes:
     fields = {"format": FORMAT, **asdict(record)}
+    for name in _FLAGS & fields.keys():
+        if not fields[name]:
+            del fields[name]  # as in the records of programs that do not know the flag
     return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode()
 
 
@@ -76,6 +93,7 @@ def decode_node_record(value: bytes) -> NodeRecord:
                 for server, segments in found["logs"].items()
             },
             _number(found["clock_ms"]),
+            _flag(found, "withdrawn"),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise _damaged(value) from error
@@ -86,7 +104,20 @@ def decode_leader_record(value: bytes) -> LeaderRecord:
     found = _object(value)
     try:
         nonce, node = _text(found["nonce"]), _text(found["node"])
-        return LeaderRecord(nonce, node, _number(found["epoch"]), _text(found["address"]))
+        epoch, address = _number(found["epoch"]), _text(found["address"])
+        return LeaderRecord(nonce, node, epoch, address, _flag(found, "vacated"))
+    except (KeyError, TypeError) as error:
+        raise _damaged(value) from error
+
+
+def encode_number(number: int) -> bytes:
+    return json.dumps({"format": FORMAT, "number": number}, separators=(",", ":")).encode()
+
+
+def decode_number(value: bytes) -> int:
+    """Decode the counter.  Raises DamagedData if the value is none."""
+    try:
+        return _number(_object(value)["number"])
     except (KeyError, TypeError) as error:
         raise _damaged(value) from error
 
@@ -120,6 +151,13 @@ def _number(found: object) -> int:
     if not isinstance(found, int) or isinstance(found, bool):
         raise TypeError(found)
     return found
+
+
+def _flag(found: dict[str, Any], name: str) -> bool:
+    value = found.get(name, False)
+    if not isinstance(value, bool):
+        raise TypeError(value)
+    return value
 
 
 def _damaged(value: bytes) -> DamagedData:

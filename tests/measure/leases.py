@@ -36,7 +36,7 @@ from columnar.coordination.cas_etcd import CasEtcd
 from columnar.coordination.election import Candidate
 from columnar.coordination.lease import Done, HolderState, LeaseHolder, LeaseTimes, PollRecords, PutRecord
 from columnar.coordination.lease_page import LeasePage, boot_ms, boot_ns
-from columnar.coordination.lease_requests import make_request
+from columnar.coordination.lease_requests import PolledRecords, make_request
 from columnar.coordination.node_record import LeaderRecord, NodeRecord, encode_record
 from tests.support.coordination_services import Service, missing, running
 
@@ -66,7 +66,7 @@ def renew(store: CasStore, name: str, page: LeasePage, note: mmap.mmap, duration
             time.sleep(max(0.0, holder.due_ms - boot_ms()) / 1_000)
             continue
         began_ns, until_ns = boot_ns(), page.read_end_ns()
-        answer = make_request(store, request, partial(encode_record, record))
+        answer = make_request(store, request, partial(encode_record, record), PolledRecords())
         now_ns = boot_ns()
         holder.on_answer(answer, now_ns // 1_000_000)
         page.write_end(holder.until_ms)
@@ -141,6 +141,7 @@ class Leader:
         self.candidate = Candidate(TIMES, lambda: secrets.token_hex(16))
         self.polls_ms: list[float] = []
         self._store = store
+        self._records = PolledRecords()
 
     def step(self) -> None:
         request = self.candidate.next_request(boot_ms())
@@ -149,7 +150,8 @@ class Leader:
             return
         record = LeaderRecord(self.candidate.nonce, "measure", self.candidate.epoch, "")
         began = time.perf_counter()
-        self.candidate.on_answer(make_request(self._store, request, partial(encode_record, record)), boot_ms())
+        answer = make_request(self._store, request, partial(encode_record, record), self._records)
+        self.candidate.on_answer(answer, boot_ms())
         if isinstance(request, PollRecords):
             self.polls_ms.append((time.perf_counter() - began) * 1_000)
 
@@ -164,7 +166,7 @@ class Leader:
         self.run_until(lambda: time.monotonic() >= end, seconds + 60.0)
 
     def key_of(self, name: str) -> str | None:
-        return next((key for key in self.candidate.versions if key.startswith(f"nodes/{name}.")), None)
+        return next((key for key in self.candidate.members.versions if key.startswith(f"nodes/{name}.")), None)
 
 
 def fencing(leader: Leader, connect: Callable[[], CasStore], number: int, kind: int) -> Trial:
@@ -177,7 +179,7 @@ def fencing(leader: Leader, connect: Callable[[], CasStore], number: int, kind: 
     leader.run_for(1.0)
     sent_ns = boot_ns()
     holder.signal(kind)
-    leader.run_until(lambda: key in leader.candidate.ended)
+    leader.run_until(lambda: key in leader.candidate.members.ended)
     fenced_ns = boot_ns()
     if kind == signal.SIGSTOP:
         holder.signal(signal.SIGCONT)

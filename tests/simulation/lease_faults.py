@@ -51,5 +51,5 @@ def holder_of(world: LeaseWorld, key: str, nonce: str) -> LeaseHolder:
 def candidate_of(world: LeaseWorld) -> Candidate:
     candidate = Candidate(world.times, world.nonce)
     if world.fault == "counts":
-        candidate._holders = _GoesOnCounting(world.times)
+        candidate.members._watcher = _GoesOnCounting(world.times)
     return candidate

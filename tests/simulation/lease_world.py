@@ -31,7 +31,7 @@ from columnar.coordination.lease import (
     ReadRecord,
     Request,
 )
-from columnar.coordination.lease_requests import make_request
+from columnar.coordination.lease_requests import PolledRecords, make_request
 from columnar.coordination.node_record import LeaderRecord, NodeRecord, encode_record, nonce_and_epoch
 from tests.simulation.agenda import MS, Agenda, Process, Step
 from tests.simulation.lease_faults import candidate_of, holder_of, times_of
@@ -57,6 +57,7 @@ class Machine:
         self.loses_requests = False
         self.loses_answers = False
         self.lost_us: list[int] = []  # messages by chance
+        self._polled = PolledRecords()
 
     @property
     def now_ms(self) -> int:
@@ -98,7 +99,7 @@ class Machine:
             if world.rng.random() < 0.5:  # a server has it in its queue
                 world.at_recovery(partial(self._arrive, process, request, value, end))
             return
-        answer = world.take(self, request, value)
+        answer = world.take(request, value, self._polled)
         if not self.loses_answers and not self._loses():
             world.agenda.later(process, world.latency(None), partial(end, answer))
 
@@ -221,9 +222,9 @@ class SimulatedCandidate:
         if is_leading and not was_leading and self.leads():  # not if it was stopped until its lease was over
             self._world.elected(self.candidate.epoch)
         self._world.seen["deposed"] += was_leading and not is_leading
-        for key in self.candidate.ended.keys() - self._noted:
+        for key in self.candidate.members.ended.keys() - self._noted:
             self._noted.add(key)
-            self._world.ended(key, self.machine.true_us(self.candidate.ended[key]))
+            self._world.ended(key, self.machine.true_us(self.candidate.members.ended[key].over_ms))
         self._pump()
 
 
@@ -268,16 +269,16 @@ class LeaseWorld:
     def at_recovery(self, step: Step) -> None:
         self._waiting.append(step)
 
-    def take(self, machine: Machine, request: Request, value: bytes) -> Answer:
+    def take(self, request: Request, value: bytes, polled: PolledRecords) -> Answer:
         """Let the request take effect; a deletion is held against the law."""
         if not isinstance(request, DeleteRecord):
-            return make_request(self._store, request, lambda: value)
+            return make_request(self._store, request, lambda: value, polled)
         conditions = {"leader": False, "blind": False}.get(self.fault or "", True)
         asked = request if conditions else DeleteRecord(request.key, request.version, None)
         found = self._store.read_key(request.key)
         if self.fault == "blind" and found is not None:
             asked = DeleteRecord(request.key, found.version, None)
-        answer = make_request(self._store, asked, lambda: value)
+        answer = make_request(self._store, asked, lambda: value, polled)
         if not isinstance(answer, Failed):
             self._deleted(request)
         return answer
@@ -425,7 +426,7 @@ class LeaseWorld:
         for candidate in self.candidates:
             if candidate.leads() and not candidate.process.is_stopped:
                 self.requested.add(node.record.key)
-                candidate.candidate.request_fence(node.record.key)
+                candidate.candidate.members.request_fence(node.record.key)
 
     def summary(self) -> str:
         return counted(self.seen)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 
 from columnar.coordination.cas import Condition
 from columnar.coordination.election import LEADER, Candidate, CandidateState
@@ -22,6 +23,7 @@ from columnar.coordination.lease import (
     WasPolled,
     WasRead,
 )
+from columnar.coordination.membership import Ended
 
 TIMES = LeaseTimes.of_lease()
 KEY = "nodes/n1.1"
@@ -146,37 +148,52 @@ def test_a_candidate_takes_a_silent_leaders_place_with_the_next_epoch() -> None:
     assert (candidate.epoch, candidate.leads(1_655)) == (5, True)
 
 
-def test_a_fence_names_the_version_and_the_leaders_own_record() -> None:
-    candidate = leading({})
-    now_ms, version = 50, 0
+def fence_by(
+    candidate: Candidate, now_ms: int, version: int, holder: Callable[[int], int]
+) -> tuple[DeleteRecord, int, int]:
+    """Answer the leader's requests, one each 50 ms, until it fences KEY, whose version ``holder`` says for a moment.
+
+    Returns the fence, its moment and the leader's version.
+    """
     while not isinstance(request := candidate.next_request(now_ms), DeleteRecord):
         if request == PutRecord(LEADER, version):
             version += 1
             candidate.on_answer(Done(version), now_ms)
         elif request is not None:
-            candidate.on_answer(WasPolled({KEY: 7}, None), now_ms)
+            candidate.on_answer(WasPolled({KEY: holder(now_ms)}, None), now_ms)
         now_ms += 50
+    return request, now_ms, version
+
+
+def test_a_fence_names_the_version_and_the_leaders_own_record() -> None:
+    candidate = leading({})
+    request, now_ms, version = fence_by(candidate, 50, 0, lambda _: 7)
     assert request == DeleteRecord(KEY, 7, Condition(LEADER, version))
     assert 1_750 <= now_ms <= 1_900, "first seen at 100"
     candidate.on_answer(Done(), now_ms + 5)
-    assert candidate.is_over(KEY, now_ms + 5), "its lease was over before"
+    assert candidate.members.take_ended(now_ms + 5) == {KEY: Ended(now_ms + 5, is_by_time=True)}, (
+        "its lease was over before"
+    )
+    assert candidate.members.take_ended(now_ms + 5) == {}, "once"
 
 
 def test_a_holder_that_renews_is_over_only_when_its_lease_must_be() -> None:
-    candidate = leading({KEY: 7})
-    candidate.request_fence(KEY)
-    polled(candidate, 100, {KEY: 8}, None)
-    assert candidate.next_request(101) == DeleteRecord(KEY, 8, Condition(LEADER, 0))
-    candidate.on_answer(Failed.CONFLICT, 102)
-    polled(candidate, 200, {KEY: 9}, None)
-    assert candidate.next_request(201) == DeleteRecord(KEY, 9, Condition(LEADER, 0))
-    candidate.on_answer(Done(), 203)
-    assert (candidate.is_over(KEY, 1_852), candidate.is_over(KEY, 1_853)) == (False, True)
+    candidate = leading({KEY: 0})
+    candidate.members.request_fence(KEY)
+    _, now_ms, version = fence_by(candidate, 50, 0, lambda now_ms: now_ms)
+    assert 1_650 <= now_ms <= 1_800, "it is known for long enough (E5)"
+    candidate.on_answer(Failed.CONFLICT, now_ms)
+    request, now_ms, version = fence_by(candidate, now_ms, version, lambda now_ms: now_ms)
+    assert request == DeleteRecord(KEY, now_ms - 50, Condition(LEADER, version))
+    candidate.on_answer(Done(), now_ms)
+    over_ms = now_ms + TIMES.fence_ms
+    assert candidate.members.take_ended(over_ms - 1) == {}
+    assert candidate.members.take_ended(over_ms) == {KEY: Ended(over_ms, is_by_time=True)}
 
 
 def test_a_leader_without_a_lease_fences_nobody() -> None:
     candidate = leading({KEY: 7})
-    candidate.request_fence(KEY)
+    candidate.members.request_fence(KEY)
     assert candidate.next_request(1_600) == PutRecord(LEADER, 0)
     candidate.on_answer(Failed.UNAVAILABLE, 1_601)
     polled(candidate, 1_602, {KEY: 7}, None)

@@ -1,0 +1,197 @@
+"""The thread that watches all records, and leads if it may: polls, the leader's lease, fences.
+
+It reports what a poll has changed, and while it leads the nodes that have ended.  It stops while the event loop hangs
+(``service_thread``), because a leader whose loop hangs must be replaced.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Final, Protocol
+
+from columnar.coordination.cas import CasStore
+from columnar.coordination.election import Candidate, CandidateState
+from columnar.coordination.lease import LeaseTimes, PollRecords
+from columnar.coordination.lease_page import boot_ms
+from columnar.coordination.node_record import LeaderRecord, NodeRecord, encode_record
+from columnar.coordination.service_thread import LoopCalls, ServiceThread
+from columnar.errors import ColumnarError
+
+CLOCK_AHEAD_MS: Final = 30_000  # of this machine's clock
+
+
+class CandidateEvents(Protocol):
+    """Reports of the thread; called on the loop."""
+
+    def nodes_changed(self, nodes: Mapping[str, NodeRecord]) -> None: ...
+
+    def node_ended(self, key: str, record: NodeRecord, *, is_by_time: bool) -> None: ...
+
+    def leader_changed(self, leader: LeaderRecord | None) -> None: ...
+
+    def elected(self, epoch: int) -> None: ...
+
+    def epoch_written(self, epoch: int) -> None: ...
+
+    def unlisted_over(self, nodes: Mapping[str, NodeRecord]) -> None:
+        """The lease of each node that ``nodes`` does not have is over, and ``nodes`` was read after the election."""
+
+    def deposed(self, why: str) -> None: ...
+
+
+class CandidateThread(ServiceThread):
+    """``leads`` is for any thread, the slots are the loop's; all else is the thread's."""
+
+    def __init__(
+        self,
+        connect: Callable[[], CasStore],
+        times: LeaseTimes,
+        calls: LoopCalls,
+        candidate: Candidate,
+        node: NodeRecord,
+        events: CandidateEvents,
+    ) -> None:
+        super().__init__("election of the leader", connect, times, calls)
+        self._candidate = candidate
+        self._node = node  # of which name and address are written
+        self._events = events
+        self._lock = threading.Lock()  # guards the slots of fences
+        self._to_fence: frozenset[str] = frozenset()
+        self._minimum = 0  # the epoch to lift to; set by the loop
+        self._is_resigning = False  # set by the loop
+        self._until_ms = 0  # the end of the leader's lease; read by any thread
+        self._last: dict[str, NodeRecord] = {}  # the last record of each node, until its end is reported
+        self._reported = 0  # ``changes`` of the polled records
+        self._leader: LeaderRecord | None = None  # as reported
+        self._epoch = 0  # as reported; 0: this node does not lead
+        self._has_unlisted = False  # ``unlisted_over`` is still to be reported
+
+    # --- called on the loop, or from any thread ------------------------------------------------------
+
+    def leads(self) -> bool:
+        """Tell whether this node leads now, by the clock."""
+        return not self._is_resigning and boot_ms() < self._until_ms
+
+    @property
+    def nodes(self) -> Mapping[str, NodeRecord]:
+        """Return the records of the last poll, with their logs and clocks."""
+        return self._polled.nodes
+
+    def request_fence(self, key: str) -> None:
+        with self._lock:
+            self._to_fence |= {key}
+        self.wake()
+
+    def lift_epoch(self, minimum: int) -> None:
+        self._minimum = max(self._minimum, minimum)
+        self.wake()
+
+    def resign(self) -> None:
+        """Lead no more, from now on; the thread ends when the record says so, or the lease is over."""
+        self._is_resigning = True
+        self.wake()
+
+    # --- the thread ----------------------------------------------------------------------------------
+
+    def _has_ended(self) -> bool:
+        return self._is_resigning and self._candidate.has_resigned and not self._candidate.is_waiting
+
+    def _step(self, store: CasStore) -> None:
+        self._wake.clear()
+        now_ms = boot_ms()
+        if self._calls.is_hung():
+            self._wait(now_ms + self._times.poll_ms)
+            return
+        candidate = self._candidate
+        self._take_slots(now_ms)
+        request = candidate.next_request(now_ms)
+        if request is None:
+            if not self._has_ended():
+                self._wait(candidate.due_ms)
+            return
+        candidate.on_answer(self._answer_of(store, request, self._compose), boot_ms())
+        self._until_ms = candidate.until_ms
+        self._report_leadership()
+        if isinstance(request, PollRecords):
+            self._report_nodes()
+
+    def _failed(self, error: ColumnarError) -> None:
+        """Do nothing: the renewal thread reports a service that gives no answer."""
+
+    def _take_slots(self, now_ms: int) -> None:
+        if self._is_resigning:
+            self._candidate.resign(now_ms)
+            return
+        with self._lock:
+            keys, self._to_fence = self._to_fence, frozenset()
+        for key in keys if self._epoch else ():
+            self._candidate.members.request_fence(key)
+        if self._epoch and self._minimum > self._candidate.epoch:
+            self._candidate.lift_epoch(self._minimum, now_ms)
+
+    def _compose(self) -> bytes:
+        return encode_record(self._own_record())
+
+    def _own_record(self) -> LeaderRecord:
+        candidate, node = self._candidate, self._node
+        is_vacated = candidate.state is CandidateState.RESIGNING
+        return LeaderRecord(candidate.nonce, node.node, candidate.epoch, node.address, is_vacated)
+
+    # --- reports -------------------------------------------------------------------------------------
+
+    def _report_leadership(self) -> None:
+        candidate, events, call = self._candidate, self._events, self._calls.call
+        is_leading = candidate.state is CandidateState.LEADING
+        if self._epoch and not is_leading:
+            self._epoch, self._minimum = 0, 0
+            call(events.deposed, "it resigned" if self._is_resigning else "another node took the leader's lease over")
+        if is_leading and not self._epoch and self.leads():  # not if the answer came when the lease was over
+            self._epoch, self._has_unlisted = candidate.epoch, True
+            self._set_leader(self._own_record())
+            call(events.elected, candidate.epoch)
+        if self._epoch and candidate.written_epoch > self._epoch:
+            self._epoch = candidate.written_epoch
+            self._set_leader(self._own_record())
+            call(events.epoch_written, self._epoch)
+
+    def _set_leader(self, leader: LeaderRecord | None) -> None:
+        if leader != self._leader:
+            self._leader = leader
+            self._calls.call(self._events.leader_changed, leader)
+
+    def _report_nodes(self) -> None:
+        polled, call = self._polled, self._calls.call
+        if self._candidate.state is CandidateState.FOLLOWING:
+            self._set_leader(None if polled.leader is None or polled.leader.vacated else polled.leader)
+        self._last.update(polled.nodes)
+        if polled.changes != self._reported:
+            self._reported = polled.changes
+            call(self._events.nodes_changed, polled.nodes)
+        now_ms = boot_ms()
+        for key, ended in self._candidate.members.take_ended(now_ms).items():
+            record = self._last.pop(key, None) or NodeRecord.of_key(key)
+            if self._epoch:
+                call(_report_end, self._events, key, record, ended.is_by_time)
+        over_ms = self._candidate.unlisted_over_ms
+        is_over = over_ms is not None and now_ms >= over_ms and polled.is_whole
+        if is_over and self._has_unlisted and self._epoch:
+            self._has_unlisted = False
+            call(self._events.unlisted_over, polled.nodes)
+        self._compare_clocks(polled.nodes)
+
+    def _compare_clocks(self, nodes: Mapping[str, NodeRecord]) -> None:
+        own_ms = time.time_ns() // 1_000_000
+        for record in nodes.values():
+            ahead_ms = record.clock_ms - own_ms
+            if ahead_ms > CLOCK_AHEAD_MS:
+                self._warnings.warn(
+                    record.node,
+                    f"the clock of node {record.node} is {ahead_ms // 1_000} s ahead of this machine's: set both "
+                    "clocks by one time server (chrony, ntpd)",
+                )
+
+
+def _report_end(events: CandidateEvents, key: str, record: NodeRecord, is_by_time: bool) -> None:
+    events.node_ended(key, record, is_by_time=is_by_time)

@@ -1,0 +1,311 @@
+"""A node's coordination over a compare-and-set store: two threads beside the event loop, and a counter of numbers.
+
+A thread renews the node's lease, the other watches the records and leads if it may.  Each has a client of its own, so
+that neither waits for a call of the other.  This module is their loop side: it turns their reports into events and
+results.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from time import monotonic, sleep
+from typing import Final
+
+from columnar.coordination.api import CoordinationEvents, NotLeading
+from columnar.coordination.candidate_thread import CandidateThread
+from columnar.coordination.cas import CasOutcomeUnknown, CasRefused, CasStore, CasUnavailable, VersionConflict
+from columnar.coordination.election import Candidate
+from columnar.coordination.lease import LEASE_MS, LeaseTimes
+from columnar.coordination.lease_page import LeasePage
+from columnar.coordination.node_record import (
+    NUMBER,
+    LeaderRecord,
+    NodeRecord,
+    decode_number,
+    encode_number,
+)
+from columnar.coordination.renewal_thread import RenewalThread
+from columnar.coordination.service_address import ServiceAddress, ServiceTls
+from columnar.coordination.service_thread import LoopCalls
+from columnar.errors import ColumnarError, HostError
+
+START_S: Final = 5.0  # in which a start has its lease, or says why not
+WITHDRAW_S: Final = 3.0  # of each of the two steps of a clean stop
+NUMBER_RETRY_S: Final = 0.05
+
+
+class NodeCoordination:
+    """``Coordination`` over a service.  ``connect_store`` returns a new client."""
+
+    def __init__(
+        self,
+        connect_store: Callable[[], CasStore],
+        address: str,
+        find_address: Callable[[], str],
+        times: LeaseTimes,
+    ) -> None:
+        """Take the settings.  ``address`` names the service in errors and logs, without a password."""
+        self._connect_store = connect_store
+        self._address = address
+        self._find_address = find_address
+        self._times = times
+        self._numbers = _Numbers(connect_store, address)
+        self._events: CoordinationEvents | None = None
+        self._renewal: RenewalThread | None = None
+        self._candidate: CandidateThread | None = None
+        self._renewal_ended = asyncio.Event()
+        self._candidate_ended = asyncio.Event()
+        self._joined: asyncio.Future[None] | None = None
+        self._unanswered: ColumnarError | None = None  # the last error before the lease was held
+        self._leadership: _Leadership | None = None
+
+    def next_number(self, floor: int = 0) -> int:
+        """See ``Coordination``.  Raises CasUnavailable after START_S without an answer, CasRefused, DamagedData."""
+        return self._numbers.next_number(floor)
+
+    async def start(
+        self, record: NodeRecord, page: LeasePage, events: CoordinationEvents, *, may_lead: bool, epoch_floor: int
+    ) -> None:
+        """See ``Coordination``; the record's nonce is drawn here.
+
+        Raises CasUnavailable after START_S without an answer, CasRefused, HostError if the record exists already; then
+        the threads have ended, and the object is not used again.
+        """
+        loop = asyncio.get_running_loop()
+        record = replace(record, nonce=_drawn_nonce())
+        calls = LoopCalls(loop)
+        self._events = events
+        self._joined = loop.create_future()
+        self._renewal = RenewalThread(self._connect_store, self._times, calls, record, page, self)
+        candidate = Candidate(self._times, _drawn_nonce, may_lead=may_lead, epoch_floor=epoch_floor)
+        self._candidate = CandidateThread(self._connect_store, self._times, calls, candidate, record, self)
+        self._renewal.start(self._renewal_ended.set)
+        try:
+            async with asyncio.timeout(START_S):
+                await self._joined
+        except TimeoutError:
+            await self._abandon()
+            why = "no answer" if self._unanswered is None else str(self._unanswered)
+            raise CasUnavailable(f"{self._address}: {why}") from self._unanswered
+        except BaseException:
+            await self._abandon()
+            raise
+        self._candidate.start(self._candidate_ended.set)
+
+    def publish(self, record: NodeRecord) -> None:
+        assert self._renewal is not None
+        self._renewal.publish(record)
+
+    def leads(self) -> bool:
+        return self._candidate is not None and self._candidate.leads()
+
+    @property
+    def nodes(self) -> Mapping[str, NodeRecord]:
+        return {} if self._candidate is None else self._candidate.nodes
+
+    async def lift_epoch(self, minimum: int) -> int:
+        leadership, candidate = self._leadership, self._candidate
+        if leadership is None or candidate is None:
+            raise NotLeading("it was not elected")
+        if leadership.epoch < minimum:
+            candidate.lift_epoch(minimum)
+        return await leadership.wait_epoch(minimum)
+
+    async def wait_unlisted_over(self) -> Mapping[str, NodeRecord]:
+        if self._leadership is None:
+            raise NotLeading("it was not elected")
+        return await asyncio.shield(self._leadership.unlisted)
+
+    def request_fence(self, key: str) -> None:
+        if self._candidate is not None:
+            self._candidate.request_fence(key)
+
+    def local_address(self) -> str:
+        return self._find_address()
+
+    async def withdraw(self) -> None:
+        renewal, candidate = self._renewal, self._candidate
+        if renewal is None or candidate is None:
+            return
+        has_others = len(candidate.nodes) > 1
+        try:
+            candidate.resign()
+            await _wait_end(self._candidate_ended, WITHDRAW_S)
+            renewal.release(has_others=has_others)
+            await _wait_end(self._renewal_ended, WITHDRAW_S)
+        finally:
+            candidate.stop()
+            renewal.stop()
+        await self._abandon()
+
+    async def _abandon(self) -> None:
+        """End the threads without another write."""
+        for thread, ended in ((self._candidate, self._candidate_ended), (self._renewal, self._renewal_ended)):
+            if thread is not None and thread.is_started:
+                thread.stop()
+                await _wait_end(ended, WITHDRAW_S)
+                thread.join()
+        if self._leadership is not None:
+            self.deposed("it stops")
+
+    # --- reports of the renewal thread ---------------------------------------------------------------
+
+    def joined(self) -> None:
+        assert self._joined is not None
+        if not self._joined.done():
+            self._joined.set_result(None)
+
+    def not_answered(self, error: ColumnarError) -> None:
+        assert self._joined is not None
+        self._unanswered = error
+        if not self._joined.done() and not isinstance(error, CasUnavailable | CasOutcomeUnknown):
+            refused = CasRefused if isinstance(error, CasRefused) else HostError
+            self._joined.set_exception(refused(f"{self._address}: {error.text}"))
+
+    def lost(self, why: str) -> None:
+        assert self._joined is not None
+        assert self._events is not None
+        if not self._joined.done():
+            self._joined.set_exception(HostError(f"{self._address}: {why}"))
+            return
+        if self._candidate is not None:
+            self._candidate.resign()
+        self._events.lease_lost(why)
+
+    def service_silent(self, since_ms: int, why: str) -> None:
+        assert self._events is not None
+        self._events.service_silent(since_ms, f"{self._address}: {why}")
+
+    def service_answers(self, silent_ms: int) -> None:
+        assert self._events is not None
+        self._events.service_answers(silent_ms)
+
+    # --- reports of the candidate thread -------------------------------------------------------------
+
+    def nodes_changed(self, nodes: Mapping[str, NodeRecord]) -> None:
+        assert self._events is not None
+        self._events.nodes_changed(nodes)
+
+    def node_ended(self, key: str, record: NodeRecord, *, is_by_time: bool) -> None:
+        assert self._events is not None
+        if self._leadership is not None:
+            self._events.node_ended(key, record, is_by_time=is_by_time)
+
+    def leader_changed(self, leader: LeaderRecord | None) -> None:
+        assert self._events is not None
+        self._events.leader_changed(leader)
+
+    def elected(self, epoch: int) -> None:
+        assert self._events is not None
+        self._leadership = _Leadership(epoch)
+        self._events.elected(epoch)
+
+    def epoch_written(self, epoch: int) -> None:
+        if self._leadership is not None:
+            self._leadership.note_epoch(epoch)
+
+    def unlisted_over(self, nodes: Mapping[str, NodeRecord]) -> None:
+        if self._leadership is not None and not self._leadership.unlisted.done():
+            self._leadership.unlisted.set_result(nodes)
+
+    def deposed(self, why: str) -> None:
+        leadership, self._leadership = self._leadership, None
+        if leadership is not None:
+            assert self._events is not None
+            leadership.end(why)
+            self._events.deposed(why)
+
+
+def connect(url: str, lease_s: float = LEASE_MS / 1_000, tls: ServiceTls | None = None) -> NodeCoordination:
+    """Return the coordination of a node over the service at ``url`` (``service_address``).  Connects to nothing yet.
+
+    Raises BadServiceAddress, and OSError if a file of ``tls`` cannot be read.
+    """
+    address = ServiceAddress.parse(url)
+    times = LeaseTimes.of_lease(round(lease_s * 1_000))
+    return NodeCoordination(address.connector(lease_s, tls), str(address), address.find_local_address, times)
+
+
+class _Leadership:
+    """The results that wait for progress of a leadership.  Owned by the loop."""
+
+    def __init__(self, epoch: int) -> None:
+        loop = asyncio.get_running_loop()
+        self.epoch = epoch  # written
+        self.unlisted: asyncio.Future[Mapping[str, NodeRecord]] = loop.create_future()
+        self._lifted: asyncio.Future[None] = loop.create_future()  # done when the epoch changes next
+
+    async def wait_epoch(self, minimum: int) -> int:
+        while self.epoch < minimum:
+            await asyncio.shield(self._lifted)
+        return self.epoch
+
+    def note_epoch(self, epoch: int) -> None:
+        self.epoch = epoch
+        lifted, self._lifted = self._lifted, asyncio.get_running_loop().create_future()
+        lifted.set_result(None)
+
+    def end(self, why: str) -> None:
+        for waited in (self.unlisted, self._lifted):
+            if not waited.done():
+                waited.set_exception(NotLeading(why))
+                waited.exception()  # nobody may wait for it
+
+
+class _Numbers:
+    """The counter in the service.  ``next_number`` may be called by any thread but the loop's."""
+
+    def __init__(self, connect_store: Callable[[], CasStore], address: str) -> None:
+        self._connect_store = connect_store
+        self._address = address
+        self._lock = threading.Lock()  # one call at a time uses a client
+
+    def next_number(self, floor: int) -> int:
+        with self._lock:
+            store = self._connect_store()
+            try:
+                return self._next_number(store, floor)
+            finally:
+                store.close()
+
+    def _next_number(self, store: CasStore, floor: int) -> int:
+        until_s = monotonic() + START_S
+        while True:
+            try:
+                return _raised_number(store, floor)
+            except VersionConflict:
+                until_s = monotonic() + START_S  # the service answers; another node was faster
+            except CasRefused as error:
+                raise CasRefused(f"{self._address}: {error.text}") from error
+            except (CasUnavailable, CasOutcomeUnknown) as error:
+                if monotonic() > until_s:
+                    raise CasUnavailable(f"{self._address}: {error.text}") from error
+                sleep(NUMBER_RETRY_S)
+
+
+def _raised_number(store: CasStore, floor: int) -> int:
+    """Raise the counter by one write; only a write that succeeded gives its number (N1)."""
+    found = store.read_key(NUMBER)
+    number = max(floor, 0 if found is None else decode_number(found.value)) + 1
+    if found is None:
+        store.create_key(NUMBER, encode_number(number))
+    else:
+        store.put_key(NUMBER, encode_number(number), found.version)
+    return number
+
+
+def _drawn_nonce() -> str:
+    return secrets.token_hex(16)
+
+
+async def _wait_end(ended: asyncio.Event, limit_s: float) -> None:
+    """Wait for the end of a thread, but not longer than the limit."""
+    try:
+        async with asyncio.timeout(limit_s):
+            await ended.wait()
+    except TimeoutError:
+        return

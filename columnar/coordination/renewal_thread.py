@@ -1,0 +1,191 @@
+"""The thread that renews a node's lease: it writes the node's record, and the page that the node's servers read.
+
+Its loop never waits for anything but the service, the end of a period and a new record.  It stops to renew only if the
+event loop hangs (``service_thread``).
+
+A clean stop (``release``) writes the record as withdrawn.  The leader deletes a record that says so, and takes the
+node's regions over without a new generation of their folders.  If no leader has done so within WITHDRAWN_MS, or there
+is no other node, the thread deletes the record itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final, Protocol
+
+from columnar.coordination.cas import CasOutcomeUnknown, CasStore, CasUnavailable, VersionConflict
+from columnar.coordination.lease import (
+    RETRY_MS,
+    Answer,
+    Failed,
+    HolderState,
+    LeaseHolder,
+    LeaseTimes,
+    Request,
+)
+from columnar.coordination.lease_page import LeasePage, boot_ms
+from columnar.coordination.node_record import NodeRecord, encode_record
+from columnar.coordination.service_thread import LoopCalls, ServiceThread
+from columnar.errors import ColumnarError
+
+PUBLISH_MS: Final = 50  # between two renewals that carry only new ends of logs, or a new clock reading
+WITHDRAWN_MS: Final = 1_000
+SLOW_SHARE: Final = 3  # an answer that takes longer than this part of the lease is slow
+SILENT_SHARE: Final = 2  # a service that gave no answer for longer than this part of the lease is silent
+
+
+class RenewalEvents(Protocol):
+    """Reports of the thread; called on the loop."""
+
+    def joined(self) -> None:
+        """The lease is held for the first time."""
+
+    def not_answered(self, error: ColumnarError) -> None:
+        """A request was not answered or refused before the lease was held."""
+
+    def lost(self, why: str) -> None: ...
+
+    def service_silent(self, since_ms: int, why: str) -> None: ...
+
+    def service_answers(self, silent_ms: int) -> None: ...
+
+
+class RenewalThread(ServiceThread):
+    """``publish`` and ``release`` are called on the loop; all else is the thread's."""
+
+    def __init__(
+        self,
+        connect: Callable[[], CasStore],
+        times: LeaseTimes,
+        calls: LoopCalls,
+        record: NodeRecord,
+        page: LeasePage,
+        events: RenewalEvents,
+    ) -> None:
+        super().__init__("renewal of the node's lease", connect, times, calls)
+        self._events = events
+        self._page = page
+        self._record = record  # set by the loop
+        self._is_new = self._is_urgent = False  # the record; set by the loop
+        self._is_releasing = False  # set by the loop
+        self._has_others = False
+        self._holder = LeaseHolder(record.key, record.nonce, times)
+        self._has_joined = False
+        self._sent_ms = 0  # of the last request
+        self._answered_ms = 0  # of the last answer; 0: none yet
+        self._is_silent = False
+        self._why = ""  # the service gave no answer
+
+    # --- called on the loop --------------------------------------------------------------------------
+
+    def publish(self, record: NodeRecord) -> None:
+        """Renew with this record: at once, or PUBLISH_MS after the last renewal if only logs and clock differ."""
+        before, self._record = self._record, replace(record, nonce=self._record.nonce)
+        self._is_urgent |= replace(before, logs=self._record.logs, clock_ms=self._record.clock_ms) != self._record
+        self._is_new = True
+        self.wake()
+
+    def release(self, *, has_others: bool) -> None:
+        """Withdraw the node, whose servers have ended, and end the thread.  ``has_others``: a leader may notice it."""
+        self._has_others = has_others
+        self._is_releasing = True
+        self.wake()
+
+    # --- the thread ----------------------------------------------------------------------------------
+
+    def _has_ended(self) -> bool:
+        return self._holder.has_ended
+
+    def _step(self, store: CasStore) -> None:
+        self._wake.clear()
+        now_ms = boot_ms()
+        self._calls.check_loop(self.wake)
+        if self._calls.is_hung():
+            self._answered_ms = now_ms  # nothing is requested, so nothing can be answered
+            self._wait(now_ms + self._times.renew_ms)
+            return
+        self._take_slots(now_ms)
+        holder = self._holder
+        request = holder.next_request(now_ms)
+        if request is None:
+            self._wait(holder.due_ms)
+            return
+        self._sent_ms = now_ms
+        answer = self._answer_of(store, request, self._compose)
+        holder.on_answer(answer, boot_ms())
+        self._page.write_end(holder.until_ms)
+        self._note(request, answer)
+        if holder.state is HolderState.LOST and not holder.is_releasing:
+            self._calls.call(self._events.lost, self._lost_text(answer))
+        if holder.state is HolderState.RELEASED:
+            self._await_deletion(store)
+
+    def _take_slots(self, now_ms: int) -> None:
+        if self._is_releasing and not self._holder.is_releasing:
+            self._holder.release(now_ms)
+            self._page.write_end(0)
+        if self._is_urgent:
+            self._is_urgent = self._is_new = False
+            self._holder.renew_at(now_ms)
+        elif self._is_new:
+            self._is_new = False
+            self._holder.renew_at(self._sent_ms + PUBLISH_MS)
+
+    def _compose(self) -> bytes:
+        return encode_record(replace(self._record, withdrawn=self._holder.is_releasing))
+
+    def _lost_text(self, answer: Answer) -> str:
+        if not self._has_joined:
+            return f"{self._holder.key} exists already, or the lease was lost before it was held"
+        state = "is missing" if getattr(answer, "found", None) is None else "is another holder's"
+        return f"{self._holder.key} {state}: this node was fenced"
+
+    # --- the service ---------------------------------------------------------------------------------
+
+    def _failed(self, error: ColumnarError) -> None:
+        self._why = str(error)
+        if not self._has_joined:
+            self._calls.call(self._events.not_answered, error)
+
+    def _note(self, request: Request, answer: Answer) -> None:
+        """Report the first lease, a service that is silent or answers again, and one that is slow."""
+        now_ms, lease_ms = boot_ms(), self._times.lease_ms
+        if not self._has_joined and self._holder.is_valid(now_ms):
+            self._has_joined = True
+            self._calls.call(self._events.joined)
+        if answer in (Failed.UNAVAILABLE, Failed.UNKNOWN):
+            if not self._is_silent and self._has_joined and now_ms - self._answered_ms > lease_ms // SILENT_SHARE:
+                self._is_silent = True
+                self._calls.call(self._events.service_silent, self._answered_ms, self._why)
+            return
+        if self._is_silent:
+            self._is_silent = False
+            self._calls.call(self._events.service_answers, now_ms - self._answered_ms)
+        self._answered_ms = now_ms
+        took_ms = now_ms - self._sent_ms
+        if took_ms * SLOW_SHARE > lease_ms:
+            self._warnings.warn(
+                "slow",
+                f"the coordination service took {took_ms} ms to answer, and the lease is {lease_ms} ms: give the "
+                "service faster disks or less load, or start all nodes with a longer --lease",
+            )
+
+    # --- the end -------------------------------------------------------------------------------------
+
+    def _await_deletion(self, store: CasStore) -> None:
+        """Wait until the leader has deleted the withdrawn record; delete it if no leader does."""
+        key, version = self._holder.key, self._holder.version
+        end_ms = boot_ms() + (WITHDRAWN_MS if self._has_others else 0)
+        assert version is not None
+        try:
+            while boot_ms() < end_ms and not self._is_stopping:
+                if store.read_key(key) is None:
+                    return
+                self._wake.clear()
+                self._wait(boot_ms() + RETRY_MS)
+            store.delete_key(key, version)
+        except VersionConflict:
+            return  # the leader was faster
+        except (CasUnavailable, CasOutcomeUnknown) as error:
+            self._warnings.warn("withdrawal", f"{key} may stay in the service until a leader deletes it: {error}")

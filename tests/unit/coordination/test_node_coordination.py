@@ -1,0 +1,460 @@
+"""Nodes over one compare-and-set store in memory: leases, elections, ends, fences, withdrawals, a service that fails.
+
+The threads are real, and so is time: leases are short.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+import pytest
+
+from columnar.coordination import node_coordination, service_thread
+from columnar.coordination.api import NotLeading
+from columnar.coordination.cas import CasOutcomeUnknown, CasRefused, CasUnavailable, Condition, Versioned
+from columnar.coordination.cas_memory import CasMemory
+from columnar.coordination.election import LEADER
+from columnar.coordination.lease import LeaseTimes
+from columnar.coordination.lease_page import LeasePage, boot_ms
+from columnar.coordination.node_coordination import NodeCoordination
+from columnar.coordination.node_record import NUMBER, NodeRecord, decode_leader_record, decode_node_record
+from columnar.errors import HostError
+from tests.support.heard_coordination import HeardCoordination
+
+TIMES = LeaseTimes.of_lease(600)
+LONG = LeaseTimes(20_000, 100, 40, 22_000, 8_000)  # nothing may wait for such a lease
+RARELY = LeaseTimes(20_000, 10_000, 40, 22_000, 8_000)  # nor for such a renewal
+
+
+class FailingStore:
+    """A client of the store in memory, which a test makes fail before or after the call takes effect."""
+
+    def __init__(self, store: CasMemory, before: Callable[[str, str], None], after: Callable[[str, str], None]) -> None:
+        self._store = store
+        self._before = before
+        self._after = after
+
+    def create_key(self, key: str, value: bytes) -> int:
+        self._before("create", key)
+        version = self._store.create_key(key, value)
+        self._after("create", key)
+        return version
+
+    def put_key(self, key: str, value: bytes, version: int) -> int:
+        self._before("put", key)
+        new = self._store.put_key(key, value, version)
+        self._after("put", key)
+        return new
+
+    def delete_key(self, key: str, version: int, also: Condition | None = None) -> None:
+        self._before("delete", key)
+        self._store.delete_key(key, version, also)
+        self._after("delete", key)
+
+    def read_key(self, key: str) -> Versioned | None:
+        self._before("read", key)
+        return self._store.read_key(key)
+
+    def list_keys(self, folder: str) -> dict[str, Versioned]:
+        self._before("list", folder)
+        return self._store.list_keys(folder)
+
+    def close(self) -> None:
+        pass
+
+
+class Node:
+    """A node's coordination with its page and what it has heard."""
+
+    def __init__(self, store: CasMemory, name: str, times: LeaseTimes = TIMES) -> None:
+        self.store = store
+        self.heard = HeardCoordination()
+        self.page = LeasePage.create()
+        self.before: Callable[[str, str], None] = lambda _call, _key: None
+        self.after: Callable[[str, str], None] = lambda _call, _key: None
+        self.coordination = NodeCoordination(self._connect, "memory://test", lambda: "10.0.0.1", times)
+        self.record = NodeRecord("", name, self.coordination.next_number(), f"{name}:9096", (f"{name}-s1.1",))
+
+    def _connect(self) -> FailingStore:
+        return FailingStore(
+            self.store, lambda call, key: self.before(call, key), lambda call, key: self.after(call, key)
+        )
+
+    async def start(self, *, may_lead: bool = True, epoch_floor: int = 0) -> None:
+        await self.coordination.start(self.record, self.page, self.heard, may_lead=may_lead, epoch_floor=epoch_floor)
+
+    def die(self) -> None:
+        """Stop the threads where they are, as the death of the process does."""
+        for thread in (self.coordination._renewal, self.coordination._candidate):
+            if thread is not None:
+                thread.stop()
+
+    def stored(self) -> NodeRecord | None:
+        found = self.store.read_key(self.record.key)
+        return None if found is None else decode_node_record(found.value)
+
+
+@asynccontextmanager
+async def nodes(*names: str, times: LeaseTimes = TIMES) -> AsyncIterator[list[Node]]:
+    """Make nodes of one store, and stop whatever of them was started."""
+    store = CasMemory()
+    made = [Node(store, name, times) for name in names]
+    try:
+        yield made
+    finally:
+        for node in made:
+            await node.coordination.withdraw()
+            node.page.close()
+
+
+def run(test: Coroutine[None, None, None]) -> None:
+    asyncio.run(test)
+    assert [one.name for one in threading.enumerate() if one.name.startswith(("renewal", "election"))] == []
+
+
+def test_a_node_alone_is_elected_and_sees_itself() -> None:
+    async def test() -> None:
+        async with nodes("n1") as [node]:
+            await node.start()
+            assert node.page.is_valid()
+            await node.heard.until_heard("nodes_changed")
+            await node.heard.until_heard("elected")
+            assert node.coordination.leads()
+            assert node.heard.nodes == {node.record.key: node.stored()}
+            assert node.heard.leader is not None
+            assert (node.heard.leader.node, node.heard.leader.address, node.heard.leader.epoch) == ("n1", "n1:9096", 1)
+            listed = await node.coordination.wait_unlisted_over()
+            assert listed.keys() == {node.record.key}
+
+    run(test())
+
+
+def test_an_epoch_is_above_the_folders_and_lifted_before_it_is_used() -> None:
+    async def test() -> None:
+        async with nodes("n1") as [node]:
+            with pytest.raises(NotLeading):
+                await node.coordination.lift_epoch(3)
+            await node.start(epoch_floor=41)
+            await node.heard.until_heard("elected")
+            assert ("elected", 42) in node.heard.events
+            assert await node.coordination.lift_epoch(7) == 42
+            assert await node.coordination.lift_epoch(50) == 50
+            found = node.store.read_key(LEADER)
+            assert found is not None
+            assert decode_leader_record(found.value).epoch == 50
+            assert ("leader_changed", ("n1", 50)) in node.heard.events
+
+    run(test())
+
+
+def test_a_lift_that_is_not_answered_waits_and_ends_with_the_leadership() -> None:
+    async def test() -> None:
+        async with nodes("n1") as [node]:
+            await node.start()
+            await node.heard.until_heard("elected")
+
+            def fails(call: str, key: str) -> None:
+                if (call, key) == ("put", LEADER):
+                    raise CasOutcomeUnknown(key, "a test")
+
+            node.before = fails
+            lifted = asyncio.ensure_future(node.coordination.lift_epoch(9))
+            await asyncio.wait([lifted], timeout=0.1)
+            assert not lifted.done(), "no record with that epoch was certainly written"
+            node.before = lambda _call, _key: None
+            assert await lifted == 9
+            node.before = fails
+            lifted = asyncio.ensure_future(node.coordination.lift_epoch(10))
+            await asyncio.sleep(0)
+            await node.coordination.withdraw()
+            with pytest.raises(NotLeading):
+                await lifted
+
+    run(test())
+
+
+def test_a_node_that_dies_is_fenced_by_time_and_another_leads() -> None:
+    async def test() -> None:
+        async with nodes("n1", "n2") as [one, other]:
+            await one.start()
+            await one.heard.until_heard("elected")
+            await other.start()
+            await one.heard.until(lambda: other.record.key in one.heard.nodes)
+            began_ms = boot_ms()
+            one.die()
+            await other.heard.until_heard("node_ended")
+            assert boot_ms() - began_ms >= TIMES.fence_ms - TIMES.renew_ms
+            assert other.heard.ended.keys() == {one.record.key}
+            record, is_by_time = other.heard.ended[one.record.key]
+            assert is_by_time
+            assert (record.node, record.servers) == ("n1", ("n1-s1.1",))
+            assert other.heard.names().index("elected") < other.heard.names().index("node_ended")
+            assert ("elected", 2) in other.heard.events
+            assert not one.coordination.leads()
+            assert not one.page.is_valid()
+
+    run(test())
+
+
+def test_a_node_that_withdraws_has_ended_by_itself_and_its_place_is_taken_at_once() -> None:
+    async def test() -> None:
+        async with nodes("n1", "n2", times=LONG) as [one, other]:
+            await one.start()
+            await one.heard.until_heard("elected")
+            await other.start()
+            await one.heard.until(lambda: other.record.key in one.heard.nodes)
+            began_ms = boot_ms()
+            await one.coordination.withdraw()
+            await other.heard.until_heard("node_ended")
+            assert boot_ms() - began_ms < LONG.lease_ms, "nobody waits for a lease"
+            assert other.heard.ended[one.record.key][1] is False
+            assert not one.coordination.leads()
+            assert not one.page.is_valid()
+            assert one.stored() is None
+            assert one.heard.names()[-1] == "deposed"
+            assert ("leader_changed", None) not in one.heard.events
+
+    run(test())
+
+
+def test_a_node_alone_withdraws_without_waiting_and_the_next_one_leads_at_once() -> None:
+    async def test() -> None:
+        async with nodes("n1", "n2", times=LONG) as [one, other]:
+            await one.start()
+            await one.heard.until_heard("elected")
+            await one.heard.until_heard("nodes_changed")
+            began_ms = boot_ms()
+            await one.coordination.withdraw()
+            await other.start()
+            await other.heard.until_heard("elected")
+            assert boot_ms() - began_ms < LONG.lease_ms
+            assert ("elected", 2) in other.heard.events
+            assert not other.heard.ended, "it was gone before"
+
+    run(test())
+
+
+def test_a_new_leader_waits_for_leases_that_it_has_not_seen() -> None:
+    async def test() -> None:
+        async with nodes("n1") as [node]:
+            began_ms = boot_ms()
+            await node.start()
+            await node.heard.until_heard("elected")
+            await node.coordination.wait_unlisted_over()
+            assert boot_ms() - began_ms >= TIMES.fence_ms
+
+    run(test())
+
+
+def test_a_fence_on_request_ends_a_node_that_renews() -> None:
+    async def test() -> None:
+        async with nodes("n1", "n2") as [one, other]:
+            await one.start()
+            await one.heard.until_heard("elected")
+            await other.start()
+            await one.heard.until(lambda: other.record.key in one.heard.nodes)
+            other.coordination.request_fence(one.record.key)  # it does not lead
+            one.coordination.request_fence(other.record.key)
+            await other.heard.until_heard("lease_lost")
+            assert not other.page.is_valid()
+            fenced_ms = boot_ms()
+            await one.heard.until_heard("node_ended")
+            assert boot_ms() - fenced_ms >= TIMES.lease_ms // 2, "its last lease must be over"
+            assert one.heard.ended[other.record.key][1] is True
+            assert "lease_lost" not in one.heard.names()
+
+    run(test())
+
+
+def test_what_is_published_is_written_at_once() -> None:
+    async def test() -> None:
+        async with nodes("n1", times=RARELY) as [node]:
+            await node.start()
+            await node.heard.until_heard("nodes_changed")
+            for number in range(5):
+                servers = tuple(f"n1-s1.{number}" for number in range(number))
+                began_ms = boot_ms()
+                node.coordination.publish(replace(node.record, servers=servers))
+                await node.heard.until(lambda wanted=servers: node.heard.nodes[node.record.key].servers == wanted)
+                assert boot_ms() - began_ms < RARELY.renew_ms
+            events = len(node.heard.events)
+            logs = {"n1-s1.1": (("00000001", 77),)}
+            node.coordination.publish(replace(node.record, servers=servers, logs=logs, clock_ms=5))
+            while node.coordination.nodes[node.record.key].logs != logs:  # noqa: ASYNC110 - no event is due
+                await asyncio.sleep(0.005)
+            assert len(node.heard.events) == events
+
+    run(test())
+
+
+def test_a_node_that_never_leads_follows() -> None:
+    async def test() -> None:
+        async with nodes("n1", "n2") as [one, other]:
+            await other.start(may_lead=False)
+            await other.heard.until_heard("nodes_changed")
+            await one.start()
+            await other.heard.until(lambda: other.heard.leader is not None)
+            assert other.heard.leader is not None
+            assert other.heard.leader.node == "n1"
+            await one.coordination.withdraw()
+            await other.heard.until(lambda: other.heard.leader is None)
+            assert "elected" not in other.heard.names()
+
+    run(test())
+
+
+def test_a_service_that_fails_interrupts_and_takes_nothing() -> None:
+    async def test() -> None:
+        async with nodes("n1", "n2") as both:
+            one, other = both
+            for node in both:
+                await node.start()
+            await one.heard.until(lambda: len(one.heard.nodes) == 2)
+            is_away = threading.Event()
+            is_away.set()
+
+            def fails(_call: str, _key: str) -> None:
+                if is_away.is_set():
+                    raise CasUnavailable("a test")
+
+            one.before = other.before = fails
+            for node in both:
+                await node.heard.until_heard("service_silent")
+            while one.page.is_valid() or other.page.is_valid():  # noqa: ASYNC110 - they end by the clock
+                await asyncio.sleep(0.01)
+            assert not one.coordination.leads()
+            is_away.clear()
+            for node in both:
+                await node.heard.until_heard("service_answers")
+                assert node.page.is_valid()
+            assert sum(node.heard.names().count("elected") for node in both) == 1, "the same one leads"
+            assert not any(name in node.heard.names() for node in both for name in ("node_ended", "lease_lost"))
+
+    run(test())
+
+
+@pytest.mark.parametrize("error", [CasRefused("a test"), ValueError("a test")], ids=["refused", "unexpected"])
+def test_a_thread_survives_what_the_client_raises(
+    error: Exception, caplog: pytest.LogCaptureFixture, expected_faults: Callable[[], dict[str, int]]
+) -> None:
+    async def test() -> None:
+        async with nodes("n1") as [node]:
+            await node.start()
+            await node.heard.until_heard("elected")
+            left = 8
+
+            def fails(_call: str, _key: str) -> None:
+                nonlocal left
+                if left > 0:
+                    left -= 1
+                    raise error
+
+            node.before = fails
+            node.coordination.publish(replace(node.record, servers=("n1-s1.2",)))
+            await node.heard.until(lambda: node.heard.nodes[node.record.key].servers == ("n1-s1.2",))
+            assert left == 0
+            assert "lease_lost" not in node.heard.names()
+
+    run(test())
+    assert "a test" in caplog.text
+    assert bool(expected_faults()) is isinstance(error, ValueError)
+
+
+def test_a_node_whose_loop_hangs_is_fenced_and_another_leads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service_thread, "LOOP_HANG_MS", 200)
+    heard: list[tuple[object, ...]] = []
+
+    async def hang(node: Node, began: threading.Event, goes_on: threading.Event) -> None:
+        await node.start()
+        await node.heard.until_heard("elected")
+        began.set()
+        goes_on.wait()  # the loop does not turn
+        await node.heard.until_heard("lease_lost")
+        assert not node.coordination.leads()
+        await node.coordination.withdraw()
+
+    async def watch(store: CasMemory, hung: Node) -> None:
+        began, goes_on = threading.Event(), threading.Event()
+        thread = threading.Thread(target=lambda: asyncio.run(hang(hung, began, goes_on)))
+        thread.start()
+        await asyncio.to_thread(began.wait)
+        other = Node(store, "n2")
+        await other.start()
+        await other.heard.until_heard("node_ended")
+        heard.extend(other.heard.events)
+        goes_on.set()
+        await asyncio.to_thread(thread.join)
+        await other.coordination.withdraw()
+        other.page.close()
+
+    store = CasMemory()
+    hung = Node(store, "n1")
+    asyncio.run(watch(store, hung))
+    hung.page.close()
+    assert ("node_ended", hung.record.key, True) in heard
+
+
+def test_a_start_without_a_service_says_so_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(node_coordination, "START_S", 0.3)
+
+    def away(_call: str, _key: str) -> None:
+        raise CasUnavailable("connection refused")
+
+    def refused(_call: str, _key: str) -> None:
+        raise CasRefused("wrong password")
+
+    async def test() -> None:
+        for before, expected in ((away, "memory://test: .*connection refused"), (refused, "memory://test: .*password")):
+            async with nodes("n1") as [node]:
+                node.before = before
+                began = time.monotonic()
+                with pytest.raises((CasUnavailable, CasRefused), match=expected):
+                    await node.start()
+                assert time.monotonic() - began < 2.0
+                with pytest.raises((CasUnavailable, CasRefused), match=expected):
+                    await asyncio.to_thread(node.coordination.next_number)
+
+    run(test())
+
+
+def test_a_record_that_exists_already_is_not_joined() -> None:
+    async def test() -> None:
+        async with nodes("n1") as [node]:
+            node.store.create_key(node.record.key, b"{}")
+            with pytest.raises(HostError, match=r"nodes/n1\.1 exists already"):
+                await node.start()
+
+    run(test())
+
+
+def test_a_number_is_given_once() -> None:
+    store = CasMemory()
+    lost = iter(["put", "", "create", "put"] * 10)
+
+    def loses_answers(call: str, key: str) -> None:
+        if call == next(lost, ""):
+            raise CasOutcomeUnknown(key, "a test")
+
+    given: list[int] = []
+
+    def draw(node: Node) -> None:
+        given.extend(node.coordination.next_number() for _ in range(25))
+
+    drawers = [Node(store, f"n{number}") for number in range(4)]
+    drawers[0].after = loses_answers
+    threads = [threading.Thread(target=draw, args=(node,)) for node in drawers]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(given) == len(set(given)) == 100
+    assert drawers[1].coordination.next_number(floor=5_000) == 5_001
+    assert drawers[2].coordination.next_number(floor=1) == 5_002
+    assert store.read_key(NUMBER) is not None
+    for node in drawers:
+        node.page.close()
