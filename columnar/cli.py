@@ -78,6 +78,7 @@ _SUBCOMMANDS: Final[dict[str, tuple[str, str]]] = {  # name -> module:command, s
     "restore-backup": ("columnar.shell.backup:restore_backup", "Make a data folder out of a backup."),
     "check": ("columnar.shell.checking:check", "Read everything and say what is wrong."),
     "repair": ("columnar.shell.checking:repair_", "Mend what can be mended without guessing."),
+    "probe-root": ("columnar.shell.probe_root:probe_root", "Try if a folder can hold a cluster's data."),
     "bench": ("columnar.bench.commands:bench", "Measure a store, or the machine alone."),
     "completion": ("columnar.shell.completion:completion", "Print the script that completes commands with Tab."),
 }

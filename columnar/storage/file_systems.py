@@ -54,6 +54,11 @@ OBJECTS: Final = frozenset(
 )  # fmt: skip - folders over objects
 
 _GLUSTER_TIMEOUTS: Final = ("attribute-timeout", "entry-timeout", "negative-timeout")
+# By default an open file shows pages that were read before, also if another machine has written them anew since.
+_GLUSTER_FRESH: Final = re.compile(
+    r"--(fopen-keep-cache=(off|no|false|disable|0)|auto-invalidation=(on|yes|true|enable|1)"
+    r"|direct-io-mode=(on|yes|true|enable|1))(?![\w.-])"
+)
 _GLUSTER_CACHES: Final[Mapping[str, str]] = {  # a part of the client's graph -> the volume's option that removes it
     "quick-read": "performance.quick-read",
     "io-cache": "performance.io-cache",
@@ -187,14 +192,15 @@ def gluster_verdict(mount: Mount, settings: Callable[[Mount], tuple[str, frozens
         why = f"whether GlusterFS answers from caches cannot be read at {mount.place}/.meta: {error}"
         return Verdict(why, f"mount the whole volume there; better {USE_CEPH}")
     volume = mount.source.rpartition(":")[2].strip("/") or "VOLUME"
-    missing = [name for name in _GLUSTER_TIMEOUTS if not re.search(rf"--{name}=0(?:\.0*)?(?=[\s\"]|$)", command)]
+    missing = [f"{name}=0" for name in _GLUSTER_TIMEOUTS if not re.search(rf"--{name}=0(\.0*)?(?![\w.])", command)]
     caches = sorted(
         {option for part, option in _GLUSTER_CACHES.items() if any(one.endswith(f"-{part}") for one in parts)}
     )
     faults = []
     if missing:
-        options = ",".join(f"{name}=0" for name in missing)
-        faults.append(("names and sizes come from a cache of up to a second", f"mount -o {options}"))
+        faults.append(("names and sizes come from a cache of up to a second", f"mount -o {','.join(missing)}"))
+    if not _GLUSTER_FRESH.search(command):
+        faults.append(("files that are opened again show old pages", "mount -o auto-invalidation=on"))
     if caches:
         off = "; ".join(f"gluster volume set {volume} {option} off" for option in caches)
         faults.append(("the client caches contents or holds writes", off))

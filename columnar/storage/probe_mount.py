@@ -1,10 +1,7 @@
-"""The file operations of a probe at one mount of a folder, called by name, in this process or through a socket.
+"""The file operations of a probe at one mount of a folder, called by name.
 
-    request := {"call": NAME, "with": [ARGUMENT, ...]} LF
-    answer  := {"value": ANY} LF  |  {"errno": NUMBER, "why": TEXT} LF         JSON in ASCII, at most LINE_BYTES
-
-Two mounts stand for two machines: an operation changes files at one of them, and the other must see it.  A mount on the
-same machine is served by a process of its own, so that a mount that hangs blocks neither the prober nor its end.
+Two mounts stand for two machines: an operation changes files at one of them, and the other must see it.  A call comes
+from the same process or through a socket (``columnar.shell.probe_link``), so arguments and results are plain values.
 
 All operations work in the probe's own folder ``DIR/.columnar-probe-TOKEN``.  Names are checked: a peer reaches no other
 file.  Contents are not sent, they follow from a seed; a reader answers with size, length and checksum.
@@ -32,15 +29,18 @@ from columnar.errors import HostError
 from columnar.storage.data_folder import PROBES
 from columnar.storage.file_systems import mount_of, verdict_on
 
-LINE_BYTES: Final = 64 * 1024  # of one request or answer
 FILE_BYTES: Final = 1024 * 1024  # of one file of the probe
 LEFTOVER_S: Final = 3_600.0
 _NAME: Final = re.compile(r"[a-z0-9]{1,40}(?:/[a-z0-9]{1,40})?")
 _TOKEN: Final = re.compile(r"[0-9a-f]{8,32}")
 
 
-class MountStalls(HostError):
-    """The mount has not answered within the time limit, and is not called again."""
+class MountUnavailable(HostError):
+    """The mount gives no answers, and is not called again."""
+
+
+class MountStalls(MountUnavailable):
+    """The mount has not answered within the time limit."""
 
     def __init__(self, place: str, seconds: float) -> None:
         super().__init__(f"{place} has not answered for {seconds:g} s")
@@ -54,7 +54,7 @@ class ProbedMount(Protocol):
         """The path of the folder, and of a remote mount its machine too."""
 
     def call(self, name: str, *arguments: Any) -> Any:
-        """Run the operation.  Blocks up to a time limit; raises OSError as the operation does, and MountStalls."""
+        """Run the operation.  Blocks up to a time limit; raises OSError as the operation does, and MountUnavailable."""
 
 
 def contents(seed: int, count: int) -> bytes:
@@ -74,6 +74,7 @@ class MountOperations:
         self._path = os.path.join(folder, PROBES + token)
         self._has_made = False
         self._open: dict[str, int] = {}  # descriptors of files that are locked or written, by name
+        self._locked: set[str] = set()  # names of those that are locked
         self._operations: dict[str, Callable[..., Any]] = {
             "make": self._make,
             "is_there": self._is_there,
@@ -93,6 +94,7 @@ class MountOperations:
             "sync_names": self._sync_names,
             "release": self._release,
             "clock": self._clock,
+            "device": self._device,
         }
 
     def call(self, name: str, *arguments: Any) -> Any:
@@ -127,6 +129,7 @@ class MountOperations:
         return os.path.isdir(self._path)
 
     def _verdict(self) -> dict[str, Any]:
+        os.stat(self.place)  # a missing folder is an error, and not on its parent's mount
         mount = mount_of(self.place)
         found = verdict_on(mount)
         return {
@@ -136,6 +139,10 @@ class MountOperations:
             "remarks": list(found.remarks),
             "is_local": found.is_local,
         }
+
+    def _device(self) -> int:
+        """Return the number by which this machine knows the mount."""
+        return os.stat(self.place).st_dev
 
     # --- files ---------------------------------------------------------------------------------------------
 
@@ -211,6 +218,7 @@ class MountOperations:
             fcntl.flock(self._open[name], kind | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
+        self._locked.add(name)
         return True
 
     def _map(self, name: str, seed: int, count: int) -> bool:
@@ -230,9 +238,12 @@ class MountOperations:
         return True
 
     def _release(self, name: str) -> None:
-        """Close the file, which gives up its lock."""
+        """Close the file and give up its lock, if it has one."""
         file = self._open.pop(name, -1)
         if file >= 0:
+            if name in self._locked:
+                self._locked.remove(name)
+                fcntl.flock(file, fcntl.LOCK_UN)  # FUSE gives up the lock of a closed file a moment later
             os.close(file)
 
     def _clock(self) -> float:

@@ -20,7 +20,8 @@ MOUNTINFO = r"""
 no mount
 43 27 0:44 / /srv
 """
-STRICT = '"Cmdlinestr": "glusterfs --attribute-timeout=0 --entry-timeout=0.0 --negative-timeout=0 /mnt"'
+TIMEOUTS = "--attribute-timeout=0 --entry-timeout=0.0 --negative-timeout=0"
+STRICT = f'"Cmdlinestr": "glusterfs {TIMEOUTS} --fopen-keep-cache=off /mnt"'
 GLUSTER = Mount("fuse.glusterfs", "g1:/vol", "/mnt", "/", frozenset({"rw"}))
 
 
@@ -113,9 +114,18 @@ def test_gluster_as_mounted_by_default_is_refused_with_its_options() -> None:
     verdict = gluster_verdict(GLUSTER, lambda _: (command, frozenset({"vol-io-cache", "vol-md-cache", "top"})))
     assert "cache" in verdict.refusal
     assert verdict.repair == (
-        "mount -o attribute-timeout=0,entry-timeout=0,negative-timeout=0; "
+        "mount -o attribute-timeout=0,entry-timeout=0,negative-timeout=0; mount -o auto-invalidation=on; "
         "gluster volume set vol performance.io-cache off; gluster volume set vol performance.stat-prefetch off"
     )
+
+
+@pytest.mark.parametrize("option", ["--fopen-keep-cache=off", "--auto-invalidation=on", "--direct-io-mode=enable"])
+def test_gluster_that_reads_opened_files_anew(option: str) -> None:
+    parts = frozenset({"vol-dht", "top"})
+    assert not gluster_verdict(GLUSTER, lambda _: (f'"glusterfs {TIMEOUTS} {option}"', parts)).refusal
+    assert "auto-invalidation=on" in gluster_verdict(GLUSTER, lambda _: (f'"glusterfs {TIMEOUTS}"', parts)).repair
+    for wrong in ("--fopen-keep-cache", "--fopen-keep-cache=offset", "--direct-io-mode=auto", "--fopen-keep-cache=on"):
+        assert gluster_verdict(GLUSTER, lambda _: (f'"glusterfs {TIMEOUTS} {wrong}"', parts)).refusal  # noqa: B023
 
 
 def test_gluster_whose_caches_are_off() -> None:
