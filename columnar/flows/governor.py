@@ -10,6 +10,9 @@ proportion: a few hundred a second leave most of the loop idle, which a backfill
 most LONGEST_S: a step that was preempted for 50 ms has not used the loop for that time, and otherwise flows on a busy
 machine would stall.
 
+A ``GovernedStep`` begins only while the lease of the process holds; otherwise it waits at the gate
+(``coordination.lease_gate``).  So a server whose lease is over begins no calls of triggers and writes no effects.
+
 A step that raises is reported and runs again after AGAIN_S; other steps get their queue turns.  ``GovernedStep`` is a
 step that plans its next run itself; its pauses after exceptions grow.
 
@@ -27,6 +30,7 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Final
 
+from columnar.coordination.lease_gate import LeaseGate, Withheld
 from columnar.runtime.faults import FAULTS, UNEXPECTED
 from columnar.runtime.planned_step import PlannedStep, pause_after
 
@@ -59,6 +63,7 @@ class Governor:
         """``answered`` returns how many requests were answered so far, ``has_waiting`` whether some wait for disks."""
         self.answered = answered
         self.has_waiting = has_waiting
+        self.gate: LeaseGate | None = None  # None: the process has no lease; set before the first step
         self._seen = 0
         self._rate_per_s = BUSY_PER_S  # of answers
         self._rated_from = (perf_counter(), 0)  # beginning of the count, and ``answered`` then
@@ -81,6 +86,17 @@ class Governor:
     def requests_come(self) -> bool:
         """Return whether requests come, so that pauses follow steps; if not, work may be done at once."""
         return self._check_foreground(perf_counter())
+
+    def may_work_at_once(self) -> bool:
+        """Return whether work may be done outside of steps: no requests come, and the lease holds."""
+        return not self.requests_come() and (self.gate is None or self.gate.is_open())
+
+    def wait_at_gate(self, owner: Withheld) -> bool:
+        """If the lease does not hold, have ``owner`` wait at the gate until it does, and return True."""
+        if self.gate is None or self._is_closed or self.gate.is_open():
+            return False
+        self.gate.wait(owner)
+        return True
 
     def _check_foreground(self, now_s: float) -> bool:
         try:
@@ -168,6 +184,8 @@ class GovernedStep:
             self.is_planned = True
 
     def _run(self) -> bool:
+        if self._governor.wait_at_gate(self):
+            return False  # it stays planned
         self.is_planned = False  # before the work, whose own call of ``soon`` would have no effect otherwise
         try:
             more = self._work()
@@ -189,3 +207,11 @@ class GovernedStep:
     def _again(self) -> None:
         self.is_planned = False
         self.soon()
+
+    # --- lease_gate.Withheld -------------------------------------------------------------------------
+
+    def gate_opened(self) -> None:
+        self._again()
+
+    def gate_expired(self) -> None:
+        self._again()  # background work has no client that waits: it waits at the gate again

@@ -137,6 +137,7 @@ class ServerPorts:
             sibling_hint=thrift2.where_is,
             tls=self.tls,
             visitors=self.visitors,
+            gate=serving.gate,
         )
         if self.config.thrift2_port >= 0:
             self._make_thrift2(serving, master)
@@ -203,6 +204,7 @@ class ServerPorts:
             sibling_hint=thrift1.where_is,
             tls=self.tls,
             visitors=self.visitors,
+            gate=serving.gate,
         )
 
     @property

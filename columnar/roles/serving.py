@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from columnar.config import StandaloneConfig
+from columnar.coordination.lease_gate import LeaseGate
 from columnar.flows.backpressure import LogBounds
 from columnar.flows.follower_name import TRIGGER, of_key
 from columnar.flows.hub import Hub
@@ -39,11 +40,20 @@ RECOVERY_PAUSE_S: Final = 0.03  # between the recoveries of two regions, each of
 
 
 class Serving:
-    def __init__(self, config: StandaloneConfig, stores: StoresOfProcess, epoch: int | None, slot: int = 0) -> None:
+    def __init__(
+        self,
+        config: StandaloneConfig,
+        stores: StoresOfProcess,
+        epoch: int | None,
+        slot: int = 0,
+        gate: LeaseGate | None = None,
+    ) -> None:
         """Pass the epoch at which this process owns all regions, or None if it owns only regions that a master assigns.
 
-        ``slot`` is this server's slot in the ids of its scanners.
+        ``slot`` is this server's slot in the ids of its scanners.  ``gate``: no reply leaves the ports, and no call of
+        a trigger or effect begins, unless it is open; None in a process without a lease.
         """
+        self.gate = gate  # constant
         self._config = config
         self._stores = stores
         self.server = RegionServer(
@@ -58,6 +68,7 @@ class Serving:
         self.operations = TableOperations(self.server, self.scanners)
         hub = Hub(self.server, LogBounds(config.log_records, config.log_bytes))
         self.trigger_manager = TriggerManager(self.server, hub, config.trigger_modules, self.operations)
+        self.trigger_manager.governor.gate = gate
         self.server.listener = hub.listener
         self.owner = RegionOwner(self.server, self.trigger_manager, config.region_bytes)
         self._checks: ViewCheckPeerHandlers | None = None

@@ -12,6 +12,7 @@ from time import perf_counter
 from typing import Any, cast
 
 from columnar.errors import ColumnarError
+from columnar.flows.governor import Governor
 from columnar.flows.scheduled_trigger import ScheduledSlice
 from columnar.runtime.faults import UNEXPECTED
 from columnar.triggers.delivery_source import DeliverySource
@@ -36,12 +37,14 @@ class CallSender:
         self._events = events
         self._run_event = run_event
         self._make_link: MakeLink | None = None  # None: there are no workers yet
+        self._governor = Governor()  # until ``attach``
         self._workers: dict[WorkerSlot, Worker] = {}
 
     # --- workers -------------------------------------------------------------------------------------
 
-    def attach(self, make_link: MakeLink) -> None:
-        self._make_link = make_link
+    def attach(self, make_link: MakeLink, governor: Governor) -> None:
+        """Deliver to workers from now on; ``governor`` knows whether the lease of this process holds."""
+        self._make_link, self._governor = make_link, governor
         for pool in self._state.pools.values():
             self._make_workers(pool)
 
@@ -130,7 +133,8 @@ class CallSender:
         worker.send_call([*parts, progress, is_batch], call.size_bytes)
 
     def _when_durable(self, call: Call, frames: list[Any], barriers: list[asyncio.Future[None]], _done: Any) -> None:
-        self._run_event(call.slot.label, partial(self._send_durable, call, frames, barriers))
+        send = partial(self._run_event, call.slot.label, partial(self._send_durable, call, frames, barriers))
+        _DelayedCall(self._governor, send).gate_opened()
 
     def _send_durable(self, call: Call, frames: list[Any], barriers: list[asyncio.Future[None]]) -> None:
         if call.stage != WAITING:
@@ -146,3 +150,19 @@ class CallSender:
     async def close(self) -> None:
         for worker in self.workers():
             await worker.link.close()
+
+
+class _DelayedCall:
+    """A call that waits for the lease, which ended while the call waited for an fsync."""
+
+    def __init__(self, governor: Governor, send: Callable[[], None]) -> None:
+        self._governor = governor
+        self._send = send
+
+    def gate_opened(self) -> None:
+        self.gate_expired()
+
+    def gate_expired(self) -> None:
+        """Send the call if the lease holds by now; otherwise wait on, because no client waits for the call."""
+        if not self._governor.wait_at_gate(self):
+            self._send()

@@ -127,7 +127,7 @@ class Dispatcher:
         self.effects.attach(applier)
         self.trials.attach(make_link)
         self.checks.attach(make_link)
-        self.sender.attach(make_link)
+        self.sender.attach(make_link, governor)
         self.deliver()
 
     # --- triggers ------------------------------------------------------------------------------------
@@ -185,7 +185,7 @@ class Dispatcher:
         try:
             if self._broken:
                 self._recover()
-            if self._steps is None or self._governor is None or not self._governor.requests_come():
+            if self._steps is None or self._governor is None or self._governor.may_work_at_once():
                 self._deliver_until(_ALWAYS)
             else:
                 self._steps.soon()

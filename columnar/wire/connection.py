@@ -4,7 +4,8 @@ States (a connection may be in several; it serves only when in none of them):
 
     busy      a handler's awaitable is not done; the next request waits, because replies keep the order of requests
     resting   its time slice on the loop is used up; it continues after the slices of other connections
-    blocked   more than ``output_bytes`` are unsent: the client does not read
+    blocked   more than ``output_bytes`` are unsent: the client does not read; or the lease of the process does not hold
+              (``coordination.lease_gate``): at most the replies of one time slice and of a busy call are withheld
     closing   no further request is served; unsent replies are still sent
 
 With TCP, a client that closes its socket looks the same as a client that only ends its sending side.  A call that has
@@ -91,7 +92,7 @@ class Connection(Caller):
             if not self._is_expensive or self._server.loop_budget.has_room:
                 self._serve()
                 return
-            self._rest(self._is_new)
+            self.rest(self._is_new)
         self.input.count_input(self.serving_bytes)
         self._regulate_reading()
 
@@ -99,7 +100,9 @@ class Connection(Caller):
         """Note that the client sends no more bytes.  A call that has begun is still answered before we close."""
         self._is_read_out = True
         self._leave()
-        return self._busy or (self.output.is_paused and not self._closing)
+        if self._closing:
+            return self._busy or self.output.withheld_bytes > 0
+        return self._busy or self.output.is_paused
 
     def pause_writing(self) -> None:
         self.output.pause_writing()
@@ -107,10 +110,11 @@ class Connection(Caller):
     def resume_writing(self) -> None:
         self.output.resume_writing()
         if not (self._busy or self._resting or self._closing):
-            self._rest()
+            self.rest()
 
     def connection_lost(self, exc: Exception | None) -> None:
         by_us, self._closing = self._closing, True
+        self.output.leave_gate()
         self._fd = -1
         self._leave()
         if self._forwarded is not None:
@@ -185,12 +189,12 @@ class Connection(Caller):
         if not self.input.shed_message(error):
             if ahead or self._closing or (self.output.is_paused and self.output.is_over):
                 return False
-            self.abort(f"half the head of a request is here, and {error}")
+            self._server.output_changed(-self.abort(f"half the head of a request is here, and {error}"))
             return True
         self.input.count_input(self.serving_bytes)
         log.warning("%s: half-received message dropped: %s", self._ctx.peer, error)
         if not ahead:
-            self._rest()
+            self.rest()
         return True
 
     # --- serving -----------------------------------------------------------------------------------------
@@ -206,7 +210,7 @@ class Connection(Caller):
                     self._closing = self._stream.waits(output.parts)
                     break
                 if isinstance(message, YieldLoop):
-                    self._rest()
+                    self.rest()
                     break
                 ctx = self._ctx
                 if ctx.protocol is not self._stream.protocol:
@@ -219,7 +223,7 @@ class Connection(Caller):
                     break
                 done = answered
                 if done >= turn_ends or output.size_bytes >= SLICE_BYTES:
-                    self._rest()
+                    self.rest()
                     break
         except Hangup as hangup:
             self._hang_up(hangup)
@@ -228,7 +232,7 @@ class Connection(Caller):
             self._is_expensive = done >= turn_ends or output.size_bytes >= SLICE_BYTES
             if self._is_expensive:
                 self._server.loop_budget.spend(done - begun)
-        output.send_replies()
+        output.send_replies(self)
         self.input.count_input(self.serving_bytes)
         if self._closing and not self._busy:
             self.output.close()
@@ -252,7 +256,7 @@ class Connection(Caller):
         answers.  The kernel's buffer bounds the number of unread bytes.
         """
         self._closing = True
-        self.output.send_replies()
+        self.output.send_replies(self)
         if self._fd >= 0:
             self.input.count_input(self.serving_bytes)
         if self._is_read_out or not self._has_gone:
@@ -288,7 +292,7 @@ class Connection(Caller):
 
     # --- time slices, backpressure -----------------------------------------------------------------------
 
-    def _rest(self, ahead: bool = False) -> None:
+    def rest(self, ahead: bool = False) -> None:
         self._resting = True
         self._server.loop_budget.soon(self._resume_serving, ahead=ahead)
 
@@ -308,5 +312,5 @@ class Connection(Caller):
         self._closing = True
         if hangup.answer:
             self.output.parts.append(hangup.answer)
-        self.output.send_replies()
+        self.output.send_replies(self)
         self.output.close()

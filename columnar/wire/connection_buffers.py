@@ -1,6 +1,7 @@
 """The buffered bytes of a connection: received requests without an answer, and unsent replies.
 
-The server bounds the total of each over all its connections, and is notified of each change.  Owned by the loop.
+The server bounds the total of each over all its connections, and is notified of each change.  Replies leave only while
+the lease of the process holds (``coordination.lease_gate``); withheld replies count as unsent.  Owned by the loop.
 """
 
 from __future__ import annotations
@@ -10,10 +11,12 @@ from struct import Struct
 from typing import TYPE_CHECKING, Final
 
 from columnar.errors import ColumnarError
+from columnar.limits import LEASE_WAIT_S
 from columnar.wire.framing import RequestStream
 from columnar.wire.http_framing import HttpFraming
 
 if TYPE_CHECKING:
+    from columnar.wire.connection import Connection
     from columnar.wire.server import WireServer
 
 UNTRACKED_OUTPUT_BYTES: Final = 16 * 1024  # the server does not count less unsent output: 160 MB for 10,000
@@ -63,10 +66,14 @@ class ConnectionOutput:
     def __init__(self, server: WireServer) -> None:
         self._server = server
         self._transport: asyncio.Transport | None = None
-        self.parts: list[bytes | memoryview] = []  # replies of this time slice
+        self.parts: list[bytes | memoryview] = []  # replies of this time slice, or withheld ones
         self.size_bytes = 0  # of these
-        self.is_paused = False  # the transport has more than it is to buffer
+        self.is_paused = False  # the transport has more than it is to buffer, or replies are withheld
+        self.withheld_bytes = 0  # of all parts, if they are withheld
         self.unsent_bytes = 0  # as last reported to the server
+        self._owner: WithheldReplies | None = None  # that waits at the gate, if replies are withheld
+        self._is_full = False  # the transport has more than it is to buffer
+        self._is_closing = False  # once the withheld replies are sent
 
     def begin_writing(self, transport: asyncio.Transport) -> None:
         self._transport = transport
@@ -82,11 +89,48 @@ class ConnectionOutput:
                 self.parts.append(_FRAME(len(reply)))
             self.parts.append(reply)
 
-    def send_replies(self) -> None:
-        """Pass the added replies to the transport."""
+    def send_replies(self, connection: Connection) -> None:
+        """Pass the added replies to the transport, or withhold them, as replies of ``connection``, at the gate.
+
+        While replies are withheld, only ``release`` sends, so that they keep their order.
+        """
         transport, parts = self._transport, self.parts
         if transport is None or not parts:
             return
+        gate = self._server.gate
+        if gate is not None and (self.withheld_bytes or not gate.is_open()):
+            if self._owner is None:
+                self._owner = WithheldReplies(self._server, connection)
+                gate.wait(self._owner)
+            self.is_paused = True
+            self.withheld_bytes = max(1, sum(map(len, parts)))
+            self.count_output()
+            return
+        self._write(transport, parts)
+
+    def release(self) -> bool:
+        """Send the withheld replies if the lease holds; return whether it does."""
+        gate, owner, transport = self._server.gate, self._owner, self._transport
+        if gate is None or owner is None or transport is None:
+            return True  # nothing is withheld
+        if not gate.is_open():
+            gate.wait(owner)
+            return False
+        self._owner, self.withheld_bytes, self.is_paused = None, 0, self._is_full
+        self._write(transport, self.parts)
+        self.count_output()
+        if self._is_closing:
+            self.close()
+        return True
+
+    def leave_gate(self) -> None:
+        """Drop the withheld replies: the connection has ended."""
+        gate, owner = self._server.gate, self._owner
+        if gate is not None and owner is not None:
+            gate.forget(owner)
+            self._owner, self.withheld_bytes, self.parts, self.size_bytes = None, 0, [], 0
+
+    def _write(self, transport: asyncio.Transport, parts: list[bytes | memoryview]) -> None:
         self.parts = []
         size, self.size_bytes = self.size_bytes, 0
         if transport.is_closing():
@@ -99,12 +143,13 @@ class ConnectionOutput:
             self.count_output()
 
     def pause_writing(self) -> None:
-        self.is_paused = True
+        self._is_full = self.is_paused = True
 
     def resume_writing(self) -> None:
-        self.is_paused = False
-        before, self.unsent_bytes = self.unsent_bytes, 0
-        self._server.output_changed(-before)
+        self._is_full = False
+        self.is_paused = self.withheld_bytes > 0
+        before, self.unsent_bytes = self.unsent_bytes, self.withheld_bytes
+        self._server.output_changed(self.unsent_bytes - before)
 
     def count_output(self) -> None:
         """Report the number of unsent bytes to the server."""
@@ -116,12 +161,13 @@ class ConnectionOutput:
         return self.unsent_bytes - before
 
     def unsent_now(self) -> int:
-        return self._transport.get_write_buffer_size() if self._transport is not None else 0
+        unsent = self._transport.get_write_buffer_size() if self._transport is not None else 0
+        return unsent + self.withheld_bytes
 
     @property
     def is_over(self) -> bool:
-        """Whether more than ``output_bytes`` of the limits are unsent, because the client does not read."""
-        return self.unsent_now() + self.size_bytes > self._server.limits.output_bytes
+        """Whether replies are withheld, or over ``output_bytes`` of them unsent, because the client does not read."""
+        return self.withheld_bytes > 0 or self.unsent_now() + self.size_bytes > self._server.limits.output_bytes
 
     def notify_when_sent(self) -> None:
         """Have the transport call ``resume_writing`` when every byte is sent."""
@@ -129,13 +175,32 @@ class ConnectionOutput:
             self._transport.set_write_buffer_limits(high=0)
 
     def close(self) -> None:
-        """Close the connection when every byte is sent."""
-        if self._transport is not None:
+        """Close the connection when every byte is sent, also if some are withheld."""
+        if self.withheld_bytes:
+            self._is_closing = True
+        elif self._transport is not None:
             self._transport.close()
 
     def abort(self) -> int:
         """End the connection and drop its unsent bytes; returns their number as last reported to the server."""
+        self.leave_gate()
         if self._transport is not None:
             self._transport.abort()
         dropped, self.unsent_bytes = self.unsent_bytes, 0
         return dropped
+
+
+class WithheldReplies:
+    """A connection at the gate (``lease_gate.Withheld``)."""
+
+    def __init__(self, server: WireServer, connection: Connection) -> None:
+        self._server = server
+        self._connection = connection
+
+    def gate_opened(self) -> None:
+        if self._connection.output.release():
+            self._connection.rest()
+
+    def gate_expired(self) -> None:
+        """Close the connection: its client cannot know the outcome of its calls."""
+        self._server.output_changed(-self._connection.abort(f"this process has had no lease for {LEASE_WAIT_S:g} s"))

@@ -23,6 +23,7 @@ from time import perf_counter, sleep
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from columnar import limits
+from columnar.coordination.lease_gate import LeaseGate
 from columnar.errors import CallQueueTooBig
 from columnar.limits import SMALL_REQUEST_BYTES
 from columnar.runtime.immediate_future import ImmediateFuture
@@ -45,6 +46,7 @@ from columnar.wire.detect import Protocol
 from columnar.wire.framing import Refusal
 from columnar.wire.large_calls import LargeCalls
 from columnar.wire.service import NO_ERROR, Ahead, Handler, NoObserver, Observer, Service, Waiter
+from columnar.wire.sockets import ListeningSockets
 
 if TYPE_CHECKING:  # a port without TLS does not load the one, a standalone server not the other
     from columnar.wire.leaving import Give, Leaving, Stays
@@ -188,7 +190,7 @@ class WireServer:
     take their connection ids from one iterator.  For a method that is not served, ``sibling_hint`` returns words for
     the error text that name the port which serves the method, or an empty string if it knows of none.  With ``tls`` the
     port speaks only TLS.  ``visitors`` decide whose HTTP requests are answered; by default all except those of web
-    pages.
+    pages.  Replies leave only while ``gate`` is open; None in a process without a lease.
     """
 
     def __init__(
@@ -202,7 +204,9 @@ class WireServer:
         sibling_hint: Callable[[str], str] | None = None,
         tls: Tls | None = None,
         visitors: Visitors | None = None,
+        gate: LeaseGate | None = None,
     ) -> None:
+        self.gate = gate  # constant
         self.visitors = visitors or Visitors()
         self.service = service
         self.handlers: Mapping[str, Handler] = service.handlers
@@ -224,19 +228,13 @@ class WireServer:
         self._input_bytes = 0
         self._output_bytes = 0
         self._tls = tls
-        self._server: asyncio.Server | None = None
-        self._port = 0
-        self._private: asyncio.Server | None = None
+        self._listening = ListeningSockets()
         self._empty = asyncio.Event()
         self.leaving: Leaving | None = None  # once the server leaves
 
     async def start(self, host: str, port: int) -> None:
         """Listen; port 0 takes a free port.  Raises OSError if the address is in use."""
-        loop = asyncio.get_running_loop()
-        factory = cast(Callable[[], asyncio.Protocol], self._accept if self._tls is None else self._accept_tls)
-        self._server = await loop.create_server(factory, host, port, backlog=1024, reuse_address=True)
-        sockets = cast(Any, self._server).sockets  # asyncio's is a tuple, uvloop's a list
-        self._port = sockets[0].getsockname()[1]
+        await self._listening.listen(self._accept if self._tls is None else self._accept_tls, host, port)
 
     async def serve_privately(self, listening: socket.socket) -> None:
         """Serve also the callers of ``listening``, a socket that only this machine can reach, without TLS.
@@ -244,10 +242,7 @@ class WireServer:
         The socket replaces an earlier private socket.  Callers of this socket do background work of the store, so
         ``answered`` does not count their requests.
         """
-        factory = cast(Callable[[], asyncio.Protocol], self._accept_privately)
-        if self._private is not None:
-            self._private.close()
-        self._private = await asyncio.get_running_loop().create_unix_server(factory, sock=listening)
+        await self._listening.listen_privately(self._accept_privately, listening)
 
     async def take_connection(self, connection: socket.socket, read: bytes = b"") -> None:
         """Serve a client's connection that another process accepted, as if the client had connected to this port.
@@ -267,8 +262,8 @@ class WireServer:
     @property
     def port(self) -> int:
         """The port; still known after a stop, because addresses of regions are given out until the end."""
-        assert self._port, "not started"
-        return self._port
+        assert self._listening.port, "not started"
+        return self._listening.port
 
     def _has_light_requests(self) -> bool:
         now = perf_counter()
@@ -302,8 +297,7 @@ class WireServer:
         from columnar.wire.leaving import Leaving
 
         self.leaving = Leaving(give if self._tls is None else None)
-        if self._server is not None:
-            self._server.close()
+        self._listening.close_public()
         self.leaving.check_connections(list(self._connections))
         while self._connections:
             self._empty.clear()
@@ -330,9 +324,7 @@ class WireServer:
 
     async def close(self, grace_s: float) -> None:
         """Stop listening, let calls in flight finish for up to ``grace_s``, cancel the rest, close all connections."""
-        for server in (self._server, self._private):
-            if server is not None:
-                server.close()
+        self._listening.begin_close()
         for connection in list(self._connections):
             connection.begin_close()
         if self._connections:
@@ -343,10 +335,7 @@ class WireServer:
                 for connection in list(self._connections):
                     connection.abort("the server stops and its time of grace is over")
         await self.pending.end()
-        for server in (self._server, self._private):
-            if server is not None:
-                await server.wait_closed()
-        self._server = self._private = None
+        await self._listening.wait_closed()
         self.decoder.shutdown(wait=False)
 
     # --- what connections call -----------------------------------------------------------------------

@@ -6,7 +6,7 @@ import asyncio
 import os
 import select
 import socket
-from typing import Final
+from typing import Any, Final, cast
 
 KEEPALIVE_IDLE_S: Final = 60
 # Linux reports an end that follows unread bytes; other systems only a connection that is closed in both directions.
@@ -33,6 +33,44 @@ def tune(sock: socket.socket) -> None:
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     if hasattr(socket, "TCP_KEEPIDLE"):
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, KEEPALIVE_IDLE_S)
+
+
+class ListeningSockets:
+    """The sockets on which a port listens: its public one, and a private one that other calls of this process reach."""
+
+    def __init__(self) -> None:
+        self.port = 0  # of the public one, also after a stop: addresses of regions are given out until the end
+        self._public: asyncio.Server | None = None
+        self._private: asyncio.Server | None = None
+
+    async def listen(self, factory: Any, host: str, port: int) -> None:
+        """Listen; port 0 takes a free port.  Raises OSError if the address is in use."""
+        loop = asyncio.get_running_loop()
+        self._public = await loop.create_server(factory, host, port, backlog=1024, reuse_address=True)
+        sockets = cast(Any, self._public).sockets  # asyncio's is a tuple, uvloop's a list
+        self.port = sockets[0].getsockname()[1]
+
+    async def listen_privately(self, factory: Any, listening: socket.socket) -> None:
+        """Listen on a Unix socket too; the socket replaces an earlier private one."""
+        if self._private is not None:
+            self._private.close()
+        self._private = await asyncio.get_running_loop().create_unix_server(factory, sock=listening)
+
+    def close_public(self) -> None:
+        if self._public is not None:
+            self._public.close()
+
+    def begin_close(self) -> None:
+        """Listen no more."""
+        for server in (self._public, self._private):
+            if server is not None:
+                server.close()
+
+    async def wait_closed(self) -> None:
+        for server in (self._public, self._private):
+            if server is not None:
+                await server.wait_closed()
+        self._public = self._private = None
 
 
 BACKLOG: Final = 100
