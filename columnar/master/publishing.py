@@ -53,8 +53,9 @@ class _Standing:
 class Publishing:
     """The routes that were sent to servers, and the changes that are due.  Owned by the loop."""
 
-    def __init__(self) -> None:
-        self.number = 1  # of the last change; a copy without any has number 0
+    def __init__(self, first: int = 0) -> None:
+        """``first``: above the number of every change that another master published."""
+        self.number = first + 1  # of the last change; a copy without any has number 0
         self._tables: dict[str, _Standing] = {}
         self._rows: dict[int, Route] = {}  # routes of wanted regions, by their rows on disk
         self._sent: dict[int, Route] = {}  # all routes as of the last change

@@ -26,11 +26,13 @@ Segments: TypeAlias = tuple[tuple[str, int], ...]  # names and lengths of a seal
 
 @dataclass(frozen=True, slots=True)
 class Holdings:
-    """The regions of a server: (id, epoch) of each, at one moment."""
+    """The regions of a server at one moment: (id, epoch) of each.  A region in no list is being opened, or unknown."""
 
     serving: tuple[tuple[int, int], ...]
     leaving: tuple[tuple[int, int], ...]  # given up at that epoch; their stores are not closed yet
     closed: tuple[tuple[int, int, bool], ...]  # ... the last epoch that was given up, and ``has_unreplayed_log``
+    tables: tuple[str, ...] = ()  # the tables that the server knows
+    has_routes: bool = False  # from an earlier master, or an earlier link to this one
 
 
 @dataclass(frozen=True, slots=True)

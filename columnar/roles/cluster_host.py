@@ -33,8 +33,8 @@ from columnar.master import instructions as do
 from columnar.master.catalogue import Catalogue
 from columnar.master.cluster_state import ClusterState
 from columnar.model.owner import Incarnation, is_named
-from columnar.model.owner_messages import Holding
-from columnar.model.region_messages import Message, PublishTriggers, PublishViews
+from columnar.model.owner_messages import Holding, Holdings
+from columnar.model.region_messages import CloseTable, FollowSchema, Message, PublishTriggers, PublishViews, Withdraw
 from columnar.roles.cluster_loops import LoadPolls, OwnerWrites, ServerWatch
 from columnar.roles.cluster_requests import ClusterRequests
 from columnar.roles.cluster_servers import DeadServerLogs, Servers
@@ -62,7 +62,7 @@ class ClusterHost:
         """Pass ``sound``, which returns when the catalogue on disk equals the catalogue in memory."""
         self.state = state
         self.events = StateEvents(state)
-        self.routes = RouteBroadcast(self.events, servers)
+        self.routes = RouteBroadcast(self.events, servers, catalogue.ownership.epoch)
         self.tables = HostedTables(self.events, self.routes, catalogue)
         self.requests = ClusterRequests(self.events, self.tables)
         self.transitions = TransitionRequests(self.events, catalogue, servers, dead_logs, clock)
@@ -131,7 +131,11 @@ class ClusterHost:
             self._silence(server, why)
 
     async def linked(self, server: Incarnation) -> None:
-        """Send the server all tables, triggers, views and routes; from then on the server is up."""
+        """Send the server all tables, triggers, views and routes; from then on the server is up.
+
+        Published tables settle the splits and merges that an earlier master left, so the server is asked after that
+        which regions it has.
+        """
         self.routes.greeted[server] = None  # first, so that the server misses no change
         first = self.initial_message_for(server)  # in the same step: later requests go to all greeted servers
         try:
@@ -143,17 +147,33 @@ class ClusterHost:
                     await self._servers.request_server(server, publish)
             await self._servers.request_server(server, PublishTriggers(self._catalogue.derivations.triggers))
             await self._servers.request_server(server, PublishViews(self._catalogue.derivations.views))
-            await self.routes.replace_routes(server)
-            held = await self._servers.request_server(server, Holding())
+            found = await self._servers.request_server(server, Holding())
+            await self._replace_tables_and_routes(server, found)
         except (NotSent, LinkBroke):
             return  # the end of the server is reported separately
         except Exception as error:  # noqa: BLE001 - whatever the error is, this server cannot serve
             _log.exception("server %s cannot take the tables", server)
             self._silence(server, f"it could not take the tables: {error}")
             return
-        closed = {region: (epoch, has_unreplayed_log) for region, epoch, has_unreplayed_log in held.closed}
+        closed = {region: (epoch, has_unreplayed_log) for region, epoch, has_unreplayed_log in found.closed}
         now_ms = self.events.now_ms()
-        self.events.event(self.state.hello(server, dict(held.serving), closed, now_ms, dict(held.leaving)))
+        self.events.event(self.state.hello(server, dict(found.serving), closed, now_ms, dict(found.leaving)))
+        if found.has_routes:
+            self._repeat_steps_of_tables(server)
+
+    async def _replace_tables_and_routes(self, server: Incarnation, found: Holdings) -> None:
+        for table in found.tables:
+            if table not in self._catalogue.tables:
+                await self._servers.request_server(server, Withdraw(table))
+        if found.has_routes and not self.state.plans.has_begun:
+            self.tables.load_owners()  # else the server would lose routes until every region has its next owner
+        await self.routes.replace_routes(server)
+
+    def _repeat_steps_of_tables(self, server: Incarnation) -> None:
+        """Repeat the steps that an earlier master may have left undone; most have nothing to do."""
+        for table, entry in self._catalogue.tables.items():
+            message = FollowSchema(table) if entry.enabled else CloseTable(table)
+            self.routes.send_message(server, message)
 
     def ended(self, server: Incarnation, why: str, *, asked: bool, is_by_time: bool = False) -> None:
         """Take over the regions of a server that answers nothing any more.

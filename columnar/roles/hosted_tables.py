@@ -59,6 +59,16 @@ class HostedTables:
                 self._routes.publishing.owned(place.info, place.owner)
         self._routes.publish_blocked_regions()
 
+    def load_owners(self) -> None:
+        """Publish the rows on disk of all regions, before planning begins: living servers still have regions.
+
+        A route to a server that has ended is replaced when the region has its next owner.
+        """
+        for place in self._events.state.current.places.values():
+            if place.owner is not None:
+                self._routes.publishing.owned(place.info, place.owner)
+        self._routes.publish_routes()
+
     async def served(self, table: str, fresh: Sequence[RegionInfo]) -> None:
         """Wait until the table's routes are published, and each region in ``fresh`` has opened or failed to open."""
         waiting = [info.region_id for info in fresh]

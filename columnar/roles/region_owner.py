@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Any, Final, TypeVar
 
 from columnar.cluster.link_errors import LinkBroke, NotSent
-from columnar.errors import RetryLater
+from columnar.errors import NotServingRegion, OutcomeUnknown, RetryLater
 from columnar.model import region_messages as messages
 from columnar.model.region_messages import Message, Peer
 from columnar.regions.replace.region_changes import ChangingRegions
@@ -36,6 +36,7 @@ class RegionOwner:
         self.views = LocalViews(server, manager.hub, manager.applier, manager.governor)
         self.views.on_backfilled = self._report_backfilled
         self._master: Peer | None = None
+        self._delivery_pauses = 0
         self.changing = ChangingRegions(server, self._commit, region_bytes)
         self.answers: dict[type[Any], Callable[[Any], Awaitable[Any]]] = {
             messages.Publish: self._publish,
@@ -68,17 +69,35 @@ class RegionOwner:
         answer: R = await self.answers[type(message)](message)
         return answer
 
-    def follow_master(self, master: Peer) -> None:
-        """Send requests to this master from now on."""
+    def follow_master(self, master: Peer, leader: Callable[[], int] = lambda: 0) -> None:
+        """Send requests to this master from now on.  ``leader`` returns the epoch at which it leads."""
+        self.leader_ended()
         self._master = master
+        self.changing.leader = leader
+
+    def leader_ended(self) -> None:
+        """End the work of a master whose link has ended: call off splits and merges, and release deliveries.
+
+        Regions stay as they are.  A split or merge whose commit was requested and not answered stays blocked until the
+        next master publishes its tables.
+        """
+        self.changing.leader_ended()
+        while self._delivery_pauses:
+            self._release()
 
     async def _commit(self, change: messages.RegionChange) -> None:
         assert self._master is not None, "whoever tells of a change answers for it"
-        await self._master.request_peer(messages.Commit(change))
+        try:
+            await self._master.request_peer(messages.Commit(change))
+        except NotSent:
+            raise NotServingRegion("no master leads now, so nothing was changed; try again") from None
+        except LinkBroke as broke:
+            raise OutcomeUnknown("the link to the master broke before it answered") from broke
 
     # --- tables ------------------------------------------------------------------------------------
 
     async def _publish(self, message: messages.Publish) -> None:
+        self.changing.settle_table(message.table.name, message.regions)
         regions = self.changing.regions_of(message.table.name, list(message.regions))
         self._server.tables.install(ServedTable(message.table, message.is_enabled, regions))
         self._trigger_manager.hub.table_installed(message.table.name)
@@ -97,16 +116,24 @@ class RegionOwner:
     async def _pause_deliveries(self, _message: messages.PauseDeliveries) -> None:
         """Pause deliveries and wait for calls under way, because such a call may read data newer than a copy."""
         dispatcher = self._trigger_manager.dispatcher
+        self._delivery_pauses += 1
         self._trigger_manager.hub.upkeep.pause_saving()
         self.views.quiesce_views()
         deadline_s = asyncio.get_running_loop().time() + CALLS_TIMEOUT_S
         while dispatcher.calls_in_flight() or not self.views.has_quiesced():
+            if not self._delivery_pauses:
+                raise RetryLater("the master that copies leads no more; try again")
             if asyncio.get_running_loop().time() > deadline_s:
                 await self.request_peer(messages.ReleaseDeliveries())
                 raise RetryLater(f"triggers or views are still at work after {CALLS_TIMEOUT_S:.0f} s; try again")
             await asyncio.sleep(CALLS_POLL_S)
 
     async def _release_deliveries(self, _message: messages.ReleaseDeliveries) -> None:
+        if self._delivery_pauses:  # none is left if the master that paused them leads no more
+            self._release()
+
+    def _release(self) -> None:
+        self._delivery_pauses -= 1
         self._trigger_manager.hub.upkeep.release()
         self._trigger_manager.dispatcher.deliver()
         self.views.resume_views()
@@ -122,6 +149,7 @@ class RegionOwner:
 
     async def _call_off_change(self, message: messages.CallOffChange) -> None:
         self.changing.call_off(message.change)
+        self.changing.settle(message.change)  # the master commits it no more
 
     async def _settle_change(self, message: messages.SettleChange) -> None:
         self.changing.settle(message.change)

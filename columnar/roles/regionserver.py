@@ -300,8 +300,9 @@ class ClusterServer:
     def _obey(self) -> MasterLink:
         self.forwarding.master = self.link
         owner, master = self.serving.owner, MasterLink(self.link)
-        owner.follow_master(master)
+        owner.follow_master(master, lambda: self._leader)
         owner.changing.on_committed = self.region_assigner.made
+        owner.changing.on_found_committed = self.region_assigner.found_made
         self.region_assigner.on_blocked = owner.changing.settle_for
         self.region_assigner.on_cannot_open = master.report_unopened
         return master

@@ -8,6 +8,8 @@ Owned by the loop.
 
 from __future__ import annotations
 
+from typing import Final
+
 from columnar.cluster.link_errors import LinkBroke, NotSent
 from columnar.master.cluster_status_builder import list_blocked_regions
 from columnar.master.publishing import Publishing
@@ -17,10 +19,13 @@ from columnar.model.route import ChangeRoutes, RoutesVersion
 from columnar.roles.cluster_servers import Servers
 from columnar.roles.state_events import StateEvents
 
+CHANGES_BITS: Final = 32  # of a change's number: a master makes fewer changes
+
 
 class RouteBroadcast:
-    def __init__(self, events: StateEvents, servers: Servers) -> None:
-        self.publishing = Publishing()
+    def __init__(self, events: StateEvents, servers: Servers, leader: int) -> None:
+        """``leader``: the master's epoch, so that a server that had routes of an earlier master replaces them all."""
+        self.publishing = Publishing(leader << CHANGES_BITS)
         self.greeted: dict[Incarnation, None] = {}  # servers that are linked and not reaped; each change goes to them
         self._events = events
         self._servers = servers

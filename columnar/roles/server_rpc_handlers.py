@@ -114,7 +114,8 @@ class ServerRpcHandlers:
         held = self._region_assigner.state.holdings(self._leader())
         if held is None:
             raise NotServingRegion(Why.OLD_LEADER.value)
-        return held
+        tables = tuple(table.schema.name for table in self._tables.all())
+        return replace(held, tables=tables, has_routes=self._routes.number > 0)
 
     async def _open(self, message: owners.OpenRegion) -> None:
         self._clock.observe(message.clock_ms)
@@ -188,7 +189,9 @@ class ServerRpcHandlers:
             routes = self._routes.of_table(name)
             if served is None or not routes:
                 continue
-            found = self._owner.changing.regions_of(name, [route.region for route in routes])
+            named = [route.region for route in routes]
+            self._owner.changing.settle_table(name, named)
+            found = self._owner.changing.regions_of(name, named)
             if found != served.regions:
                 served.replace_regions(found)
 

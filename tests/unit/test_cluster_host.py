@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from itertools import pairwise
 from random import Random
 from typing import Any
@@ -64,7 +65,7 @@ class FakeServer:
             refusal, self.refusal = self.refusal, None
             raise refusal
         if isinstance(message, told.Holding):
-            return self.holdings
+            return replace(self.holdings, has_routes=self.routes.number > 0)
         if isinstance(message, told.CloseRegion):
             return told.GivenUp(message.epoch, False, self.clock_ms)
         return () if isinstance(message, told.Rates) else None
@@ -88,6 +89,7 @@ class House:
         self.free: int | None = 1 << 40  # bytes of the disk
         self.is_stalled = False  # the data folder is
         self.catalogue = Catalogue([], self._write) if before is None else before.catalogue
+        self.catalogue.ownership.epoch += 1
         self.catalogue._write = self._write
         self.catalogue.ownership._write = self._write
         ownership, entries = self.catalogue.ownership, self.catalogue.tables.values()
@@ -150,10 +152,10 @@ class House:
 
     # --- what the test does ----------------------------------------------------------------------------
 
-    async def start(self, name: str, number: int, holdings: told.Holdings | None = None) -> FakeServer:
+    async def start(self, name: str, number: int, before: FakeServer | None = None) -> FakeServer:
+        """``before``: the server, which lives since the time of another master."""
         here = Incarnation(name, number)
-        server = self.servers[here] = FakeServer(here)
-        server.holdings = holdings or server.holdings
+        server = self.servers[here] = before or FakeServer(here)
         self.deaths[here] = asyncio.Event()
         self.host.joined(here)
         await self.host.linked(here)
@@ -282,8 +284,9 @@ async def test_a_server_that_starts_hears_everything_and_misses_no_change() -> N
         messages.Publish,
         messages.PublishTriggers,
         messages.PublishViews,
-        ReplaceRoutes,
+        told.Holding,
     ]
+    assert type(late.heard[4]) is ReplaceRoutes
     house.kill(one.here)
     await house.rest()
     assert [route.server for route in late.routes.of_table("t")] == [house.place(info).owner.server for info in infos]
@@ -315,18 +318,32 @@ async def test_the_next_owner_follows_the_clock_of_the_one_that_closed() -> None
 
 @on_a_loop
 async def test_a_new_master_leaves_the_regions_of_living_servers_as_they_are() -> None:
-    house, _, other = await two_servers()
+    house, one, other = await two_servers()
     infos = await house.create([b"d", b"m"])
     served = [info for info in infos if house.place(info).server == "s1"]
     assert served, "each server has some"
     after = House(house)
+    after.host.tables.load()
     pairs = tuple((info.region_id, 1) for info in served)
-    one = await after.start("s1", 2, told.Holdings(pairs, (), ()))
-    assert type(one.heard[-1]) is told.Holding, "after the routes, which settle splits and merges"
+    one.holdings = told.Holdings(pairs, (), (), ("t", "gone"))
+    one.heard.clear()
+    await after.start("s1", 2, one)
+    assert [type(message) for message in one.heard][:6] == [
+        messages.Publish,  # it settles splits and merges
+        messages.PublishTriggers,
+        messages.PublishViews,
+        told.Holding,
+        messages.Withdraw,
+        ReplaceRoutes,
+    ]
+    assert [route.server for route in one.routes.of_table("t")] == [house.place(info).owner.server for info in infos]
     await after.host.measured(other.here, is_by_time=True)
     after.host.begin()
     await after.host.events.until(lambda: all(after.place(info).phase is Phase.OPEN for info in infos))
     assert one.opened() == {info.region_id: 2 for info in infos if info not in served}
+    await after.rest()
+    assert [route.server for route in one.routes.of_table("t")] == [one.here] * len(infos)
+    assert messages.FollowSchema("t") in one.heard
     assert {after.place(info).owner.generation for info in served} == {0}
     assert {after.place(info).owner.generation for info in infos if info not in served} == {1}
     await after.close()

@@ -317,6 +317,13 @@ class RegionAssigner:
             self._ids[info.encoded] = info.region_id
             self.state.made(info.region_id, FIRST_EPOCH)
 
+    def found_made(self, change: RegionChange) -> None:
+        """Take over the successors of a change whose commit became known later: open them, and forget the old."""
+        self.made(change)
+        for info in change.fresh:
+            self.openings.open_soon(info.region_id)
+        self.dropped(change.gone)
+
     def dropped(self, infos: Iterable[RegionInfo]) -> None:
         """Forget each of these regions when its store is closed: no table has the region any more."""
         self._dropped.update((info.region_id, info) for info in infos if info.region_id in self._infos)

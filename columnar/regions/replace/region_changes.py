@@ -9,12 +9,16 @@ Invariants:
         otherwise writes made meanwhile could be lost.
     I3. Only the owner of all old regions carries a change out; the change's epoch is the highest epoch of these
         regions.
+    I4. A change ends with its leader: without a commit it is called off.  After a commit whose answer is lost, the
+        tables that a later leader publishes settle it; that leader has read the catalogue, and commits no older change.
+        The leader that was asked to commit may publish the old regions before it commits, so that only the successors
+        in its tables, or a message about this change, settle the change.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import islice, pairwise
@@ -46,6 +50,13 @@ def _closed_as_not_serving(info: RegionInfo) -> Iterator[None]:
         raise NotServingRegion(f"region {info.encoded} was closed meanwhile; try again") from closed
 
 
+class UnsureChange(NamedTuple):
+    """A change whose commit has an unknown outcome."""
+
+    work: Replacement
+    leader: int  # the epoch of the master that was asked to commit it
+
+
 class ChangingRegions:
     """Owned by the loop."""
 
@@ -60,9 +71,12 @@ class ChangingRegions:
         self._commit = commit
         self._region_bytes = region_bytes
         self._in_progress: dict[RegionChange, Replacement] = {}
-        self._unsure: dict[RegionChange, Replacement] = {}  # until ``settle``
+        self._at_work: set[RegionChange] = set()  # of these, those that a request of the master works on now
+        self._unsure: dict[RegionChange, UnsureChange] = {}  # until ``settle`` or ``settle_table``
+        self.leader: Callable[[], int] = lambda: 0  # the epoch of the master that sends requests
         self.at: Callable[[str], None] = lambda _step: None  # called after each step, for tests that stop there
         self.on_committed: Callable[[RegionChange], None] = lambda _change: None  # before successors are opened
+        self.on_found_committed: Callable[[RegionChange], None] = lambda _change: None  # by ``settle_table``
 
     async def middle(self, info: RegionInfo) -> bytes | None:
         region = await self._server.opened(self._served(info.table), info)
@@ -82,17 +96,15 @@ class ChangingRegions:
         with _closed_as_not_serving(change.gone[0]):
             await work.begin_replacement()
         self._in_progress[change] = work
-        try:
-            with _closed_as_not_serving(change.gone[0]):
-                await work.prepare()
-        except BaseException:
-            self.call_off(change)
-            raise
+        with self._working(change), _closed_as_not_serving(change.gone[0]):
+            await work.prepare()
 
     async def finish(self, change: RegionChange) -> float:
         """Carry out the pause, the commit and the takeover.  Returns how long requests waited at most, in seconds."""
-        work = self._in_progress[change]
-        try:
+        work = self._in_progress.get(change)
+        if work is None:
+            raise NotServingRegion("the split or merge was called off meanwhile")
+        with self._working(change):
             async with self._server.listener.changing():
                 with _closed_as_not_serving(change.gone[0]):
                     await self._make(work)
@@ -100,10 +112,19 @@ class ChangingRegions:
                 await self._committed(change, work)
                 work.succeed()
                 self.at("succeeded")
+        return work.paused_s
+
+    @contextmanager
+    def _working(self, change: RegionChange) -> Iterator[None]:
+        """Call the change off if the work on it fails before the commit."""
+        self._at_work.add(change)
+        try:
+            yield
         except BaseException:
             self.call_off(change)
             raise
-        return work.paused_s
+        finally:
+            self._at_work.discard(change)
 
     async def _make(self, work: Replacement) -> None:
         for _ in range(TRIES):
@@ -120,10 +141,12 @@ class ChangingRegions:
         )
 
     async def _committed(self, change: RegionChange, work: Replacement) -> None:
+        work.check_wanted()
+        leader = self.leader()
         try:
             await self._commit(change)
         except (OutcomeUnknown, asyncio.CancelledError) as error:
-            self._unsure[change] = self._in_progress.pop(change)
+            self._unsure[change] = UnsureChange(self._in_progress.pop(change), leader)
             work.suspend(f"what became of its split or merge is known when the disk takes writes again ({error})")
             raise
         del self._in_progress[change]
@@ -135,14 +158,39 @@ class ChangingRegions:
             work.leave()
 
     def settle(self, change: RegionChange) -> None:
-        work = self._unsure.pop(change, None)
-        if work is not None:
-            work.resume()
+        """Let the old regions serve again: the catalogue names them."""
+        unsure = self._unsure.pop(change, None)
+        if unsure is not None:
+            unsure.work.resume()
 
     def settle_for(self, info: RegionInfo) -> None:
         """Settle each change that keeps the region blocked: the catalogue names the region."""
         for change in [change for change in self._unsure if info in change.gone]:
             self.settle(change)
+
+    def leader_ended(self) -> None:
+        """End the changes of a leader whose link has ended, or which another leader follows.
+
+        A change whose commit was requested has the outcome of that request: it fails with the link, and the change
+        stays unsure until the next leader publishes its tables.
+        """
+        for change, work in list(self._in_progress.items()):
+            if change in self._at_work:
+                work.call_off_soon("the master that began the split or merge leads no more; try again")
+            else:
+                self.call_off(change)
+
+    def settle_table(self, table: str, named: Sequence[RegionInfo]) -> None:
+        """Settle the table's unsure changes by the regions that the catalogue names, as far as this proves anything."""
+        for change, unsure in list(self._unsure.items()):
+            if change.gone[0].table != table:
+                continue
+            if all(info in named for info in change.fresh):
+                del self._unsure[change]
+                unsure.work.succeed_late()
+                self.on_found_committed(change)
+            elif self.leader() > unsure.leader:
+                self.settle(change)
 
     def regions_of(self, table: str, named: list[RegionInfo]) -> list[RegionInfo]:
         """Return the table's regions as this server serves them; ``named``: the regions that the catalogue names.

@@ -60,6 +60,7 @@ class Replacement(ABC):
         self._schemas: list[Table] = []
         self._quiesced: list[Region] = []
         self._copier: RegionCopier | None = None
+        self._call_off_reason = ""  # why the next check calls it off
         self._paused_at = 0.0
         self.paused_s = 0.0  # how long requests waited at most, once it is over
 
@@ -142,7 +143,16 @@ class Replacement(ABC):
             await self.server.hosting.quiesce(region)
         self.check_open()
 
+    def call_off_soon(self, why: str) -> None:
+        """Have the next check fail with the reason, before a commit that is not requested yet."""
+        self._call_off_reason = why
+
+    def check_wanted(self) -> None:
+        if self._call_off_reason:
+            raise NotServingRegion(self._call_off_reason)
+
     def check_open(self) -> None:
+        self.check_wanted()
         for region, schema in zip(self.regions, self._schemas, strict=True):
             is_ours = self.server.hosting.state_of(region) in (State.REPLACING, State.HOLDING)
             if not is_ours or not self.server.tables.serves(region.info):
@@ -205,6 +215,11 @@ class Replacement(ABC):
         for region in self.regions:
             self.server.listener.release(region)
             self.server.open_for_consumers(region)
+
+    def succeed_late(self) -> None:
+        """Unblock after ``suspend``: the catalogue names the successors, which are opened like any other region."""
+        self._report_event(Event.SETTLED)
+        self.server.listener.regions_replaced(self.regions, self.change.fresh)
 
 
 class Merging(Replacement):

@@ -29,7 +29,9 @@ class Asked:
         self.tables = Tables()
         self.served = ServedTable(make_table("t", [Family("a")]), True, [LEFT, RIGHT])
         self.tables.install(self.served)
-        owner = SimpleNamespace(answers={}, changing=SimpleNamespace(regions_of=self._regions_of))
+        owner = SimpleNamespace(
+            answers={}, changing=SimpleNamespace(regions_of=self._regions_of, settle_table=lambda *_: None)
+        )
         owning = SimpleNamespace(dropped=lambda _regions: None)
         self.asks = ServerRpcHandlers(
             S1,
