@@ -121,8 +121,8 @@ class House:
 
     async def settled(self) -> None:
         """Wait until nothing is being opened in the background."""
-        while (opening := self.owning.openings._opening) is not None and not opening.done():
-            await asyncio.wait([opening])
+        while self.owning.openings.running:
+            await asyncio.wait(list(self.owning.openings.running))
 
     async def close(self) -> None:
         self.engine.gate.release()

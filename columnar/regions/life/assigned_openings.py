@@ -1,7 +1,8 @@
 """Background openings of the regions that a master assigned, one after the other.
 
 Regions with unreplayed logs come first.  A request opens its region through ``opening_queue``, so it waits for at most
-one background opening.
+one background opening.  If threads prepare the folders (``shared_folders``), as many are begun as may be prepared at
+the same time.
 
 Owned by the loop.
 """
@@ -13,11 +14,12 @@ import itertools
 import logging
 from collections.abc import Callable, Mapping
 from heapq import heappop, heappush
-from typing import Final
+from typing import Final, cast
 
 from columnar.errors import ColumnarError, RegionUnavailable
 from columnar.model.region_info import RegionInfo
 from columnar.regions.life.region_state import State
+from columnar.regions.life.shared_folders import AT_ONCE
 from columnar.regions.log.lacking_logs import LackingLogs
 from columnar.regions.server import RegionServer
 from columnar.runtime.background import Background
@@ -47,29 +49,35 @@ class AssignedOpenings:
         self._not_opened = not_opened
         self._to_open: list[tuple[bool, int, int]] = []  # a heap of (may serve, order, region id)
         self._order = itertools.count()
-        self._opening: asyncio.Task[None] | None = None
+        self.running: set[asyncio.Task[None]] = set()  # each opens one region after the other
 
     def open_soon(self, region_id: int) -> None:
         heappush(self._to_open, (region_id not in self._lacking, next(self._order), region_id))
-        if self._opening is None or self._opening.done():
-            self._opening = self._work.spawn(self._open_all())
+        if len(self.running) < (1 if self._server.openings.shared_folders is None else AT_ONCE):
+            self.running.add(self._work.spawn(self._open_all()))
 
     async def _open_all(self) -> None:
-        await asyncio.sleep(0)  # requests of the same loop iteration keep their order
-        while self._to_open:
-            may_serve, _, region_id = heappop(self._to_open)
-            try:
-                if not may_serve and region_id in self._lacking:
-                    await self._open_with_logs(region_id)
-                elif may_serve and self._is_worth_opening(region_id):
-                    await self._open(region_id)
-                else:
+        try:
+            await asyncio.sleep(0)  # requests of the same loop iteration keep their order
+            while self._to_open:
+                may_serve, _, region_id = heappop(self._to_open)
+                try:
+                    await self._open_one(region_id, may_serve=may_serve)
+                except Exception as fault:  # noqa: BLE001 - this region is reported, and the next regions are opened
+                    FAULTS.met(LOOP, fault)
+                    with surviving(LOOP):
+                        self._not_opened(region_id, fault)
                     await asyncio.sleep(0)
-            except Exception as fault:  # noqa: BLE001 - this region is reported, and the next regions are opened
-                FAULTS.met(LOOP, fault)
-                with surviving(LOOP):
-                    self._not_opened(region_id, fault)
-                await asyncio.sleep(0)
+        finally:
+            self.running.discard(cast("asyncio.Task[None]", asyncio.current_task()))
+
+    async def _open_one(self, region_id: int, *, may_serve: bool) -> None:
+        if not may_serve and region_id in self._lacking:
+            await self._open_with_logs(region_id)
+        elif may_serve and self._is_worth_opening(region_id):
+            await self._open(region_id)
+        else:
+            await asyncio.sleep(0)
 
     async def _open_with_logs(self, region_id: int) -> None:
         """Open the region with its logs.
@@ -118,5 +126,5 @@ class AssignedOpenings:
     def stop(self) -> None:
         """Stop opening regions in the background."""
         self._to_open.clear()
-        if self._opening is not None:
-            self._opening.cancel()
+        for task in list(self.running):
+            task.cancel()

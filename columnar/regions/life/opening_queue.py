@@ -1,10 +1,12 @@
 """The queue of regions whose stores are to be opened: in the order in which they were wanted, one per loop iteration.
 
-An opening takes the engine some 6 ms; requests for open regions are served between two openings.
+An opening takes the engine some 6 ms; requests for open regions are served between two openings.  If other machines
+share the folder, a thread prepares it before (``shared_folders``), and the order is that in which folders are ready.
 
-Invariant:
+Invariants:
     I1. A region in OPENING is in the queue: it is opened, or its requests fail with the reason, within as many loop
-        iterations as regions were wanted before it.
+        iterations as regions were ready before it.
+    I2. A region in the queue is ready, or its folder is being prepared.
 
 Owned by the loop.
 """
@@ -24,6 +26,7 @@ from columnar.regions.life.hosting import Hosting
 from columnar.regions.life.opening import opened_again, opened_for_reading, region_of
 from columnar.regions.life.read_only_regions import ReadOnlyRegions
 from columnar.regions.life.region_state import Event, State
+from columnar.regions.life.shared_folders import SharedFolders
 from columnar.regions.region import Region, spaces_of
 from columnar.regions.spaces import options_of_spaces
 from columnar.storage.api import Engine, Store
@@ -60,7 +63,9 @@ class OpeningQueue:
         self._state = hosting.state
         self._read_only = read_only
         self._schema_of = schema_of
-        self._wanted: OrderedDict[int, RegionInfo] = OrderedDict()  # in OPENING, the next to be opened first
+        self.shared_folders: SharedFolders | None = None  # of a server of nodes
+        self._wanted: dict[int, RegionInfo] = {}  # in OPENING
+        self._ready: OrderedDict[int, RegionInfo] = OrderedDict()  # of these, the next to be opened first
 
     def want(self, info: RegionInfo) -> RegionUnavailable:
         """Queue the opening of a region that is not served; the returned error says when to retry.
@@ -71,9 +76,31 @@ class OpeningQueue:
         region_id = info.region_id
         self._state.apply_event(region_id, Event.WANTED)
         self._wanted[region_id] = info
-        if len(self._wanted) == 1:
-            asyncio.get_running_loop().call_soon(self.open_next)
+        if self.shared_folders is None:
+            self._open_soon(info)
+        else:
+            self.shared_folders.prepare_folder(info, self._state.epoch_of(region_id), self._prepared)
         return RegionUnavailable(info.encoded, self._hosting.gate(region_id), is_opening=True)
+
+    def _open_soon(self, info: RegionInfo) -> None:
+        self._ready[info.region_id] = info
+        if len(self._ready) == 1:
+            asyncio.get_running_loop().call_soon(self.open_next)
+
+    def _prepared(self, info: RegionInfo, failure: Exception | None) -> None:
+        if failure is None:
+            self._open_soon(info)
+            return
+        if isinstance(failure, HostError):
+            self._read_only.note_fault(info, failure)
+        self._leave_queue(info, Event.NOT_OPENED)
+        self._hosting.fail(info.region_id, failure)
+        self.on_settled(info, failure)
+
+    def _leave_queue(self, info: RegionInfo, event: Event) -> None:
+        del self._wanted[info.region_id]
+        self._ready.pop(info.region_id, None)
+        self._state.apply_event(info.region_id, event)
 
     def open_in(self, info: RegionInfo, store: Store) -> Region:
         """Serve the region from a store that is open already.
@@ -93,9 +120,9 @@ class OpeningQueue:
         return region
 
     def open_next(self) -> None:
-        if not self._wanted:
+        if not self._ready:
             return
-        region_id, info = next(iter(self._wanted.items()))
+        region_id, info = next(iter(self._ready.items()))
         failure: Exception | None = None
         try:
             self._open(info)
@@ -105,7 +132,7 @@ class OpeningQueue:
         try:
             self.on_settled(info, failure)
         finally:  # I1: a fault of one region does not delay the other regions
-            if self._wanted:
+            if self._ready:
                 asyncio.get_running_loop().call_soon(self.open_next)
 
     def _open(self, info: RegionInfo) -> None:
@@ -115,8 +142,9 @@ class OpeningQueue:
             region, event = self._opened(info, self._schema_of(info))
         finally:
             self.on_ended(info.region_id)
-            del self._wanted[info.region_id]
-            self._state.apply_event(info.region_id, event)
+            self._leave_queue(info, event)
+        if self.shared_folders is not None:
+            self.shared_folders.clean_up(info)
         self._hosting.serve(region, for_requests=True)
         self._hosting.release(info.region_id)
 
@@ -145,8 +173,9 @@ class OpeningQueue:
         Waiting requests locate the region of their row again.
         """
         for info in [info for info in self._wanted.values() if is_meant(info)]:
-            del self._wanted[info.region_id]
-            self._state.apply_event(info.region_id, Event.NOT_OPENED)
+            if self.shared_folders is not None:
+                self.shared_folders.call_off(info.region_id)
+            self._leave_queue(info, Event.NOT_OPENED)
             self._hosting.release(info.region_id)
             self.on_settled(info, None)
 
@@ -165,10 +194,15 @@ class OpeningQueue:
         """Sync and close every region.  No region is opened after this call."""
         self._state.stop()
         self.call_off(lambda _info: True)
+        if self.shared_folders is not None:
+            await self.shared_folders.close()
         await self._hosting.close_all(list(self._hosting.serving.values()))
         await self._hosting.all_there(CLOSING_S)
 
     def check_invariants(self) -> None:
-        """Assert I1 and the invariants of ``Hosting``."""
+        """Assert I1, I2 and the invariants of ``Hosting``."""
         assert set(self._wanted) == set(self._state.in_states(frozenset({State.OPENING}))), "I1"
+        for region_id in self._wanted:
+            is_preparing = self.shared_folders is not None and self.shared_folders.is_preparing(region_id)
+            assert is_preparing != (region_id in self._ready), "I2"
         self._hosting.check_invariants()

@@ -104,6 +104,7 @@ class RegionAssigner:
         self._logs = logs
         self._infos: dict[int, RegionInfo] = {}  # of every assigned region, by id
         self._ids: dict[str, int] = {}  # region ids by encoded name
+        self._generations: dict[str, int] = {}  # of the folders, by encoded name; only those above 0
         self._pending = PendingRequests()
         self._lacking = LackingLogs(local_server, logs)
         self._work = Background("work on the regions of this server")
@@ -118,19 +119,19 @@ class RegionAssigner:
 
         An error means that this server refuses the region at the request's epoch for ever.
         """
-        self._know(request.region, request.sealed)
+        self._know(request.region, request.sealed, request.owner.generation)
         region, owner = request.region.region_id, request.owner
         doing = self.state.on_open_region(region, owner, leader, is_doubted=request.is_doubted)
         await self._answered(OpenRegion, region, owner.epoch, doing)
 
     async def renumber(self, request: RenumberRegion, leader: int) -> None:
         """Answer RenumberRegion; arguments and errors as of ``open_region``."""
-        self._know(request.region, request.sealed)
+        self._know(request.region, request.sealed, request.owner.generation)
         region, owner = request.region.region_id, request.owner
         await self._answered(OpenRegion, region, owner.epoch, self.state.on_renumber_region(region, owner, leader))
 
     async def close(self, request: CloseRegion, leader: int) -> GivenUp:
-        self._know(request.region, ())
+        self._know(request.region, (), 0)
         region, epoch = request.region.region_id, request.epoch
         doing = self.state.on_close_region(region, epoch, leader)
         answer: GivenUp = await self._answered(CloseRegion, region, epoch, doing)
@@ -147,7 +148,10 @@ class RegionAssigner:
         self._carry_out(doing)
         return await future
 
-    def _know(self, info: RegionInfo, sealed: tuple[tuple[Incarnation, Segments], ...]) -> None:
+    def _know(self, info: RegionInfo, sealed: tuple[tuple[Incarnation, Segments], ...], generation: int) -> None:
+        """Note what a request says.  A generation never falls: a request that comes late has a lower one."""
+        if generation > self._generations.get(info.encoded, 0):
+            self._generations[info.encoded] = generation
         self._infos[info.region_id] = info
         self._ids[info.encoded] = info.region_id
         self._dropped.pop(info.region_id, None)
@@ -201,6 +205,14 @@ class RegionAssigner:
         epochs = self.state.find(region_id).epochs
         own = tuple(part for part in self._logs.server_log.unreplayed_parts(encoded) if part.epoch in epochs)
         return Ownership(encoded, epoch, self._lacking.parts_of(region_id) + own)
+
+    def generation_of(self, encoded: str) -> int:
+        """Return the generation of the region's folder; 0 for a region that a split or a merge makes."""
+        return self._generations.get(encoded, 0)
+
+    async def load_logs(self, region_id: int) -> None:
+        """Read the logs that the region lacks, in a thread.  If a log cannot be read, its opening raises the error."""
+        await self._lacking.load(region_id)
 
     def _call_off(self, region_id: int, epoch: int) -> None:
         """Cancel an opening that has not begun, as it is one loop step.  Reading the region's logs may have begun."""
@@ -339,6 +351,7 @@ class RegionAssigner:
             self._logs.server_log.brought_in(info.encoded)  # the log of this process need not keep its records
             self._infos.pop(region_id, None)
             self._ids.pop(info.encoded, None)
+            self._generations.pop(info.encoded, None)
             self._unopened.pop(region_id, None)
             self.state.forget_region(region_id)
 
