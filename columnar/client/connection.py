@@ -7,17 +7,21 @@ As in happybase, use a connection from one thread only, or use a ``ConnectionPoo
 
 from __future__ import annotations
 
+import queue
 import ssl
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from happybase.connection import Hbase
-from thriftpy2.thrift import TApplicationException, TClient
+from thriftpy2.thrift import TApplicationException
 
+from columnar.client.addresses import DEFAULT_PORT, Address, addresses_of
 from columnar.client.admin import Admin
-from columnar.client.errors import DECLARED, IllegalArgument, IOError, NotColumnar, as_ours
+from columnar.client.errors import IllegalArgument, IOError, NotColumnar
 from columnar.client.snapshots import Snapshots
+from columnar.client.store_link import LinkSettings, StoreClient
 from columnar.client.store_socket import StoreSocket
 from columnar.client.table import Table
 from columnar.client.tls import ClientTls, TlsSocket, given
@@ -29,23 +33,12 @@ from columnar.wire.idl import SERVICE
 if TYPE_CHECKING:
     from columnar.client.happybase_types import HappybaseConnection as _HappybaseConnection
     from columnar.client.happybase_types import HappybasePool as _HappybasePool
+    from columnar.client.store_calls import StoreCalls
 else:
     from happybase import Connection as _HappybaseConnection
     from happybase.pool import ConnectionPool as _HappybasePool
 
 _UNKNOWN_METHOD: Final = TApplicationException.UNKNOWN_METHOD
-
-
-class _Client(TClient):  # type: ignore[misc]
-    def _req(self, _api: str, *args: Any, **options: Any) -> Any:
-        try:
-            return super()._req(_api, *args, **options)
-        except DECLARED as error:
-            raise as_ours(error) from None
-        except TApplicationException as error:
-            if isinstance(error.message, bytes):  # bytes if replies are not decoded; then str(error) fails
-                error.message = error.message.decode(errors="replace")
-            raise
 
 
 class Connection(_HappybaseConnection):
@@ -54,11 +47,18 @@ class Connection(_HappybaseConnection):
     ``tls_ca`` makes the connection use TLS; ``tls=True`` does, too, with the authorities that this system trusts.
     ``tls_cert`` and ``tls_key`` are the client's own certificate.  ``tls`` may also be a ``ClientTls`` or an
     ``ssl.SSLContext``.  ``unix_socket`` is a path that replaces host and port.
+
+    ``host`` may be several addresses, as a list of ``HOST:PORT`` or as one text with commas: the first that answers is
+    used, and the next one once its connection breaks.  A call that was sent is then called again only if it changes
+    nothing; else its error is raised, because the outcome is unknown.
+
+    With ``routing`` calls go to the servers that own their rows, which saves the forwarding: rows, batches (cut by
+    owners) and scans.  docs/connecting.md describes both.
     """
 
     def __init__(
         self,
-        host: str = "localhost",
+        host: str | Sequence[str] = "localhost",
         port: int = 9090,
         timeout: int | None = None,
         *more: Any,
@@ -67,11 +67,18 @@ class Connection(_HappybaseConnection):
         tls_cert: str = "",
         tls_key: str = "",
         unix_socket: str = "",
+        routing: bool = False,
         **options: Any,
     ) -> None:
         self._tls = given(tls, tls_ca, tls_cert, tls_key)
         self._unix_socket = unix_socket
-        super().__init__(host, port, timeout, *more, **options)
+        self._routing = routing
+        self._calls: StoreCalls | None = None  # of several servers
+        self._addresses = _several(host, port, routing=routing and not unix_socket)
+        first = host if isinstance(host, str) else ""
+        if self._addresses is not None:
+            first, port = self._addresses[0]
+        super().__init__(first, port, timeout, *more, **options)
 
     def __enter__(self) -> Self:
         self.open()
@@ -82,11 +89,25 @@ class Connection(_HappybaseConnection):
 
     def _refresh_thrift_client(self) -> None:
         """Make the Thrift clients as happybase does in its method of this name, but over our own socket."""
+        self._is_columnar: bool | None = None
+        if self._addresses is not None:
+            self._refresh_calls(self._addresses)
+            return
         self.transport = self._transport_class(self._socket())
         protocol = self._protocol_class(self.transport, decode_response=False)
-        self.client = _Client(Hbase, protocol)
-        self._extension = _Client(SERVICE, protocol)
-        self._is_columnar: bool | None = None
+        self.client = StoreClient(Hbase, protocol)
+        self._extension: Any = StoreClient(SERVICE, protocol)
+
+    def _refresh_calls(self, addresses: Sequence[Address]) -> None:
+        """Close all connections, or make the clients of several servers."""
+        if self._calls is not None:
+            self._calls.close()
+            return
+        from columnar.client.store_calls import over_sockets  # most clients know one server
+
+        settings = LinkSettings(self._transport_class, self._protocol_class, self.timeout, self._tls)
+        self.transport = self._calls = over_sockets(addresses, settings, routing=self._routing)
+        self.client, self._extension = self._calls.clients
 
     def _socket(self) -> StoreSocket:
         """Return a socket that is not yet open."""
@@ -96,6 +117,11 @@ class Connection(_HappybaseConnection):
             return StoreSocket(unix_socket=self._unix_socket, socket_timeout=self.timeout)
         return StoreSocket(self.host, self.port, socket_timeout=self.timeout)
 
+    @property
+    def address(self) -> Address:
+        """The address of the last connection; of several servers, of the last one to any server."""
+        return self._calls.address if self._calls is not None else Address(self.host, self.port)
+
     def call(self, method: str, *args: Any) -> Any:
         """Call a method of the extension.  Raises NotColumnar if the server is a plain HBase."""
         function: Callable[..., Any] = getattr(self._extension, method)
@@ -103,7 +129,7 @@ class Connection(_HappybaseConnection):
             return function(*args)
         except TApplicationException as error:
             if error.type == _UNKNOWN_METHOD:
-                raise NotColumnar(method, f"{self.host}:{self.port}") from None
+                raise NotColumnar(method, str(self.address)) from None
             raise
 
     @property
@@ -202,10 +228,23 @@ class ConnectionPool(_HappybasePool):
         def connection(self, timeout: float | None = None) -> AbstractContextManager[Connection]: ...
 
     def __init__(self, size: int, **kwargs: Any) -> None:
-        super().__init__(size, **kwargs)
-        replaced = []
-        while not self._queue.empty():
-            self._queue.get_nowait().close()
-            replaced.append(Connection(autoconnect=False, **{k: v for k, v in kwargs.items() if k != "autoconnect"}))
-        for connection in replaced:
-            self._queue.put(connection)
+        """Make ``size`` connections, and connect the first one; ``kwargs`` are the arguments of ``Connection``."""
+        if not isinstance(size, int):
+            raise TypeError("Pool 'size' arg must be an integer")
+        if size <= 0:
+            raise ValueError("Pool 'size' arg must be greater than zero")
+        # happybase's own constructor makes connections of happybase's class, which lacks our arguments.
+        self._lock = threading.Lock()
+        self._queue: queue.LifoQueue[Connection] = queue.LifoQueue(maxsize=size)
+        self._thread_connections = threading.local()
+        for _ in range(size):
+            self._queue.put(Connection(**{**kwargs, "autoconnect": False}))
+        with self.connection():  # an address that cannot be resolved is found out now
+            pass
+
+
+def _several(host: str | Sequence[str], port: int, *, routing: bool) -> list[Address] | None:
+    """Return the addresses of a client of several servers, or None for one connection, as happybase's."""
+    if not host or (isinstance(host, str) and "," not in host):
+        return [Address(str(host or "localhost"), port or DEFAULT_PORT)] if routing else None
+    return addresses_of(host, port)

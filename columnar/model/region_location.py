@@ -14,7 +14,13 @@ Knows nothing of routes and connections.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from typing import Final
+
+_NEW_OWNER: Final = re.compile(
+    r"RegionMovedException: Region moved to: hostname=(\S+) port=(\d+) startCode=(\d+)\. As of locationSeqNum=(\d+)\."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,3 +52,9 @@ class NewOwner:
             f"Region moved to: hostname={self.host} port={self.port} startCode={self.incarnation}. "
             f"As of locationSeqNum={self.epoch}."
         )
+
+
+def new_owner_of(message: str) -> NewOwner | None:
+    """Return the owner that the message of an error names, or None if the error is no such refusal."""
+    found = _NEW_OWNER.search(message)
+    return NewOwner(found[1], int(found[2]), int(found[3]), int(found[4])) if found is not None else None

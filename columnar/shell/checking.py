@@ -19,12 +19,13 @@ from columnar.checking.store_check import (
     say_server_logs,
 )
 from columnar.client import ClientTls, ClusterAdmin, Connection
+from columnar.client.addresses import address_of
 from columnar.client.tls_options import tls_options
 from columnar.errors import ColumnarError, DamagedData
 from columnar.shell.connecting import Misused, Refused, report_errors
 from columnar.shell.progress import progress_bar
 from columnar.shell.shell_output import Output
-from columnar.shell.text import address_of, bytes_text
+from columnar.shell.text import bytes_text
 from columnar.storage.data_folder import ALL_FOLDERS_SINCE, FORMAT, META, REGIONS, DataFolder, lost_format
 from columnar.storage.dead_logs import DeadLogs
 from columnar.storage.ownership import Ownership

@@ -19,6 +19,7 @@ from thriftpy2.thrift import TApplicationException, TException
 from thriftpy2.transport import TTransportException
 
 from columnar.client import ClientTls, Connection
+from columnar.client.addresses import address_of
 from columnar.client.errors import AlreadyExists, IllegalArgument, IOError, NotColumnar, hbase_class
 from columnar.client.store_socket import NoAnswer
 from columnar.client.tls_options import tls_options
@@ -27,7 +28,7 @@ from columnar.runtime.file_errors import is_of_file, said_of
 from columnar.shell.meaning import family_meant, table_meant
 from columnar.shell.session import Opened, Session, in_script, session_of
 from columnar.shell.shell_output import Output
-from columnar.shell.text import address_of, readable, typed
+from columnar.shell.text import readable, typed
 from columnar.shell.wrong_port import http_found
 
 DEFAULT_STORE: Final = "127.0.0.1:9090"

@@ -14,9 +14,10 @@ from thriftpy2.protocol.cybin import ProtocolError
 from thriftpy2.thrift import TException
 
 from columnar.client import ClientTls, ClusterAdmin, Connection
+from columnar.client.addresses import address_of
 from columnar.errors import ColumnarError
 from columnar.limits import COMPLETED_NAMES
-from columnar.shell.text import address_of, readable, typed
+from columnar.shell.text import readable, typed
 
 ANSWER_S: Final = 0.5  # of one call: a person waits for it
 REMEMBERED_S: Final = 5.0

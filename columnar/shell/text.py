@@ -146,22 +146,6 @@ def bytes_of(text: str) -> int:
         ) from None
 
 
-def address_of(text: str) -> tuple[str, int]:
-    """Parse ``HOST:PORT``, ``HOST`` or ``[IPV6]:PORT``; without a port 9090 is used."""
-    found = re.fullmatch(r"(?:\[(?P<six>[0-9A-Fa-f:.]+)\]|(?P<host>[^:\[\]]+))(?::(?P<port>\d{1,5}))?", text, re.ASCII)
-    if found is None or int(found["port"] or 9090) > 65_535 or not _is_host(found["six"] or found["host"]):
-        raise IllegalArgument(f"'{text}' is no address: write HOST:PORT, for example 127.0.0.1:9090")
-    return found["six"] or found["host"], int(found["port"] or 9090)
-
-
-def _is_host(name: str) -> bool:
-    """Return whether a resolver can take the name; Python raises UnicodeError for ``a..b`` and overlong labels."""
-    try:
-        return bool(name.encode("idna"))
-    except UnicodeError:
-        return False
-
-
 def bytes_text(size: float) -> str:
     for unit in ("B", "KB", "MB", "GB"):
         if size < 1_000:

@@ -10,7 +10,7 @@ from typing import Any, Final, cast
 
 KEEPALIVE_IDLE_S: Final = 60
 # Linux reports an end that follows unread bytes; other systems only a connection that is closed in both directions.
-_ENDED: Final = getattr(select, "POLLRDHUP", 0) | select.POLLHUP | select.POLLERR | select.POLLNVAL
+ENDED: Final = getattr(select, "POLLRDHUP", 0) | select.POLLHUP | select.POLLERR | select.POLLNVAL
 
 
 def name_of_peer(transport: asyncio.BaseTransport) -> str:
@@ -21,7 +21,7 @@ def name_of_peer(transport: asyncio.BaseTransport) -> str:
 def has_ended(fd: int) -> bool:
     """Return whether the peer has closed the connection or its sending side, even if unread bytes remain; some 2 us."""
     poll = select.poll()
-    poll.register(fd, _ENDED)
+    poll.register(fd, ENDED)
     return bool(poll.poll(0))
 
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import re
-from typing import Final
-
 import pytest
 
 from columnar.model.record_codec import unpack_records
-from columnar.model.region_location import Location, NewOwner
+from columnar.model.region_location import Location, NewOwner, new_owner_of
 from columnar.wire.detect import Speech
 from columnar.wire.idl import hbase
 from columnar.wire.idl2 import SERVICE2
@@ -16,16 +13,6 @@ from columnar.wire.idl2 import hbase2 as h2
 from tests.support.peer_cluster import PeerCluster, clustered, put1
 from tests.support.thrift_calls import SPEECHES
 from tests.unit.cluster.test_forwarded_calls import T, calls1
-
-_NEW_OWNER: Final = re.compile(
-    r"RegionMovedException: Region moved to: hostname=(\S+) port=(\d+) startCode=(\d+)\. As of locationSeqNum=(\d+)\."
-)
-
-
-def new_owner_of(message: str) -> NewOwner | None:
-    """Return the owner that the message of an error names, or None if the error is no such refusal."""
-    found = _NEW_OWNER.search(message)
-    return NewOwner(found[1], int(found[2]), int(found[3]), int(found[4])) if found is not None else None
 
 
 def test_the_words_are_hbases_and_read_back() -> None:

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from columnar.client.addresses import address_of
 from columnar.errors import IllegalArgument
 from columnar.shell.text import (
-    address_of,
     bytes_text,
     column_and_value,
     family_of,
