@@ -68,6 +68,7 @@ class Store:
     def __init__(
         self, host: str, port: int, *, pool: int = 16, timeout_ms: int = TIMEOUT_MS, tls: ClientTls | None = None
     ) -> None:
+        """``host`` may be several addresses with commas, as ``columnar.client.Connection`` takes them."""
         self.host, self.port = host, port
         self._tls = tls
         self._timeout_ms = timeout_ms
@@ -77,7 +78,7 @@ class Store:
 
     @property
     def address(self) -> str:
-        return f"{self.host}:{self.port}"
+        return self.host if "," in self.host else f"{self.host}:{self.port}"
 
     def run(self, work: Callable[[Connection], T], *, pauses_s: tuple[float, ...] = PAUSES_S) -> T:
         """Return the result of ``work``.  Raises StoreUnavailable once all attempts have failed."""

@@ -80,6 +80,17 @@ class Connection(_HappybaseConnection):
             first, port = self._addresses[0]
         super().__init__(first, port, timeout, *more, **options)
 
+    @classmethod
+    def at(cls, addresses: str, timeout: int | None = None, **options: Any) -> Self:
+        """Return an open connection to ``HOST:PORT``, or to several such addresses with commas, as a person types them.
+
+        ``timeout`` and ``options`` are those of the constructor.  Raises WrongArgument if the text is no address.
+        """
+        found = addresses_of(addresses)
+        if len(found) > 1:
+            return cls([str(one) for one in found], timeout=timeout, **options)
+        return cls(*found[0], timeout=timeout, **options)
+
     def __enter__(self) -> Self:
         self.open()
         return self
@@ -121,6 +132,11 @@ class Connection(_HappybaseConnection):
     def address(self) -> Address:
         """The address of the last connection; of several servers, of the last one to any server."""
         return self._calls.address if self._calls is not None else Address(self.host, self.port)
+
+    @property
+    def knows_several(self) -> bool:
+        """Whether the connection goes on at another server, or the same one, if a server ends."""
+        return self._addresses is not None
 
     def call(self, method: str, *args: Any) -> Any:
         """Call a method of the extension.  Raises NotColumnar if the server is a plain HBase."""

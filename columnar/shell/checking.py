@@ -19,7 +19,6 @@ from columnar.checking.store_check import (
     say_server_logs,
 )
 from columnar.client import ClientTls, ClusterAdmin, Connection
-from columnar.client.addresses import address_of
 from columnar.client.tls_options import tls_options
 from columnar.errors import ColumnarError, DamagedData
 from columnar.shell.connecting import Misused, Refused, report_errors
@@ -179,8 +178,7 @@ def _checked(data: str, regions: str, names: list[str], *, has_all_folders: bool
 
 def _checked_online(store: str, tls: ClientTls | None) -> Report:
     with report_errors(store):
-        host, port = address_of(store)
-        connection = Connection(host, port, timeout=round(LONGEST_S * 1_000), tls=tls)
+        connection = Connection.at(store, timeout=round(LONGEST_S * 1_000), tls=tls)
         try:
             with connection.snapshots.staged("empty") as look:
                 data = _data_of(look.path)

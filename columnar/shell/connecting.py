@@ -19,7 +19,7 @@ from thriftpy2.thrift import TApplicationException, TException
 from thriftpy2.transport import TTransportException
 
 from columnar.client import ClientTls, Connection
-from columnar.client.addresses import address_of
+from columnar.client.addresses import addresses_of
 from columnar.client.errors import AlreadyExists, IllegalArgument, IOError, NotColumnar, hbase_class
 from columnar.client.store_socket import NoAnswer
 from columnar.client.tls_options import tls_options
@@ -78,13 +78,12 @@ class Server:
         timeout_ms = round((seconds + ANSWER_TIMEOUT_S) * 1_000)
         if self.unix_socket:
             return Connection(unix_socket=self.unix_socket, timeout=timeout_ms)
-        host, port = address_of(self.address)
-        return Connection(host, port, timeout=timeout_ms, tls=self.tls)
+        return Connection.at(self.address, timeout=timeout_ms, tls=self.tls)
 
 
 store_option = click.option(
     "--store", envvar="COLUMNAR_STORE", default=DEFAULT_STORE, show_default=True, metavar="HOST:PORT",
-    help="Server to talk to; also from the environment's COLUMNAR_STORE.",
+    help="Server to talk to, or several with commas: the first that answers; also in the environment's COLUMNAR_STORE.",
 )  # fmt: skip
 
 
@@ -130,12 +129,22 @@ def _connection_to(session: Session | None, store: str, tls: ClientTls | None) -
 
 def connect(store: str, tls: ClientTls | None) -> Opened:
     context = tls.context() if tls is not None else None
-    host, port = address_of(store)
+    addresses = addresses_of(store)
     # The client has one timeout for connecting and for answers, and answers may take long (a filtered
     # scan): a silent host and a wrong port are found out with a connection of its own.
-    if wrong := http_found(host, port, context):
-        raise Unreachable(f"cannot talk to {store}: {wrong}; look at --store")
-    return Connection(host, port, timeout=ANSWER_TIMEOUT_S * 1_000, tls=context), context
+    for address in addresses:
+        try:
+            wrong = http_found(*address, context)
+        except ssl.SSLError:
+            raise
+        except OSError:
+            if len(addresses) == 1:
+                raise
+            continue
+        if wrong:
+            raise Unreachable(f"cannot talk to {address}: {wrong}; look at --store")
+        break
+    return Connection.at(store, timeout=ANSWER_TIMEOUT_S * 1_000, tls=context), context
 
 
 def require_confirmation(question: str, yes: bool) -> None:

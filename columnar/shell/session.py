@@ -77,6 +77,8 @@ class KeptConnection:
 
 def _has_ended(connection: Connection) -> bool:
     """Return whether the other side has closed the connection: between two calls nothing else can be readable."""
+    if connection.knows_several:
+        return not connection.transport.is_open()  # it looks for another server itself
     sock = connection.transport.sock
     if sock is None:
         return True

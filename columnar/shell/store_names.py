@@ -14,7 +14,6 @@ from thriftpy2.protocol.cybin import ProtocolError
 from thriftpy2.thrift import TException
 
 from columnar.client import ClientTls, ClusterAdmin, Connection
-from columnar.client.addresses import address_of
 from columnar.errors import ColumnarError
 from columnar.limits import COMPLETED_NAMES
 from columnar.shell.text import readable, typed
@@ -96,8 +95,7 @@ class StoreNames:
     def _request_names(self, store: str, tls: ClientTls | None, kind: str, of: str) -> list[str]:
         until = self._clock() + ANSWER_S
         try:
-            host, port = address_of(store)
-            connection = Connection(host, port, timeout=round(ANSWER_S * 1_000), tls=tls)
+            connection = Connection.at(store, timeout=round(ANSWER_S * 1_000), tls=tls)
             try:
                 found = KINDS[kind](_Asking(connection, of, lambda: self._clock() < until))
                 names = {one if isinstance(one, str) else readable(one) for one in found}

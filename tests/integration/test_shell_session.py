@@ -134,6 +134,8 @@ def test_a_store_that_was_started_anew_is_found_again(tmp_path: Path) -> None:
 
 def test_a_connection_comes_back_only_between_two_calls() -> None:
     class Fake:
+        knows_several = False
+
         def __init__(self) -> None:
             self.closed = False
             self.here, self.there = socket.socketpair()

@@ -15,6 +15,7 @@ from rich.console import Console
 from thriftpy2.thrift import TApplicationException
 
 from columnar.client import ClientTls
+from columnar.client.addresses import DEFAULT_PORT, addresses_of
 from columnar.client.errors import IllegalArgument, IOError, NotColumnar
 from columnar.client.tls_options import tls_options
 from columnar.errors import CallerError, HostError
@@ -37,7 +38,7 @@ def store_options(command: Callable[..., Any]) -> Callable[..., Any]:
         default="127.0.0.1:9090",
         show_default=True,
         metavar="HOST:PORT",
-        help="Where the store is.",
+        help="Where the store is: a server, or several with commas, of which the first that answers is used.",
     )
     @click.option(
         "--indexes",
@@ -64,7 +65,12 @@ class StoreOptions:
 
     @property
     def place(self) -> tuple[str, int]:
-        """Return host and port.  Raises click.BadParameter."""
+        """Return host and port; several addresses are a host.  Raises click.BadParameter."""
+        if "," in self.address:
+            try:
+                return ",".join(map(str, addresses_of(self.address))), DEFAULT_PORT
+            except CallerError as error:
+                raise click.BadParameter(error.text) from None
         host, colon, port = self.address.rpartition(":")
         if not colon or not host or not port.isdigit():
             raise click.BadParameter(f"'{self.address}' is no address: write HOST:PORT, for example 127.0.0.1:9090")
