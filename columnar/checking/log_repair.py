@@ -136,7 +136,7 @@ class ServerLogs:
             if server in self._salvaged or server in self._lacked:
                 path = server_folders.folder_of(self._data, str(server))
                 if os.path.isdir(path):
-                    done(f"the folder of server {server} moved to {_moved_aside(self._data, path)}")
+                    done(f"the folder of server {server} moved to {move_aside(self._data, path)}")
             else:
                 server_folders.remove(self._data, str(server))
             self._logs.drop(str(server))
@@ -178,7 +178,7 @@ def salvage_server_log(engine: Engine, data: str, logs: DeadLogs, why: str, done
     for region in sorted(log.gaps):
         left(f"{region}: at least one batch that was acknowledged is lost")
     done(f"what is readable of the server's log is in {len(named)} regions")
-    done(f"{SERVER_LOG} moved to {_moved_aside(data, folder)}")
+    done(f"{SERVER_LOG} moved to {move_aside(data, folder)}")
 
 
 def bring_in_with_gaps(engine: Engine, data: str, logs: DeadLogs, left: Say) -> None:
@@ -190,7 +190,7 @@ def bring_in_with_gaps(engine: Engine, data: str, logs: DeadLogs, left: Say) -> 
         left(f"{region}: at least one batch that was acknowledged is lost; compare with a backup")
 
 
-def _moved_aside(data: str, path: str) -> str:
+def move_aside(data: str, path: str) -> str:
     """Move ``path`` to lost+found; return its new place within the data folder."""
     aside = os.path.join(data, LOST_AND_FOUND)
     make_lasting(aside)

@@ -1,6 +1,7 @@
 """Repairs that need no guessing, on a data folder that no process serves.
 
     a folder that nobody names       is moved to lost+found, never removed
+    generations of a folder          the newest one becomes the region's only one (``shell.checking``, before the check)
     a hole in a table                gets an empty region
     damaged files of a region        a new region gets the readable rows; the old folder goes to lost+found
     a region with a missing folder   gets an empty folder
@@ -156,7 +157,7 @@ class _Repair:
                     self._result.left.append(f"{name}: regions {both} hold the same rows; {advice}")
 
     def _move_aside(self) -> None:
-        for name in folders_nobody_names(os.listdir(self._regions), self._catalogue):
+        for name in folders_nobody_names(os.listdir(self._regions), self._catalogue).orphans:
             os.makedirs(self._aside, exist_ok=True)
             target, number = os.path.join(self._aside, name), 1
             while os.path.exists(target):

@@ -29,8 +29,7 @@ from columnar.storage.api import Engine
 from columnar.storage.data_folder import META, REGIONS, SERVERS, SNAPSHOTS
 from columnar.storage.dead_logs import remedy_of
 from columnar.storage.file_copies import check_file
-from columnar.storage.region_entries import entry_of, folder_name, newest_generations
-from columnar.storage.region_folders import RegionFolders
+from columnar.storage.region_entries import Entry, entries_by_region, newest_of
 from columnar.storage.rocks_errors import refused
 from columnar.storage.rocks_opening import begun
 from columnar.storage.server_folders import have_logs, log_of
@@ -59,13 +58,18 @@ class StoreCheck:
         """Take ``has_all_folders``, which is False for a data folder of a version below ALL_FOLDERS_SINCE."""
         self._has_all_folders = has_all_folders
         self._engine = engine
-        self._folders = RegionFolders(regions_folder, engine)
+        self._regions_folder = regions_folder
+        self._newest: dict[str, Entry] = {}  # the newest folder of each region, by encoded name
         self._progress = progress
         self.report = Report()
         self.catalogue: Catalogue | None = None
         self.damaged: list[Damaged] = []
 
     def run(self) -> Report:
+        for encoded, entries in entries_by_region(os.listdir(self._regions_folder)).items():
+            newest = newest_of(entries)
+            if newest is not None:
+                self._newest[encoded] = newest
         self.catalogue = self._read_catalogue()
         if self.catalogue is not None:
             self._ranges(self.catalogue)
@@ -76,12 +80,17 @@ class StoreCheck:
                     self._region(entry.schema, info)
         return self.report
 
+    def _path(self, encoded: str) -> str:
+        """Return the path of the region's newest folder."""
+        newest = self._newest.get(encoded)
+        return os.path.join(self._regions_folder, encoded if newest is None else newest.name)
+
     # --- the catalogue -----------------------------------------------------------------------------
 
     def _read_catalogue(self) -> Catalogue | None:
         advice = "restore the store from a backup ('columnar restore-backup'), or copy the regions' folders aside"
         try:
-            rows = read_rows(self._engine, self._folders.path(META), META_SCHEMA)
+            rows = read_rows(self._engine, self._path(META), META_SCHEMA)
             stray, sane = strays(rows)
             for row in stray:
                 self.report.add_finding(
@@ -97,7 +106,7 @@ class StoreCheck:
 
     def _catalogue_region(self) -> None:
         """Check the other spaces of the catalogue too: an opening reads them, and fails if a block is damaged."""
-        store = self._engine.open_reading(self._folders.path(META))
+        store = self._engine.open_reading(self._path(META))
         try:
             info = RegionInfo(META_SCHEMA.name, META_REGION_ID)
             RegionCheck(store, META_SCHEMA, info, self.report, "catalogue").run()
@@ -121,7 +130,8 @@ class StoreCheck:
 
     def _region(self, table: Table, info: RegionInfo) -> None:
         place = f"{table.name} {info.encoded}"
-        path = self._folders.path(info.encoded)
+        self._generation(info, place)
+        path = self._path(info.encoded)
         if not os.path.isdir(path):
             self._without_folder(table, info, place)
             return
@@ -154,6 +164,20 @@ class StoreCheck:
             store.close()
         self._progress(self.report.totals["value_bytes"] - before)
 
+    def _generation(self, info: RegionInfo, place: str) -> None:
+        """Report a folder of a higher generation than the catalogue names: its owner may not open it."""
+        newest = self._newest.get(info.encoded)
+        owner = self.catalogue.ownership.owners.get(info.region_id) if self.catalogue is not None else None
+        named = owner.generation if owner is not None else 0
+        if newest is not None and newest.generation > named:
+            text = (
+                f"its folder {newest.name} is of a higher generation than the catalogue's, {named}: no server opens it"
+            )
+            advice = (
+                "put the newest copy of the catalogue back; or 'columnar repair' makes the folder that of the region"
+            )
+            self.report.add_finding(Severity.ERROR, place, text, advice)
+
     def _without_folder(self, table: Table, info: RegionInfo, place: str) -> None:
         if self._has_all_folders:  # else the next start makes it
             self._lost(table, info, place, "its folder is missing")
@@ -165,24 +189,38 @@ class StoreCheck:
         self.damaged.append(Damaged(table.name, info, can_be_opened=False, lost=how))
 
 
-def folders_nobody_names(names: list[str], catalogue: Catalogue) -> list[str]:
-    """Return the entries of the folder ``regions`` that the catalogue does not name, and older ones of those it names.
+class UnnamedFolders(NamedTuple):
+    """Entries of the folder ``regions`` that no server opens."""
 
-    A region has one folder, of the highest generation.
-    """
-    newest = newest_generations(names)
+    orphans: list[str]  # of regions that the catalogue does not name
+    replaced: list[str]  # of regions that have a newer folder
+
+
+def folders_nobody_names(names: list[str], catalogue: Catalogue) -> UnnamedFolders:
+    """Return the entries that are not the newest folder of a region that the catalogue names."""
     known = {META}
     for entry in catalogue.tables.values():
         known.update(info.encoded for info in entry.regions)
-    present = {folder_name(encoded, newest.get(encoded, 0)) for encoded in known}
     dropped = {info.encoded for info in catalogue.dropped}
-    return sorted(name for name in names if name not in present and entry_of(name).encoded not in dropped)
+    found = UnnamedFolders([], [])
+    for encoded, entries in entries_by_region(names).items():
+        if encoded in dropped:
+            continue
+        newest = newest_of(entries) if encoded in known else None
+        for one in entries:
+            if one != newest:
+                has_newer = newest is not None and (one.generation > 0 or newest.generation > 0)
+                (found.replaced if has_newer else found.orphans).append(one.name)
+    return UnnamedFolders(sorted(found.orphans), sorted(found.replaced))
 
 
-def say_orphans(report: Report, names: list[str]) -> None:
-    for name in names:
+def say_orphans(report: Report, names: UnnamedFolders) -> None:
+    for name in names.orphans:
         text = "a folder that the catalogue does not name"
         report.add_finding(Severity.WARNING, f"{REGIONS}/{name}", text, "'columnar repair' moves it to lost+found")
+    for name in names.replaced:
+        text = "an older generation of a region's folder"
+        report.add_finding(Severity.NOTE, f"{REGIONS}/{name}", text, "the region's next opening removes it")
 
 
 def check_snapshots(data: str, report: Report) -> None:

@@ -36,7 +36,15 @@ from columnar.regions.read.region_reads import rows_of
 from columnar.regions.region import Region
 from columnar.regions.replace.region_copier import forget_log_at
 from columnar.roles.meta_region import MetaRegion, at_once
-from columnar.storage.data_folder import ALL_FOLDERS_SINCE, META, OF_ONE_PROCESS, REGIONS, RESTORE_ADVICE, VIEWS_SINCE
+from columnar.storage.data_folder import (
+    ALL_FOLDERS_SINCE,
+    META,
+    NODES_SINCE,
+    OF_ONE_PROCESS,
+    REGIONS,
+    RESTORE_ADVICE,
+    VIEWS_SINCE,
+)
 from columnar.storage.process_stores import ProcessStores
 from columnar.storage.server_folders import has_incarnations
 
@@ -66,6 +74,10 @@ class Leading:
 
         Raises HostError or DamagedData, with nothing left open.
         """
+        if self._stores.folder.format >= NODES_SINCE:
+            from columnar.roles.mode_switch import from_nodes  # most folders were never served by nodes
+
+            await asyncio.to_thread(from_nodes, self._stores.folder)
         self._meta = meta = MetaRegion(partial(self._opened, self.folders.catalogue()), self._until_writable)
         meta.open_meta()
         try:

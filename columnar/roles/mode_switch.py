@@ -4,9 +4,11 @@
                               write removes owners and logs from the catalogue, and its epoch rises above all owners'
     one process -> servers    ``to_servers``: the server log is replayed, as for any region that no client has opened;
                               regions without an owner's row get a row of that process, above the catalogue's epoch
+    nodes -> one machine      ``from_nodes``, before the catalogue is opened: the newest generation of each region's
+                              folder becomes its only one, and the format falls; then as after servers
 
-Both conversions finish before anything is served.  Both conversions may be interrupted at any point and repeated,
-because a log is replayed with marks, and at an epoch that ``complete`` records.
+Each conversion finishes before anything is served.  Each may be interrupted at any point and repeated, because a log is
+replayed with marks, and at an epoch that ``complete`` records; and the newest generation stays the newest.
 
 A log is not replayed into a region merely because it names the region.  Otherwise a region that a server closed in
 order, and a later server wrote to, would get its old values back.  Only two kinds of
@@ -18,6 +20,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -38,11 +41,13 @@ from columnar.model.owner import Incarnation, Owner, OwnershipPeriod, find_unrep
 from columnar.model.owner_messages import Segments
 from columnar.model.region_info import RegionInfo
 from columnar.storage import server_folders
+from columnar.storage.data_folder import REGIONS, VIEWS_SINCE, DataFolder
 from columnar.storage.dead_logs import READ_AGAIN_S, READINGS, DeadLog, measure, read_repeatedly
 from columnar.storage.opening_notes import opened_at
 from columnar.storage.ownership import LogPart, Ownership
 from columnar.storage.process_stores import ProcessStores
 from columnar.storage.recovery import recover
+from columnar.storage.region_takeover import end_generations
 from columnar.storage.server_folders import Seal
 from columnar.storage.watched_folder import WatchedFolder
 
@@ -139,6 +144,23 @@ class FolderDeadServerLogs:
 
     def is_folder_stalled(self) -> bool:
         return self._folder.is_stalled
+
+
+# --- nodes -> one machine --------------------------------------------------------------------------------
+
+
+def from_nodes(folder: DataFolder) -> None:
+    """Convert a folder that nodes served, and from which a person has removed ``CLUSTER``.
+
+    Call with the folder's exclusive lock, before any store is opened.  Blocks: 1 ms for each region.  Raises HostError.
+    """
+    if folder.is_shared:
+        return
+    regions = end_generations(os.path.join(folder.path, REGIONS))
+    folder.lower_format(VIEWS_SINCE)
+    _log.info(
+        "the folder was served by nodes, of %d regions at a higher generation; one machine serves it", len(regions)
+    )
 
 
 # --- servers -> one process ----------------------------------------------------------------------------

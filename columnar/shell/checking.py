@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import click
 
 from columnar.checking.findings import Report, Severity
-from columnar.checking.log_repair import bring_in_with_gaps, salvage_server_log
+from columnar.checking.log_repair import bring_in_with_gaps, move_aside, salvage_server_log
 from columnar.checking.repair import Repaired, repair
 from columnar.checking.store_check import (
     StoreCheck,
@@ -25,11 +25,12 @@ from columnar.shell.connecting import Misused, Refused, report_errors
 from columnar.shell.progress import progress_bar
 from columnar.shell.shell_output import Output
 from columnar.shell.text import bytes_text
-from columnar.storage.data_folder import ALL_FOLDERS_SINCE, FORMAT, META, REGIONS, DataFolder, lost_format
+from columnar.storage.data_folder import ALL_FOLDERS_SINCE, FORMAT, META, NODES_SINCE, REGIONS, DataFolder, lost_format
 from columnar.storage.dead_logs import DeadLogs
 from columnar.storage.ownership import Ownership
 from columnar.storage.recovery import recover
 from columnar.storage.region_folders import RegionFolders
+from columnar.storage.region_takeover import end_generations
 from columnar.storage.rocks import RocksEngine
 from columnar.storage.server_log_files import open_server_log
 
@@ -76,9 +77,10 @@ def repair_(data: str, as_json: bool) -> None:
     """Check a folder and make the repairs that need no guessing.
 
     Logs of killed servers are replayed into their regions, damaged logs as far as they are readable. Folders that the
-    catalogue does not name go to lost+found. Holes get an empty region. The readable rows of damaged files are saved
-    into a new region, and the losses are printed. Nothing is removed. Remaining faults are listed with what to do. Exit
-    status: 0 no faults remain, 1 faults remain, 2 the folder could not be checked.
+    catalogue does not name, and older generations of regions' folders, go to lost+found. Holes get an empty region. The
+    readable rows of damaged files are saved into a new region, and the losses are printed. Nothing is removed.
+    Remaining faults are listed with what to do. Exit status: 0 no faults remain, 1 faults remain, 2 the folder could
+    not be checked.
 
     \b
       columnar repair --data /srv/columnar
@@ -86,6 +88,8 @@ def repair_(data: str, as_json: bool) -> None:
     output = Output(as_json)
     result, engine = Repaired(), RocksEngine()
     with locked(data, mends=result.done.append) as folder:
+        if folder.format >= NODES_SINCE:
+            _end_generations(folder, result)
         logs = _server_log_brought_in(folder, engine, result)
         found, before = _checked_folder(folder, [])
         catalogue = Ownership(META, 0, logs.unreplayed_parts(META), is_sole=True)
@@ -104,6 +108,17 @@ def repair_(data: str, as_json: bool) -> None:
             click.echo(finding.line())
     if result.left or after.errors:
         raise SystemExit(FOUND)
+
+
+def _end_generations(folder: DataFolder, result: Repaired) -> None:
+    """Make the newest folder of each region its only one; nodes that are started later take it over from there."""
+
+    def dispose(path: str) -> None:
+        result.done.append(f"{REGIONS}/{os.path.basename(path)} moved to {move_aside(folder.path, path)}")
+
+    regions = end_generations(os.path.join(folder.path, REGIONS), dispose)
+    if regions:
+        result.done.append(f"the newest folders of {len(regions)} regions were renamed: nodes had replaced older ones")
 
 
 def _server_log_brought_in(folder: DataFolder, engine: RocksEngine, result: Repaired) -> DeadLogs:

@@ -386,4 +386,5 @@ def _place(path: str) -> str | None:
     regions, name = os.path.split(os.path.abspath(path))
     data, folder = os.path.split(regions)
     entry = entry_of(name)
-    return os.path.join(data, OPENED, entry.encoded if entry.is_complete else name) if folder == REGIONS else None
+    is_regions = entry.is_complete or entry.is_source
+    return os.path.join(data, OPENED, entry.encoded if is_regions else name) if folder == REGIONS else None

@@ -73,16 +73,21 @@ def source_for(entries: Iterable[Entry], generation: int) -> Entry | None:
     return max(found, key=lambda one: (one.generation, one.is_complete), default=None)
 
 
+def newest_of(entries: Iterable[Entry]) -> Entry | None:
+    """Return the entry that has the region's newest content, out of the region's entries; None if none has any."""
+    found = list(entries)
+    return source_for(found, max((entry.generation for entry in found), default=0) + 1)
+
+
 def _is_usable(entry: Entry, generation: int) -> bool:
     if entry.is_source:
         return entry.generation <= generation
     return entry.is_complete and entry.generation < generation
 
 
-def newest_generations(names: Iterable[str]) -> dict[str, int]:
-    """Return the highest generation with a complete folder, by region, out of the names in ``regions``."""
-    newest: dict[str, int] = {}
+def entries_by_region(names: Iterable[str]) -> dict[str, list[Entry]]:
+    """Return the entries of ``regions``, by region, out of their names."""
+    found: dict[str, list[Entry]] = {}
     for entry in map(entry_of, names):
-        if entry.is_complete:
-            newest[entry.encoded] = max(entry.generation, newest.get(entry.encoded, 0))
-    return newest
+        found.setdefault(entry.encoded, []).append(entry)
+    return found

@@ -20,7 +20,7 @@ from columnar.errors import DamagedData, HostError
 from columnar.storage.api import Engine
 from columnar.storage.data_folder import META, RESTORE_ADVICE, was_opened
 from columnar.storage.durable_files import sync_folder_if_any
-from columnar.storage.region_entries import Entry, entry_of, folder_name, newest_generations
+from columnar.storage.region_entries import Entry, entry_of, folder_name
 from columnar.storage.region_takeover import entries_of_region, remove_halves, remove_older, take_over
 from columnar.storage.rocks_errors import refused
 from columnar.storage.watched_folder import Room, room_of
@@ -57,7 +57,7 @@ class RegionFolders:
 
         Lists ``regions``.  Raises HostError.
         """
-        return newest_generations(entry.name for entry in self._entries(encoded)).get(encoded, 0)
+        return max((entry.generation for entry in self._entries(encoded) if entry.is_complete), default=0)
 
     def take_over(self, encoded: str, generation: int, epoch: int) -> bool:
         """Make the region's folder of ``generation``, if that is missing, out of the newest older one.

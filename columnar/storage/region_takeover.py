@@ -33,12 +33,22 @@ import errno
 import logging
 import os
 import re
+from collections.abc import Callable
 from typing import Final
 
 from columnar.errors import DamagedData, FolderTakenOver, HostError
 from columnar.storage.durable_files import HALF, rename_durably, size_of_file, sync_folder
 from columnar.storage.file_copies import LOG_FILE, TABLE_FILE, copy_file, files_of, link_or_copy, remove_tree
-from columnar.storage.region_entries import Entry, entry_of, folder_name, half_name, source_for, source_name
+from columnar.storage.region_entries import (
+    Entry,
+    entries_by_region,
+    entry_of,
+    folder_name,
+    half_name,
+    newest_of,
+    source_for,
+    source_name,
+)
 from columnar.storage.rocks_errors import refused
 from columnar.storage.rocks_manifest import read_manifest
 from columnar.storage.synced_bound import SYNCED, manifest_of, read_bound
@@ -177,3 +187,31 @@ def remove_halves(root: str, encoded: str) -> None:
                 remove_tree(os.path.join(root, entry.name), missing_ok=True)
     except OSError as error:
         raise refused(error, f"cannot remove folders of region {encoded}") from error
+
+
+def end_generations(root: str, dispose: Callable[[str], object] = remove_tree) -> list[str]:
+    """Rename the newest folder of each region to the name without a generation; ``dispose`` gets the paths of others.
+
+    Returns the encoded names of the regions that had generations, ascending.  Call this only while no node serves the
+    folder.  A death at any point leaves a state from which the next call comes to the same end.  Blocks.  Raises
+    HostError.
+    """
+    try:
+        regions = entries_by_region(os.listdir(root))
+        found = [encoded for encoded, entries in sorted(regions.items()) if any(one.generation for one in entries)]
+        for encoded in found:
+            _end_generations_of(root, encoded, regions[encoded], dispose)
+        if found:
+            sync_folder(root)
+    except OSError as error:
+        raise refused(error, f"cannot rename the folders under {root}") from error
+    return found
+
+
+def _end_generations_of(root: str, encoded: str, entries: list[Entry], dispose: Callable[[str], object]) -> None:
+    newest = newest_of(entries)
+    for entry in entries:
+        if entry != newest:
+            dispose(os.path.join(root, entry.name))
+    if newest is not None and newest.name != encoded:
+        rename_durably(os.path.join(root, newest.name), os.path.join(root, encoded))

@@ -12,8 +12,9 @@ import pytest
 
 from columnar.errors import FolderTakenOver, HostError
 from columnar.storage import region_takeover
-from columnar.storage.region_entries import Entry, entry_of, half_name, newest_generations, source_for, source_name
+from columnar.storage.region_entries import Entry, entry_of, half_name, newest_of, source_for, source_name
 from columnar.storage.region_folders import RegionFolders
+from columnar.storage.region_takeover import end_generations
 from columnar.storage.rocks import RocksEngine
 
 ENC = "0123456789abcdef0123456789abcdef"
@@ -57,10 +58,18 @@ def test_the_folder_from_which_a_generation_is_made(names: list[str], generation
     assert (found.name if found is not None else None) == source
 
 
-def test_the_newest_complete_folder_counts() -> None:
-    assert newest_generations(["a", "a.2", "a.10", "a.11.from", "a.12.1.new", "b", "meta.4"]) == {
-        "a": 10, "b": 0, "meta": 4,
-    }  # fmt: skip
+@pytest.mark.parametrize(
+    ("names", "newest"),
+    [
+        (["a", "a.2", "a.10", "a.10.from", "a.11.3.new"], "a.10"),
+        (["a", "a.2", "a.10.from", "a.11.3.new"], "a.10.from"),
+        (["a.new", "a.tmp", "a.deleted"], None),
+        ([], None),
+    ],
+)
+def test_the_folder_that_has_the_newest_content(names: list[str], newest: str | None) -> None:
+    found = newest_of(entry_of(name) for name in names)
+    assert (found.name if found is not None else None) == newest
 
 
 class Regions:
@@ -332,3 +341,49 @@ def test_a_data_folder_that_was_moved_is_not_taken_over(regions: Regions) -> Non
     os.rename(regions.root, str(regions.root) + "2")
     with pytest.raises(HostError, match="cannot take the folder of region"):
         regions.folders.take_over(ENC, 1, epoch=4)
+
+
+# --- back to one machine -----------------------------------------------------------------------------
+
+
+def test_the_newest_generations_become_the_only_folders(regions: Regions) -> None:
+    regions.folders.take_over(ENC, 1, epoch=4)
+    regions.folders.take_over(ENC, 3, epoch=6)
+    regions.write(3, b"4")
+    regions.folders.make(["other"])
+    (regions.root / half_name(ENC, 4, 7)).mkdir()
+    assert end_generations(str(regions.root)) == [ENC]
+    assert regions.names() == [ENC, "other"]
+    assert regions.read(0) == [b"1", b"2", b"3", b"4"]
+    assert end_generations(str(regions.root)) == []
+
+
+def test_a_takeover_that_was_cut_off_is_undone(regions: Regions) -> None:
+    (regions.root / ENC).rename(regions.root / source_name(ENC, 2))
+    (regions.root / half_name(ENC, 2, 7)).mkdir()
+    (regions.root / ENC).mkdir()  # made anew by an earlier owner
+    assert end_generations(str(regions.root)) == [ENC]
+    assert regions.names() == [ENC]
+    assert regions.read(0) == [b"1", b"2", b"3"]
+
+
+def test_a_death_on_the_way_back_loses_nothing(tmp_path: Path) -> None:
+    for at in deaths():
+        regions = Regions(tmp_path / str(at))
+        regions.folders.make([ENC])
+        regions.write(0, b"1", flush=True)
+        regions.folders.take_over(ENC, 1, epoch=4)
+        regions.write(1, b"2")
+        regions.folders.take_over(ENC, 2, epoch=5)
+        regions.write(2, b"3")
+        with pytest.MonkeyPatch.context() as patch:
+            dying(patch, at)
+            try:
+                end_generations(str(regions.root))
+                break
+            except Died:
+                pass
+        end_generations(str(regions.root))
+        assert regions.names() == [ENC]
+        assert regions.read(0) == [b"1", b"2", b"3"], f"after a death at step {at}"
+    assert at > 10, "it died somewhere"
