@@ -78,8 +78,9 @@ def missing_folders(text: str, there: frozenset[str]) -> list[str]:
 
 
 def missing_dotted(text: str, there: frozenset[str]) -> list[str]:
-    """Dotted names, also those in blocks, that are no module and no name that their module has."""
-    return sorted({name for name in _DOTTED.findall(text) if not is_there(name.split("."), there)} - LOGGERS)
+    """Dotted names, also those in blocks, that are no module, no name that their module has, and no file."""
+    missing = {name for name in _DOTTED.findall(text) if not is_there(name.split("."), there)}
+    return sorted(missing - LOGGERS - ends_of(there))
 
 
 def is_there(parts: list[str], there: frozenset[str]) -> bool:
@@ -130,10 +131,14 @@ def test_missing_modules_are_found() -> None:
 
 
 def test_missing_folders_and_names_are_found() -> None:
-    there = frozenset({"columnar/wire/detect.py", "columnar/runtime/faults.py", "tests/proofs/views.py"})
+    there = frozenset(
+        {"columnar/wire/detect.py", "columnar/runtime/faults.py", "tests/proofs/views.py", "etc/columnar.service"}
+    )
     text = "`columnar/wire/` and `columnar/routing/`; columnar.runtime.faults.FAULTS, columnar.runtime.faults.GONE,"
     assert missing_folders(text, there) == ["columnar/routing/"]
-    named = missing_dotted(f"{text} columnar.faults; python -m tests.proofs.views, or tests.proofs.gone", there)
+    named = missing_dotted(
+        f"{text} columnar.service, columnar.faults; python -m tests.proofs.views, or tests.proofs.gone", there
+    )
     assert named == ["columnar.faults", "columnar.runtime.faults.GONE", "tests.proofs.gone"]
 
 

@@ -1,0 +1,362 @@
+"""``packaging``: manifests, units and the image are valid, agree with each other, and start the present program."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+import yaml
+
+from columnar.cli import _SUBCOMMANDS, main
+from columnar.limits import CONNECTIONS, OPEN_REGIONS, STOP_REGION_S, STOP_S
+from columnar.shell.probe_root import PORT
+from tests.support import kubernetes_schemas
+
+ROOT = Path(__file__).parents[2]
+PACKAGING = ROOT / "packaging"
+MANIFESTS = sorted((PACKAGING / "kubernetes").glob("*.yaml"))
+UNITS = sorted((PACKAGING / "systemd").glob("*.service"))
+IMAGE = (PACKAGING / "Containerfile").read_text()
+STOPS_S = STOP_S + STOP_REGION_S * OPEN_REGIONS  # until a server that is told to stop is killed
+DESCRIPTORS = OPEN_REGIONS * 12 + CONNECTIONS  # ``config.open_regions`` says what a region needs
+
+
+def name_of(path: Path) -> str:
+    return path.name
+
+
+def documents(path: Path) -> list[dict[str, Any]]:
+    return [document for document in yaml.safe_load_all(path.read_text()) if document is not None]
+
+
+def of_kind(path: Path, kind: str) -> list[dict[str, Any]]:
+    return [document for document in documents(path) if document["kind"] == kind]
+
+
+def pods(path: Path) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """Yield each StatefulSet and the template of its pods."""
+    for document in of_kind(path, "StatefulSet"):
+        yield document, document["spec"]["template"]
+
+
+def parsed(words: list[str]) -> dict[str, Any]:
+    """The parameters of a command line of ``columnar``; click refuses what the command does not know."""
+    if words[0] == "node" and "node" not in _SUBCOMMANDS:
+        pytest.skip("this version has no 'columnar node'")
+    command = main.get_command(click.Context(main), words[0])
+    assert command is not None, words
+    return command.make_context("columnar", words[1:]).params
+
+
+def command_lines() -> Iterator[tuple[str, list[str]]]:
+    for path in MANIFESTS:
+        for document, pod in pods(path):
+            for container in pod["spec"]["containers"]:
+                if "command" not in container:
+                    words = [word.replace("$(POD_IP)", "10.1.2.3") for word in container["args"]]
+                    yield (
+                        path.name,
+                        [word.replace("$(POD_NAME)", f"{document['metadata']['name']}-0") for word in words],
+                    )
+    for path in UNITS:
+        yield path.name, unit_command(path)
+    cmd = re.search(r"^CMD (.*)$", IMAGE, re.M)
+    assert cmd is not None
+    yield "Containerfile", [str(word) for word in yaml.safe_load(cmd[1])]
+
+
+def unit_command(path: Path) -> list[str]:
+    """The words after the program, with the settings of the example of the unit's environment file."""
+    unit = settings(path)
+    (environment,) = unit["EnvironmentFile"]
+    example = dict(
+        line.split("=", 1)
+        for line in (PACKAGING / "systemd" / Path(environment.lstrip("-")).name).read_text().splitlines()
+        if line and not line.startswith("#")
+    )
+    (line,) = unit["ExecStart"]
+    program, *words = shlex.split(re.sub(r"\$\{?(\w+)\}?", lambda name: example[name[1]], line))
+    assert program == "/opt/columnar/bin/columnar"
+    return words
+
+
+def settings(path: Path) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for line in path.read_text().replace("\\\n", " ").splitlines():
+        if line and line[0] not in "#[":
+            name, _, value = line.partition("=")
+            found.setdefault(name, []).append(value)
+    return found
+
+
+# --- manifests ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", MANIFESTS, ids=name_of)
+def test_a_manifest_is_of_its_schemas(path: Path) -> None:
+    found = documents(path)
+    assert found
+    assert [error for document in found for error in kubernetes_schemas.errors_in(document)] == []
+
+
+def test_the_schemas_refuse_what_kubernetes_would() -> None:
+    (document,) = of_kind(PACKAGING / "kubernetes/standalone.yaml", "StatefulSet")
+    pod = document["spec"]["template"]["spec"]
+    wrong: list[tuple[dict[str, Any], str, Any]] = [
+        (document, "kind", "StatefulSets"),
+        (document["spec"], "replicas", "one"),
+        (document["spec"], "podManagmentPolicy", "Parallel"),
+        (document["spec"], "selector", None),
+        (pod, "terminationGracePeriodSeconds", True),
+        (pod["containers"][0], "args", ["a", 1]),
+        (pod["containers"][0]["livenessProbe"]["httpGet"], "port", ["web"]),
+        (pod["containers"][0]["resources"]["limits"], "memory", {"is": "4Gi"}),
+    ]
+    assert kubernetes_schemas.errors_in(document) == []
+    for place, name, value in wrong:
+        before = dict(place)
+        if value is None:
+            del place[name]
+        else:
+            place[name] = value
+        assert kubernetes_schemas.errors_in(document), name
+        place.clear()
+        place.update(before)
+
+
+def test_the_names_of_all_manifests_differ() -> None:
+    names = [(document["kind"], document["metadata"]["name"]) for path in MANIFESTS for document in documents(path)]
+    assert len(names) == len(set(names)), "both may be applied in one namespace"
+
+
+@pytest.mark.parametrize("path", MANIFESTS, ids=name_of)
+def test_services_and_policies_mean_the_pods_of_their_file_and_ports_that_these_have(path: Path) -> None:
+    labels = [pod["metadata"]["labels"] for _, pod in pods(path)]
+    containers = [container for _, pod in pods(path) for container in pod["spec"]["containers"]]
+    ports = {port["name"]: port["containerPort"] for container in containers for port in container["ports"]}
+    for document in of_kind(path, "Service"):
+        assert document["spec"]["selector"] in labels
+        for port in document["spec"]["ports"]:
+            assert ports[port["targetPort"]] == port["port"]
+    for document in of_kind(path, "NetworkPolicy"):
+        assert document["spec"]["podSelector"]["matchLabels"] in labels
+        assert {port["port"] for rule in document["spec"]["ingress"] for port in rule["ports"]} == ports.keys()
+    for document in of_kind(path, "PodDisruptionBudget"):
+        assert document["spec"]["selector"]["matchLabels"] in labels
+        assert document["spec"]["maxUnavailable"] == 1
+
+
+@pytest.mark.parametrize("path", MANIFESTS, ids=name_of)
+def test_a_stateful_set_names_what_is_there(path: Path) -> None:
+    claims = {
+        document["metadata"]["name"]: document
+        for file in MANIFESTS
+        for document in of_kind(file, "PersistentVolumeClaim")
+    }
+    services = {document["metadata"]["name"]: document for document in of_kind(path, "Service")}
+    for document, pod in pods(path):
+        spec = document["spec"]
+        assert spec["selector"]["matchLabels"] == pod["metadata"]["labels"]
+        service = services[spec["serviceName"]]["spec"]
+        assert spec["replicas"] == 1 or service["clusterIP"] == "None", "each pod has a name"
+        volumes = {volume["name"] for volume in pod["spec"].get("volumes", [])}
+        volumes |= {claim["metadata"]["name"] for claim in spec.get("volumeClaimTemplates", [])}
+        for volume in pod["spec"].get("volumes", []):
+            if "persistentVolumeClaim" in volume:
+                claim = claims[volume["persistentVolumeClaim"]["claimName"]]
+                assert spec["replicas"] == 1 or claim["spec"]["accessModes"] == ["ReadWriteMany"]
+        for container in pod["spec"]["containers"]:
+            assert {mount["name"] for mount in container["volumeMounts"]} == volumes
+            names = {port["name"] for port in container["ports"]}
+            for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
+                for action in container.get(probe, {}).values():
+                    assert not isinstance(action, dict) or action["port"] in names
+
+
+def test_the_class_of_the_shared_claim_is_there() -> None:
+    (claim,) = of_kind(PACKAGING / "kubernetes/cephfs.yaml", "PersistentVolumeClaim")
+    (storage,) = of_kind(PACKAGING / "kubernetes/cephfs.yaml", "StorageClass")
+    assert claim["spec"]["storageClassName"] == storage["metadata"]["name"]
+    assert storage["reclaimPolicy"] == "Retain"
+
+
+def test_nodes_are_given_the_etcd_of_its_manifest() -> None:
+    (etcd,) = of_kind(PACKAGING / "kubernetes/etcd.yaml", "StatefulSet")
+    (nodes,) = of_kind(PACKAGING / "kubernetes/nodes.yaml", "StatefulSet")
+    (container,) = nodes["spec"]["template"]["spec"]["containers"]
+    (address,) = [word.partition("=")[2] for word in container["args"] if word.startswith("--coordination=")]
+    name, service = etcd["metadata"]["name"], etcd["spec"]["serviceName"]
+    members = [f"{name}-{number}.{service}" for number in range(etcd["spec"]["replicas"])]
+    assert address == f"etcd://{','.join(f'{member}:2379' for member in members)}/columnar"
+    (container,) = etcd["spec"]["template"]["spec"]["containers"]
+    (initial,) = [word.partition("=")[2] for word in container["command"] if word.startswith("--initial-cluster=")]
+    assert initial == ",".join(f"{member.partition('.')[0]}=http://{member}:2380" for member in members)
+
+
+@pytest.mark.skipif(shutil.which("etcd") is None, reason="no etcd")
+def test_etcd_knows_its_options() -> None:
+    (etcd,) = of_kind(PACKAGING / "kubernetes/etcd.yaml", "StatefulSet")
+    (container,) = etcd["spec"]["template"]["spec"]["containers"]
+    options = {word.partition("=")[0] for word in container["command"][1:]}
+    said = subprocess.run(["etcd", "--help"], capture_output=True, text=True, check=False)
+    assert options - set(re.findall(r"--[a-z-]+", said.stdout + said.stderr)) == set()
+
+
+@pytest.mark.parametrize("path", MANIFESTS, ids=name_of)
+def test_containers_have_no_rights_that_they_do_not_need(path: Path) -> None:
+    for _, pod in pods(path):
+        assert pod["spec"]["securityContext"]["runAsNonRoot"] is True
+        assert pod["spec"]["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+        assert pod["spec"]["automountServiceAccountToken"] is False
+        for container in pod["spec"]["containers"]:
+            assert container["securityContext"] == {
+                "allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]},
+            }  # fmt: skip
+            assert "memory" in container["resources"]["limits"]
+
+
+@pytest.mark.parametrize("name", ["standalone.yaml", "nodes.yaml"])
+def test_probes_ask_for_pages_that_there_are(name: str) -> None:
+    sources = "".join(path.read_text() for path in (ROOT / "columnar/webui").glob("*.py"))
+    for _, pod in pods(PACKAGING / "kubernetes" / name):
+        (container,) = pod["spec"]["containers"]
+        paths = {
+            probe: container[probe]["httpGet"]["path"] for probe in ("startupProbe", "readinessProbe", "livenessProbe")
+        }
+        for path in paths.values():
+            if path == "/ready" and "node" not in _SUBCOMMANDS:
+                continue  # a page of nodes
+            assert f'"{path}"' in sources
+        assert paths["livenessProbe"] == "/live", "a restart ends no full disk"
+
+
+@pytest.mark.parametrize("name", ["standalone.yaml", "nodes.yaml"])
+def test_pods_have_time_to_stop_and_little_room_in_memory(name: str) -> None:
+    for _, pod in pods(PACKAGING / "kubernetes" / name):
+        (container,) = pod["spec"]["containers"]
+        pause_s = container.get("lifecycle", {}).get("preStop", {}).get("sleep", {}).get("seconds", 0)
+        assert pod["spec"]["terminationGracePeriodSeconds"] >= pause_s + STOPS_S + 20
+        (place,) = [one["value"] for one in container["env"] if one["name"] == "TMPDIR"]
+        assert place in {mount["mountPath"] for mount in container["volumeMounts"]}, "the root is read-only"
+
+
+# --- flags, ports, paths, user -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("name", "words"), list(command_lines()), ids=lambda one: one if isinstance(one, str) else "")
+def test_a_command_line_is_one_that_the_program_takes(name: str, words: list[str]) -> None:
+    found = parsed(words)
+    assert found["data"].startswith("/")
+    assert found["host"]
+
+
+@pytest.mark.parametrize("name", ["standalone.yaml", "nodes.yaml"])
+def test_ports_and_paths_agree(name: str) -> None:
+    for document, pod in pods(PACKAGING / "kubernetes" / name):
+        (container,) = pod["spec"]["containers"]
+        given = dict(word.removeprefix("--").split("=", 1) for word in container["args"][1:])
+        ports = {port["name"]: str(port["containerPort"]) for port in container["ports"]}
+        assert ports["thrift"] == given["port"]
+        assert ports["web"] == given["web-port"]
+        assert ports.get("peers") == given.get("peer-port")
+        assert pod["metadata"]["annotations"]["prometheus.io/port"] == given["web-port"]
+        (data,) = [mount["mountPath"] for mount in container["volumeMounts"] if mount["name"] == "data"]
+        assert data == given["data"], document["metadata"]["name"]
+
+
+def test_the_probe_tries_the_folder_of_the_nodes() -> None:
+    ((_, pod),) = pods(PACKAGING / "kubernetes/probe.yaml")
+    ((_, nodes),) = pods(PACKAGING / "kubernetes/nodes.yaml")
+    assert pod["spec"]["securityContext"] == nodes["spec"]["securityContext"]
+    assert pod["spec"]["volumes"][0] == nodes["spec"]["volumes"][0]
+    page = (ROOT / "docs/kubernetes.md").read_text()
+    commands = re.findall(r"^kubectl exec .*-- columnar (probe-root .*?)(?:   #.*)?$", page, re.M)
+    assert len(commands) == 2
+    for command in commands:
+        found = parsed(shlex.split(command))
+        assert found["folder"] == pod["spec"]["containers"][0]["volumeMounts"][0]["mountPath"]
+    port = pod["spec"]["containers"][0]["ports"][0]["containerPort"]
+    assert f"--listen columnar-probe-0.columnar-probe:{port}\n" in page
+    assert port == PORT
+
+
+def test_the_image_has_the_same_user_ports_and_version() -> None:
+    number = re.search(r"^u columnar (\d+) ", (PACKAGING / "systemd/columnar.sysusers.conf").read_text(), re.M)
+    assert number is not None
+    assert f"--uid {number[1]} " in IMAGE
+    assert f"\nUSER {number[1]}:{number[1]}\n" in IMAGE
+    exposed = {int(port) for line in re.findall(r"^EXPOSE (.*)$", IMAGE, re.M) for port in line.split()}
+    version = re.search(r'^version = "(.*)"$', (ROOT / "pyproject.toml").read_text(), re.M)
+    assert version is not None
+    for name in ("standalone.yaml", "nodes.yaml"):
+        for _, pod in pods(PACKAGING / "kubernetes" / name):
+            assert pod["spec"]["securityContext"]["runAsUser"] == int(number[1])
+            assert pod["spec"]["securityContext"]["fsGroup"] == int(number[1])
+            (container,) = pod["spec"]["containers"]
+            assert {port["containerPort"] for port in container["ports"]} <= exposed
+            assert container["image"] == f"columnar:{version[1]}"
+
+
+def test_the_image_has_what_a_build_needs_and_no_compiler() -> None:
+    *_, last = re.split(r"^FROM .*$", IMAGE, flags=re.M)
+    assert "apt-get" not in last
+    assert "COPY . " not in last
+    allowed = [
+        line[1:] for line in (PACKAGING / "Containerfile.dockerignore").read_text().splitlines() if line.startswith("!")
+    ]
+    assert all((ROOT / name).exists() for name in allowed)
+    project = (ROOT / "pyproject.toml").read_text()
+    packages = {name.rstrip("*") for name in re.findall(r"include = \[(.*)\]", project)[0].replace('"', "").split(", ")}
+    assert packages | {"pyproject.toml", "setup.py", "constraints.txt", "README.md", "LICENSE"} == set(allowed)
+
+
+# --- units -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", UNITS, ids=name_of)
+def test_a_unit_gives_the_store_what_it_needs(path: Path) -> None:
+    unit = settings(path)
+    assert float(unit["TimeoutStopSec"][0]) >= STOPS_S + 20
+    assert int(unit["LimitNOFILE"][0]) >= DESCRIPTORS
+    assert unit["KillMode"] == ["mixed"]
+    assert unit["Restart"] == ["always"]
+    assert unit["User"] == unit["Group"] == ["columnar"]
+    words = unit_command(path)
+    data = words[words.index("--data") + 1]
+    assert unit["RequiresMountsFor"] == [data]
+    writable = {f"/var/lib/{name}" for name in unit.get("StateDirectory", [])} | set(unit.get("ReadWritePaths", []))
+    assert writable == {data}
+    assert unit["Environment"] == [f"TMPDIR=/run/{unit['RuntimeDirectory'][0]}"], "commands of the user reach sockets"
+    assert "PrivateTmp" not in unit
+
+
+def test_a_fenced_node_is_started_again_however_often() -> None:
+    unit = settings(PACKAGING / "systemd/columnar-node.service")
+    assert unit["StartLimitIntervalSec"] == ["0"]
+    assert unit["ProtectSystem"] == ["strict"]
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="no systemd-analyze")
+@pytest.mark.parametrize("path", UNITS, ids=name_of)
+def test_systemd_takes_the_unit(path: Path, tmp_path: Path) -> None:
+    copy = tmp_path / path.name
+    copy.write_text(path.read_text().replace("/opt/columnar/bin/columnar", sys.executable))
+    checked = subprocess.run(["systemd-analyze", "verify", copy], capture_output=True, text=True, check=False)
+    assert (checked.returncode, checked.stdout + checked.stderr) == (0, "")
+    copy.write_text(copy.read_text().replace("KillMode=mixed", "KilMode=mixed"))
+    checked = subprocess.run(["systemd-analyze", "verify", copy], capture_output=True, text=True, check=False)
+    assert "KilMode" in checked.stderr, "a slip is noticed"
+
+
+def test_the_bounds_that_the_manifests_name() -> None:
+    for name in ("standalone.yaml", "nodes.yaml"):
+        text = " ".join((PACKAGING / "kubernetes" / name).read_text().replace("#", " ").split())
+        assert f"{STOP_S:g} s, and {STOP_REGION_S * 1_000:g} ms for each of at most {OPEN_REGIONS:,} regions" in text
