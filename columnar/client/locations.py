@@ -73,7 +73,7 @@ class Locations:
 
     # --- what servers say --------------------------------------------------------------------------
 
-    def take(self, table: bytes, locations: Sequence[Location], any_host: str, now_s: float) -> None:
+    def store_locations(self, table: bytes, locations: Sequence[Location], any_host: str, now_s: float) -> None:
         """Take the answer to ``columnarRegionOwners``.
 
         ``any_host`` replaces a host that is no address to connect to, as 0.0.0.0: the host of the server that answered.
@@ -88,7 +88,7 @@ class Locations:
 
     def no_answer(self, table: bytes, now_s: float) -> None:
         """Note that nobody could answer; the table's rows go to any server until it is asked for again."""
-        self.take(table, [], "", now_s)
+        self.store_locations(table, [], "", now_s)
         self._tables[table].note_wrong()
 
     def moved(self, table: bytes, row: bytes, owner: NewOwner, any_host: str) -> None:

@@ -195,7 +195,7 @@ class OwnerCalls:
         except IOError:  # the call itself is answered with the reason
             self._locations.no_answer(table, now_s)
         else:
-            self._locations.take(table, unpack_records(answer, Location), self._gateway.address.host, now_s)
+            self._locations.store_locations(table, unpack_records(answer, Location), self._gateway.address.host, now_s)
 
     def close(self) -> None:
         self._links.close()

@@ -90,7 +90,7 @@ class FrameWriter:
         self._is_paused = False
         self._flush_is_planned = False  # by the loop, or by the gate while frames are withheld
 
-    def open(self, transport: asyncio.Transport) -> None:
+    def open_transport(self, transport: asyncio.Transport) -> None:
         """Write the queued frames, and all that follow."""
         self._transport = transport
         self._plan_flush()

@@ -268,7 +268,7 @@ class PeerLink:
         if not greeting.is_over:
             return b""
         self.state = State.OPEN
-        self._writer.open(self._transport)
+        self._writer.open_transport(self._transport)
         self._on_open(self)
         return greeting.take_rest()
 

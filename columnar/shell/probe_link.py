@@ -55,7 +55,7 @@ class MountLink:
         self._limit_s = limit_s
         self._broken: MountUnavailable | None = None  # after it no answer would belong to its call
 
-    def call(self, name: str, *arguments: Any) -> Any:
+    def run_operation(self, name: str, *arguments: Any) -> Any:
         """Run the operation at the other end.  Raises OSError as it does, and MountUnavailable."""
         if self._broken is not None:
             raise self._broken
@@ -114,7 +114,7 @@ def serve(connection: socket.socket, mount: MountOperations, idle_s: float = IDL
             report: dict[str, Any] = request["report"]
             return report
         try:
-            answer = {"value": mount.call(str(request.get("call")), *list(request.get("with", ())))}
+            answer = {"value": mount.run_operation(str(request.get("call")), *list(request.get("with", ())))}
         except OSError as error:
             answer = {"errno": error.errno or 0, "why": error.strerror or str(error)}
         try:

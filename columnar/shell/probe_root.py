@@ -111,7 +111,7 @@ def _findings(one: MountLink, other: MountLink, is_remote: bool) -> Iterator[Fin
     except MountUnavailable as gone:
         yield Finding("fault", "answers", gone.text)
     with suppress(MountUnavailable):  # a finding says so
-        if not is_remote and one.call("device") == other.call("device"):
+        if not is_remote and one.run_operation("device") == other.run_operation("device"):
             yield Finding("note", "one mount", _ONE_MOUNT)
 
 

@@ -53,7 +53,7 @@ class ProbedMount(Protocol):
     def place(self) -> str:
         """The path of the folder, and of a remote mount its machine too."""
 
-    def call(self, name: str, *arguments: Any) -> Any:
+    def run_operation(self, name: str, *arguments: Any) -> Any:
         """Run the operation.  Blocks up to a time limit; raises OSError as the operation does, and MountUnavailable."""
 
 
@@ -97,7 +97,7 @@ class MountOperations:
             "device": self._device,
         }
 
-    def call(self, name: str, *arguments: Any) -> Any:
+    def run_operation(self, name: str, *arguments: Any) -> Any:
         if name not in self._operations:
             raise OSError(errno.ENOSYS, f"the probe has no operation {name!r:.40}")
         try:

@@ -23,6 +23,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, Literal
 from zlib import crc32
 
@@ -125,15 +126,15 @@ def check_bytes(pair: Pair) -> Iterator[Finding]:
     tally, reads_s = Tally(), []
     for number, writer, reader in pair.in_rounds():
         name, (first, whole) = f"bytes{number}", _SIZES[number // 2 % len(_SIZES)]
-        writer.call("append", name, number, 0, first)
-        reader.call("read", name)
-        writer.call("append", name, number, first, whole - first)
+        writer.run_operation("append", name, number, 0, first)
+        reader.run_operation("read", name)
+        writer.run_operation("append", name, number, first, whole - first)
         begun_s = time.monotonic()
-        found = reader.call("read", name)
+        found = reader.run_operation("read", name)
         reads_s.append(time.monotonic() - begun_s)
         tally.see(_reads(reader, name, number, whole, found))
-        writer.call("release", name)
-        writer.call("remove", name)
+        writer.run_operation("release", name)
+        writer.run_operation("remove", name)
     means = "the next owner would take a dead server's log for shorter, and lose acknowledged writes"
     yield tally.finding("bytes", "files were read whole as soon as they were synced", means)
     if max(reads_s) > SLOW_READ_S:
@@ -146,7 +147,7 @@ def _reads(reader: ProbedMount, name: str, seed: int, count: int, first: Any = N
     """Return a check whether the reader has exactly these contents; ``first`` is the answer that it already gave."""
     expected = [count, count, crc32(contents(seed, count))]
     given = [first] if first is not None else []
-    return lambda: bool((given.pop() if given else reader.call("read", name)) == expected)
+    return lambda: bool((given.pop() if given else reader.run_operation("read", name)) == expected)
 
 
 def check_names(pair: Pair) -> Iterator[Finding]:
@@ -154,16 +155,22 @@ def check_names(pair: Pair) -> Iterator[Finding]:
     made, removed = Tally(), Tally()
     for number, writer, reader in pair.in_rounds(10):
         folder, name = f"names{number}", f"names{number}/one"
-        writer.call("mkdir", folder)
-        reader.call("names", folder)
-        reader.call("exists", name)
-        writer.call("write", name, number, 100)
-        made.see(lambda: bool(reader.call("exists", name) and reader.call("names", folder) == ["one"]))  # noqa: B023
-        writer.call("remove", name)
-        removed.see(lambda: not reader.call("exists", name) and reader.call("names", folder) == [])  # noqa: B023
+        writer.run_operation("mkdir", folder)
+        reader.run_operation("names", folder)
+        reader.run_operation("exists", name)
+        writer.run_operation("write", name, number, 100)
+        made.see(partial(_lists, reader, name, folder, ["one"]))
+        writer.run_operation("remove", name)
+        removed.see(partial(_lists, reader, name, folder, []))
     means = "the next owner would miss files of the dead server"
     yield made.finding("new names", "new files were found and listed at once", means)
     yield removed.finding("removed names", "removed files were gone at once", means)
+
+
+def _lists(reader: ProbedMount, name: str, folder: str, names: list[str]) -> bool:
+    """Tell whether the reader lists exactly these names in the folder, and finds the file if there is one."""
+    exists = reader.run_operation("exists", name)
+    return bool(exists) == bool(names) and bool(reader.run_operation("names", folder) == names)
 
 
 def check_contents(pair: Pair) -> Iterator[Finding]:
@@ -171,12 +178,12 @@ def check_contents(pair: Pair) -> Iterator[Finding]:
     replaced, in_place, mapped = Tally(), Tally(), set()
     for number, writer, reader in pair.in_rounds(10):
         name, half = f"file{number}", f"file{number}new"
-        writer.call("write", name, 1, 4_096)
-        reader.call("read", name)
-        writer.call("write", half, 2, 4_096)
-        writer.call("rename", half, name)
+        writer.run_operation("write", name, 1, 4_096)
+        reader.run_operation("read", name)
+        writer.run_operation("write", half, 2, 4_096)
+        writer.run_operation("rename", half, name)
         replaced.see(_reads(reader, name, 2, 4_096))
-        mapped.add(bool(writer.call("map", name, 3, 4_096)))
+        mapped.add(bool(writer.run_operation("map", name, 3, 4_096)))
         in_place.see(_reads(reader, name, 3, 4_096))
     means = "a server would start from old numbers"
     yield replaced.finding("replaced files", "files that were replaced by a rename were new at once", means)
@@ -190,11 +197,11 @@ def check_rename(pair: Pair) -> Iterator[Finding]:
     refused, moved = Tally(), Tally()
     for number, other, owner in pair.in_rounds(10):
         folder, target = f"region{number}", f"moved{number}"
-        owner.call("mkdir", folder)
-        owner.call("write", f"{folder}/one", 1, 100)
-        owner.call("names", folder)
-        other.call("exists", f"{folder}/one")
-        other.call("rename", folder, target)
+        owner.run_operation("mkdir", folder)
+        owner.run_operation("write", f"{folder}/one", 1, 100)
+        owner.run_operation("names", folder)
+        other.run_operation("exists", f"{folder}/one")
+        other.run_operation("rename", folder, target)
         refused.see(_is_refused(owner, f"{folder}/two"))
         moved.see(_reads(owner, f"{target}/one", 1, 100))
     means = "a node that was fenced and wakes up would write into the next owner's folder"
@@ -206,7 +213,7 @@ def check_rename(pair: Pair) -> Iterator[Finding]:
 def _is_refused(owner: ProbedMount, name: str) -> Callable[[], bool]:
     def is_refused() -> bool:
         try:
-            owner.call("write", name, 2, 100)
+            owner.run_operation("write", name, 2, 100)
         except FileNotFoundError:
             return True
         return False
@@ -219,13 +226,17 @@ def check_links(pair: Pair) -> Iterator[Finding]:
     tally = Tally()
     for number, other, owner in pair.in_rounds(4):
         name, target = f"link{number}", f"linked{number}"
-        owner.call("write", name, number, 5_000)
-        other.call("link", name, target)
-        tally.see(lambda: bool(owner.call("links", target) == 2))  # noqa: B023 - called at once
-        owner.call("remove", name)
+        owner.run_operation("write", name, number, 5_000)
+        other.run_operation("link", name, target)
+        tally.see(partial(_has_links, owner, target))
+        owner.run_operation("remove", name)
         tally.see(_reads(other, target, number, 5_000))
     means = "a region cannot be taken over without copying all of it"
     yield tally.finding("hard links", "links counted and kept their contents", means)
+
+
+def _has_links(owner: ProbedMount, name: str) -> bool:
+    return bool(owner.run_operation("links", name) == 2)
 
 
 def check_locks(pair: Pair) -> Iterator[Finding]:
@@ -233,20 +244,29 @@ def check_locks(pair: Pair) -> Iterator[Finding]:
     excluded, shared = Tally(), Tally()
     for number, holder, other in pair.in_rounds(4):
         name = f"lock{number}"
-        holder.call("lock", name, False)
-        excluded.see(lambda: not other.call("lock", name, True) and not other.call("lock", name, False))  # noqa: B023
-        holder.call("release", name)
+        holder.run_operation("lock", name, False)
+        excluded.see(partial(_is_excluded, other, name, from_shared=True))
+        holder.run_operation("release", name)
         # A file system of several copies may need a moment to forget the refused locks.
-        both = lambda: bool(other.call("lock", name, True) and holder.call("lock", name, True))  # noqa: B023, E731
-        shared.see(both, GRACE_S)
-        other.call("release", name)
-        excluded.see(lambda: not other.call("lock", name, False))  # noqa: B023
+        shared.see(partial(_share, other, holder, name), GRACE_S)
+        other.run_operation("release", name)
+        excluded.see(partial(_is_excluded, other, name, from_shared=False))
         for mount in (holder, other):
-            mount.call("release", name)
+            mount.run_operation("release", name)
     means = "a second store could open the folder"
     yield excluded.finding("locks", "locks (flock) kept the other mount out", means)
     means = "a node could not start beside another"
     yield shared.finding("shared locks", "shared locks were given to both mounts", means)
+
+
+def _is_excluded(mount: ProbedMount, name: str, *, from_shared: bool) -> bool:
+    """Tell whether the mount gets no exclusive lock, and with ``from_shared`` no shared one either."""
+    is_shared = from_shared and mount.run_operation("lock", name, True)
+    return not is_shared and not mount.run_operation("lock", name, False)
+
+
+def _share(one: ProbedMount, other: ProbedMount, name: str) -> bool:
+    return bool(one.run_operation("lock", name, True) and other.run_operation("lock", name, True))
 
 
 def check_time(pair: Pair) -> Iterator[Finding]:
@@ -254,15 +274,15 @@ def check_time(pair: Pair) -> Iterator[Finding]:
     times: list[float] = []
     for number in range(pair.rounds):
         mount = pair.one if number % 2 == 0 else pair.other
-        times.append(mount.call("append", f"sync{number % 2}", 1, 100 * number, 100))
+        times.append(mount.run_operation("append", f"sync{number % 2}", 1, 100 * number, 100))
     for number, mount in enumerate((pair.one, pair.other)):
-        mount.call("release", f"sync{number}")
-        mount.call("sync_names")
+        mount.run_operation("release", f"sync{number}")
+        mount.run_operation("sync_names")
     text = f"100 bytes were synced within {statistics.median(times):.1f} ms, at worst {max(times):.1f} ms"
     yield Finding("ok", "fsync", f"{text}: no write is acknowledged sooner")
-    before_ms = pair.one.call("clock")
-    other_ms = pair.other.call("clock")
-    after_ms = pair.one.call("clock")
+    before_ms = pair.one.run_operation("clock")
+    other_ms = pair.other.run_operation("clock")
+    after_ms = pair.one.run_operation("clock")
     apart_ms = max(before_ms - other_ms, other_ms - after_ms, 0.0)
     if apart_ms > CLOCKS_MS:
         yield Finding("note", "clocks", f"the clocks are {apart_ms / 1_000:.1f} s apart: let NTP set them")
@@ -283,17 +303,17 @@ def probe(one: ProbedMount, other: ProbedMount, *, rounds: int = ROUNDS) -> Iter
     yield from _of_type(one)
     if other.place != one.place:
         yield from _of_type(other)
-    other.call("is_there")
-    one.call("make")
+    other.run_operation("is_there")
+    one.run_operation("make")
     tally = Tally()
-    tally.see(lambda: bool(other.call("is_there")))
+    tally.see(lambda: bool(other.run_operation("is_there")))
     yield tally.finding("same folder", "folder was seen at the other mount at once", "it is another folder, or stale")
     if tally.is_seen:
         yield from run_checks(Pair(one, other, rounds), CHECKS)
 
 
 def _of_type(mount: ProbedMount) -> Iterator[Finding]:
-    found = mount.call("verdict")
+    found = mount.run_operation("verdict")
     name, kind = "file system", found["kind"] or "of unknown type"
     if found["refusal"]:
         yield Finding("fault", name, f"{mount.place} is {kind}. {found['refusal']}. Repair: {found['repair']}")
@@ -350,7 +370,7 @@ def _quick_findings(data: str, answers: list[list[Finding] | Exception]) -> None
         with closing(MountOperations(data, token)) as one, closing(MountOperations(data, token)) as other:
             found = list(_of_type(one))
             if all(finding.outcome != "fault" for finding in found):
-                one.call("make")
+                one.run_operation("make")
                 found += run_checks(Pair(one, other, 1), QUICK_CHECKS)
         answers.append(found)
     except Exception as error:  # noqa: BLE001 - the thread that waits raises it

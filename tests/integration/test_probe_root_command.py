@@ -174,12 +174,12 @@ def test_a_mount_that_hangs_is_named_after_the_limit(tmp_path: Path, monkeypatch
 
     monkeypatch.setattr(subprocess, "Popen", noted)
     with local_mount(str(tmp_path), TOKEN, 0.2) as mount:
-        MountLink.call(mount_with_limit(mount, WAIT_S), "clock")  # it has started
+        MountLink.run_operation(mount_with_limit(mount, WAIT_S), "clock")  # it has started
         mount_with_limit(mount, 0.2)
         os.kill(processes[0].pid, signal.SIGSTOP)
         for _ in range(2):
             with pytest.raises(MountStalls, match=rf"{tmp_path} has not answered for 0\.2 s"):
-                mount.call("clock")
+                mount.run_operation("clock")
     assert processes[0].returncode == -signal.SIGKILL
 
 
@@ -194,7 +194,7 @@ def test_a_mount_whose_process_has_ended(tmp_path: Path) -> None:
         its.close()
         for _ in range(2):
             with pytest.raises(LinkLost, match="the probe at /mnt has ended"):
-                mount.call("clock")
+                mount.run_operation("clock")
         mount.send_report({})
 
 

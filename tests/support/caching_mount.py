@@ -101,17 +101,17 @@ class CachingOperations(MountOperations):
         self._answers: dict[tuple[str, str], tuple[float, Any]] = {}
         self._handles: dict[str, int] = {}
 
-    def call(self, name: str, *arguments: Any) -> Any:
+    def run_operation(self, name: str, *arguments: Any) -> Any:
         if name in ("write", "append", "rename", "remove", "link", "map", "mkdir"):  # its own changes it knows
             for changed in arguments[:2]:
                 for cached in self._cached:
                     self._answers.pop((cached, str(changed)), None)
         if name not in self._cached:
-            return super().call(name, *arguments)
+            return super().run_operation(name, *arguments)
         key = (name, str(arguments[0]))
         until_s, answer = self._answers.get(key, (0.0, None))
         if time.monotonic() >= until_s:
-            answer = super().call(name, *arguments)
+            answer = super().run_operation(name, *arguments)
             self._answers[key] = (time.monotonic() + self._seconds, answer)
         return answer
 

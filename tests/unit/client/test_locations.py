@@ -17,7 +17,7 @@ def location(start: bytes, end: bytes, owner: Address | None, epoch: int = 5) ->
 
 def taken(*locations: Location, now_s: float = 0.0) -> Locations:
     found = Locations()
-    found.take(T, locations, "gateway", now_s)
+    found.store_locations(T, locations, "gateway", now_s)
     found.check_invariants()
     return found
 
@@ -56,7 +56,7 @@ def test_an_older_refusal_makes_the_table_be_asked_for_again() -> None:
     assert found.owner(T, b"z") == TWO
     assert not found.is_outdated(T, RETRY_S / 2), "but not at each call"
     assert found.is_outdated(T, RETRY_S)
-    found.take(T, [location(b"", b"", THREE, 1)], "gateway", 1.0)
+    found.store_locations(T, [location(b"", b"", THREE, 1)], "gateway", 1.0)
     assert found.owner(T, b"z") == THREE
     assert not found.is_outdated(T, 1.0 + RETRY_S)
 
@@ -103,7 +103,7 @@ def test_hosts_that_are_no_address_are_the_gateway() -> None:
 def test_the_table_asked_for_first_is_dropped() -> None:
     found = Locations()
     for n in range(MOST_TABLES + 5):
-        found.take(b"%d" % n, [location(b"", b"", ONE)], "gateway", 0.0)
+        found.store_locations(b"%d" % n, [location(b"", b"", ONE)], "gateway", 0.0)
     found.check_invariants()
     assert found.owner(b"4", b"a") is None
     assert found.owner(b"5", b"a") == ONE

@@ -114,12 +114,12 @@ class Refusing(MountOperations):
         super().__init__(folder, TOKEN)
         self._refused = refused
 
-    def call(self, name: str, *arguments: Any) -> Any:
+    def run_operation(self, name: str, *arguments: Any) -> Any:
         if name == self._refused == "lock":
             return True
         if name == self._refused:
             raise OSError(95, "Operation not supported")
-        return super().call(name, *arguments)
+        return super().run_operation(name, *arguments)
 
 
 @pytest.mark.parametrize(("refused", "expected"), [("link", {"links"}), ("lock", {"locks"}), ("rename", {"contents"})])
@@ -141,10 +141,10 @@ class Stalling(MountOperations):
         super().__init__(folder, TOKEN)
         self._stalls_at = stalls_at
 
-    def call(self, name: str, *arguments: Any) -> Any:
+    def run_operation(self, name: str, *arguments: Any) -> Any:
         if name == self._stalls_at:
             raise MountStalls(self.place, 30)
-        return super().call(name, *arguments)
+        return super().run_operation(name, *arguments)
 
 
 def test_a_mount_that_stalls_ends_the_report(tmp_path: Path) -> None:
@@ -171,16 +171,16 @@ def test_a_slow_opening_and_clocks_apart_are_remarks(tmp_path: Path, monkeypatch
 
 def test_what_a_mount_is_called_is_checked(tmp_path: Path) -> None:
     with closing(MountOperations(str(tmp_path), TOKEN)) as mount:
-        mount.call("make")
+        mount.run_operation("make")
         for name in ("../x", "/etc/passwd", "a/b/c", "", "a/", "A", "a\x00b", 5):
             with pytest.raises(OSError, match=r"no name of the probe|expected string"):
-                mount.call("write", name, 1, 1)
+                mount.run_operation("write", name, 1, 1)
         with pytest.raises(OSError, match="no operation"):
-            mount.call("close")
+            mount.run_operation("close")
         with pytest.raises(OSError, match="more than a file of the probe has"):
-            mount.call("write", "a", 1, FILE_BYTES + 1)
+            mount.run_operation("write", "a", 1, FILE_BYTES + 1)
         with pytest.raises(OSError, match="argument"):
-            mount.call("write", "a")
+            mount.run_operation("write", "a")
     with pytest.raises(ValueError, match="token"):
         MountOperations(str(tmp_path), "../x")
 
@@ -198,7 +198,7 @@ def test_folders_of_killed_probes_are_removed_later(tmp_path: Path) -> None:
         (left / "file").write_text("x")
     os.utime(old, (1, os.stat(new).st_mtime - LEFTOVER_S - 10))
     with closing(MountOperations(str(tmp_path), TOKEN)) as mount:
-        mount.call("make")
+        mount.run_operation("make")
         assert sorted(os.listdir(tmp_path)) == sorted([PROBES + TOKEN, new.name])
 
 
