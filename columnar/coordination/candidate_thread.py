@@ -102,7 +102,7 @@ class CandidateThread(ServiceThread):
         self._wake.clear()
         now_ms = boot_ms()
         if self._calls.is_hung():
-            self._wait(now_ms + self._times.poll_ms)
+            self._wait_for_loop(self._times.poll_ms)
             return
         candidate = self._candidate
         self._take_slots(now_ms)

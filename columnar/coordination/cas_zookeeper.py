@@ -27,6 +27,7 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from time import monotonic
 from typing import Any, Final
 
@@ -60,6 +61,8 @@ TIMEOUT_S: Final = 0.6  # of a call: a lease of 1.5 s survives two failed calls
 SESSION_S: Final = 1.0  # a silent server is abandoned after two thirds; ZooKeeper grants at least 2 tickTime
 _CONFLICTS: Final = (BadVersionError, NoNodeError, NodeExistsError)
 _FOLLOWED: Final = (RolledBackError, RuntimeInconsistency)  # outcomes of the other operations of a failed transaction
+_GRANTED: Final = "negotiated session timeout"  # in a text of kazoo, with milliseconds as this argument:
+_GRANTED_ARGUMENT: Final = 2
 _REFUSALS: Final = (AuthFailedError, InvalidACLError, NoAuthError)
 
 
@@ -80,9 +83,26 @@ class ZookeeperTls:
     key_file: str | None = None
 
 
-# kazoo logs a warning at each attempt to connect; our calls raise the errors, so the log is not needed.
-_unread = logging.getLogger(f"{__name__}.kazoo")
-_unread.setLevel(logging.CRITICAL)
+_log = logging.getLogger(__name__)
+_logged_s: set[float] = set()  # granted sessions of which the log speaks
+
+
+class _KazooLog(logging.Logger):
+    """The log of a client of kazoo.
+
+    kazoo logs a warning at each attempt to connect; our calls raise the errors, so that log is not needed.  But kazoo
+    has no other way than its log to say which session the server has granted.
+    """
+
+    def __init__(self) -> None:
+        super().__init__("kazoo", logging.CRITICAL)
+        self.granted_s: float | None = None
+
+    def log(self, level: int, msg: object, *args: object, **more: Any) -> None:
+        if _GRANTED in str(msg) and len(args) > _GRANTED_ARGUMENT:
+            found = args[_GRANTED_ARGUMENT]
+            self.granted_s = found / 1_000 if isinstance(found, int) else None
+        super().log(level, msg, *args, **more)
 
 
 class _NoAnswer(Exception):
@@ -92,11 +112,14 @@ class _NoAnswer(Exception):
 class CasZookeeper:
     """``CasStore`` over ZooKeeper."""
 
-    def __init__(self, client: Any, root: str, timeout_s: float, clock: Callable[[], float] = monotonic) -> None:
-        """Take a KazooClient; ``connect`` makes it, and registers this object for its changes of state."""
+    def __init__(
+        self, client: Any, root: str, timeout_s: float, log: _KazooLog, clock: Callable[[], float] = monotonic
+    ) -> None:
+        """Take a KazooClient and its log; ``connect`` makes them, and registers this object for changes of state."""
         self._client = client
         self._root = "/" + root.strip("/")
         self._timeout_s = timeout_s
+        self._kazoo_log = log
         self._clock = clock
         self._is_connected = threading.Event()  # set and cleared by a thread of kazoo
 
@@ -118,15 +141,16 @@ class CasZookeeper:
             found["default_acl"] = [make_digest_acl(account.user, account.password, all=True)]
         if tls is not None:
             found |= {"use_ssl": True, "ca": tls.ca_file, "certfile": tls.cert_file, "keyfile": tls.key_file}
+        log = _KazooLog()
         client = KazooClient(
             ",".join(hosts),
             timeout=session_s,
-            logger=_unread,
+            logger=log,
             connection_retry=KazooRetry(max_tries=-1, delay=0.02, max_delay=0.2, max_jitter=0.2),
             **found,
         )
-        store = cls(client, root, timeout_s)
-        client.add_listener(store._heard)
+        store = cls(client, root, timeout_s, log)
+        client.add_listener(partial(store._heard, session_s))
         client.start_async()
         return store
 
@@ -196,9 +220,10 @@ class CasZookeeper:
 
     # --- requests ------------------------------------------------------------------------------------
 
-    def _heard(self, state: str) -> None:
+    def _heard(self, session_s: float, state: str) -> None:
         """Note the connection's state; called by a thread of kazoo."""
         if state == KazooState.CONNECTED:
+            _check_session(session_s, self._kazoo_log.granted_s)
             self._is_connected.set()
         else:
             self._is_connected.clear()
@@ -257,6 +282,18 @@ class CasZookeeper:
         except NoNodeError:
             return None
         return Versioned(value, stat.version)
+
+
+def _check_session(requested_s: float, granted_s: float | None) -> None:
+    """Log once that the server grants a longer session than requested, because it notices a frozen server late."""
+    if granted_s is None or granted_s <= requested_s or granted_s in _logged_s:
+        return
+    _logged_s.add(granted_s)
+    _log.warning(
+        "ZooKeeper grants sessions of %g s at the least, and %g s were requested: a frozen server of ZooKeeper can "
+        "hold renewals up for %.1f s.  Set tickTime=%d in zoo.cfg, or a smaller minSessionTimeout",
+        *(granted_s, requested_s, granted_s * 2 / 3, requested_s * 500),
+    )
 
 
 def _check_version(key: str, version: int) -> None:

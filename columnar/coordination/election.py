@@ -166,6 +166,8 @@ class Candidate:
                 self._lease.on_answer(answer, now_ms)
                 if isinstance(answer, Done):
                     self.written_epoch = self._sent_epoch
+                    if self._sent_epoch < self.epoch:  # it was lifted meanwhile
+                        self._lease.renew_at(now_ms)
                 if self._lease.has_ended:
                     self._follow()
 

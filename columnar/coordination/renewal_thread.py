@@ -73,7 +73,7 @@ class RenewalThread(ServiceThread):
         self._holder = LeaseHolder(record.key, record.nonce, times)
         self._has_joined = False
         self._sent_ms = 0  # of the last request
-        self._answered_ms = 0  # of the last answer; 0: none yet
+        self._heard_ms = 0  # of the last answer; 0: none yet
         self._is_silent = False
         self._why = ""  # the service gave no answer
 
@@ -102,8 +102,8 @@ class RenewalThread(ServiceThread):
         now_ms = boot_ms()
         self._calls.check_loop(self.wake)
         if self._calls.is_hung():
-            self._answered_ms = now_ms  # nothing is requested, so nothing can be answered
-            self._wait(now_ms + self._times.renew_ms)
+            self._wait_for_loop(self._times.renew_ms)
+            self._heard_ms = boot_ms()
             return
         self._take_slots(now_ms)
         holder = self._holder
@@ -155,14 +155,14 @@ class RenewalThread(ServiceThread):
             self._has_joined = True
             self._calls.call(self._events.joined)
         if answer in (Failed.UNAVAILABLE, Failed.UNKNOWN):
-            if not self._is_silent and self._has_joined and now_ms - self._answered_ms > lease_ms // SILENT_SHARE:
+            if not self._is_silent and self._has_joined and now_ms - self._heard_ms > lease_ms // SILENT_SHARE:
                 self._is_silent = True
-                self._calls.call(self._events.service_silent, self._answered_ms, self._why)
+                self._calls.call(self._events.service_silent, self._heard_ms, self._why)
             return
         if self._is_silent:
             self._is_silent = False
-            self._calls.call(self._events.service_answers, now_ms - self._answered_ms)
-        self._answered_ms = now_ms
+            self._calls.call(self._events.service_answers, now_ms - self._heard_ms)
+        self._heard_ms = now_ms
         took_ms = now_ms - self._sent_ms
         if took_ms * SLOW_SHARE > lease_ms:
             self._warnings.warn(

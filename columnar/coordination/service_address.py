@@ -28,7 +28,7 @@ _URL: Final = re.compile(
     r"(?P<kind>etcd|zookeeper)(?P<tls>s?)://((?P<user>[^:@/]*):(?P<password>[^@/]*)@)?(?P<hosts>[^@/]+)/(?P<name>.+)"
 )
 _HOST: Final = re.compile(r"(?P<host>[^:\[\]]+|\[[0-9a-fA-F:.%]+\])(:(?P<port>\d{1,5}))?")
-_NAME: Final = re.compile(r"[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*")
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)*")
 
 
 class BadServiceAddress(IllegalArgument):
@@ -132,4 +132,5 @@ def _address_towards(host: str, port: int) -> str:
 
 def _without_password(url: str) -> str:
     head, at, tail = url.rpartition("@")
-    return f"{head.partition('://')[0]}://...@{tail}" if at else url
+    kind, form, _ = head.partition("://")
+    return f"{kind if form else ''}://...@{tail}" if at else url

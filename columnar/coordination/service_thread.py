@@ -4,6 +4,8 @@ The event loop is called by ``call_soon_threadsafe``, with values only.  It sets
 never waits for it.  A thread that waits for the service does not hold the loop up, and a loop that opens a region does
 not hold a renewal up.
 
+A client that has given no answer for RECONNECT_MS is replaced by a new one, in case the client is at fault.
+
 If the loop has not answered a call for LOOP_HANG_MS, the process hangs: its threads make no requests until the loop
 answers, so the node is fenced like one that is dead, and another leads.
 
@@ -28,6 +30,7 @@ from columnar.runtime.faults import FAULTS
 _log = logging.getLogger(__name__)
 
 LOOP_HANG_MS: Final = 5_000  # longer than any step of a loop that works; a stopped process is noticed by its lease
+RECONNECT_MS: Final = 10_000  # longer than clients need to reconnect by themselves
 WARN_INTERVAL_MS: Final = 60_000  # between two log lines about the same
 JOIN_S: Final = 1.0
 
@@ -87,6 +90,7 @@ class ServiceThread:
         self._warnings = OperatorWarnings()
         self._wake = threading.Event()  # set by the loop after it has set a slot
         self._is_stopping = False  # set by the loop
+        self._answered_ms = 0  # of the last answer, or when the client was made
         self._thread: threading.Thread | None = None
 
     # --- called on the loop --------------------------------------------------------------------------
@@ -122,22 +126,26 @@ class ServiceThread:
                 try:
                     if store is None:
                         store = self._connect()
+                        self._answered_ms = boot_ms()
                     self._step(store)
+                    if boot_ms() - self._answered_ms > RECONNECT_MS:
+                        store = self._close(store)
                 except Exception as error:  # noqa: BLE001 - the loop of a lease survives; the client may not
                     FAULTS.met(self._name, error)
-                    self._close(store)
-                    store = None
+                    store = self._close(store)
                     self._wait(boot_ms() + RETRY_MS)
         finally:
             self._close(store)
             self._calls.call(on_end)
 
-    def _close(self, store: CasStore | None) -> None:
+    def _close(self, store: CasStore | None) -> CasStore | None:
+        """Close the client, if there is one; returns None, for the place where it stood."""
         if store is not None:
             try:
                 store.close()
             except Exception as error:  # noqa: BLE001 - the connection is given up in any case
                 FAULTS.met(self._name, error)
+        return None
 
     def _has_ended(self) -> bool:
         raise NotImplementedError
@@ -149,6 +157,11 @@ class ServiceThread:
     def _failed(self, error: ColumnarError) -> None:
         """Take the reason why the service gave no answer."""
         raise NotImplementedError
+
+    def _wait_for_loop(self, period_ms: int) -> None:
+        """Wait while the loop hangs, and let the time count for nothing."""
+        self._wait(boot_ms() + period_ms)
+        self._answered_ms = boot_ms()
 
     def _wait(self, due_ms: int) -> None:
         """Wait until a moment of ``boot_ms``, or until the loop has set a slot."""
@@ -162,8 +175,11 @@ class ServiceThread:
         try:
             answer = make_request(store, request, compose, self._polled, self._failed)
             FAULTS.went_well(self._name)
+            if answer not in (Failed.UNAVAILABLE, Failed.UNKNOWN):
+                self._answered_ms = boot_ms()
             return answer
         except (CasRefused, DamagedData) as error:
+            self._answered_ms = boot_ms()
             self._warnings.warn(type(error).__name__, str(error))
             self._failed(error)
         except Exception as error:  # noqa: BLE001 - as in ``_run``

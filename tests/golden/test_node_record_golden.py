@@ -11,6 +11,8 @@ from columnar.coordination.node_record import (
     NodeRecord,
     decode_leader_record,
     decode_node_record,
+    decode_number,
+    encode_number,
     encode_record,
     nonce_and_epoch,
 )
@@ -29,20 +31,27 @@ NODES = {
         1_790_000_000_000,
     ),
     "node that has just joined": NodeRecord("ff" * 16, "knoten-ü", 1, "[::1]:9100"),
+    "node that withdrew": NodeRecord("ff" * 16, "n1", 17, "10.0.0.1:9100", withdrawn=True),
 }
-LEADER = LeaderRecord("00" * 16, "n1", 9, "10.0.0.1:9100")
+LEADERS = {
+    "leader": LeaderRecord("00" * 16, "n1", 9, "10.0.0.1:9100"),
+    "leader that resigned": LeaderRecord("00" * 16, "n1", 9, "10.0.0.1:9100", vacated=True),
+}
+NUMBER = 4_711
 
 
 def test_records_are_written_as_ever() -> None:
-    hold_to(FILE, {name: encode_record(record) for name, record in (NODES | {"leader": LEADER}).items()})
+    records: dict[str, NodeRecord | LeaderRecord] = {**NODES, **LEADERS}
+    hold_to(FILE, {name: encode_record(one) for name, one in records.items()} | {"counter": encode_number(NUMBER)})
 
 
 def test_records_are_read_as_ever() -> None:
     found = golden(FILE)
     assert {name: decode_node_record(found[name]) for name in NODES} == NODES
-    assert decode_leader_record(found["leader"]) == LEADER
+    assert {name: decode_leader_record(found[name]) for name in LEADERS} == LEADERS
+    assert decode_number(found["counter"]) == NUMBER
     assert nonce_and_epoch(found["node"]) == (NODES["node"].nonce, 0)
-    assert nonce_and_epoch(found["leader"]) == (LEADER.nonce, 9)
+    assert nonce_and_epoch(found["leader"]) == (LEADERS["leader"].nonce, 9)
     assert NODES["node"].key == "nodes/n1.17"
 
 
@@ -56,7 +65,7 @@ def test_a_record_of_a_newer_program_is_read() -> None:
     [b"", b"\xff", b"[]", b"1", b"{}", b'{"nonce":1}', encode_record(NODES["node"])[:-1]],
 )
 def test_what_is_no_record_is_damage(value: bytes) -> None:
-    for decode in (decode_node_record, decode_leader_record, nonce_and_epoch):
+    for decode in (decode_node_record, decode_leader_record, nonce_and_epoch, decode_number):
         with pytest.raises(DamagedData):
             decode(value)
 
@@ -66,3 +75,13 @@ def test_a_field_of_another_type_is_damage(field: str) -> None:
     record = {**json.loads(golden(FILE)["node"]), field: None}
     with pytest.raises(DamagedData):
         decode_node_record(json.dumps(record).encode())
+
+
+@pytest.mark.parametrize("flag", [None, 1, "true"])
+def test_a_flag_that_is_no_boolean_is_damage(flag: object) -> None:
+    node = {**json.loads(golden(FILE)["node"]), "withdrawn": flag}
+    leader = {**json.loads(golden(FILE)["leader"]), "vacated": flag}
+    with pytest.raises(DamagedData):
+        decode_node_record(json.dumps(node).encode())
+    with pytest.raises(DamagedData):
+        decode_leader_record(json.dumps(leader).encode())

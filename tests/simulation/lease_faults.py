@@ -18,6 +18,12 @@ FAULTS = {
     "blind": "a record is deleted at whatever version it has",
     "leader": "a fence is not conditioned on the leader's own record",
     "counts": "a poll that failed, or came late, does not begin the counts anew",
+    "vacated-acts": "a leader that resigned acts on until its lease is over",
+    "lift-unwritten": "a leader acts under a lifted epoch before its record has it",
+    "withdrawn-early": "a node's record says that it withdrew before its server has ended",
+    "unlisted": "a new leader does not wait for the leases of nodes without a record",
+    "linked-logs": "the next owner's folder has the log of the former one itself, not a copy",
+    "short-read": "the next owner takes a short read of a sealed log for its end",
 }
 
 
@@ -38,6 +44,21 @@ class _GoesOnCounting(LeaseWatcher):
         """Forget nothing."""
 
 
+class _NeverVacates(Candidate):
+    """A candidate whose leadership goes on after it has resigned, by its own clock."""
+
+    def __init__(self, world: LeaseWorld) -> None:
+        super().__init__(world.times, world.nonce)
+        self._past_ms = 0
+
+    def resign(self, now_ms: int) -> None:
+        self._past_ms = self.until_ms
+        super().resign(now_ms)
+
+    def leads(self, now_ms: int) -> bool:
+        return super().leads(now_ms) or now_ms < self._past_ms
+
+
 def times_of(fault: str | None) -> LeaseTimes:
     times = LeaseTimes.of_lease()
     return replace(times, fence_ms=times.lease_ms) if fault == "margin" else times
@@ -49,6 +70,8 @@ def holder_of(world: LeaseWorld, key: str, nonce: str) -> LeaseHolder:
 
 
 def candidate_of(world: LeaseWorld) -> Candidate:
+    if world.fault == "vacated-acts":
+        return _NeverVacates(world)
     candidate = Candidate(world.times, world.nonce)
     if world.fault == "counts":
         candidate.members._watcher = _GoesOnCounting(world.times)

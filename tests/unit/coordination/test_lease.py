@@ -209,3 +209,124 @@ def test_a_leader_that_was_replaced_follows() -> None:
     assert (candidate.state, candidate.leads(253)) == (CandidateState.FOLLOWING, False)
     polled(candidate, 260, {}, Found(1, "theirs", epoch=2))
     assert candidate.epoch == 2
+
+
+def test_a_released_lease_ends_at_once_and_is_written_until_it_is_certain() -> None:
+    holder = held()
+    holder.release(1_100)
+    assert not holder.is_valid(1_100)
+    assert (holder.is_releasing, holder.next_request(1_100)) == (True, PutRecord(KEY, 0))
+    holder.on_answer(Failed.UNKNOWN, 1_700)
+    assert holder.next_request(1_700) == ReadRecord(KEY)
+    holder.on_answer(WasRead(Found(0, "mine")), 1_701)
+    assert holder.next_request(1_701) == PutRecord(KEY, 0), "it may be the older one that was read"
+    holder.on_answer(Done(1), 1_702)
+    assert (holder.state, holder.is_valid(1_702), holder.next_request(9_999)) == (HolderState.RELEASED, False, None)
+
+
+def test_a_renewal_under_way_does_not_release_and_gives_no_lease() -> None:
+    holder = held()
+    holder.next_request(1_250)
+    holder.release(1_251)
+    holder.on_answer(Done(1), 1_255)
+    assert (holder.state, holder.is_valid(1_255)) == (HolderState.RENEWING, False)
+    assert holder.next_request(1_255) == PutRecord(KEY, 1), "the record does not say so yet"
+    holder.on_answer(Done(2), 1_256)
+    assert holder.state is HolderState.RELEASED
+
+
+def test_a_vacated_record_is_taken_over_at_once_and_on_its_version() -> None:
+    candidate = Candidate(TIMES, lambda: "mine")
+    polled(candidate, 0, {}, Found(9, "theirs", epoch=4))
+    assert candidate.state is CandidateState.FOLLOWING
+    polled(candidate, 100, {}, Found(10, "theirs", epoch=4, is_vacated=True))
+    assert candidate.next_request(100) == PutRecord(LEADER, 10)
+    candidate.on_answer(Done(11), 105)
+    assert (candidate.epoch, candidate.leads(105)) == (5, True)
+
+
+def test_a_leader_that_resigns_acts_no_more_and_never_leads_again() -> None:
+    candidate = leading({KEY: 7})
+    candidate.members.request_fence(KEY)
+    candidate.resign(50)
+    assert (candidate.state, candidate.leads(50)) == (CandidateState.RESIGNING, False)
+    assert candidate.next_request(50) == PutRecord(LEADER, 0)
+    candidate.on_answer(Done(1), 55)
+    assert candidate.has_resigned
+    polled(candidate, 100, {}, Found(1, "0", epoch=1, is_vacated=True))
+    assert candidate.state is CandidateState.FOLLOWING
+
+
+def test_a_fence_under_way_at_a_resignation_is_noted() -> None:
+    candidate = leading({})
+    request, now_ms, _ = fence_by(candidate, 50, 0, lambda _: 7)
+    candidate.resign(now_ms)
+    candidate.on_answer(Done(), now_ms + 1)
+    assert request.key in candidate.members.ended
+
+
+def test_a_candidate_that_may_not_lead_only_polls() -> None:
+    candidate = Candidate(TIMES, lambda: "mine", may_lead=False)
+    polled(candidate, 0, {KEY: 1}, None)
+    assert (candidate.state, candidate.next_request(50)) == (CandidateState.FOLLOWING, None)
+    assert candidate.members.versions == {KEY: 1}
+
+
+def test_an_epoch_exceeds_the_floor_and_counts_when_it_is_written() -> None:
+    candidate = Candidate(TIMES, lambda: "mine", epoch_floor=30)
+    polled(candidate, 0, {}, Found(9, "theirs", epoch=4, is_vacated=True))
+    assert candidate.next_request(0) == PutRecord(LEADER, 9)
+    assert (candidate.epoch, candidate.written_epoch) == (31, 0)
+    candidate.lift_epoch(40, 1)  # of the write that is under way, the epoch is 31
+    candidate.on_answer(Done(10), 2)
+    assert (candidate.epoch, candidate.written_epoch) == (40, 31)
+    assert candidate.next_request(2) == PutRecord(LEADER, 10), "at once"
+    candidate.on_answer(Failed.UNKNOWN, 3)
+    assert candidate.written_epoch == 31
+    assert candidate.next_request(3) == ReadRecord(LEADER)
+    candidate.on_answer(WasRead(Found(10, "mine", epoch=31)), 4)
+    assert candidate.next_request(4) == PutRecord(LEADER, 10)
+    candidate.on_answer(Done(11), 5)
+    assert candidate.written_epoch == 40
+    candidate.lift_epoch(35, 6)
+    assert candidate.next_request(6) != PutRecord(LEADER, 11), "it is high enough"
+
+
+def test_a_withdrawn_record_is_deleted_and_its_node_has_not_ended_by_time() -> None:
+    candidate = leading({})
+    assert candidate.next_request(100) == PollRecords(has_leader=False)
+    candidate.on_answer(WasPolled({KEY: 8}, None, frozenset({KEY})), 101)
+    assert candidate.next_request(101) == DeleteRecord(KEY, 8, Condition(LEADER, 0))
+    candidate.on_answer(Done(), 102)
+    assert candidate.members.take_ended(102) == {KEY: Ended(102, is_by_time=False)}
+
+
+def test_a_withdrawn_record_that_vanishes_is_over_at_once_and_any_other_after_the_lease() -> None:
+    other = "nodes/n2.2"
+    candidate = leading({})
+    candidate.next_request(100)
+    candidate.on_answer(WasPolled({KEY: 8, other: 3}, None, frozenset({KEY})), 101)
+    candidate.next_request(101)
+    candidate.on_answer(Failed.UNKNOWN, 102)  # its deletion may have taken effect
+    polled(candidate, 200, {}, None)
+    assert candidate.members.take_ended(200) == {KEY: Ended(200, is_by_time=False)}
+    assert candidate.members.take_ended(1_849) == {}
+    assert candidate.members.take_ended(1_850) == {other: Ended(1_850, is_by_time=True)}
+
+
+def test_a_new_leader_knows_when_nodes_without_a_record_are_over() -> None:
+    candidate = Candidate(TIMES, lambda: "mine")
+    polled(candidate, 0, {KEY: 1}, Found(9, "theirs", epoch=4))
+    assert candidate.unlisted_over_ms is None, "it does not lead"
+    polled(candidate, 100, {}, Found(10, "theirs", epoch=4, is_vacated=True))
+    assert candidate.next_request(100) == PutRecord(LEADER, 10)
+    candidate.on_answer(Done(11), 105)
+    assert candidate.unlisted_over_ms is None, "it has not polled since then"
+    polled(candidate, 200, {}, None)
+    assert candidate.unlisted_over_ms == 1_750, "a record vanished at 100"
+    candidate.next_request(300)
+    candidate.on_answer(Failed.UNAVAILABLE, 300)
+    assert candidate.next_request(355) == PutRecord(LEADER, 11)
+    candidate.on_answer(Done(12), 356)
+    polled(candidate, 400, {}, None)
+    assert candidate.unlisted_over_ms == 2_050, "nodes may have come and gone between two polls"

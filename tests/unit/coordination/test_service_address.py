@@ -1,0 +1,89 @@
+"""Addresses of coordination services, as operators write them."""
+
+from __future__ import annotations
+
+import pytest
+
+from columnar.coordination.cas_etcd import CasEtcd
+from columnar.coordination.service_address import BadServiceAddress, ServiceAddress
+
+GOOD = {
+    "etcd://a:1,b:2/c": ServiceAddress("etcd", ("a:1", "b:2"), "c"),
+    "etcd://10.0.0.1/prod/columnar/": ServiceAddress("etcd", ("10.0.0.1:2379",), "prod/columnar"),
+    "etcds://[::1]:7,etcd-0.etcd.ns.svc:8/c": ServiceAddress(
+        "etcd", ("[::1]:7", "etcd-0.etcd.ns.svc:8"), "c", is_tls=True
+    ),
+    "zookeeper://z1,z2:3/c": ServiceAddress("zookeeper", ("z1:2181", "z2:3"), "c"),
+    "etcd://us%40er:p%2Fa%3Ass@a/c": ServiceAddress("etcd", ("a:2379",), "c", user="us@er", password="p/a:ss"),
+    "zookeepers://u:p@z/c": ServiceAddress("zookeeper", ("z:2181",), "c", is_tls=True, user="u", password="p"),
+}
+BAD = [
+    "",
+    "etcd",
+    "http://a:1/c",
+    "etcd://a:1",
+    "etcd://a:1/",
+    "etcd:///c",
+    "etcd://a:0/c",
+    "etcd://a:65536/c",
+    "etcd://a:x/c",
+    "etcd://a,,b/c",
+    "etcd://::1/c",
+    "etcd://a/c d",
+    "etcd://a/../c/",
+    "etcd://a//c",
+    "etcd://user@a/c",
+]
+
+
+@pytest.mark.parametrize("url", GOOD)
+def test_an_address_is_read(url: str) -> None:
+    assert ServiceAddress.parse(url) == GOOD[url]
+
+
+@pytest.mark.parametrize("url", BAD)
+def test_what_is_no_address_is_refused_and_the_form_is_named(url: str) -> None:
+    with pytest.raises(BadServiceAddress, match=r"etcd://HOST:PORT"):
+        ServiceAddress.parse(url)
+
+
+@pytest.mark.parametrize(
+    "url", ["etcd://me:secret@a/c", "etcd://me:secret@a:x/c", "etcd://me:secret@a/c d", "me:secret@x"]
+)
+def test_a_password_is_in_no_text(url: str) -> None:
+    try:
+        text = str(ServiceAddress.parse(url))
+    except BadServiceAddress as error:
+        text = str(error)
+    assert "secret" not in text
+
+
+def test_the_text_of_an_address_is_read_again() -> None:
+    for url, address in GOOD.items():
+        again = ServiceAddress.parse(str(address))
+        assert (again.kind, again.hosts, again.name, again.is_tls) == (
+            address.kind,
+            address.hosts,
+            address.name,
+            address.is_tls,
+        ), url
+
+
+def test_a_client_has_a_part_of_the_lease_for_a_call() -> None:
+    for lease_s, timeout_s in ((1.5, 0.6), (60.0, 2.0)):
+        client = ServiceAddress.parse("etcd://a/c").connector(lease_s)()
+        assert isinstance(client, CasEtcd)
+        assert client._timeout_s == pytest.approx(timeout_s)
+
+
+def test_zookeeper_over_tls_needs_an_authority() -> None:
+    pytest.importorskip("kazoo")
+    with pytest.raises(BadServiceAddress, match="certificate authority"):
+        ServiceAddress.parse("zookeepers://a/c").connector(1.5)
+
+
+def test_the_local_address_is_the_one_towards_the_service() -> None:
+    assert ServiceAddress.parse("etcd://127.0.0.1/c").find_local_address() == "127.0.0.1"
+    assert ServiceAddress.parse("etcd://no-such-host.invalid,127.0.0.1/c").find_local_address() == "127.0.0.1"
+    with pytest.raises(OSError, match=r"."):
+        ServiceAddress.parse("etcd://no-such-host.invalid/c").find_local_address()
