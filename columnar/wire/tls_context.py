@@ -3,7 +3,8 @@
 A context is replaced only by a complete new one.  So a connection never meets a certificate without its key, and if a
 new file is broken, the old context stays in use.  TLS 1.2 and 1.3, with the ciphers of Python's ssl.
 
-Knows nothing of connections: ``tls_protocol`` takes ``context`` for each new one.
+Knows nothing of connections: ``tls_protocol`` takes ``context`` for each new one, and links between servers take
+those of ``PeerTls``.
 """
 
 from __future__ import annotations
@@ -62,6 +63,66 @@ class ServerTls:
             return False
         _log.info("the certificate of %s was read again; new connections get it", self._files.cert)
         return True
+
+
+class PeerTls:
+    """The TLS contexts of links between servers, made of the files of the ports.  Owned by the loop.
+
+    With ``client_ca`` both sides present their certificate, and that authority must have signed it.  Without it links
+    are encrypted, and nothing is known of the certificate at the other end.  Names are not checked: the secret of the
+    cluster says who may link.
+    """
+
+    def __init__(self, files: TlsFiles, accepting: ssl.SSLContext, connecting: ssl.SSLContext) -> None:
+        """Pass the contexts that were made of ``files``."""
+        self._files = files
+        self._accepting = accepting
+        self._connecting = connecting
+
+    @classmethod
+    def of_files(cls, files: TlsFiles) -> PeerTls:
+        """Read the files.  Raises HostError if the files cannot be used."""
+        return cls(files, _peer_context(files, is_server=True), _peer_context(files, is_server=False))
+
+    def accepting(self) -> ssl.SSLContext:
+        return self._accepting
+
+    def connecting(self) -> ssl.SSLContext:
+        return self._connecting
+
+    def renew(self) -> bool:
+        """Read the certificate and key again; later links get them.  If they are broken, keep the old ones.
+
+        Returns whether they were read.  A new authority needs a restart.
+        """
+        files = self._files
+        try:
+            _peer_context(files, is_server=True)  # first, because a context that fails in between is of no use
+            for context in (self._accepting, self._connecting):
+                load_certificate(context, files.cert, files.key, "--tls-cert", "--tls-key")
+        except HostError as error:
+            _log.error("links keep the certificate in use, for the new one cannot be read: %s", error.text)
+            return False
+        return True
+
+
+class _PeerContext(ssl.SSLContext):
+    """The context of links that a server accepts or makes: TLS 1.3, without a check of names."""
+
+    def load(self, files: TlsFiles) -> None:
+        self.minimum_version = ssl.TLSVersion.TLSv1_3
+        self.check_hostname = False
+        self.verify_mode = ssl.CERT_NONE
+        load_certificate(self, files.cert, files.key, "--tls-cert", "--tls-key")
+        if files.client_ca:
+            load_authorities(self, files.client_ca, "--tls-client-ca")
+            self.verify_mode = ssl.CERT_REQUIRED
+
+
+def _peer_context(files: TlsFiles, *, is_server: bool) -> ssl.SSLContext:
+    context = _PeerContext(ssl.PROTOCOL_TLS_SERVER if is_server else ssl.PROTOCOL_TLS_CLIENT)
+    context.load(files)
+    return context
 
 
 def _read(files: TlsFiles, now: Callable[[], datetime]) -> ssl.SSLContext:

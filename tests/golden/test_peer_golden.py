@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from columnar.cluster import message_codec, peer_frames, refusals
-from columnar.cluster.hello import HELLO, Hello
+from columnar.cluster.hello import HELLO, Greeting, Hello
 from columnar.cluster.refusals import Moved, PeerFault, Refusal, Unknown
 from columnar.cluster.row_forms import PROTOCOL_BYTES, THRIFT1, THRIFT2
 from columnar.errors import FilterSyntaxError, RegionTooBusy, TableNotFound
@@ -20,13 +20,27 @@ def refused(refusal: Refusal) -> bytes:
     return peer_frames.refused(7, *refusals.to_plain(refusal))
 
 
+def greetings(connecting: Hello, accepting: Hello) -> tuple[tuple[bytes, bytes], tuple[bytes, bytes]]:
+    """Return (hello, proof) of each side, by the secret 00 01 .. 1f."""
+    secret = bytes(range(32))
+    near = Greeting(connecting, lambda _hello: None, secret, connects=True)
+    far = Greeting(accepting, lambda _hello: None, secret, connects=False)
+    hellos = near.begin(b"\x11" * 16), far.begin(b"\x22" * 16)
+    return (hellos[0], near.take_bytes(hellos[1])), (hellos[1], far.take_bytes(hellos[0]))
+
+
 def test_frames() -> None:
     moved = Moved(RegionInfo("t", 5, b"m", b""), Incarnation("s2", 17), 9)
     hello = Hello("0f" * 16, Incarnation("s1", 3))
+    connecting, accepting = greetings(hello, Hello("0f" * 16, Incarnation("s2", 17)))
     hold_to(
         "peer-frames.txt",
         {
             "hello": peer_frames.hello(HELLO.encode(hello)),
+            "hello over TCP of the connecting side": connecting[0],
+            "hello over TCP of the accepting side": accepting[0],
+            "proof of the connecting side": connecting[1],
+            "proof of the accepting side": accepting[1],
             "call": peer_frames.call_head(1, THRIFT1, PROTOCOL_BYTES[Protocol.BINARY], len(CALL)) + CALL,
             "call compact 2": peer_frames.call_head(1 << 40, THRIFT2, PROTOCOL_BYTES[Protocol.COMPACT], 0),
             "answer": peer_frames.answer_head(1, 3) + b"yes",

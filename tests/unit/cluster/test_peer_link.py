@@ -17,6 +17,7 @@ from columnar.cluster.link_errors import LinkBroke, NotSent
 from columnar.cluster.peer_frames import Frame
 from columnar.cluster.peer_link import PeerLink, Refused, State
 from columnar.cluster.refusals import Moved, Unknown
+from columnar.coordination.lease_gate import LeaseGate
 from columnar.errors import IllegalArgument
 from columnar.model.owner import Incarnation
 from columnar.model.region_info import RegionInfo
@@ -95,16 +96,28 @@ class Answering:
 
 
 class Pair:
+    """Two ends of a link, of which the lease of the near one is in the test's hand."""
+
     def __init__(self) -> None:
         self.ends: list[PeerLink] = []
+        self.opens: list[PeerLink] = []
         self.near_side, self.far_side = Answering(), Answering()
-        self.near = self._link(S1, self.near_side)
+        self.has_lease, self.questions = True, 0
+        self.gate = LeaseGate(self._asked, wait_s=0.2)
+        self.near = self._link(S1, self.near_side, gate=self.gate)
         self.far = self._link(S2, self.far_side)
 
-    def _link(self, server: Incarnation, side: Answering, cluster: str = CLUSTER) -> PeerLink:
-        return PeerLink(
-            Hello(cluster, server), partial(obstacle, cluster=cluster, leader_epoch=0), side, self.ends.append
-        )
+    def _asked(self) -> bool:
+        self.questions += 1
+        return self.has_lease
+
+    def _link(self, server: Incarnation, side: Answering, cluster: str = CLUSTER, **options: Any) -> PeerLink:
+        hello, fault = Hello(cluster, server), partial(obstacle, cluster=cluster, leader_epoch=0)
+        return PeerLink(hello, fault, side, self.ends.append, on_open=self.opens.append, **options)
+
+    async def until_withheld(self) -> None:
+        while not self.gate.waiting_count:  # noqa: ASYNC110 - the loop flushes later
+            await asyncio.sleep(0)
 
     async def connect(self) -> None:
         here, there = socket.socketpair()
@@ -335,6 +348,113 @@ async def test_an_ask_that_the_peer_does_not_know_leaves_the_link_open(pair: Pai
     pair.near._begin(99, peer_frames.request_frame(99, "of a newer version", {}), b"", told)
     assert "no message that this version knows" in str(await told.ended)
     assert await pair.call().ended == b"cba"
+
+
+# --- the gate --------------------------------------------------------------------------------------
+
+
+@paired
+async def test_both_ends_hear_once_that_the_link_is_open(pair: Pair) -> None:
+    await pair.opened()
+    assert sorted(pair.opens, key=id) == sorted([pair.near, pair.far], key=id)
+    assert await pair.call().ended == b"cba"
+    assert len(pair.opens) == 2
+
+
+@paired
+async def test_frames_without_a_lease_wait_and_go_out_in_order(pair: Pair) -> None:
+    await pair.opened()
+    pair.has_lease = False
+    calls = [pair.call(b"%d" % n) for n in range(10)]
+    asking = asyncio.ensure_future(pair.near.send_request(CloseTable("t")))
+    await pair.until_withheld()
+    pair.near.check_invariants()
+    assert all(told.heard == [] for told in calls)
+    assert pair.far_side.calls == []
+    pair.has_lease = True
+    await asyncio.gather(asking, *(told.ended for told in calls))
+    assert [told.heard for told in calls] == [["written", b"%d" % n] for n in range(10)]
+    pair.near.check_invariants()
+
+
+@paired
+async def test_an_answer_without_a_lease_waits_and_no_request_is_read_meanwhile(pair: Pair) -> None:
+    await pair.opened()
+    pair.has_lease = False
+    first = asyncio.ensure_future(pair.far.send_request(CloseTable("t")))
+    await pair.until_withheld()
+    second = asyncio.ensure_future(pair.far.send_request(CloseTable("u")))
+    await asyncio.sleep(0.05)
+    assert pair.near_side.asks == [CloseTable("t")]
+    pair.has_lease = True
+    await asyncio.gather(first, second)
+    assert pair.near_side.asks == [CloseTable("t"), CloseTable("u")]
+
+
+@paired
+async def test_each_write_asks_for_the_lease(pair: Pair) -> None:
+    """Two large calls are two writes; the lease ends between them."""
+    await pair.opened()
+    pair.near.pause_writing()
+    calls = [pair.call(b"x" * (300 << 10)) for _ in range(2)]
+    questions = pair.questions
+    is_valid = iter([True, False])
+    pair.gate.is_open = lambda: next(is_valid, pair._asked())  # type: ignore[method-assign]
+    pair.has_lease = False
+    pair.near.resume_writing()
+    await pair.until_withheld()
+    assert [told.heard[:1] for told in calls] == [["written"], []]
+    pair.near.check_invariants()
+    pair.has_lease = True
+    assert await calls[1].ended == b"x" * (300 << 10)
+    assert pair.questions > questions
+
+
+@paired
+async def test_a_link_without_a_lease_for_too_long_ends(pair: Pair) -> None:
+    await pair.opened()
+    pair.far_side.is_silent = True
+    written = pair.call()
+    await pair.far_side.until(1)
+    pair.has_lease = False
+    waiting = pair.call()
+    assert (await written.ended, await waiting.ended) == ("link broke", "not sent")
+    assert "no lease" in pair.near.why
+    assert pair.gate.waiting_count == 0
+
+
+@paired
+async def test_an_end_of_the_link_leaves_nothing_at_the_gate(pair: Pair) -> None:
+    await pair.opened()
+    pair.has_lease = False
+    waiting = pair.call()
+    await pair.until_withheld()
+    pair.near.end("as a test would have it")
+    assert waiting.heard == ["not sent"]
+    assert pair.gate.waiting_count == 0
+
+
+@paired
+async def test_a_recalled_frame_is_not_sent_when_the_lease_comes_back(pair: Pair) -> None:
+    await pair.opened()
+    pair.has_lease = False
+    recalled, kept = pair.call(b"ab"), pair.call(b"cd")
+    await pair.until_withheld()
+    pair.near.forget_call(recalled.number)  # type: ignore[attr-defined]
+    pair.near.check_invariants()
+    pair.has_lease = True
+    assert await kept.ended == b"dc"
+    assert recalled.heard == []
+    assert len(pair.far_side.calls) == 1
+
+
+@paired
+async def test_the_greeting_needs_no_lease(pair: Pair) -> None:
+    pair.has_lease = False
+    await pair.connect()
+    while len(pair.opens) < 2:  # noqa: ASYNC110 - as above
+        await asyncio.sleep(0)
+    assert (pair.near.state, pair.far.state) == (State.OPEN, State.OPEN)
 
 
 # --- taking back, bounds ---------------------------------------------------------------------------

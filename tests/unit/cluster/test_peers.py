@@ -1,28 +1,36 @@
-"""Links between servers over Unix sockets: made on demand, two for each peer, to the incarnation that was meant."""
+"""Links between servers: made on demand, two for each peer, to the incarnation that was meant; over TCP by a secret."""
 
 from __future__ import annotations
 
 import asyncio
+import random
+import ssl
 import tempfile
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import wraps
 from pathlib import Path
 from typing import Any
 
 import pytest
+import uvloop
 
-from columnar.cluster import link_listener
-from columnar.cluster.hello import Hello
+from columnar.cluster import link_errors, link_listener, peer_frames
+from columnar.cluster.hello import HELLO, Hello
 from columnar.cluster.link_errors import LinkBroke, NotSent
-from columnar.cluster.peer_address import UNIX_PREFIX, PeerAddress, UnixAddress
+from columnar.cluster.peer_address import UNIX_PREFIX, PeerAddress, TcpAddress, UnixAddress
 from columnar.cluster.peer_frames import Frame
-from columnar.cluster.peer_link import PeerLink
-from columnar.cluster.peers import LARGE_BYTES, Peers
+from columnar.cluster.peer_link import PeerLink, State
+from columnar.cluster.peers import LARGE_BYTES, LinkTerms, Peers
+from columnar.coordination.lease_gate import LeaseGate
 from columnar.errors import IllegalArgument
 from columnar.model.owner import Incarnation
 from columnar.model.region_messages import CloseTable, Message
+from columnar.wire.tls_context import PeerTls, TlsFiles
+from tests.support.certificates import Authority, Pair
 
 S1, S2 = Incarnation("s1", 4), Incarnation("s2", 17)
+SECRET = bytes(range(32))
 
 
 class Answering:
@@ -57,8 +65,12 @@ class Two:
         self.sides = {S1: Answering(), S2: Answering()}
         self.one, self.two = self.made(S1), self.made(S2)
 
-    def made(self, server: Incarnation, cluster: str = "c") -> Peers:
-        return Peers(Hello(cluster, server), self.addresses.get, self.sides[server])
+    def made(self, server: Incarnation, cluster: str = "c", secret: bytes | None = SECRET) -> Peers:
+        return Peers(Hello(cluster, server), self.addresses.get, self.sides[server], LinkTerms(secret=secret))
+
+    async def listen_tcp(self, peers: Peers, server: Incarnation = S2, host: str = "127.0.0.1") -> None:
+        await peers.listen(TcpAddress(host, 0))
+        self.addresses[server] = TcpAddress(host, peers.port)
 
     def address(self, server: Incarnation) -> PeerAddress:
         found = self.addresses[server]
@@ -83,7 +95,9 @@ def linked(test: Callable[[Two], Awaitable[None]]) -> Callable[[], None]:
                 finally:
                     await two.close()
 
-        asyncio.run(main())
+        for new_loop in (asyncio.new_event_loop, uvloop.new_event_loop):  # servers run on the second
+            with asyncio.Runner(loop_factory=new_loop) as runner:
+                runner.run(main())
 
     del run.__wrapped__  # type: ignore[attr-defined]
     return run
@@ -206,3 +220,241 @@ async def test_closing_ends_what_waits(two: Two) -> None:
     await two.one.close()
     with pytest.raises(NotSent):
         await two.one.request_server(S2, CloseTable("t"))
+
+
+# --- TCP -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+def test_links_over_tcp_with_the_secret(host: str) -> None:
+    @linked
+    async def scene(two: Two) -> None:
+        await two.listen_tcp(two.two, host=host)
+        await asyncio.gather(*(two.one.request_server(S2, CloseTable(f"t{n}" * 40_000)) for n in range(5)))
+        assert [ask.table[:2] for ask in two.sides[S2].asks] == [f"t{n}" for n in range(5)]  # type: ignore[attr-defined]
+        (accepted,) = two.two._listener.links
+        assert accepted.peer == Hello("c", S1)
+
+    scene()
+
+
+@pytest.mark.parametrize("cluster", ["c", "another"])
+def test_a_hundred_of_a_hundred_strangers_are_refused(cluster: str, caplog: pytest.LogCaptureFixture) -> None:
+    """A wrong secret, and another cluster's id with the right secret."""
+    rng = random.Random(cluster)
+
+    @linked
+    async def scene(two: Two) -> None:
+        await two.listen_tcp(two.two)
+        for _ in range(100):
+            wrong = rng.randbytes(32) if cluster == "c" else SECRET
+            stranger = two.made(S1, cluster, wrong)
+            link = stranger.link(S2, 10)
+            asking = link.send_request(CloseTable("t"))
+            with pytest.raises(NotSent):
+                await asking
+            await stranger.close()
+        while two.two._listener.links:  # noqa: ASYNC110 - the socket tells nobody
+            await asyncio.sleep(0)
+
+    link_errors.REFUSED_PEERS._logged_s = float("-inf")
+    with caplog.at_level("WARNING"):
+        scene()
+    lines = [record for record in caplog.records if "refused" in record.message]
+    assert len(lines) == (1 if cluster == "c" else 0), "once a minute, of 200"
+
+
+@linked
+async def test_nothing_of_a_stranger_is_looked_at(two: Two) -> None:
+    """Frames after a hello without its proof, and a call at once, reach nobody, and get no more than a hello."""
+    await two.listen_tcp(two.two)
+    address = two.address(S2)
+    assert isinstance(address, TcpAddress)
+    hello = peer_frames.hello(HELLO.encode(Hello("c", S1)) | {"random": b"r" * 16})
+    ask = peer_frames.request_frame(1, "close_table", {"table": "t"})
+    for data in (
+        ask,
+        hello + ask,
+        hello + peer_frames.proof(b"x" * 32) + ask,
+        b"GET / HTTP/1.1\r\n\r\n",
+        b"\xff" * 5_000,
+    ):
+        reader, writer = await asyncio.open_connection(address.host, address.port)
+        writer.write(data)
+        with suppress(ConnectionResetError):
+            received = await reader.read()
+            kinds = []
+            while received:
+                length = int.from_bytes(received[:4], "big")
+                kinds.append(received[12])
+                received = received[4 + length :]
+            assert kinds in ([], [peer_frames.HELLO], [peer_frames.HELLO, peer_frames.PROOF])
+        writer.close()
+    assert two.sides[S2].asks == []
+
+
+@linked
+async def test_a_link_over_tcp_without_a_secret_ends_on_both_sides(two: Two) -> None:
+    await two.listen_tcp(two.two)
+    bare = two.made(S1, secret=None)
+    with pytest.raises(NotSent):
+        await bare.request_server(S2, CloseTable("t"))
+    assert "no secret" in bare._small[S2].why
+    await bare.close()
+    listening = two.made(S2, secret=None)
+    await two.listen_tcp(listening)
+    with pytest.raises(NotSent):
+        await two.one.request_server(S2, CloseTable("t"))
+    await listening.close()
+
+
+@linked
+async def test_the_oldest_silent_link_goes_beyond_the_bound(two: Two) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(link_listener, "GREETINGS", 3)
+        await two.listen_tcp(two.two)
+        await two.one.request_server(S2, CloseTable("t"))
+        address = two.address(S2)
+        assert isinstance(address, TcpAddress)
+        silent = [await asyncio.open_connection(address.host, address.port) for _ in range(6)]
+        gone = [len(await reader.read()) for reader, _ in silent[:3]]
+        assert len(gone) == 3
+        await two.one.request_server(S2, CloseTable("u"))
+        states = [link.state for link in two.two._listener.links]
+        assert (states.count(State.GREETING), states.count(State.OPEN)) == (3, 1)
+        for _, writer in silent:
+            writer.close()
+
+
+# --- the gate --------------------------------------------------------------------------------------
+
+
+@linked
+async def test_frames_wait_for_the_lease(two: Two) -> None:
+    is_valid = [True]
+    gate = LeaseGate(lambda: is_valid[0])
+    gated = Peers(Hello("c", S1), two.addresses.get, two.sides[S1], LinkTerms(gate=gate, secret=SECRET))
+    await two.listen_tcp(two.two)
+    await gated.request_server(S2, CloseTable("t"))
+    is_valid[0] = False
+    asking = [asyncio.ensure_future(gated.request_server(S2, CloseTable(f"t{n}"))) for n in range(3)]
+    while not gate.waiting_count:  # noqa: ASYNC110 - as above
+        await asyncio.sleep(0)
+    assert len(two.sides[S2].asks) == 1
+    gated.check_invariants()
+    is_valid[0] = True
+    await asyncio.gather(*asking)
+    assert two.sides[S2].asks[1:] == [CloseTable(f"t{n}") for n in range(3)]
+    await gated.close()
+
+
+# --- TLS -------------------------------------------------------------------------------------------
+
+
+def files_of(authority: Authority, name: str, *, checks: bool) -> TlsFiles:
+    pair = authority.sign(name)
+    return TlsFiles(pair.cert, pair.key, authority.ca if checks else "")
+
+
+def with_tls(two: Two, server: Incarnation, files: TlsFiles, secret: bytes = SECRET) -> Peers:
+    tls = PeerTls.of_files(files)
+    terms = LinkTerms(secret=secret, tls_accepting=tls.accepting, tls_connecting=tls.connecting)
+    return Peers(Hello("c", server), two.addresses.get, two.sides[server], terms)
+
+
+@pytest.mark.parametrize("checks", [False, True])
+def test_links_over_tls(tmp_path: Path, checks: bool) -> None:
+    authority = Authority(tmp_path, "ours")
+
+    @linked
+    async def scene(two: Two) -> None:
+        near = with_tls(two, S1, files_of(authority, "s1", checks=checks))
+        far = with_tls(two, S2, files_of(authority, "s2", checks=checks))
+        await two.listen_tcp(far)
+        await near.request_server(S2, CloseTable("t" * 300_000))
+        assert two.sides[S2].asks == [CloseTable("t" * 300_000)]
+        await near.close()
+        await far.close()
+
+    scene()
+
+
+def test_a_peer_with_a_certificate_of_another_authority_or_without_tls_is_refused(tmp_path: Path) -> None:
+    ours, theirs = Authority(tmp_path, "ours"), Authority(tmp_path, "theirs")
+
+    @linked
+    async def scene(two: Two) -> None:
+        far = with_tls(two, S2, files_of(ours, "s2", checks=True))
+        await two.listen_tcp(far)
+        for near in (with_tls(two, S1, files_of(theirs, "s1", checks=False)), two.made(S1)):
+            with pytest.raises(NotSent):
+                await near.request_server(S2, CloseTable("t"))
+            await near.close()
+        assert two.sides[S2].asks == []
+        picky = with_tls(two, S1, files_of(theirs, "s1", checks=True))
+        with pytest.raises(NotSent):
+            await picky.request_server(S2, CloseTable("t"))
+        assert "cannot connect" in picky._small[S2].why
+        await picky.close()
+        await far.close()
+
+    scene()
+
+
+def test_tls_is_no_substitute_for_the_secret(tmp_path: Path) -> None:
+    authority = Authority(tmp_path, "ours")
+
+    @linked
+    async def scene(two: Two) -> None:
+        near = with_tls(two, S1, files_of(authority, "s1", checks=True), b"another secret" * 3)
+        far = with_tls(two, S2, files_of(authority, "s2", checks=True))
+        await two.listen_tcp(far)
+        with pytest.raises(NotSent):
+            await near.request_server(S2, CloseTable("t"))
+        assert two.sides[S2].asks == []
+        await near.close()
+        await far.close()
+
+    scene()
+
+
+def test_a_renewed_certificate_is_that_of_later_links(tmp_path: Path) -> None:
+    authority = Authority(tmp_path, "ours")
+    first, second = authority.sign("s2"), authority.sign("s2")
+    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+
+    def install(pair: Pair, *, has_key: bool = True) -> None:
+        cert.write_text(Path(pair.cert).read_text())
+        key.write_text(Path(pair.key).read_text() if has_key else "no key")
+
+    @linked
+    async def scene(two: Two) -> None:
+        install(first)
+        tls = PeerTls.of_files(TlsFiles(str(cert), str(key), authority.ca))
+        terms = LinkTerms(secret=SECRET, tls_accepting=tls.accepting, tls_connecting=tls.connecting)
+        far = Peers(Hello("c", S2), two.addresses.get, two.sides[S2], terms)
+        await two.listen_tcp(far)
+
+        async def shown() -> bytes:
+            near = with_tls(two, S1, files_of(authority, "s1", checks=True))
+            await near.request_server(S2, CloseTable("t"))
+            transport = near._small[S2]._transport
+            assert transport is not None
+            found = transport.get_extra_info("ssl_object").getpeercert(binary_form=True)
+            await near.close()
+            assert isinstance(found, bytes)
+            return found
+
+        def der(pair: Pair) -> bytes:
+            return ssl.PEM_cert_to_DER_cert(Path(pair.cert).read_text())
+
+        assert await shown() == der(first)
+        install(second, has_key=False)
+        assert not tls.renew()
+        assert await shown() == der(first)
+        install(second)
+        assert tls.renew()
+        assert await shown() == der(second)
+        await far.close()
+
+    scene()
