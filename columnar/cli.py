@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 import click
 
@@ -22,10 +23,14 @@ from columnar.runtime.standard_streams import open_closed_streams
 from columnar.version import VERSION
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from click.shell_completion import CompletionItem
 
+F = TypeVar("F")
 _SUBCOMMANDS: Final[dict[str, tuple[str, str]]] = {  # name -> module:command, short help
     "standalone": ("columnar.cli:standalone", "Run the store: everything in one process."),
+    "node": ("columnar.cli:node", "Run a node of a cluster on many machines."),
     "shell": ("columnar.shell.console:shell", "Type commands at a prompt, or run a script of them."),
     "get": ("columnar.shell.rows:get", "Show one row."),
     "put": ("columnar.shell.rows:put", "Write cells of one row."),
@@ -151,34 +156,74 @@ def main() -> None:
     """
 
 
+_PORT_OPTIONS: Final = (
+    click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on, for all ports."),
+    click.option(
+        "--port", default=9090, show_default=True, type=click.IntRange(0, 65535), help="Thrift; 0: any free one."
+    ),
+    click.option(
+        "--web-port",
+        default=9095,
+        show_default=True,
+        type=click.IntRange(-1, 65535),
+        help="Status page, /metrics, /health; 0: any free one, -1: none.",
+    ),
+    click.option(
+        "--thrift2-port",
+        default=-1,
+        show_default=True,
+        type=click.IntRange(-1, 65535),
+        help="HBase's Thrift 2 service; 0: any free one, -1: not served.",
+    ),
+    click.option(
+        "--tls-cert", default="", metavar="FILE", help="Certificate (PEM): all ports speak TLS, and only that."
+    ),
+    click.option("--tls-key", default="", metavar="FILE", help="Its key. SIGHUP has both read again."),
+    click.option(
+        "--tls-client-ca", default="", metavar="FILE", help="Clients must show a certificate signed by this one."
+    ),
+    click.option(
+        "--allow-origin",
+        "allow_origins",
+        multiple=True,
+        metavar="ORIGIN",
+        help="Web pages from there (https://app.example) may use the ports by HTTP, for everything; may be repeated.",
+    ),
+)
+
+_OTHER_OPTIONS: Final = (
+    click.option("--trigger-modules", default="", metavar="M,M", help="Python modules that triggers may name."),
+    click.option(
+        "--log-level",
+        default="info",
+        show_default=True,
+        type=click.Choice(["debug", "info", "warning", "error"], case_sensitive=False),
+        help="What is worth a line on stderr.",
+    ),
+    click.option(
+        "--slow-ms",
+        default=1_000,
+        show_default=True,
+        type=click.IntRange(1),
+        help="Requests that take longer are logged.",
+    ),
+)
+
+
+def _with_options(*groups: tuple[Any, ...]) -> Callable[[F], F]:
+    """Return a decorator that gives a command these groups of options, in their order."""
+
+    def decorate(command: F) -> F:
+        for option in reversed([one for group in groups for one in group]):
+            command = option(command)
+        return command
+
+    return decorate
+
+
 @click.command()
 @click.option("--data", metavar="DIR", help="Folder that holds everything; made when it is not there.")
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on, for all ports.")
-@click.option("--port", default=9090, show_default=True, type=click.IntRange(0, 65535), help="Thrift; 0: any free one.")
-@click.option(
-    "--web-port",
-    default=9095,
-    show_default=True,
-    type=click.IntRange(-1, 65535),
-    help="Status page, /metrics, /health; 0: any free one, -1: none.",
-)
-@click.option(
-    "--thrift2-port",
-    default=-1,
-    show_default=True,
-    type=click.IntRange(-1, 65535),
-    help="HBase's Thrift 2 service; 0: any free one, -1: not served.",
-)
-@click.option("--tls-cert", default="", metavar="FILE", help="Certificate (PEM): all ports speak TLS, and only that.")
-@click.option("--tls-key", default="", metavar="FILE", help="Its key. SIGHUP has both read again.")
-@click.option("--tls-client-ca", default="", metavar="FILE", help="Clients must show a certificate signed by this one.")
-@click.option(
-    "--allow-origin",
-    "allow_origins",
-    multiple=True,
-    metavar="ORIGIN",
-    help="Web pages from there (https://app.example) may use the ports by HTTP, for everything; may be repeated.",
-)
+@_with_options(_PORT_OPTIONS)
 @click.option(
     "--servers",
     default=1,
@@ -187,17 +232,7 @@ def main() -> None:
     metavar="N",
     help="Region servers, each a process with its share of the regions; 1: everything in one process.",
 )
-@click.option("--trigger-modules", default="", metavar="M,M", help="Python modules that triggers may name.")
-@click.option(
-    "--log-level",
-    default="info",
-    show_default=True,
-    type=click.Choice(["debug", "info", "warning", "error"], case_sensitive=False),
-    help="What is worth a line on stderr.",
-)
-@click.option(
-    "--slow-ms", default=1_000, show_default=True, type=click.IntRange(1), help="Requests that take longer are logged."
-)
+@_with_options(_OTHER_OPTIONS)
 def standalone(
     data: str | None,
     host: str,
@@ -230,23 +265,127 @@ def standalone(
       columnar standalone --data ./data --servers 3
       columnar standalone --host 0.0.0.0 --tls-cert store.crt --tls-key store.key
     """
-    if bool(tls_cert) != bool(tls_key) or (tls_client_ca and not tls_cert):
-        raise click.UsageError("TLS needs --tls-cert and --tls-key, both; --tls-client-ca may come with them")
+    if servers > 1 and os.name != "posix":
+        raise click.UsageError("--servers needs a system with fork and Unix sockets; leave it out")
     _become_the_store(
-        servers,
+        {"servers": servers} if servers > 1 else None,
         data=data if data is not None else _default_data_folder(),
         host=host,
         port=port,
         web_port=web_port,
         thrift2_port=thrift2_port,
-        tls_cert=_absolute(tls_cert),
-        tls_key=_absolute(tls_key),
-        tls_client_ca=_absolute(tls_client_ca),
-        allow_origins=_checked_origins(allow_origins),
-        trigger_modules=[name.strip() for name in trigger_modules.split(",") if name.strip()],
-        slow_request_ms=slow_ms,
-        log_level=log_level.upper(),
+        tls=(tls_cert, tls_key, tls_client_ca),
+        allow_origins=allow_origins,
+        trigger_modules=trigger_modules,
+        slow_ms=slow_ms,
+        log_level=log_level,
     )
+
+
+@click.command()
+@click.option("--data", metavar="DIR", required=True, help="The folder that all nodes share; see probe-root.")
+@click.option(
+    "--coordination",
+    metavar="URL",
+    required=True,
+    help="etcd://HOST:PORT,HOST:PORT/NAME or zookeeper://...: the service that knows which nodes live and who leads.",
+)
+@click.option("--name", metavar="NODE", help="Name of this node, no other node's.  [default: the host's name]")
+@click.option(
+    "--servers",
+    default=2,
+    show_default=True,
+    type=click.IntRange(1, 64),
+    metavar="N",
+    help="Region servers of this node, each a process.",
+)
+@_with_options(_PORT_OPTIONS)
+@click.option(
+    "--peer-port",
+    default=9096,
+    show_default=True,
+    type=click.IntRange(0, 65535),
+    help="For the servers and nodes of the cluster; 0: any free one.",
+)
+@click.option(
+    "--lease",
+    "lease_s",
+    default=1.5,
+    show_default=True,
+    type=click.FloatRange(0.5, 60),
+    metavar="SECONDS",
+    help="A node that is cut off for so long stops answering, and others take its regions; the same on all nodes.",
+)
+@click.option("--never-leads", is_flag=True, help="This node only serves; another one must lead.")
+@_with_options(_OTHER_OPTIONS)
+def node(
+    data: str,
+    coordination: str,
+    name: str | None,
+    servers: int,
+    host: str,
+    port: int,
+    web_port: int,
+    thrift2_port: int,
+    tls_cert: str,
+    tls_key: str,
+    tls_client_ca: str,
+    allow_origins: tuple[str, ...],
+    peer_port: int,
+    lease_s: float,
+    never_leads: bool,
+    trigger_modules: str,
+    log_level: str,
+    slow_ms: int,
+) -> None:
+    """Run a node of a cluster on many machines: region servers, their ports, and a candidate for the cluster's leader.
+
+    All nodes share one data folder on a file system that all their machines mount (CephFS; 'columnar probe-root' tries
+    another), and one etcd or ZooKeeper. Clients reach all regions through any node. A node that ends or is cut off
+    loses its regions to the others within seconds.
+
+    \b
+      columnar node --data /mnt/columnar --coordination etcd://10.0.0.1:2379,10.0.0.2:2379/columnar --host 10.0.0.1
+      columnar node --data /mnt/columnar --coordination zookeeper://zk1:2181,zk2:2181/columnar --host 10.0.0.2
+    """
+    import platform  # 2 ms that the other commands do not need
+
+    _become_the_store(
+        {
+            "servers": servers,
+            "name": _checked_name(name if name is not None else platform.node().partition(".")[0]),
+            "coordination": _checked_coordination(coordination),
+            "peer_port": peer_port,
+            "lease_s": lease_s,
+            "may_lead": not never_leads,
+        },
+        data=os.path.abspath(data),
+        host=host,
+        port=port,
+        web_port=web_port,
+        thrift2_port=thrift2_port,
+        tls=(tls_cert, tls_key, tls_client_ca),
+        allow_origins=allow_origins,
+        trigger_modules=trigger_modules,
+        slow_ms=slow_ms,
+        log_level=log_level,
+    )
+
+
+def _checked_name(name: str) -> str:
+    if re.fullmatch(r"[a-z0-9][a-z0-9-]{0,39}", name, re.IGNORECASE) is None:
+        raise click.UsageError(f"'{name}' names no node: letters, digits and '-', 40 at most; choose one with --name")
+    return name
+
+
+def _checked_coordination(url: str) -> str:
+    from columnar.coordination.service_address import BadServiceAddress, ServiceAddress
+
+    try:
+        ServiceAddress.parse(url)
+    except BadServiceAddress as error:
+        raise click.UsageError(f"--coordination: {error.text}") from error
+    return url
 
 
 def _checked_origins(origins: tuple[str, ...]) -> list[str]:
@@ -280,15 +419,36 @@ _ALLOCATOR: Final = {
 }
 
 
-def _become_the_store(servers: int, **settings: Any) -> NoReturn:
-    """Replace this process by ``columnar.roles.store_process``, whose docstring has the reasons."""
-    if servers > 1:
-        if os.name != "posix":
-            raise click.UsageError("--servers needs a system with fork and Unix sockets; leave it out")
-        settings["servers"] = servers
+def _become_the_store(
+    node: dict[str, Any] | None,
+    *,
+    tls: tuple[str, str, str],
+    allow_origins: tuple[str, ...],
+    trigger_modules: str,
+    slow_ms: int,
+    log_level: str,
+    **settings: Any,
+) -> NoReturn:
+    """Replace this process by ``columnar.roles.store_process``, whose docstring has the reasons.
+
+    ``node``: fields of ``config.NodeConfig``; None for one process.  ``tls``: certificate, key, clients' authority.
+    """
+    certificate, key, authority = tls
+    if bool(certificate) != bool(key) or (authority and not certificate):
+        raise click.UsageError("TLS needs --tls-cert and --tls-key, both; --tls-client-ca may come with them")
+    settings["tls_cert"], settings["tls_key"], settings["tls_client_ca"] = map(_absolute, tls)
+    settings["allow_origins"] = _checked_origins(allow_origins)
+    settings["trigger_modules"] = [name.strip() for name in trigger_modules.split(",") if name.strip()]
+    settings["slow_request_ms"], settings["log_level"] = slow_ms, log_level.upper()
+    if node is not None:
+        settings["node"] = node
+    _execute_store(json.dumps(settings))
+
+
+def _execute_store(settings: str) -> NoReturn:
     finds_modules_here = sys.path[:1] == [os.getcwd()]  # true under python -m, not in a script
     command = [sys.executable, *([] if finds_modules_here else ["-P"]), "-m", "columnar.roles.store_process"]
-    command.append(json.dumps(settings))
+    command.append(settings)
     if os.name != "posix":  # elsewhere exec makes a new process, and a waiter for this one would see it end
         raise SystemExit(subprocess.call(command))
     sys.stdout.flush()

@@ -37,19 +37,38 @@ AHEAD: Final = "ahead"  # argument of a standby region server process, which wai
 
 
 @dataclass(frozen=True, slots=True)
-class RegionServerConfig:
-    """Settings of a region server beside others on a machine, as its supervisor sends them."""
+class NodeConfig:
+    """Settings of a node: the parent process of the region servers of a machine."""
 
-    name: str  # s1 .. sN
+    servers: int
+    log_level: str = "INFO"
+    name: str = ""  # unique among the nodes of a cluster; "" for the only node of its folder
+    coordination: str = ""  # URL of the service that has the nodes' leases; "" for the only node of its folder
+    peer_port: int = 0  # at which servers and nodes reach this node while it leads; 0: any free port
+    lease_s: float = 1.5
+    may_lead: bool = True
+    fence_command: str = ""  # run with a node's name, when its lease is over, before its regions get other owners
+    zone: str = ""
+
+    def server_name(self, number: int) -> str:
+        return f"{self.name}-s{number}" if self.name else f"s{number}"
+
+
+@dataclass(frozen=True, slots=True)
+class RegionServerConfig:
+    """Settings of a region server beside others on a machine, as its node sends them."""
+
+    name: str  # s1 .. sN, after the name of the node if there are several nodes
     number: int  # of this start of the server; never reused
     data: str
     cluster_id: str
-    leader_epoch: int  # of the supervisor; a master with a lower epoch is refused
     run_folder: str  # folder of the sockets between servers; must be short, as paths of sockets are
     servers: int  # number of servers that share the machine's memory
     log_level: str
-    config: StandaloneConfig  # settings of the whole store; its ports belong to the supervisor
-    clock_ms: int = 0  # reading of the supervisor's clock; all timestamps are above it
+    config: StandaloneConfig  # settings of the whole store; its ports belong to the node
+    clock_ms: int = 0  # reading of the node's clock; all timestamps are above it
+    peer_host: str = ""  # address at which servers of other nodes reach this server; "": its socket in ``run_folder``
+    secret: str = ""  # of the cluster, in hexadecimal; "" without other nodes
 
     @classmethod
     def from_json(cls, text: str | bytes) -> RegionServerConfig:

@@ -274,6 +274,13 @@ class UnretriedRequest(ForwardedReply):
             self._link.forget_call(self._number)
 
 
+class LeaderCalls(Protocol):
+    """The way of clients' calls to the leader."""
+
+    def send_call(self, call: UnretriedRequest, raw: RawMessage) -> None:
+        """Send the call once, or fail it."""
+
+
 class Forwarding:
     def __init__(
         self,
@@ -294,7 +301,7 @@ class Forwarding:
         self.links = links
         self.serve_locally = serve_locally
         self.now_ms = now_ms or _monotonic_ms
-        self.master: PeerLink | None = None  # the control link, while there is one
+        self.leader: LeaderCalls | None = None  # None: this process has no leader to forward to
         self.forwarded = 0  # calls so far
         self.in_flight: dict[str, dict[ForwardedRequest, None]] = {}
         self._call_later = call_later
@@ -322,19 +329,19 @@ class Forwarding:
 
     def to_master(self, raw: RawMessage) -> ForwardedReply:
         """Forward a call to the master.  It fails with NotServingRegion if nothing was done, or with OutcomeUnknown."""
-        return self._forward_once("the master", self.master, raw)
+        self.forwarded += 1
+        call = UnretriedRequest("the master")
+        if self.leader is None:
+            call.fail(unreachable("the master"))
+        else:
+            self.leader.send_call(call, raw)
+        return call
 
     def to_server(self, server: Incarnation, raw: RawMessage) -> ForwardedReply:
         """Forward a call as ``to_master`` does, to the only server that can answer: the server of an open scanner."""
-        return self._forward_once(f"server {server}", self.links.link(server, len(raw.message)), raw)
-
-    def _forward_once(self, name: str, link: PeerLink | None, raw: RawMessage) -> ForwardedReply:
         self.forwarded += 1
-        call = UnretriedRequest(name)
-        if link is None:
-            call.fail(unreachable(name))
-        else:
-            call.send(link, raw)
+        call = UnretriedRequest(f"server {server}")
+        call.send(self.links.link(server, len(raw.message)), raw)
         return call
 
     # --- events ------------------------------------------------------------------------------------------

@@ -16,12 +16,12 @@ from typing import Any, Final, TypeVar, get_args
 
 from columnar.cluster import peer_requests
 from columnar.cluster.value_codec import BadValue, codec_of
-from columnar.model import owner_messages, region_messages, route
+from columnar.model import node_messages, owner_messages, region_messages, route
 from columnar.model.region_messages import Message
 
 R = TypeVar("R")
 
-_MODULES: Final = (region_messages, owner_messages, route, peer_requests)
+_MODULES: Final = (region_messages, owner_messages, node_messages, route, peer_requests)
 # Names that are older than their class.  Any other message is named after its class: "open_region" for OpenRegion.
 _OLDER_NAMES: Final = {
     "Backfilled": "shown",

@@ -139,6 +139,10 @@ class PeerServer:
         self.serving_bytes = 0  # of calls under way
         self.misdirected = 0  # calls that were refused because another server owns the region
 
+    def serve(self, wires: Mapping[int, WireServer]) -> None:
+        """Answer calls to these services, too, as ``wires`` of the constructor."""
+        self._wires.update(wires)
+
     # --- calls ---------------------------------------------------------------------------------------
 
     def called(self, link: PeerLink, frame: Frame) -> None:

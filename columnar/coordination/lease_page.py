@@ -72,6 +72,10 @@ class LeasePage:
         until_ns = until_ms * NS
         self._memory[:] = _PAIR.pack(until_ns, _ALL_ONES - until_ns)
 
+    def write_endless(self) -> None:
+        """Grant the lease without an end, because no other process can take it."""
+        self.write_end(_ALL_ONES // NS)
+
     def read_end_ns(self) -> int:
         """Return the end of the lease, or 0 if there is no lease."""
         for _ in range(READS):
@@ -83,6 +87,10 @@ class LeasePage:
     def is_valid(self) -> bool:
         """Tell whether the lease holds now; call this after the work that the answer depends on."""
         return time.clock_gettime_ns(CLOCK) < self.read_end_ns()
+
+    def left_s(self) -> float:
+        """Return the seconds until the lease ends; below 0 if it does not hold."""
+        return (self.read_end_ns() - time.clock_gettime_ns(CLOCK)) / 1e9
 
     def close(self) -> None:
         self._memory.close()

@@ -1,10 +1,12 @@
 """Children of a supervisor: processes that it starts with sockets to them, watches, and kills for certain.
 
-    child's arguments   CONTROL_FD CHANNEL_FD BEATS_FD LOCK_FD LINES_FD, after the command; it inherits them
+    child's arguments   CONTROL_FD CHANNEL_FD BEATS_FD LINES_FD and kept descriptors, after the command; it inherits
+                        them
     control             a stream socket; each process notices when the other one ends
     channel             connections of clients, to be served or returned (``coordination.connection_channel``)
     beats               a pipe to the supervisor; the child writes a ``Beat`` to it at each report
-    lock                a descriptor that the child only keeps open: the lock lasts while any process has it open
+    kept                descriptors of the caller: the folder's lock, which lasts while any process has it open, and
+                        the page of the lease (``lease_page``)
     lines               a file in which the child keeps the last lines of its log (``last_lines``), read at its end
     stdin               one line with the child's settings, written when they are known; the child starts before that
 
@@ -160,9 +162,9 @@ class Child:
 
 
 def started(
-    command: Sequence[str], lock: int, on_beat: Callable[[Beat], None], environment: Mapping[str, str]
+    command: Sequence[str], kept: Sequence[int], on_beat: Callable[[Beat], None], environment: Mapping[str, str]
 ) -> Child:
-    """Start a child, which takes some 2 ms.  The child keeps the descriptor ``lock`` open.
+    """Start a child, which takes some 2 ms.  The child inherits the descriptors ``kept``.
 
     Raises OSError if no child was started.
     """
@@ -172,7 +174,7 @@ def started(
     lines = lines_file()
     ours = [control.fileno(), channel.fileno(), beats]
     try:
-        passed = (its_control.fileno(), its_channel.fileno(), its_beats, lock, lines)
+        passed = (its_control.fileno(), its_channel.fileno(), its_beats, lines, *kept)
         process = subprocess.Popen(
             [*command, *map(str, passed)],
             stdin=subprocess.PIPE,

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from columnar.errors import NotServingRegion, TableNotFound
@@ -39,6 +38,7 @@ from columnar.model.cluster_status_records import (
     TableStatus,
     TransitionStatus,
 )
+from columnar.model.node_messages import ServerFacts
 from columnar.model.owner import Incarnation
 from columnar.model.region_info import counted, write_fault_text
 
@@ -53,19 +53,6 @@ _WORDS: Final = {
     Phase.OFFLINE: words.OFFLINE,
     Phase.FAILED_OPEN: words.FAILED_OPEN,
 }
-
-
-@dataclass(frozen=True, slots=True)
-class ServerFacts:
-    """The process of an incarnation, as the master's shell knows it."""
-
-    version: str = ""
-    address: str = ""  # of the server's own port
-    pid: int = 0
-    connections: int = 0
-    busy_ms: int = 0  # for this long it has been in one step, and its clients wait
-    last_death: str = ""  # of the start before, if recent: "s2.3 died 12 s ago, by SIGKILL"
-    last_lines: tuple[str, ...] = ()  # of the log of the start that died
 
 
 FactsOf: TypeAlias = Callable[[Incarnation], ServerFacts]

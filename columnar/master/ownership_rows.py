@@ -103,16 +103,17 @@ class OwnershipRows:
 
     # --- owners ------------------------------------------------------------------------------------
 
-    async def raise_epoch(self) -> int:
-        """Begin an epoch that no earlier owner had; it is on disk when this returns.
+    async def raise_epoch(self, at_least: int = 0) -> int:
+        """Begin an epoch that no earlier owner had, and that is at least ``at_least``; it is on disk on return.
 
         Called once per start, before any region opens.  A cluster calls it also for each start of a server; calls
         overlap when servers that died together start together.
         """
         async with self._epoch_change:
-            await self._write([put(b"e", epoch=u64(self.epoch + 1))])
-            self.epoch += 1
-            return self.epoch
+            epoch = max(self.epoch + 1, at_least)
+            await self._write([put(b"e", epoch=u64(epoch))])
+            self.epoch = epoch
+            return epoch
 
     async def forget_servers(self, regions: Iterable[RegionInfo]) -> None:
         """Forget owners and dead logs: one process serves all ``regions``, and their stores have what the logs have.

@@ -21,11 +21,11 @@ from typing import Any, Final, Protocol
 from columnar.errors import CallerError, NotAllowed
 from columnar.master import cluster_status_builder as builder
 from columnar.master.cluster_state import ClusterState
-from columnar.master.cluster_status_builder import ServerFacts
 from columnar.master.instructions import DrainServer, EvacuateServer, Request
 from columnar.master.placement_records import Server, ServerState
 from columnar.master.requests import refusal
 from columnar.model.cluster_status_records import BEING_CHANGED, Change
+from columnar.model.node_messages import ServerFacts
 from columnar.model.owner import Incarnation
 from columnar.model.region_info import counted
 

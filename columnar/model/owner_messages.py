@@ -128,15 +128,17 @@ class Listening(Message[None]):
     host: str
     port: int
     thrift2_port: int = -1  # -1: the server does not offer Thrift 2
+    peer: str = ""  # the address for links of other servers; text of ``cluster.peer_address``
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """The address of a server that clients learn from ``getTableRegions``."""
+    """The address of a server that clients learn from ``getTableRegions``, and that of its links."""
 
     server: Incarnation
     host: str
     port: int
+    peer: str = ""  # as in ``Listening``
 
 
 @dataclass(frozen=True, slots=True)

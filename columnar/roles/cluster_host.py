@@ -3,8 +3,8 @@
     Write           write rows of the catalogue, one write after the other; then send the routes to every server; then
                     ``row_written``
     NotifyServer    send a request to one server; its answer is the event ``opened``, ``closed`` or ``failed``
-    Fence           kill the server (SIGKILL) and reap it, then measure its log; ``fenced`` has the regions that the
-                    log names
+    Fence           have the server ended by its node, then measure its log; ``fenced`` has the regions that the log
+                    names
     Split, Merge    done by ``cluster_requests``; the commit is the event ``changed``
     RemoveLog       remove the folder of an incarnation, after the master has observed its clock
     Answer          complete the request of a client
@@ -35,7 +35,7 @@ from columnar.master.cluster_state import ClusterState
 from columnar.model.owner import Incarnation, is_named
 from columnar.model.owner_messages import Holding, Holdings
 from columnar.model.region_messages import CloseTable, FollowSchema, Message, PublishTriggers, PublishViews, Withdraw
-from columnar.roles.cluster_loops import LoadPolls, OwnerWrites, ServerWatch
+from columnar.roles.cluster_loops import LoadPolls, OwnerWrites
 from columnar.roles.cluster_requests import ClusterRequests
 from columnar.roles.cluster_servers import DeadServerLogs, Servers
 from columnar.roles.hosted_tables import HostedTables
@@ -69,7 +69,6 @@ class ClusterHost:
         self._catalogue = catalogue
         self._servers = servers
         self._dead_logs = dead_logs
-        self.watch = ServerWatch(self.events.now_ms, servers.has_worked, self._silence, dead_logs.is_folder_stalled)
         self.published: Callable[[str], Message[None] | None] = lambda _table: None  # by which servers learn a table
         self.initial_message_for: Callable[[Incarnation], Message[None] | None] = lambda _server: (
             None
@@ -103,7 +102,6 @@ class ClusterHost:
         """Make no more decisions, because the servers stop, and no longer wait for a disk that refuses writes."""
         self.events.stop()
         self._writes.stop()
-        self.watch.stop()
         self._polls.stop()
         self._ticking.cancel()
 
@@ -116,11 +114,7 @@ class ClusterHost:
     # --- servers -------------------------------------------------------------------------------------
 
     def joined(self, server: Incarnation) -> None:
-        self.watch.joined(server)
         self.events.event(self.state.joined(server, self.events.now_ms()))
-
-    def heard(self, server: Incarnation, iterations: int) -> None:
-        self.watch.heard(server, iterations)
 
     def _silence(self, server: Incarnation, why: str) -> None:
         _log.warning("server %s is killed: %s", server, why)
@@ -185,7 +179,6 @@ class ClusterHost:
         self._ended.add(server)
         self.fenced += not asked
         self.routes.greeted.pop(server, None)
-        self.watch.left(server)
         if self.events.is_over:
             return
         self.events.spawn(self._to_its_end(lambda: self._expire_server(server, why, asked, is_by_time)))

@@ -24,9 +24,6 @@ class Servers(Protocol):
 
     async def gone(self, server: Incarnation) -> None: ...
 
-    def has_worked(self, server: Incarnation) -> bool:
-        """Return whether the server's process has used processor time since the last call, a moment ago."""
-
 
 class DeadServerLogs(Protocol):
     """The logs and folders of incarnations that have ended."""

@@ -1,15 +1,16 @@
-"""The journal of masters' decisions in a data folder, kept over restarts: ``DATA/decisions.jsonl``.
+"""The journal of leaders' decisions in a data folder, kept over restarts: ``DATA/decisions.jsonl``.
 
     line := JSON {"at_ms", "kind", "regions", "server", "why", "text"} "\\n"       oldest first
 
 Lines are appended once a second and not synced.  A crash loses lines of the last second, and may leave an incomplete
 line, which is skipped.  If the file exceeds JOURNAL_BYTES, it is replaced by its last DECISIONS_KEPT lines.
 
-All functions block.
+``DecisionJournal`` blocks; ``DecisionRecorder`` has it work in a thread, and is owned by the loop.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import os
@@ -18,12 +19,15 @@ from dataclasses import asdict
 from typing import Final
 
 from columnar.limits import KIB
+from columnar.master.cluster_control import ClusterReports
 from columnar.master.instructions import DECISIONS_KEPT
 from columnar.model.cluster_status_records import DecisionStatus
+from columnar.runtime.faults import surviving
 
 _log = logging.getLogger(__name__)
 
 NAME: Final = "decisions.jsonl"
+KEEP_S: Final = 1.0  # between two appends
 JOURNAL_BYTES: Final = 512 * KIB
 _FIELDS: Final = ("at_ms", "kind", "regions", "server", "why", "text")
 
@@ -87,3 +91,37 @@ class DecisionJournal:
         with open(os.open(half, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as new:
             new.write(b"".join(line + b"\n" for line in last[-DECISIONS_KEPT:]))
         os.replace(half, self._path)
+
+
+class DecisionRecorder:
+    """Appends a leader's new decisions to the journal, from ``start`` until ``stop`` or ``cancel``."""
+
+    def __init__(self, data: str, reports: ClusterReports) -> None:
+        self._journal = DecisionJournal(data)
+        self._reports = reports
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Give the reports the decisions of earlier leaders, and begin to append."""
+        self._reports.follow_decisions(self._journal.read_decisions())
+        self._task = asyncio.create_task(self._keep_all())
+
+    async def _keep_all(self) -> None:
+        while True:
+            await asyncio.sleep(KEEP_S)
+            with surviving("the journal of decisions"):
+                await self._keep_new()
+
+    async def _keep_new(self) -> None:
+        fresh = self._reports.take_decisions()
+        if fresh:
+            await asyncio.to_thread(self._journal.append, fresh)
+
+    async def stop(self) -> None:
+        """Append the last decisions."""
+        self.cancel()
+        await self._keep_new()
+
+    def cancel(self) -> None:
+        if self._task is not None:
+            self._task.cancel()

@@ -35,7 +35,7 @@ from columnar.regions.life.opening import opened, opened_again
 from columnar.regions.read.region_reads import rows_of
 from columnar.regions.region import Region
 from columnar.regions.replace.region_copier import forget_log_at
-from columnar.roles.meta_region import MetaRegion, at_once
+from columnar.roles.meta_region import CatalogueTerms, MetaRegion
 from columnar.storage.data_folder import (
     ALL_FOLDERS_SINCE,
     META,
@@ -45,7 +45,7 @@ from columnar.storage.data_folder import (
     RESTORE_ADVICE,
     VIEWS_SINCE,
 )
-from columnar.storage.process_stores import ProcessStores
+from columnar.storage.process_stores import FolderStores
 from columnar.storage.server_folders import has_incarnations
 
 _log = logging.getLogger(__name__)
@@ -54,39 +54,37 @@ _log = logging.getLogger(__name__)
 class Leading:
     def __init__(
         self,
-        stores: ProcessStores,
+        stores: FolderStores,
         *,
         has_servers: bool = False,
-        until_writable: Callable[[], Awaitable[None]] = at_once,
+        terms: CatalogueTerms | None = None,
     ) -> None:
-        """Pass ``has_servers`` if regions are owned by other processes and a planner decides about splits.
-
-        ``until_writable`` is the same as for ``MetaRegion``.
-        """
+        """Pass ``has_servers`` if regions are owned by other processes and a planner decides about splits."""
         self._stores = stores
-        self._until_writable = until_writable
+        self._terms = terms if terms is not None else CatalogueTerms()
         self._has_servers = has_servers
         self.folders = stores.region_folders
         self.cluster: Any = None  # ``master.cluster_control.ClusterControl`` if the master has servers
 
-    async def open(self) -> int:
-        """Open the catalogue.  Returns the epoch at which owners serve from now on.
+    async def open(self, at_least: int = 0) -> int:
+        """Open the catalogue.  Returns the epoch at which owners serve from now on, which is at least ``at_least``.
 
         Raises HostError or DamagedData, with nothing left open.
         """
-        if self._stores.folder.format >= NODES_SINCE:
+        if not self._terms.generation and self._stores.folder.format >= NODES_SINCE:
             from columnar.roles.mode_switch import from_nodes  # most folders were never served by nodes
 
             await asyncio.to_thread(from_nodes, self._stores.folder)
-        self._meta = meta = MetaRegion(partial(self._opened, self.folders.catalogue()), self._until_writable)
+        path = self.folders.catalogue(self._terms.generation)
+        self._meta = meta = MetaRegion(partial(self._opened, path), self._terms)
         meta.open_meta()
         try:
-            return await self._read(meta)
+            return await self._read(meta, at_least)
         except BaseException:
             await meta.close(_quiet)
             raise
 
-    async def _read(self, meta: MetaRegion) -> int:
+    async def _read(self, meta: MetaRegion, at_least: int) -> int:
         clock = self._stores.clock
         self.catalogue = self._catalogue(meta)
         meta.repairs_wanted = self.catalogue.repairs
@@ -95,7 +93,7 @@ class Leading:
             from columnar.roles.mode_switch import to_one_process  # most folders were never served by several servers
 
             await to_one_process(self.catalogue, self._stores)
-        return await self.catalogue.ownership.raise_epoch()
+        return await self.catalogue.ownership.raise_epoch(at_least)
 
     def _catalogue(self, meta: MetaRegion) -> Catalogue:
         """Read the catalogue.

@@ -16,6 +16,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Final
 
 from columnar.errors import ColumnarError, DamagedData, HostError, ProgramFault
@@ -38,15 +39,23 @@ async def at_once() -> None:
     """Return immediately: the ``until_writable`` of a process that has no other work while its folder stalls."""
 
 
+@dataclass(frozen=True, slots=True)
+class CatalogueTerms:
+    """The terms on which a process has the catalogue open."""
+
+    until_writable: Callable[[], Awaitable[None]] = at_once  # returns when a write would not stall the loop
+    # Returns when this process leads, as checked after the call.  Raises OutcomeUnknown if it does not lead any more:
+    # another leader may have read the catalogue before the write.
+    until_leads: Callable[[], Awaitable[None]] = at_once
+    generation: int = 0  # of the catalogue's folder
+
+
 class MetaRegion:
     """The region's rows, and durable writes to them.  Owned by the loop."""
 
-    def __init__(
-        self, open_region: Callable[[], Region], until_writable: Callable[[], Awaitable[None]] = at_once
-    ) -> None:
-        """Pass ``until_writable``, which returns when a write to the region's files would not stall the loop."""
+    def __init__(self, open_region: Callable[[], Region], terms: CatalogueTerms) -> None:
         self._open_region = open_region
-        self._until_writable = until_writable
+        self._terms = terms
         self._region: Region | None = None
         self._failure = ""  # the reason why the region is unsound
         self._repairing: asyncio.Task[None] | None = None
@@ -83,8 +92,8 @@ class MetaRegion:
             yield row, {column: value for column, value, _ in cells}
 
     async def write_rows(self, mutations: list[RowMutation]) -> None:
-        """Write the rows and wait for the fsync.  Raises OutcomeUnknown if the fsync failed."""
-        await self._until_writable()
+        """Write the rows and wait for the fsync.  Raises OutcomeUnknown if it failed, or if another process leads."""
+        await self._terms.until_writable()
         region = self.region
         try:
             applied = await retry_until_ready(lambda: region.apply_many(mutations))
@@ -100,6 +109,7 @@ class MetaRegion:
         assert applied.durable is not None, "the catalogue is always synced"
         applied.durable.add_done_callback(self._synced)
         await asyncio.shield(applied.durable)
+        await self._terms.until_leads()
 
     def _synced(self, durable: asyncio.Future[None]) -> None:
         failure = durable.exception()

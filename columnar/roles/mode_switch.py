@@ -45,9 +45,10 @@ from columnar.storage.data_folder import REGIONS, VIEWS_SINCE, DataFolder
 from columnar.storage.dead_logs import READ_AGAIN_S, READINGS, DeadLog, measure, read_repeatedly
 from columnar.storage.opening_notes import opened_at
 from columnar.storage.ownership import LogPart, Ownership
-from columnar.storage.process_stores import ProcessStores
+from columnar.storage.process_stores import FolderStores, ProcessStores
 from columnar.storage.recovery import recover
 from columnar.storage.region_takeover import end_generations
+from columnar.storage.rocks import RocksEngine
 from columnar.storage.server_folders import Seal
 from columnar.storage.watched_folder import WatchedFolder
 
@@ -61,7 +62,7 @@ class FolderDeadServerLogs:
     """The implementation of ``cluster_servers.DeadServerLogs``.  Owned by the loop."""
 
     def __init__(
-        self, catalogue: Catalogue, stores: ProcessStores, unread: dict[Incarnation, str], folder: WatchedFolder
+        self, catalogue: Catalogue, stores: FolderStores, unread: dict[Incarnation, str], folder: WatchedFolder
     ) -> None:
         """Pass ``unread``, which this object fills for operators with the unreadable logs and the reasons."""
         self._folder = folder
@@ -166,7 +167,7 @@ def from_nodes(folder: DataFolder) -> None:
 # --- servers -> one process ----------------------------------------------------------------------------
 
 
-async def to_one_process(catalogue: Catalogue, stores: ProcessStores) -> None:
+async def to_one_process(catalogue: Catalogue, stores: FolderStores) -> None:
     """Convert the folder to one process.  Call before ``raise_epoch``.
 
     Raises HostError if a region cannot get the records that it lacks; then the folder is not converted.
@@ -196,7 +197,7 @@ async def to_one_process(catalogue: Catalogue, stores: ProcessStores) -> None:
 
 
 def _bring_home(
-    stores: ProcessStores, info: RegionInfo, row: Owner, dead_logs: Mapping[Incarnation, DeadServerLog]
+    stores: FolderStores, info: RegionInfo, row: Owner, dead_logs: Mapping[Incarnation, DeadServerLog]
 ) -> None:
     def is_in_log(period: OwnershipPeriod) -> bool:
         dead_log = dead_logs.get(period.server)
@@ -224,14 +225,36 @@ def _bring_home(
 # --- one process -> servers ----------------------------------------------------------------------------
 
 
-def to_servers(catalogue: Catalogue, stores: ProcessStores) -> dict[int, Owner]:
+def to_servers(catalogue: Catalogue, stores: FolderStores, *, recovers: bool = True) -> dict[int, Owner]:
     """Return rows of owners for the regions that have no owner's row, by region id.
 
     Blocks, for 15 ms per region that a crash left unreplayed.
 
-    The owner is the earlier standalone process, whose log is empty when this returns.  Raises HostError if a region
-    cannot get the records that it lacks.
+    The owner is the earlier standalone process, whose log is empty when this returns; without ``recovers`` it was empty
+    before (``empty_server_log``).  Raises HostError if a region cannot get the records that it lacks.
     """
+    if recovers:
+        _recover(stores)
+    # ``recover`` may have raised a region's epoch one above that of the last run.
+    row = first_owner(Incarnation(server_folders.STANDALONE, catalogue.ownership.epoch), catalogue.ownership.epoch + 1)
+    regions = (info for entry in catalogue.tables.values() for info in entry.regions)
+    return {info.region_id: row for info in regions if info.region_id not in catalogue.ownership.owners}
+
+
+def empty_server_log(folder: DataFolder) -> None:
+    """Replay the server log of an earlier standalone process, so that nodes may serve the folder.  Blocks.
+
+    The folder must be locked exclusively.  Raises HostError, DamagedData.
+    """
+    stores = ProcessStores(folder, RocksEngine())
+    stores.open()
+    try:
+        _recover(stores)
+    finally:
+        stores.close()
+
+
+def _recover(stores: FolderStores) -> None:
     recover(stores.engine, stores.dead_logs, stores.region_folders)
     left = list(stores.dead_logs.left)
     if left:
@@ -239,7 +262,3 @@ def to_servers(catalogue: Catalogue, stores: ProcessStores) -> dict[int, Owner]:
             f"{len(left)} regions, the first is {left[0]}, lack what the server's log has, and cannot get it (the log "
             "above says why). Start the store without --servers, which serves the other regions"
         )
-    # ``recover`` may have raised a region's epoch one above that of the last run.
-    row = first_owner(Incarnation(server_folders.STANDALONE, catalogue.ownership.epoch), catalogue.ownership.epoch + 1)
-    regions = (info for entry in catalogue.tables.values() for info in entry.regions)
-    return {info.region_id: row for info in regions if info.region_id not in catalogue.ownership.owners}

@@ -1,23 +1,24 @@
-"""The process around ``ClusterServer``, which a supervisor starts with inherited descriptors.
+"""The process around ``ClusterServer``, which a node starts with inherited descriptors.
 
-    python -m columnar.roles.regionserver_process [ahead] CONTROL_FD DOORBELL_FD BEATS_FD LOCK_FD LINES_FD
+    python -m columnar.roles.regionserver_process [ahead] CONTROL_FD DOORBELL_FD BEATS_FD LINES_FD LOCK_FD LEASE_FD
 
     ahead          start as a spare, which waits for the next death of a server and replaces it; ``ps`` and ``top`` show
                    SPARE
-    CONTROL_FD     a stream socket to the master, with frames of ``cluster.peer_frames``.  Its end immediately ends this
+    CONTROL_FD     a stream socket to the node, with frames of ``cluster.peer_frames``.  Its end immediately ends this
                    process
     DOORBELL_FD    the channel for connections of clients (``coordination.connection_channel``)
     BEATS_FD       the write end of a pipe, to which a heartbeat (``coordination.processes``) is written every BEAT_S
+    LINES_FD       a file for the last lines of the log and the dump of a crash (``last_lines``)
     LOCK_FD        the data folder's LOCK, only kept open, so that no second store starts on the folder while any server
                    lives
-    LINES_FD       a file for the last lines of the log and the dump of a crash (``last_lines``)
+    LEASE_FD       the page of the node's lease (``coordination.lease_page``)
     stdin          one line of JSON, ``config.RegionServerConfig``; it may arrive later, and modules are imported
                    meanwhile
 
-    starting --linked with the master--> serving --SIGTERM--> stopping --> exit 0
+    starting --linked with the node--> serving --SIGTERM--> stopping --> exit 0
     a second SIGTERM is ignored: a service manager signals every process of a store, and so does the supervisor, which
         kills a server that does not end in time
-    the master has ended: exit immediately with ORPHANED; on Linux the kernel also kills this process (SIGKILL)
+    the node has ended: exit immediately with ORPHANED; on Linux the kernel also kills this process (SIGKILL)
     SIGINT is ignored: a terminal sends it to all processes, and the supervisor stops its servers in order
     SIGHUP, if the ports speak TLS: the certificate is read again
     the server cannot start: one log line, exit 2
@@ -39,6 +40,7 @@ from collections.abc import Callable
 from typing import Final, NoReturn
 
 from columnar.config import AHEAD, RegionServerConfig
+from columnar.coordination.lease_page import LeasePage
 from columnar.coordination.processes import Beat, packed
 from columnar.errors import ColumnarError
 from columnar.roles.regionserver import ClusterServer
@@ -72,7 +74,7 @@ def show_as(name: str) -> None:
 
 def _gone(why: str) -> NoReturn:
     """End this process immediately, without an answer, because another server may own its regions by now."""
-    _log.error("the master has gone (%s): this server ends", why)
+    _log.error("the node has gone (%s): this server ends", why)
     flush(GONE_S)
     os._exit(ORPHANED)
 
@@ -103,24 +105,24 @@ class Beats:
             time.sleep(BEAT_S)
 
 
-def run(config: RegionServerConfig, control: int, channel: int, beats: int) -> int:
-    """Serve until the supervisor requests the stop.  Returns the exit status."""
+def run(config: RegionServerConfig, control: int, channel: int, beats: int, lease: int) -> int:
+    """Serve until the node requests the stop.  Returns the exit status."""
     log_to_stderr(config.log_level, f"{config.name}.{config.number}")
     raise_limit()
     switch_quickly()
     try:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
-            return runner.run(_serve(config, control, channel, beats))
+            return runner.run(_serve(config, control, channel, beats, lease))
     except ColumnarError as error:
         _log.error("cannot start: %s", error.text)
         return CANNOT_START
 
 
-async def _serve(config: RegionServerConfig, control: int, channel: int, beats: int) -> int:
+async def _serve(config: RegionServerConfig, control: int, channel: int, beats: int, lease: int) -> int:
     asyncio.get_running_loop().set_exception_handler(met_by_the_loop)
     stopping = _stop_on_signals()
-    server = ClusterServer(config, _gone)
-    Beats(beats, server.beat).start()
+    server = ClusterServer(config, LeasePage.open_inherited(lease), _gone)
+    Beats(beats, server.node_link.beat).start()
     await server.start(_socket(control), _socket(channel))
     if server.ports.tls is not None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, server.ports.tls.certificate.renew)
@@ -154,8 +156,8 @@ def main(arguments: list[str]) -> int:
     die_with_parent()
     if arguments[0] == AHEAD:
         show_as(SPARE)
-    control, channel, beats, lock, lines = map(int, arguments[-5:])
-    for descriptor in (beats, lock, lines):
+    control, channel, beats, lines, lock, lease = map(int, arguments[-6:])
+    for descriptor in (beats, lines, lock, lease):
         os.set_inheritable(descriptor, False)
     keep_last_lines(LastLines(lines))
     line = sys.stdin.buffer.readline()
@@ -163,7 +165,7 @@ def main(arguments: list[str]) -> int:
         return CANNOT_START  # the supervisor has ended, or needs no server any more
     config = RegionServerConfig.from_json(line)
     show_as(f"columnar {config.name}")
-    return run(config, control, channel, beats)
+    return run(config, control, channel, beats, lease)
 
 
 if __name__ == "__main__":

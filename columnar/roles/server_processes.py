@@ -1,19 +1,19 @@
-"""The servers of a supervisor: their processes, the links to them, and the replacement of a server that died.
+"""The servers of a node: their processes, the links to them, and the replacement of a server that died.
 
-    started    a process that imports its modules; its settings are sent when its number is on disk
-    joined     a server with its number and settings, which the master knows; a process that cannot join is killed
-    linked     the server has said hello, and requests can be sent
+    started    a process that imports its modules; its settings are sent when its number can never be given again
+    joined     a server with its number and settings, which the leader may know; a process that cannot join is killed
+    linked     the server is connected with its node, and requests can be sent
     leaving    the server transfers its clients to other servers before it stops; only if it alone stops
     ended      the process was reaped, and answers no more
 
-The supervisor keeps one spare process (``keep_spare``), which has imported all modules of a server and replaces the
+The node keeps one spare process (``keep_spare``), which has imported all modules of a server and replaces the
 next server that dies.  A server that an operator restarts is always a new process, because the program may have been
 replaced meanwhile.
 
 A server that ended is replaced (``ServerDeaths``).  Each start is a new incarnation, with a number that was never used
 before.
 
-Knows nothing of regions; ``Events`` is the interface of the master, which does.  Owned by the loop.
+Knows nothing of regions and of the leader; ``Events`` is the interface of the node.  Owned by the loop.
 """
 
 from __future__ import annotations
@@ -146,12 +146,12 @@ class ChildProcesses:
         self,
         command: Sequence[str],
         environment: Mapping[str, str],
-        lock: int,
+        kept: Sequence[int],
         heard: Callable[[Incarnation, Beat], None],
     ) -> None:
         self._command = command
         self._environment = environment
-        self._lock = lock
+        self._kept = kept
         self._heard = heard
         self.running: set[Child] = set()  # started and not reaped
         self._is_stopping = False
@@ -166,7 +166,7 @@ class ChildProcesses:
             for server in known:
                 self._heard(server.incarnation, beat)
 
-        child = started([*self._command, *flags], self._lock, heard, self._environment)
+        child = started([*self._command, *flags], self._kept, heard, self._environment)
         self.running.add(child)
         child.ended.add_done_callback(lambda _: self.running.discard(child))
         return child, known
@@ -222,13 +222,13 @@ class ServerProcesses:
         self,
         command: Sequence[str],
         environment: Mapping[str, str],
-        lock: int,
+        kept: Sequence[int],
         settings: Callable[[Incarnation], dict[str, Any]],
     ) -> None:
-        """Pass ``settings``, which returns the settings of a server without its name and number."""
+        """Pass the descriptors that each process inherits, and ``settings``, which returns a server's settings."""
         self._settings = settings
         self.children = ChildProcesses(
-            command, environment, lock, lambda server, beat: self._events.heard(server, beat)
+            command, environment, kept, lambda server, beat: self._events.heard(server, beat)
         )
         self.regions_of: Callable[[str], int] = lambda _name: 0  # number of regions that a server owns, by its name
         self.living: dict[Incarnation, Server] = {}  # joined and not reaped
@@ -244,7 +244,7 @@ class ServerProcesses:
     def follow(
         self, events: Events, hello: Hello, next_number: Callable[[], Awaitable[int]], answerer: LinkEnds
     ) -> None:
-        """Pass the master's own ``hello``, and ``next_number``, which records and returns a number never used yet."""
+        """Pass the node's own ``hello``, and ``next_number``, which records and returns a number never used yet."""
         self._answerer = answerer
         self._events = events
         self._hello = hello

@@ -30,6 +30,7 @@ from columnar.regions.tables import Tables
 from columnar.roles.region_owner import RegionOwner
 
 Answers: TypeAlias = Mapping[type[Any], Callable[[Any], Awaitable[Any]]]
+AnswersBySender: TypeAlias = Mapping[type[Any], Callable[[Incarnation, Any], Awaitable[Any]]]
 
 
 class ServerRpcHandlers:
@@ -43,27 +44,21 @@ class ServerRpcHandlers:
         routes: Routes,
         tables: Tables,
         rates: RateMeter,
-        leader: Callable[[], int],
         clock: Clock,
     ) -> None:
-        """Pass ``leader``, which returns the epoch of the master that sends requests."""
         self._local_server = local_server
         self._owner = owner
         self._region_assigner = region_assigner
         self._routes = routes
         self._tables = tables
-        self._leader = leader
         self._rates = rates
         self._clock = clock
-        self._addresses: dict[Incarnation, tuple[str, int]] = {}
+        self._addresses: dict[Incarnation, owners.Address] = {}
         # Called with tables after each change of their routes or of their regions on this server.
         self.on_routes: Callable[[Iterable[str]], None] = lambda _tables: None
+        self.on_all_routes: Callable[[], None] = lambda: None  # called when a leader has sent the routes of all tables
         self.answers: Answers = {
             **owner.answers,
-            owners.Holding: self._holding,
-            owners.OpenRegion: self._open,
-            owners.CloseRegion: self._close,
-            owners.RenumberRegion: self._renumber,
             owners.Rates: self._take_rates,
             owners.Addresses: self._take_addresses,
             ChangeRoutes: self._change_routes,
@@ -72,6 +67,13 @@ class ServerRpcHandlers:
             regions.CloseTable: self._close_table,
             regions.CloseRegions: self._close_regions,
             regions.FinishChange: self._finish_change,
+        }
+        # Handlers that also get the sender: the leader, whose number is its epoch.
+        self.answers_by_leader: AnswersBySender = {
+            owners.Holding: self._holding,
+            owners.OpenRegion: self._open,
+            owners.CloseRegion: self._close,
+            owners.RenumberRegion: self._renumber,
         }
 
     def locate(self, region: RegionInfo) -> Location | None:
@@ -88,7 +90,8 @@ class ServerRpcHandlers:
         address = self._addresses.get(period.server)
         if address is None:
             return None
-        return Location(region.start, region.end, period.server.name, period.server.number, *address, period.epoch)
+        server = period.server
+        return Location(region.start, region.end, server.name, server.number, address.host, address.port, period.epoch)
 
     def new_owner(self, table: str, row: bytes) -> NewOwner | None:
         """Return the owner to name to a client that calls owners itself; None if this server knows no other one."""
@@ -100,6 +103,11 @@ class ServerRpcHandlers:
             return None
         return NewOwner(found.host, found.port, found.incarnation, found.epoch)
 
+    def peer_address_of(self, server: Incarnation) -> str:
+        """Return the address for links to the server as text, or an empty text if unknown."""
+        found = self._addresses.get(server)
+        return found.peer if found is not None else ""
+
     def server_of_slot(self, slot: int) -> Incarnation | None:
         """Return the living server whose scanners have ``slot`` in their ids, or None if unknown."""
         return next((server for server in self._addresses if slot_of_server(server) == slot), None)
@@ -110,26 +118,26 @@ class ServerRpcHandlers:
 
     # --- regions -------------------------------------------------------------------------------------
 
-    async def _holding(self, _message: owners.Holding) -> owners.Holdings:
-        held = self._region_assigner.state.holdings(self._leader())
+    async def _holding(self, leader: Incarnation, _message: owners.Holding) -> owners.Holdings:
+        held = self._region_assigner.state.holdings(leader.number)
         if held is None:
             raise NotServingRegion(Why.OLD_LEADER.value)
         tables = tuple(table.schema.name for table in self._tables.all())
         return replace(held, tables=tables, has_routes=self._routes.number > 0)
 
-    async def _open(self, message: owners.OpenRegion) -> None:
+    async def _open(self, leader: Incarnation, message: owners.OpenRegion) -> None:
         self._clock.observe(message.clock_ms)
-        await self._region_assigner.open_region(message, self._leader())
+        await self._region_assigner.open_region(message, leader.number)
         self.on_routes((message.region.table,))
 
-    async def _close(self, message: owners.CloseRegion) -> owners.GivenUp:
-        given_up = await self._region_assigner.close(message, self._leader())
+    async def _close(self, leader: Incarnation, message: owners.CloseRegion) -> owners.GivenUp:
+        given_up = await self._region_assigner.close(message, leader.number)
         self.on_routes((message.region.table,))
         return replace(given_up, clock_ms=self._clock())
 
-    async def _renumber(self, message: owners.RenumberRegion) -> None:
+    async def _renumber(self, leader: Incarnation, message: owners.RenumberRegion) -> None:
         self._clock.observe(message.clock_ms)
-        await self._region_assigner.renumber(message, self._leader())
+        await self._region_assigner.renumber(message, leader.number)
         self.on_routes((message.region.table,))
 
     async def _take_rates(self, _message: owners.Rates) -> tuple[owners.RegionRates, ...]:
@@ -175,6 +183,7 @@ class ServerRpcHandlers:
         version = self._routes.replace(message)
         self._follow(self._routes.tables)
         self.on_routes(before.union(self._routes.tables))
+        self.on_all_routes()
         return version
 
     def _lags(self, table: str) -> bool:
@@ -196,4 +205,4 @@ class ServerRpcHandlers:
                 served.replace_regions(found)
 
     async def _take_addresses(self, message: owners.Addresses) -> None:
-        self._addresses = {one.server: (one.host, one.port) for one in message.servers}
+        self._addresses = {one.server: one for one in message.servers}

@@ -1,14 +1,14 @@
-"""The process around ``Standalone`` or ``Supervisor``: log lines, the ready line, signals, the exit status.
+"""The process around ``Standalone`` or ``Node``: log lines, the ready line, signals, the exit status.
 
     starting --ready line--> serving --SIGTERM, SIGINT--> stopping --> exit 0
     a second signal while stopping: exit immediately with 128 + its number (acknowledged writes are on disk)
-    SIGHUP, if the ports speak TLS: the certificate is read again, also by the servers of a supervisor
+    SIGHUP, if the ports speak TLS: the certificate is read again, also by the servers of a node
     the store cannot start: one line on stderr, exit 2
 
 ``columnar standalone`` reads its options, and then replaces itself, in the same process, by this module with the
 settings as one argument (``python -m columnar.roles.store_process '{"data": ...}'``).  The replacement saves 3 MB that
-only a command line needs, and costs a second start of the interpreter, 0.05 s.  With a setting ``servers`` the process
-is a supervisor.
+only a command line needs, and costs a second start of the interpreter, 0.05 s.  With a setting ``node``, which has the
+fields of ``config.NodeConfig``, the process is a node.
 
 The ready line is the only line on stdout, for scripts that wait for it.  ``data`` is last, because it may contain
 blanks.  ``thrift2=127.0.0.1:9091`` follows ``web`` if that service is served, and ``servers=3`` follows ``pid`` if
@@ -26,7 +26,7 @@ import signal
 import sys
 from typing import TYPE_CHECKING, Final
 
-from columnar.config import StandaloneConfig
+from columnar.config import NodeConfig, StandaloneConfig
 from columnar.errors import ColumnarError, HostError
 from columnar.runtime.background_compiling import BackgroundCompiling
 from columnar.runtime.child_processes import stops_once
@@ -38,8 +38,8 @@ from columnar.webui.server import bind, served_at
 from columnar.wire.browsers import Visitors, is_loopback
 
 if TYPE_CHECKING:
+    from columnar.roles.node import Node
     from columnar.roles.standalone import Standalone
-    from columnar.roles.supervisor import Supervisor
     from columnar.webui.server import WebServer
 
 _log = logging.getLogger("columnar")
@@ -47,37 +47,37 @@ _log = logging.getLogger("columnar")
 CANNOT_START: Final = 2
 
 
-def run(config: StandaloneConfig, log_level: str, servers: int = 0) -> int:
+def run(config: StandaloneConfig, log_level: str, node: NodeConfig | None = None) -> int:
     """Serve until a signal requests the stop.  Returns the exit status.
 
-    ``servers`` is the number of a supervisor's servers, or 0 if this process itself serves.
+    ``node`` has the settings of a node, or is None if this process itself serves.
     """
     log_to_stderr(log_level)
     raise_limit()
     switch_quickly()
     try:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
-            return runner.run(_serve(config, log_level, servers))
+            return runner.run(_serve(config, node))
     except ColumnarError as error:
         complain(f"columnar: {error.text}")
         return CANNOT_START
 
 
-def _locked(config: StandaloneConfig, log_level: str, servers: int) -> Standalone | Supervisor:
-    if servers:
-        from columnar.roles.supervisor import Supervisor  # each branch imports only its own role
+def _locked(config: StandaloneConfig, settings: NodeConfig | None) -> Standalone | Node:
+    if settings is not None:
+        from columnar.roles.node import Node  # each branch imports only its own role
 
-        return Supervisor.locked(config, servers, log_level)
+        return Node.locked(config, settings)
     from columnar.roles.standalone import Standalone
 
     return Standalone.locked(config)
 
 
-async def _serve(config: StandaloneConfig, log_level: str, servers: int) -> int:
+async def _serve(config: StandaloneConfig, node: NodeConfig | None) -> int:
     asyncio.get_running_loop().set_exception_handler(met_by_the_loop)
     stopping = stop_on_signals()
     warn_of_the_open(config)
-    store = _locked(config, log_level, servers)
+    store = _locked(config, node)
     compiling = BackgroundCompiling()
     bound = bind(config.host, config.web_port) if config.web_port >= 0 else None
     try:
@@ -89,7 +89,7 @@ async def _serve(config: StandaloneConfig, log_level: str, servers: int) -> int:
     if store.tls is not None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, store.renew_certificate)
     _log.info("hot modules: %s", compiling.state())
-    say(_ready_line(config, store, web, servers))
+    say(_ready_line(config, store, web, node))
     if web is not None:
         await web.start()
     compiling.start()  # once, for this process and its servers
@@ -146,18 +146,26 @@ def stop_on_signals() -> asyncio.Event:
     return stopping
 
 
-def _ready_line(config: StandaloneConfig, store: Standalone | Supervisor, web: WebServer | None, servers: int) -> str:
+def _ready_line(
+    config: StandaloneConfig, store: Standalone | Node, web: WebServer | None, node: NodeConfig | None
+) -> str:
     host = f"[{config.host}]" if ":" in config.host else config.host
     page = f"http{'s' if store.tls is not None else ''}://{host}:{web.port}/" if web is not None else "-"
     ports = store.ports
     thrift2 = f" thrift2={host}:{ports.thrift2_port}" if ports.thrift2_port is not None else ""
-    count = f" servers={servers}" if servers else ""
+    count = f" servers={node.servers}" if node is not None else ""
     data = os.path.abspath(config.data)
     return f"columnar ready store={host}:{ports.port} web={page}{thrift2} pid={os.getpid()}{count} data={data}"
 
 
+def main(text: str) -> int:
+    """Run with the settings in JSON."""
+    settings = json.loads(text)
+    level, node = settings.pop("log_level"), settings.pop("node", None)
+    modules, origins = tuple(settings.pop("trigger_modules")), tuple(settings.pop("allow_origins"))
+    config = StandaloneConfig(trigger_modules=modules, allow_origins=origins, **settings)
+    return run(config, level, NodeConfig(log_level=level, **node) if node is not None else None)
+
+
 if __name__ == "__main__":
-    _settings = json.loads(sys.argv[1])
-    _level, _servers = _settings.pop("log_level"), _settings.pop("servers", 0)
-    _modules, _origins = tuple(_settings.pop("trigger_modules")), tuple(_settings.pop("allow_origins"))
-    sys.exit(run(StandaloneConfig(trigger_modules=_modules, allow_origins=_origins, **_settings), _level, _servers))
+    sys.exit(main(sys.argv[1]))

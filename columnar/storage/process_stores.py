@@ -68,7 +68,17 @@ class StoresOfProcess(ABC):
         self._clock_file.close()
 
 
-class ProcessStores(StoresOfProcess):
+class FolderStores(StoresOfProcess):
+    """The stores of a process that has the catalogue open."""
+
+    folder: DataFolder
+
+    @abstractmethod
+    def ownership(self, region: str, epoch: int) -> Ownership:
+        """Return the ownership for opening a store."""
+
+
+class ProcessStores(FolderStores):
     def __init__(self, folder: DataFolder, engine: RocksEngine) -> None:
         super().__init__(folder.path, folder.path, engine)
         self.folder = folder
@@ -149,3 +159,16 @@ class ServerStores(StoresOfProcess):
         self.clock.observe(clock_of(self._data, incarnation))
         folder = log_of(self._data, incarnation)
         return DeadLog(folder, Sealed() if is_spent(self._data, incarnation) else sealed_at(lengths))
+
+
+class LeaderStores(ServerStores, FolderStores):
+    """The stores of the leader of a cluster of nodes, which has the catalogue alone: a name and number of its own."""
+
+    def __init__(self, folder: DataFolder, incarnation: str, engine: RocksEngine) -> None:
+        """Take the folder and the incarnation's text, such as ``n1-leader.17``."""
+        super().__init__(folder.path, incarnation, engine)
+        self.folder = folder
+
+    def ownership(self, region: str, epoch: int) -> Ownership:
+        """Return the ownership for opening the catalogue, which no log but its own has records of."""
+        return Ownership(region, epoch, is_sole=True)

@@ -140,6 +140,18 @@ def _said_by(path: str) -> tuple[str, str] | None:
     return incarnation, log
 
 
+def highest_number(data: str) -> int:
+    """Return the highest number of an incarnation that has a folder, or 0.  Lists ``servers``.  Raises HostError."""
+    try:
+        names = os.listdir(os.path.join(data, SERVERS))
+    except FileNotFoundError:
+        return 0
+    except OSError as error:
+        raise refused(error, f"cannot list {data}/{SERVERS}") from error
+    numbers = (name.removesuffix(_GONE).rpartition(".")[2] for name in names)
+    return max((int(number) for number in numbers if number.isdigit()), default=0)
+
+
 def make_spent(data: str, incarnations: list[str]) -> None:
     """Make the folders of incarnations whose logs no region needs.  Raises OSError."""
     make_all_lasting([folder_of(data, one) for one in incarnations])

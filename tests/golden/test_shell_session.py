@@ -39,7 +39,8 @@ _MASKS = [  # of every answer
 _FIGURES = re.compile(  # of things that the system has too, or that depend on when files are written
     r"((?:\w+_)?bytes|(?:copied_)?files|requests|connections|(?:open_)?regions|tables|cells)(  +)\d+$"
 )
-_LONG = ("completion", "bench", "standalone", "servers", "where")  # tested elsewhere: here only that they answer
+# Tested elsewhere: here only that they answer.
+_LONG = ("completion", "bench", "standalone", "node", "probe-root", "servers", "where")
 
 
 class _Terminal(io.StringIO):

@@ -42,7 +42,9 @@ async def two_servers(master: Master) -> tuple[Child, Child]:
         await master.publish(child, TABLE, REGION)
     await master.open(two, REGION, first_owner(two.here))
     await master.routes(1, Route(REGION, two.here, 1))
-    addresses = Addresses(tuple(Address(one.here, "h", one.listening.result().port) for one in (one, two)))
+    addresses = Addresses(
+        tuple(Address(one.here, "h", one.listening.result().port, one.listening.result().peer) for one in (one, two))
+    )
     for child in (one, two):
         await child.ask(addresses)
     return one, two

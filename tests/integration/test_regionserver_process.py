@@ -180,8 +180,8 @@ async def test_a_server_ends_with_its_link_and_when_it_is_told(master: Master) -
         await in_thread(write, client, value)
     assert one.seen() > 0
     two.control.close()
-    assert two.link is not None
-    two.link.end("the test leaves")
+    assert two.node_link is not None
+    two.node_link.end("the test leaves")
     assert await two.ended(1.0) == ORPHANED
     one.process.terminate()
     assert await one.ended(10.0) == 0

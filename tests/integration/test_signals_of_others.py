@@ -98,7 +98,7 @@ def test_sockets_that_a_cleaner_removed_come_back_and_a_dead_server_is_replaced(
         until(lambda: len(store.servers()) == 2 and killed not in store.servers())
         check(store)
         until(lambda: os.path.exists(control))
-        until(lambda: len(os.listdir(os.path.dirname(control))) == 3)  # the other server's, too
+        until(lambda: len(os.listdir(os.path.dirname(control))) == 4)  # the other server's and the leader's, too
         assert os.stat(os.path.dirname(control)).st_mode & 0o777 == 0o700
         asked = [sys.executable, "-m", "columnar", "servers", "--data", str(tmp_path / "data"), "--json"]
         said = subprocess.run(asked, capture_output=True, text=True, timeout=WAIT_S, check=True).stdout

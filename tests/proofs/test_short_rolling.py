@@ -21,6 +21,6 @@ def test_connections_that_end_with_a_server_are_seen() -> None:
     account = by_the_log(
         "s1.2 hands over: 4 connections go on at others, 1 are closed; lost: 2, and 3 open scanners\n"
         "INFO s2.3 columnar.server: stopping\n"
-        "WARNING columnar.roles.supervisor: 7 connections have ended with server s2.3\n"
+        "WARNING columnar.roles.node_ports: 7 connections have ended with server s2.3\n"
     )
     assert account == {"handed over": 4, "closed": 1, "connections lost": 9, "scanners lost": 3}

@@ -16,11 +16,10 @@ from collections.abc import Mapping, Sequence
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import columnar.cli
-from columnar.config import StandaloneConfig
-from columnar.roles import standalone, store_process, supervisor  # noqa: F401 - the process imports one of two
+from columnar.roles import node, standalone, store_process  # noqa: F401 - the process imports one of two
 from tests.support.forked_children import fork_children
 
 FORKS = get_context("forkserver")
@@ -78,13 +77,6 @@ def _run(options: list[str], environment: dict[str, str], folder: str, log: Path
     os.chdir(folder)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     fork_children()
-    columnar.cli._become_the_store = _serve  # type: ignore[assignment]
+    columnar.cli._execute_store = lambda settings: sys.exit(store_process.main(settings))  # type: ignore[assignment]
     columnar.cli.main(["standalone", *options], prog_name="columnar")
     raise AssertionError("the command ends the process")
-
-
-def _serve(servers: int, **settings: Any) -> NoReturn:
-    level, modules = settings.pop("log_level"), tuple(settings.pop("trigger_modules"))
-    origins = tuple(settings.pop("allow_origins"))
-    config = StandaloneConfig(trigger_modules=modules, allow_origins=origins, **settings)
-    sys.exit(store_process.run(config, level, servers if servers > 1 else 0))

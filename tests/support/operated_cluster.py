@@ -12,8 +12,8 @@ from random import Random
 from columnar.errors import CallerError
 from columnar.master.cluster_control import ClusterControl
 from columnar.master.cluster_state import ClusterState
-from columnar.master.cluster_status_builder import ServerFacts
 from columnar.master.instructions import Request
+from columnar.model.node_messages import ServerFacts
 from columnar.model.owner import Incarnation
 from columnar.model.owner_messages import RegionRates
 from columnar.model.region_info import RegionInfo

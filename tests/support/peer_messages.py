@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from columnar.cluster import peer_requests, row_forms
+from columnar.model import node_messages as nodes
 from columnar.model import owner_messages as owners
 from columnar.model import region_messages as regions
 from columnar.model.derivations import KeptView, Numbers, Reads, Replay, Trigger, Triggers, ViewSet
@@ -112,6 +113,21 @@ ANSWERS: list[tuple[Message[Any], Any]] = [
     (owners.HandOver(60_000), owners.HandoverResult(10_000, 0, 1, 2)),
     (owners.ReturnConnections(40, 2_000), 39),
     (owners.CannotOpen(HIGH, 9, "the disk is full", False), None),
+    (nodes.FollowLeader(41, "[fe80::1]:9096"), None),
+    (nodes.TakesConnections(), None),
+    (nodes.AwaitRegions(), None),
+    (nodes.KillServer(S1, "it hangs"), None),
+    (nodes.StopServer(S2), None),
+    (nodes.StartServer("n1-s2"), None),
+    (
+        nodes.DescribeServers(),
+        (
+            nodes.NamedFacts(
+                "n1-s1", nodes.ServerFacts("1.0", "10.0.0.1:1", 4_711, 12, 2_500, "n1-s1.3 died 12 s ago", ("why",))
+            ),
+            nodes.NamedFacts("n1-s2", nodes.ServerFacts()),
+        ),
+    ),
     (ChangeRoutes(1 << 33, (LOW,), (MOVED, Route(LOW, S1, 1))), RoutesVersion(12, True)),
     (ReplaceRoutes(7, (Route(LOW, S1, 1), MOVED)), RoutesVersion(7)),
     (
@@ -205,6 +221,7 @@ MORE: list[tuple[Message[Any], Any]] = [
     (owners.SlowRequests(), ()),
     (owners.Measures(), ()),
     (owners.Listening("h", 1), None),
+    (owners.Listening("h", 1, -1, "unix:/run/columnar-4f/s1.4"), None),
     (owners.Addresses(()), None),
     (peer_requests.Apply("t", ()), peer_requests.Applied()),
     (peer_requests.Ingest("t", b"", b"", 0, 0, ()), peer_requests.Ingested(False, True)),

@@ -1,6 +1,6 @@
 """Region servers as processes of their own, and a master by which the test starts, commands and kills them.
 
-The master writes no catalogue: the test decides which server owns each region.
+The master is node and leader at once, and writes no catalogue: the test decides which server owns each region.
 """
 
 from __future__ import annotations
@@ -22,13 +22,28 @@ from typing import Any, TypeVar
 
 from columnar.client import Connection
 from columnar.cluster.hello import Hello
+from columnar.cluster.link_listener import LinkListener
+from columnar.cluster.peer_address import UnixAddress
 from columnar.cluster.peer_frames import Frame
 from columnar.cluster.peer_link import PeerLink
 from columnar.cluster.refusals import Unknown
 from columnar.coordination.connection_channel import DispatchedConnection, pair, send_connection
+from columnar.coordination.lease_page import LeasePage
 from columnar.coordination.processes import BEAT_BYTES, last_of
+from columnar.model.node_messages import FollowLeader, TakesConnections
 from columnar.model.owner import Incarnation, Owner, incarnation_of
-from columnar.model.owner_messages import CloseRegion, GivenUp, Listening, OpenRegion, RenumberRegion, Segments
+from columnar.model.owner_messages import (
+    Address,
+    Addresses,
+    CloseRegion,
+    GivenUp,
+    HandOver,
+    Listening,
+    OpenRegion,
+    RenumberRegion,
+    ReturnConnections,
+    Segments,
+)
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import Commit, Message, Publish
 from columnar.model.route import ChangeRoutes, ReplaceRoutes, Route
@@ -60,7 +75,9 @@ class Child:
         self.here = here
         self.process = process
         self.control, self.doorbell = ends
-        self.link: PeerLink | None = None
+        self.node_link: PeerLink | None = None
+        self.link: PeerLink | None = None  # to the leader
+        self.linked = asyncio.get_running_loop().create_future()  # PeerLink
         self.listening = asyncio.get_running_loop().create_future()  # Listening
         self.heard: list[Message[Any]] = []  # what it reported, but that
         self.called: list[bytes] = []  # messages of its clients that came to the master
@@ -72,9 +89,10 @@ class Child:
         return last_of(os.read(self.beats, BEAT_BYTES)).iterations
 
     async def ask(self, message: Message[R]) -> R:
-        assert self.link is not None
+        link = self.node_link if isinstance(message, HandOver | ReturnConnections) else self.link
+        assert link is not None
         async with asyncio.timeout(20):
-            return await self.link.send_request(message)
+            return await link.send_request(message)
 
     def kill(self) -> None:
         self.process.send_signal(signal.SIGKILL)
@@ -87,8 +105,9 @@ class Child:
     def close(self) -> None:
         if self.process.poll() is None:
             self.kill()
-        if self.link is not None:
-            self.link.end("the test is over")
+        for link in (self.link, self.node_link):
+            if link is not None:
+                link.end("the test is over")
         for end in (self.control, self.doorbell):
             end.close()
         os.close(self.beats)
@@ -107,6 +126,8 @@ class Master:
         self.clock_ms = 0  # the reading of its clock, for openings
         self.closed_ms = 0
         self._lock = -1
+        self._page = LeasePage.create()
+        self._page.write_endless()
         self._number = 0
 
     async def __aenter__(self) -> Master:
@@ -114,13 +135,35 @@ class Master:
         self._run.mkdir(mode=0o700)
         self._lock = os.open(self.data / "LOCK", os.O_RDWR | os.O_CREAT)
         fcntl.flock(self._lock, fcntl.LOCK_EX)
+        self._listener = LinkListener(self._accept, lambda _link: None)
+        await self._listener.listen(self._address)
         return self
 
     async def __aexit__(self, *_: object) -> None:
         for child in self.children:
             child.close()
+        self._listener.begin_close()
+        await self._listener.wait_closed()
         os.close(self._lock)
+        self._page.close()
         await asyncio.sleep(0)
+
+    @property
+    def _address(self) -> UnixAddress:
+        return UnixAddress(str(self._run / "leader"))
+
+    def _accept(self, on_ended: Callable[[PeerLink], None]) -> PeerLink:
+        mine = Hello(CLUSTER, Incarnation("master", self.leader_epoch), leader_epoch=self.leader_epoch)
+        heard = _Heard(None)
+
+        def opened(link: PeerLink) -> None:
+            assert link.peer is not None
+            heard.child = next(child for child in self.children if child.here == link.peer.server)
+            heard.child.link = link
+            if not heard.child.linked.done():
+                heard.child.linked.set_result(link)
+
+        return PeerLink(mine, lambda _hello: None, heard, on_ended, on_open=opened)
 
     # --- servers -------------------------------------------------------------------------------------
 
@@ -130,7 +173,16 @@ class Master:
         await self.linked(child)
         async with asyncio.timeout(20):
             await child.listening
+        await self.name_addresses()
         return child
+
+    async def name_addresses(self) -> None:
+        """Tell all servers where the others listen."""
+        said = [(child.here, child.listening.result()) for child in self.living() if child.listening.done()]
+        addresses = Addresses(tuple(Address(here, one.host, one.port, one.peer) for here, one in said))
+        for child in self.living():
+            if child.link is not None:
+                await child.ask(addresses)
 
     def started(self, name: str, **config: Any) -> Child:
         self._number += 1
@@ -139,7 +191,7 @@ class Master:
         doorbell, its_doorbell = pair()
         beats, its_beats = os.pipe()
         lines = lines_file()
-        passed = (its_control.fileno(), its_doorbell.fileno(), its_beats, self._lock, lines)
+        passed = (its_control.fileno(), its_doorbell.fileno(), its_beats, lines, self._lock, self._page.descriptor)
         program = ["-c", _ALWAYS_SHARED] if self.is_shared else ["-m", "columnar.roles.regionserver_process"]
         command = [sys.executable, *program, *map(str, passed)]
         environment = {**os.environ, "PYTHONPATH": str(ROOT), **({"COLUMNAR_COMPILED": "no"} if self.is_shared else {})}
@@ -155,16 +207,23 @@ class Master:
         child = Child(here, process, (control, doorbell))
         child.beats = beats
         self.children.append(child)
-        settings = settings_of(here, self.data, self._run, self.leader_epoch, **config)
+        settings = settings_of(here, self.data, self._run, **config)
         assert process.stdin is not None
         process.stdin.write(json.dumps(settings).encode() + b"\n")
         process.stdin.close()
         return child
 
     async def linked(self, child: Child) -> None:
-        mine = Hello(CLUSTER, Incarnation("master", 1), leader_epoch=self.leader_epoch)
-        factory = lambda: PeerLink(mine, lambda _hello: None, _Heard(child))  # noqa: E731 - a name says no more
-        _, child.link = await asyncio.get_running_loop().create_unix_connection(factory, sock=child.control)
+        factory = lambda: PeerLink(Hello(CLUSTER, Incarnation("node", 1)), lambda _hello: None, _Heard(child))  # noqa: E731 - a name says no more
+        _, child.node_link = await asyncio.get_running_loop().create_unix_connection(factory, sock=child.control)
+        await self.leads(child)
+
+    async def leads(self, child: Child) -> None:
+        """Tell the server to follow this leader; return once it has linked."""
+        assert child.node_link is not None
+        async with asyncio.timeout(20):
+            await child.node_link.send_request(FollowLeader(self.leader_epoch, str(self._address)))
+            await child.linked
 
     def sealed(self, dead: Child) -> Segments:
         """Return the lengths of the segments of a dead server's log."""
@@ -235,27 +294,33 @@ class Master:
 class _Heard:
     """The master's handlers, which note reports and commit."""
 
-    def __init__(self, child: Child) -> None:
-        self._child = child
+    def __init__(self, child: Child | None) -> None:
+        self.child = child
         self._tasks: set[asyncio.Task[None]] = set()
 
     def called(self, link: PeerLink, frame: Frame) -> None:
-        self._child.called.append(bytes(frame.buffer[frame.message_start : frame.end]))
+        assert self.child is not None, "it has said hello"
+        self.child.called.append(bytes(frame.buffer[frame.message_start : frame.end]))
         link.refuse(frame.number, Unknown("a test is no master"))
 
     def handle_request(self, link: PeerLink, number: int, message: Message[Any]) -> None:
+        assert self.child is not None, "as above"
         if isinstance(message, Listening):
-            self._child.listening.set_result(message)
+            self.child.listening.set_result(message)
         else:
-            self._child.heard.append(message)
+            self.child.heard += [message] if not isinstance(message, TakesConnections) else []
         task = asyncio.ensure_future(self._answer(link, number, message))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def _answer(self, link: PeerLink, number: int, message: Message[Any]) -> None:
-        if isinstance(message, Commit) and self._child.committing is not None:
-            await self._child.committing()
+        assert self.child is not None, "as above"
+        if isinstance(message, Commit) and self.child.committing is not None:
+            await self.child.committing()
         link.send_response(number, message, None)
+
+    def link_ended(self, link: PeerLink) -> None:
+        pass
 
 
 def _sealed(by_name: dict[str, Segments]) -> tuple[tuple[Incarnation, Segments], ...]:
@@ -300,8 +365,9 @@ def alone(folder: Path) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
     beats, its_beats = os.pipe()
     lock = os.open(folder / "data" / "LOCK", os.O_RDWR | os.O_CREAT)
     lines = lines_file()
-    passed = [ends[1].fileno(), ends[3].fileno(), its_beats, lock, lines]
-    settings = settings_of(Incarnation("s1", 1), folder / "data", folder, 7)
+    page = LeasePage.create()
+    passed = [ends[1].fileno(), ends[3].fileno(), its_beats, lines, lock, page.descriptor]
+    settings = settings_of(Incarnation("s1", 1), folder / "data", folder)
     middle = subprocess.Popen(
         [sys.executable, "-c", _MIDDLE, ",".join(map(str, passed)), json.dumps(settings)],
         cwd=ROOT, pass_fds=passed, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": str(ROOT)},
@@ -319,15 +385,15 @@ def alone(folder: Path) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
             end.close()
         for descriptor in (beats, its_beats, lock, lines):
             os.close(descriptor)
+        page.close()
 
 
-def settings_of(here: Incarnation, data: Path, run_folder: Path, leader_epoch: int, **config: Any) -> dict[str, Any]:
+def settings_of(here: Incarnation, data: Path, run_folder: Path, **config: Any) -> dict[str, Any]:
     return {
         "name": here.name,
         "number": here.number,
         "data": str(data),
         "cluster_id": CLUSTER,
-        "leader_epoch": leader_epoch,
         "run_folder": str(run_folder),
         "servers": 2,
         "log_level": "INFO",

@@ -67,7 +67,7 @@ class World:
         monkeypatch.setattr(server_processes, "started", self._started)
         monkeypatch.setattr(server_processes, "PAUSES_S", (0.0,))
         monkeypatch.setattr(server_processes, "ANSWER_S", 0.0)
-        self.processes = ServerProcesses([], {}, -1, lambda _: {})
+        self.processes = ServerProcesses([], {}, (), lambda _: {})
         self.processes.follow(
             cast(Any, self), Hello("c", Incarnation("master", 1), leader_epoch=1), self._number, cast(Any, self)
         )

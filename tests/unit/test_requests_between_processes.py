@@ -20,32 +20,46 @@ import pytest
 
 import columnar
 from columnar.cluster import message_codec
+from columnar.cluster.peer_server import PeerServer
 from columnar.config import RegionServerConfig, StandaloneConfig
+from columnar.coordination.lease_page import LeasePage
+from columnar.roles.leading_node import register_master_answers
+from columnar.roles.leased_membership import make_node_answers
+from columnar.roles.own_servers import OwnServers
 from columnar.roles.regionserver import ClusterServer
-from columnar.roles.supervisor import make_master_answers
 
 SOURCES: Final = Path(columnar.__file__).parent
 KINDS: Final = {kind.__name__ for kind in message_codec.kinds()}
 CALLS: Final = re.compile(rf"\b({'|'.join(sorted(KINDS))})\(")
 
-# Modules that make messages -> who gets them: a server from the master, the master from a server, or a server from
-# another.  A module that is missing here says whom it asks, by a line of its own.
+# Modules that make messages -> who gets them: a server from the leader or its node, the leader from a server or a node,
+# a node from its server or the leader, or a server from another.  A module that is missing here says whom it asks, by a
+# line of its own.
 TO_SERVER: Final = (
     "roles/cluster_host",
     "roles/cluster_loops",
     "roles/cluster_owners",
     "roles/transition_requests",
-    "connections/connection_dispatcher",
     "master",
-    "roles/server_processes",
     "roles/cluster_status_gatherer",
-    "roles/supervisor",
+    "roles/leading_node",
 )
+NODE_TO_SERVER: Final[Mapping[str, frozenset[str]]] = {
+    "roles/server_processes": frozenset({"HandOver"}),
+    "connections/connection_dispatcher": frozenset({"ReturnConnections"}),
+    "roles/membership": frozenset({"FollowLeader"}),
+    "roles/leased_membership": frozenset({"FollowLeader"}),
+}
+TO_NODE: Final[Mapping[str, frozenset[str]]] = {
+    "roles/cluster_nodes": frozenset({"DescribeServers", "KillServer", "StartServer", "StopServer"}),
+}
 TO_MASTER: Final[Mapping[str, frozenset[str]]] = {
     "roles/region_owner": frozenset({"Commit", "Backfilled"}),
     "regions/life/region_assigner": frozenset({"CannotOpen"}),
     "roles/regionserver": frozenset({"Listening"}),
+    "roles/leased_membership": frozenset({"AwaitRegions"}),
 }
+FROM_SERVER: Final[Mapping[str, frozenset[str]]] = {"roles/node_link": frozenset({"TakesConnections"})}
 TO_OWNER: Final[Mapping[str, frozenset[str]]] = {
     "operations/distributed_reads": frozenset({"Rows"}),
     "operations/distributed_scans": frozenset({"Scan"}),
@@ -99,38 +113,56 @@ def names(kinds: frozenset[type[Any]]) -> set[str]:
 
 
 @pytest.fixture(scope="module")
-def server_tables(tmp_path_factory: pytest.TempPathFactory) -> tuple[set[str], set[str]]:
-    """What a started server answers: (to its master, to other servers)."""
+def server_tables(tmp_path_factory: pytest.TempPathFactory) -> tuple[set[str], set[str], set[str]]:
+    """What a started server answers: (to its leader, to other servers, to its node)."""
     return asyncio.run(_tables_of_a_server(tmp_path_factory.mktemp("server")))
 
 
-async def _tables_of_a_server(folder: Path) -> tuple[set[str], set[str]]:
+async def _tables_of_a_server(folder: Path) -> tuple[set[str], set[str], set[str]]:
     (folder / "run").mkdir(mode=0o700)
     (folder / "regions").mkdir()
     config = RegionServerConfig(
-        "s1", 1, str(folder), "c", 1, str(folder / "run"), 1, "error", StandaloneConfig(str(folder), web_port=-1)
+        "s1", 1, str(folder), "c", str(folder / "run"), 1, "error", StandaloneConfig(str(folder), web_port=-1)
     )
     (control, master), (doorbell, door) = socket.socketpair(), socket.socketpair()
     for one in (control, doorbell):
         one.setblocking(False)
-    server = ClusterServer(config, lambda _why: None)
+    page = LeasePage.create()
+    page.write_endless()
+    server = ClusterServer(config, page, lambda _why: None)
     with master, door:
         await server.start(control, doorbell)
         try:
-            return names(server.answering.kinds), names(server.peer_server.kinds)
+            others, node = server.peer_server, server.node_link.answers
+            return names(server.answering.kinds), names(others.kinds), names(node.kinds)
         finally:
             await server.stop()
 
 
 def master_table() -> set[str]:
-    return names(make_master_answers(cast(Any, Mock()), {}, cast(Any, None), cast(Any, None)).kinds)
+    answers = PeerServer({}, cast(Any, None), iter(()))
+    register_master_answers(answers, cast(Any, Mock()), {}, cast(Any, None), cast(Any, None), cast(Any, None))
+    return names(answers.kinds)
+
+
+def node_table() -> set[str]:
+    """What a node answers to the leader."""
+    return names(make_node_answers(cast(Any, Mock())).kinds)
+
+
+async def _parent_table() -> set[str]:
+    """What a node answers to its servers."""
+    return names(OwnServers([], cast(Any, Mock()), cast(Any, Mock()), bool).answers.kinds)
+
+
+TABLES: Final = (TO_MASTER, TO_OWNER, WITHIN, NODE_TO_SERVER, TO_NODE, FROM_SERVER)
 
 
 def test_every_module_that_sends_is_known_with_the_receiver() -> None:
     for module, made in sent():
         if is_to_server(module):
             continue
-        known = set[str]().union(*(table.get(module, ()) for table in (TO_MASTER, TO_OWNER, WITHIN)))
+        known = set[str]().union(*(table.get(module, ()) for table in TABLES))
         assert made == known, f"{module}: say above who gets {sorted(made ^ known)}"
 
 
@@ -138,15 +170,15 @@ def test_every_message_is_sent_by_somebody() -> None:
     assert set[str]().union(*(made for _, made in sent())) == KINDS
 
 
-def test_a_server_answers_all_that_its_master_sends(server_tables: tuple[set[str], set[str]]) -> None:
-    to_master, _ = server_tables
+def test_a_server_answers_all_that_its_master_sends(server_tables: tuple[set[str], set[str], set[str]]) -> None:
+    to_master, _, _ = server_tables
     for module, made in sent():
         if is_to_server(module):
             assert made <= to_master, f"{module} sends {sorted(made - to_master)}, which no server answers"
 
 
-def test_a_server_answers_all_that_other_servers_send(server_tables: tuple[set[str], set[str]]) -> None:
-    _, to_others = server_tables
+def test_a_server_answers_all_that_other_servers_send(server_tables: tuple[set[str], set[str], set[str]]) -> None:
+    _, to_others, _ = server_tables
     for module, made in TO_OWNER.items():
         assert made <= to_others, f"{module} sends {sorted(made - to_others)}, which no server answers"
 
@@ -156,9 +188,12 @@ def test_a_master_answers_all_that_servers_send() -> None:
         assert made <= master_table(), f"{module} sends {sorted(made - master_table())}, which no master answers"
 
 
-def test_nothing_is_registered_that_nobody_sends(server_tables: tuple[set[str], set[str]]) -> None:
-    to_master, to_others = server_tables
+def test_nothing_is_registered_that_nobody_sends(server_tables: tuple[set[str], set[str], set[str]]) -> None:
+    to_master, to_others, to_node = server_tables
     by_master = set[str]().union(*(made for module, made in sent() if is_to_server(module)))
     assert to_master == by_master
     assert to_others == set[str]().union(*TO_OWNER.values())
     assert master_table() == set[str]().union(*TO_MASTER.values())
+    assert to_node == set[str]().union(*NODE_TO_SERVER.values())
+    assert node_table() == set[str]().union(*TO_NODE.values())
+    assert asyncio.run(_parent_table()) == set[str]().union(*FROM_SERVER.values())

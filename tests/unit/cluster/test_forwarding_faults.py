@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from columnar.cluster import peer_frames
+from columnar.cluster.forwarding import RawMessage, UnretriedRequest
 from columnar.cluster.forwarding_state import ROUTING_TIMEOUT_MS, State
 from columnar.cluster.request_forwarder import RequestForwarder
 from columnar.cluster.row_forms import THRIFT1, THRIFT2
@@ -345,7 +346,11 @@ async def test_a_method_of_the_master_goes_there(cluster: PeerCluster) -> None:
     message = (await client.call("disableTable", T)).said
     assert message == "NotServingRegionException: the master cannot be reached; nothing was done, try again"
 
-    gateway.forwarding.master = gateway.peers.link(master.me, 0)
+    class Leader:
+        def send_call(self, call: UnretriedRequest, raw: RawMessage) -> None:
+            call.send(gateway.peers.link(master.me, 0), raw)
+
+    gateway.forwarding.leader = Leader()
     masters_method(master, lambda _ctx: None)
     assert await client("disableTable", T) is None
 
@@ -361,7 +366,7 @@ async def test_a_method_of_the_master_goes_there(cluster: PeerCluster) -> None:
     await until(lambda: master.answering.serving_bytes)
     gateway.peers.fenced(master.me)
     assert (await client.reply()).said.startswith("CallTimeoutException: the master ended")
-    gateway.forwarding.master = None
+    gateway.forwarding.leader = None
     never.cancel()
 
 

@@ -40,7 +40,6 @@ class Asked:
             Routes(),
             self.tables,
             cast(Any, None),
-            lambda: 1,
             StoreClock(lambda: 0),
         )
         self.number = 1

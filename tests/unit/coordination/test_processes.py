@@ -34,7 +34,7 @@ def lock_in(folder: Path) -> IO[str]:
 
 
 def child_of(lock: int, heard: list[Beat]) -> Child:
-    return started(COMMAND, lock, heard.append, {**os.environ, "PYTHONPATH": str(ROOT)})
+    return started(COMMAND, (lock,), heard.append, {**os.environ, "PYTHONPATH": str(ROOT)})
 
 
 async def said(child: Child, count: int) -> bytes:

@@ -1,0 +1,155 @@
+"""The nodes of a cluster as its leader uses them: each is the parent process of the servers of a machine.
+
+    own node       is called directly
+    other nodes    get messages over their links to the leader (``member_links``)
+
+Facts of the servers of other nodes are polled every FACTS_S, so that a status never waits for a node.
+
+Owned by the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Final, Protocol
+
+from columnar.cluster.link_errors import LinkBroke, NotSent
+from columnar.errors import CallerError, ColumnarError, RetryLater
+from columnar.model.node_messages import DescribeServers, KillServer, NamedFacts, ServerFacts, StartServer, StopServer
+from columnar.model.owner import Incarnation
+from columnar.model.owner_messages import Address
+from columnar.roles.member_links import MemberLinks
+from columnar.runtime.background import Background
+from columnar.runtime.planned_step import PlannedStep
+
+_log = logging.getLogger(__name__)
+
+LOOP: Final = "the facts of servers"
+KILL_S: Final = 2.0  # a node that has not ended a server by then is fenced with all its servers
+FACTS_S: Final = 1.0
+
+
+class OwnNode(Protocol):
+    """The node of this process."""
+
+    async def kill_server(self, server: Incarnation, why: str) -> None: ...
+
+    async def stop_server(self, server: Incarnation) -> None: ...
+
+    async def start_server(self, name: str) -> None: ...
+
+    def describe_servers(self) -> tuple[NamedFacts, ...]: ...
+
+
+class ClusterNodes:
+    def __init__(
+        self, own: OwnNode, own_name: Incarnation, links: MemberLinks, fence_node: Callable[[Incarnation], None]
+    ) -> None:
+        """Pass ``fence_node``, which requests that the lease of a node is ended."""
+        self._own = own
+        self._own_name = own_name
+        self._links = links
+        self._fence_node = fence_node
+        self.node_of: dict[Incarnation, Incarnation] = {}  # living servers -> their nodes
+        self._home_of: dict[str, Incarnation] = {}  # a server's name -> the node that had it last
+        self._facts: dict[str, ServerFacts] = {}  # of servers of other nodes, by name
+        self.addresses: dict[Incarnation, Address] = {}  # of the living servers' own ports
+        self._background = Background(LOOP)
+        self._polling: set[Incarnation] = set()  # nodes that have not answered yet
+        self._step = PlannedStep(LOOP, self.poll_facts)
+
+    # --- members -------------------------------------------------------------------------------------
+
+    def add_server(self, server: Incarnation, node: Incarnation) -> None:
+        self.node_of[server] = self._home_of[server.name] = node
+
+    def remove_server(self, server: Incarnation) -> None:
+        self.node_of.pop(server, None)
+        self.addresses.pop(server, None)
+
+    def servers_of(self, node: Incarnation) -> frozenset[Incarnation]:
+        return frozenset(server for server, its_node in self.node_of.items() if its_node == node)
+
+    def nodes(self) -> list[Incarnation]:
+        """Return the other nodes that have servers."""
+        return [node for node in dict.fromkeys(self.node_of.values()) if node != self._own_name]
+
+    # --- processes -----------------------------------------------------------------------------------
+
+    async def kill(self, server: Incarnation, why: str) -> None:
+        """Have the server ended.  Its end is reported by its node's record, or by the end of its node's lease."""
+        node = self.node_of.get(server)
+        if node is None:
+            return
+        if node == self._own_name:
+            await self._own.kill_server(server, why)
+            return
+        try:
+            await asyncio.wait_for(self._links.request_server(node, KillServer(server, why)), KILL_S)
+        except (NotSent, LinkBroke, TimeoutError, ColumnarError) as error:
+            _log.error("node %s does not end server %s (%s): the node is fenced", node, server, _text(error))
+            self._fence_node(node)
+
+    async def stop_server(self, server: Incarnation) -> None:
+        """Stop the server in order; return when it has ended.  Raises RetryLater if its node cannot be reached."""
+        node = self.node_of.get(server)
+        if node == self._own_name:
+            await self._own.stop_server(server)
+        elif node is not None:
+            try:
+                await self._links.request_server(node, StopServer(server))
+            except (NotSent, LinkBroke):
+                raise RetryLater(f"node {node}, which has server {server}, cannot be reached; try again") from None
+
+    async def start_server(self, name: str) -> None:
+        """Start the server at the node that had it last.  Raises RetryLater, CallerError."""
+        node = self._home_of.get(name)
+        if node == self._own_name:
+            await self._own.start_server(name)
+            return
+        if node is None:
+            raise CallerError(f"no node has had a server {name}; start it there")
+        try:
+            await self._links.request_server(node, StartServer(name))
+        except (NotSent, LinkBroke):
+            raise RetryLater(f"node {node}, which had server {name}, cannot be reached; try again") from None
+
+    # --- facts ---------------------------------------------------------------------------------------
+
+    def facts(self, server: Incarnation) -> ServerFacts:
+        """Return the facts of the server's process, of at most FACTS_S ago."""
+        found = self._facts.get(server.name, ServerFacts())
+        if self._home_of.get(server.name, self._own_name) == self._own_name:
+            own: Mapping[str, ServerFacts] = {one.server: one.facts for one in self._own.describe_servers()}
+            found = own.get(server.name, ServerFacts())
+        address = self.addresses.get(server)
+        return found if address is None else replace(found, address=f"{address.host}:{address.port}")
+
+    def poll_facts(self) -> None:
+        """Request the facts of other nodes, now and every FACTS_S."""
+        self._step.after(FACTS_S)
+        for node in self.nodes():
+            if node not in self._polling:
+                self._polling.add(node)
+                self._background.spawn(self._poll(node))
+
+    async def _poll(self, node: Incarnation) -> None:
+        try:
+            described = await self._links.request_server(node, DescribeServers())
+        except (NotSent, LinkBroke):
+            return  # the next poll follows
+        finally:
+            self._polling.discard(node)
+        self._facts.update({one.server: one.facts for one in described})
+
+    async def close(self) -> None:
+        self._step.cancel()
+        self._background.close()
+        await self._background.ended()
+
+
+def _text(error: Exception) -> str:
+    return error.text if isinstance(error, ColumnarError) else type(error).__name__

@@ -1,0 +1,256 @@
+"""The leadership of a node beside others, by the events of its coordination (``coordination.api``).
+
+    elected    the catalogue is taken over and read; each server that owns regions has linked, or ended; regions get
+               owners.  If that fails, it is tried again while the leadership lasts
+    deposed    the catalogue is closed; servers go on without a leader until they follow the next one
+
+The leader learns of servers by the nodes' records: a server in a record lives; a server that was struck off has been
+reaped by its node; all servers of a node whose lease is over have ended by time.  Its own node reports directly.
+
+Invariant: after each write of the catalogue the lease is checked (``Term``), and links send nothing without it.  So
+whatever another process hears of this leader follows from a write that the next leader has read.
+
+Owned by the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack, suppress
+from typing import Final
+
+from columnar.cluster.peers import LinkTerms
+from columnar.coordination.api import Coordination
+from columnar.coordination.lease_gate import LeaseGate
+from columnar.coordination.node_record import LeaderRecord, NodeRecord
+from columnar.errors import ColumnarError, OutcomeUnknown
+from columnar.model.owner import Incarnation, incarnation_of
+from columnar.roles.leading_node import LeaderTerms, LeadingNode
+from columnar.roles.membership import NodeParts
+from columnar.roles.meta_region import CatalogueTerms
+from columnar.runtime.faults import FAULTS
+from columnar.storage.data_folder import META
+from columnar.storage.process_stores import LeaderStores
+from columnar.storage.rocks import RocksEngine
+
+_log = logging.getLogger(__name__)
+
+LOOP: Final = "the leader of the cluster"
+LEAD_AGAIN_S: Final = 2.0  # after the catalogue could not be opened
+HELLO_S: Final = 10.0  # for a living server that has regions to link with a new leader
+
+
+class Leadership:
+    """The ``CoordinationEvents`` of a node."""
+
+    def __init__(
+        self,
+        parts: NodeParts,
+        coordination: Coordination,
+        own: Incarnation,
+        secret: bytes,
+        follow: Callable[[LeaderRecord], None],
+        on_change: Callable[[], None],
+    ) -> None:
+        """Pass ``follow``, called with each leader, and ``on_change``, called when this node serves as a leader."""
+        self._parts = parts
+        self._coordination = coordination
+        self.own = own
+        self._secret = secret
+        self._follow = follow
+        self._on_change = on_change
+        self.leading: LeadingNode | None = None  # if this node leads, and its catalogue is open
+        self.silence = ""  # why the coordination service does not answer, for people
+        self._gate = LeaseGate(coordination.leads)
+        self._term = Term(coordination.leads, self._gate)
+        self._nodes: Mapping[str, NodeRecord] = {}
+        self._ended: list[tuple[Incarnation, NodeRecord, bool]] = []  # nodes, while the leader starts
+        self._task: asyncio.Task[None] | None = None
+
+    # --- who lives -----------------------------------------------------------------------------------
+
+    def nodes_changed(self, nodes: Mapping[str, NodeRecord]) -> None:
+        self._nodes = nodes
+        if self.leading is not None:
+            self._feed(self.leading)
+
+    def _feed(self, leading: LeadingNode) -> None:
+        """Report what the records of other nodes say about servers."""
+        for record in self._nodes.values():
+            node = Incarnation(record.node, record.incarnation)
+            if node == self.own or record.withdrawn:
+                continue
+            leading.node_joined(node)
+            servers = frozenset(map(incarnation_of, record.servers))
+            known = leading.nodes.servers_of(node)
+            for server in sorted(known - servers):
+                leading.server_ended(server, "and its node has reaped it", asked=False)
+            for server in sorted(servers - known):
+                leading.server_joined(server, node)
+
+    def node_ended(self, key: str, record: NodeRecord, *, is_by_time: bool) -> None:
+        node = Incarnation(record.node, record.incarnation)
+        if self.leading is None:
+            self._ended.append((node, record, is_by_time))
+        else:
+            self._end_node(self.leading, node, record, is_by_time)
+
+    def _end_node(self, leading: LeadingNode, node: Incarnation, record: NodeRecord, is_by_time: bool) -> None:
+        log = _log.warning if is_by_time else _log.info
+        log("node %s has ended: %s", node, "its lease is over" if is_by_time else "it has withdrawn")
+        leading.stores.clock.observe(record.clock_ms)
+        for server in sorted(leading.nodes.servers_of(node)):
+            leading.server_ended(server, f"with node {node}", asked=not is_by_time, is_by_time=is_by_time)
+        leading.node_ended(node)
+
+    def elected(self, epoch: int) -> None:
+        self._term = Term(self._coordination.leads, self._gate)
+        self._task = asyncio.ensure_future(self._lead(epoch, self._task))
+
+    def deposed(self, why: str) -> None:
+        _log.warning("this node does not lead any more: %s", why)
+        self._term.end()
+        if self._task is not None:
+            self._task.cancel()
+
+    def leader_changed(self, leader: LeaderRecord | None) -> None:
+        if leader is not None:
+            self._follow(leader)
+
+    def lease_lost(self, why: str) -> None:
+        self._parts.end_now(why)
+
+    def service_silent(self, since_ms: int, why: str) -> None:
+        self.silence = f"the coordination service does not answer: {why}"
+        _log.error("%s. Servers withhold answers while the lease of this node is over", self.silence)
+
+    def service_answers(self, silent_ms: int) -> None:
+        self.silence = ""
+        _log.warning("the coordination service answers again, after %.1f s", silent_ms / 1_000)
+
+    # --- leading -------------------------------------------------------------------------------------
+
+    async def _lead(self, epoch: int, before: asyncio.Task[None] | None) -> None:
+        """Lead until cancelled.  ``before`` ends first: the previous leadership of this process."""
+        if before is not None:
+            await asyncio.wait([before])
+        while True:
+            try:
+                await self._lead_once(epoch)
+            except ColumnarError as error:
+                _log.error("this node leads, and cannot read the catalogue: %s; trying again", error.text)
+            except Exception as fault:  # noqa: BLE001 - without a leader no region gets an owner
+                FAULTS.met(LOOP, fault)
+            await asyncio.sleep(LEAD_AGAIN_S)
+
+    async def _lead_once(self, epoch: int) -> None:
+        """Lead until cancelled.  Raises what keeps the leader from starting."""
+        parts, coordination = self._parts, self._coordination
+        number = await asyncio.to_thread(coordination.next_number)
+        async with AsyncExitStack() as undo:
+            stores = LeaderStores(parts.folder, f"{self.own.name}-leader.{number}", RocksEngine())
+            await asyncio.to_thread(stores.region_folders.take_over, META, epoch, epoch)
+            stores.open()
+            undo.callback(stores.close)
+            catalogue = CatalogueTerms(parts.watched_folder.until_it_answers, self._term.until_leads, epoch)
+            links = LinkTerms(gate=self._gate, secret=self._secret)
+            terms = LeaderTerms(catalogue, epoch, links, coordination.lift_epoch, self._fence_node, is_leased=True)
+            leading = LeadingNode(parts.config, stores, parts.watched_folder, terms)
+            records = await coordination.wait_unlisted_over()
+            named = [incarnation_of(one) for record in records.values() for one in record.servers]
+            await leading.start(parts.own, self.own, {*named, *parts.living()})
+            undo.push_async_callback(leading.close)
+            undo.callback(self._forget_leading)
+            await self._take_members(leading)
+            _log.info("node %s leads, at epoch %d", self.own, leading.epoch)
+            self.leading = leading
+            await self._greet(leading)
+            await leading.begin_assignment()
+            self._on_change()
+            await asyncio.get_running_loop().create_future()  # until cancelled
+
+    def _forget_leading(self) -> None:
+        self.leading = None
+
+    async def _take_members(self, leading: LeadingNode) -> None:
+        for server in self._parts.living():
+            leading.server_joined(server, self.own)
+        self._feed(leading)
+        ended, self._ended = self._ended, []
+        for node, record, is_by_time in ended:
+            self._end_node(leading, node, record, is_by_time)
+
+    async def _greet(self, leading: LeadingNode) -> None:
+        """Wait for each living server that rows name; fence those that do not link."""
+        owners = leading.owner_servers()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(leading.greeted(owners), HELLO_S)
+        for server in owners:
+            if not leading.links.is_linked(server):
+                leading.unlinked(server, f"it has not linked with the new leader within {HELLO_S:g} s")
+        await leading.greeted(owners)
+
+    def _fence_node(self, node: Incarnation) -> None:
+        self._coordination.request_fence(NodeRecord("", node.name, node.number, "").key)
+
+    # --- the end -------------------------------------------------------------------------------------
+
+    async def begin_stop(self) -> None:
+        leading = self.leading
+        if leading is not None and not leading.nodes.nodes():
+            await leading.stop_changes()  # nobody else would take this node's regions
+
+    async def close(self) -> None:
+        if self._task is not None:
+            if self.leading is not None:
+                await self.leading.stop_changes()
+            self._task.cancel()
+            await asyncio.wait([self._task])
+
+
+class Term:
+    """The leadership of this node from an election until the node is deposed."""
+
+    def __init__(self, leads: Callable[[], bool], gate: LeaseGate) -> None:
+        self._leads = leads
+        self._gate = gate
+        self._is_over = False
+        self._waiting: set[_AtGate] = set()
+
+    async def until_leads(self) -> None:
+        """Return when this node leads, as checked now, after all that was done before.
+
+        Raises OutcomeUnknown if the node was deposed: another leader may have read the catalogue before.
+        """
+        while not self._is_over and not self._leads():
+            waiting = _AtGate()
+            self._waiting.add(waiting)
+            self._gate.wait(waiting)
+            try:
+                await waiting.settled
+            finally:
+                self._waiting.discard(waiting)
+                self._gate.forget(waiting)
+        if self._is_over:
+            raise OutcomeUnknown("another node leads now, which may not know this change; read before you repeat")
+
+    def end(self) -> None:
+        self._is_over = True
+        for waiting in self._waiting:
+            waiting.gate_opened()
+
+
+class _AtGate:
+    """Waits at the gate of the leader's lease."""
+
+    def __init__(self) -> None:
+        self.settled: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def gate_opened(self) -> None:
+        if not self.settled.done():
+            self.settled.set_result(None)
+
+    def gate_expired(self) -> None:
+        self.gate_opened()  # its caller asks again

@@ -1,0 +1,242 @@
+"""The membership of a node beside others: its lease over a coordination service, and the leader that it follows.
+
+    joining     the node acquires its lease, and listens for links
+    following   another node leads; servers of this node are told where
+    leading     this node was elected (``leadership``)
+    lost        the lease of this node is over: the process ends at once, and its servers with it
+
+Owned by the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+from contextlib import AsyncExitStack
+from typing import Final
+
+from columnar.cluster.hello import Hello
+from columnar.cluster.link_errors import LinkBroke, NotSent
+from columnar.cluster.link_listener import LinkListener, OnLink
+from columnar.cluster.peer_address import TcpAddress
+from columnar.cluster.peer_link import PeerLink
+from columnar.cluster.peer_server import PeerServer
+from columnar.cluster.peers import LinkTerms
+from columnar.cluster.refusals import Unknown
+from columnar.coordination.api import Coordination
+from columnar.coordination.node_coordination import connect
+from columnar.coordination.node_record import LeaderRecord, NodeRecord
+from columnar.errors import ColumnarError, HostError
+from columnar.model.node_messages import (
+    AwaitRegions,
+    DescribeServers,
+    FollowLeader,
+    KillServer,
+    NamedFacts,
+    StartServer,
+    StopServer,
+)
+from columnar.model.owner import Incarnation
+from columnar.roles.cluster_nodes import OwnNode
+from columnar.roles.leader_link import LeaderLink
+from columnar.roles.leadership import Leadership
+from columnar.roles.leading_node import LeadingNode
+from columnar.roles.membership import NodeParts
+from columnar.storage.cluster_file import read_secret, write_cluster
+from columnar.storage.data_folder import META, NODES_SINCE
+from columnar.storage.region_folders import RegionFolders
+from columnar.storage.rocks import RocksEngine
+from columnar.storage.server_folders import highest_number
+
+_log = logging.getLogger(__name__)
+
+LOOP: Final = "the leader of the cluster"
+LEAD_AGAIN_S: Final = 2.0  # after the catalogue could not be opened
+HELLO_S: Final = 10.0  # for a living server that has regions to link with a new leader
+SERVED_AGAIN_S: Final = 0.05
+
+
+class LeasedMembership:
+    """The ``Membership`` of a node that has a lease."""
+
+    def __init__(self, parts: NodeParts, coordination: Coordination, own: Incarnation, secret: bytes) -> None:
+        """Pass the node's own incarnation, whose number was never given before, and the cluster's secret."""
+        self._parts = parts
+        self._coordination = coordination
+        self.own = own
+        self._secret = secret
+        self.leader: FollowLeader | None = None
+        self._leadership = Leadership(parts, coordination, own, secret, self._follow_leader, self._note_change)
+        self._link = LeaderLink(
+            Hello(parts.folder.cluster_id, own), make_node_answers(parts.own), self, LinkTerms(secret=secret)
+        )
+        self._own_servers: dict[Incarnation, None] = {}
+        self._undo = AsyncExitStack()
+        self._changed: asyncio.Future[None] | None = None  # done at the next change that ``until_served`` waits for
+
+    @classmethod
+    async def connect(cls, parts: NodeParts) -> LeasedMembership:
+        """Return the membership over the service that the settings name.  Raises HostError, DamagedData."""
+        coordination = connect(parts.settings.coordination, parts.settings.lease_s)
+        secret = await asyncio.to_thread(read_secret, parts.folder.path)
+        floor = await asyncio.to_thread(highest_number, parts.folder.path)
+        number = await asyncio.to_thread(coordination.next_number, floor)
+        return cls(parts, coordination, Incarnation(parts.settings.name, number), bytes.fromhex(secret))
+
+    @property
+    def leading(self) -> LeadingNode | None:
+        return self._leadership.leading
+
+    def name(self) -> str:
+        return str(self.own)
+
+    def remark(self) -> str:
+        return self._leadership.silence
+
+    # --- start ---------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        parts = self._parts
+        address = await self._listen()
+        self._undo.callback(self._link.close)
+        self._record = NodeRecord("", self.own.name, self.own.number, address)
+        folders = RegionFolders(parts.regions_path, RocksEngine())
+        epoch_floor = await asyncio.to_thread(folders.highest_generation, META)
+        await self._coordination.start(
+            self._record, parts.lease_page, self._leadership, may_lead=parts.settings.may_lead, epoch_floor=epoch_floor
+        )
+        self._undo.push_async_callback(self._coordination.withdraw)
+        self._undo.push_async_callback(self._leadership.close)
+        await asyncio.to_thread(self._mark_folder)
+        _log.info("node %s has its lease, and listens for links at %s", self.own, address)
+
+    def _mark_folder(self) -> None:
+        """Have other programs know that nodes share the folder.  Blocks; raises HostError."""
+        folder = self._parts.folder
+        folder.raise_format(NODES_SINCE)
+        write_cluster(folder.path, folder.cluster_id, self._parts.settings.coordination)
+
+    async def _listen(self) -> str:
+        """Listen for links of servers and nodes; returns the address at which they reach this node."""
+        host, port = self._parts.config.host, self._parts.settings.peer_port
+        listener = LinkListener(self._make_link, lambda _link: None)
+        try:
+            await listener.listen(TcpAddress(host, port))
+        except OSError as error:
+            text = f"cannot listen on {host}:{port}: {error.strerror}; choose another with --peer-port"
+            raise HostError(text) from error
+        self._undo.push_async_callback(listener.wait_closed)
+        self._undo.callback(listener.begin_close)
+        self._peer_host = host
+        if host in ("0.0.0.0", "::", ""):  # noqa: S104 - compared, not bound
+            self._peer_host = await asyncio.to_thread(self._coordination.local_address)
+        return str(TcpAddress(self._peer_host, listener.port))
+
+    def _make_link(self, on_ended: OnLink) -> PeerLink:
+        if self.leading is not None:
+            return self.leading.links.accept(on_ended)
+        hello = Hello(self._parts.folder.cluster_id, self.own)
+        refusing = PeerServer({}, _serves_nothing, itertools.count(1))
+        return PeerLink(hello, lambda _hello: "this node does not lead", refusing, on_ended, secret=self._secret)
+
+    # --- this node's servers -------------------------------------------------------------------------
+
+    async def next_number(self) -> int:
+        return await asyncio.to_thread(self._coordination.next_number)
+
+    def clock_ms(self) -> int:
+        return 0  # a server reads the clocks of all others in the folder
+
+    def peer_settings(self) -> dict[str, str]:
+        return {"peer_host": self._peer_host, "secret": self._secret.hex()}
+
+    def server_joined(self, server: Incarnation) -> None:
+        self._own_servers[server] = None
+        self._publish()
+        if self.leading is not None:
+            self.leading.server_joined(server, self.own)
+
+    def server_ended(self, server: Incarnation, why: str, *, asked: bool) -> None:
+        self._own_servers.pop(server, None)
+        self._publish()
+        if self.leading is not None:
+            self.leading.server_ended(server, why, asked=asked)
+
+    def _publish(self) -> None:
+        """Have the record say which servers of this node live."""
+        servers = tuple(sorted(map(str, self._own_servers)))
+        self._record = NodeRecord("", self.own.name, self.own.number, self._record.address, servers)
+        self._coordination.publish(self._record)
+
+    def note_ready(self) -> None:
+        self._note_change()
+
+    def _note_change(self) -> None:
+        changed, self._changed = self._changed, None
+        if changed is not None and not changed.done():
+            changed.set_result(None)
+
+    async def _until_change(self) -> None:
+        if self._changed is None:
+            self._changed = asyncio.get_running_loop().create_future()
+        await asyncio.shield(self._changed)
+
+    async def until_served(self) -> None:
+        while not (self._parts.living() and self._parts.ready().issuperset(self._parts.living())):
+            await self._until_change()
+        while True:
+            try:
+                if self.leading is not None:
+                    await self.leading.await_regions(AwaitRegions())
+                else:
+                    await self._link.request_peer(AwaitRegions())
+                return
+            except (NotSent, LinkBroke, ColumnarError):
+                await asyncio.sleep(SERVED_AGAIN_S)  # the next leader is asked
+
+    # --- who leads -----------------------------------------------------------------------------------
+
+    def _follow_leader(self, leader: LeaderRecord) -> None:
+        self.leader = FollowLeader(leader.epoch, leader.address)
+        self._parts.name_leader()
+        if (leader.node, leader.address) != (self.own.name, self._record.address):
+            self._link.follow(leader.epoch, leader.address)
+
+    # The methods of ``leader_link.LeaderEvents``.
+
+    def leader_linked(self) -> None:
+        self._note_change()
+
+    def leader_lost(self, why: str) -> None:
+        """Go on without a leader."""
+
+    # --- the end -------------------------------------------------------------------------------------
+
+    async def begin_stop(self) -> None:
+        await self._leadership.begin_stop()
+
+    async def close(self) -> None:
+        await self._undo.aclose()
+
+
+def make_node_answers(own: OwnNode) -> PeerServer:
+    """Return the handlers of the leader's requests to a node that does not lead."""
+    answers = PeerServer({}, _serves_nothing, itertools.count(1))
+
+    async def describe(_message: DescribeServers) -> tuple[NamedFacts, ...]:
+        return own.describe_servers()
+
+    answers.register(
+        {
+            KillServer: lambda message: own.kill_server(message.server, message.why),
+            StopServer: lambda message: own.stop_server(message.server),
+            StartServer: lambda message: own.start_server(message.name),
+            DescribeServers: describe,
+        }
+    )
+    return answers
+
+
+def _serves_nothing(_table: str, _row: bytes) -> Unknown:
+    return Unknown("a node serves no rows")

@@ -1,0 +1,246 @@
+"""The membership of a node in its cluster: who leads, which servers live, and what this node has to do with either.
+
+    SoleMembership     the only node of a folder (``standalone --servers N``): it leads from the start to the stop
+    LeasedMembership   one of several nodes (``leased_membership``)
+
+Owned by the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from columnar.cluster.link_listener import LinkListener
+from columnar.cluster.peer_address import UnixAddress
+from columnar.config import NodeConfig, StandaloneConfig
+from columnar.coordination.lease_page import LeasePage
+from columnar.coordination.socket_folder import ListeningPath, SocketFolder
+from columnar.errors import HostError
+from columnar.master.placement_records import ServerState
+from columnar.model.node_messages import FollowLeader
+from columnar.model.owner import Incarnation
+from columnar.roles.cluster_nodes import OwnNode
+from columnar.roles.leading_node import LeaderTerms, LeadingNode
+from columnar.roles.meta_region import CatalogueTerms
+from columnar.storage import run_file
+from columnar.storage.data_folder import REGIONS, DataFolder
+from columnar.storage.process_stores import ProcessStores
+from columnar.storage.rocks import RocksEngine
+from columnar.storage.watched_folder import WatchedFolder
+from columnar.wire.server import WireServer
+
+CONTROL: Final = "control"
+_BACKLOG: Final = 16
+_GRACE_S: Final = 1.0  # for calls in flight at a stop
+LEADER: Final = "leader"  # the leader's socket in the run folder
+SOLE: Final = Incarnation("node", 1)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeParts:
+    """The parts of a node that its membership uses."""
+
+    config: StandaloneConfig
+    settings: NodeConfig
+    folder: DataFolder
+    run_folder: SocketFolder
+    watched_folder: WatchedFolder
+    lease_page: LeasePage
+    own: OwnNode
+    living: Callable[[], tuple[Incarnation, ...]]  # servers of this node
+    ready: Callable[[], frozenset[Incarnation]]  # of them, those that take connections
+    name_leader: Callable[[], None]  # tells them all who leads
+    end_now: Callable[[str], None]  # ends this process and its servers at once, with the reason: the lease is over
+
+    @property
+    def regions_path(self) -> str:
+        return os.path.join(self.config.data, REGIONS)
+
+
+class Membership(Protocol):
+    leader: FollowLeader | None  # the leader that servers follow now
+
+    @property
+    def leading(self) -> LeadingNode | None:
+        """Return the leader's part, if this node leads, and its catalogue is open."""
+
+    def name(self) -> str:
+        """Return the node's incarnation as text."""
+
+    def remark(self) -> str:
+        """Return a sentence for people if the coordination service does not answer, otherwise an empty text."""
+
+    async def start(self) -> None:
+        """Join the cluster.  Returns when servers can be numbered.  Raises HostError, DamagedData."""
+
+    async def next_number(self) -> int:
+        """Return a number for a start of a server that is never given again."""
+
+    def clock_ms(self) -> int:
+        """Return a timestamp above which a server that starts now gives all of its own."""
+
+    def peer_settings(self) -> dict[str, str]:
+        """Return the fields of ``config.RegionServerConfig`` by which servers of several nodes reach each other."""
+
+    def server_joined(self, server: Incarnation) -> None: ...
+
+    def server_ended(self, server: Incarnation, why: str, *, asked: bool) -> None:
+        """Note that this node has reaped the server."""
+
+    def note_ready(self) -> None:
+        """Note that ``NodeParts.ready`` has changed."""
+
+    async def until_served(self) -> None:
+        """Wait until the servers of this node can take clients: every region has a server."""
+
+    async def begin_stop(self) -> None:
+        """Begin no more changes of the cluster.  Call before the servers stop."""
+
+    async def close(self) -> None:
+        """Leave the cluster.  Call when no server is left."""
+
+
+class ControlSocket:
+    """The private socket of a sole node's leader, whose callers may end servers: RUN/control, named by DATA/run.json.
+
+    Only processes of the store's user may enter the folder RUN.
+    """
+
+    def __init__(self, wire: WireServer, folder: DataFolder, run_folder: SocketFolder) -> None:
+        self._wire = wire
+        self._folder = folder
+        self._run_folder = run_folder
+        self._path = os.path.join(run_folder.path, CONTROL)
+        self._listening = ListeningPath(self._path, self._listen)
+
+    async def open_socket(self) -> None:
+        """Open the socket.  Raises HostError if the socket or its file cannot be made."""
+        await self._listen()
+        run_file.write(self._folder.path, run_file.RunFile(os.getpid(), self._folder.cluster_id, self._path))
+        self._listening.begin()
+
+    async def _listen(self) -> None:
+        self._run_folder.lock()
+        listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            listening.bind(self._path)
+            os.chmod(self._path, 0o600)
+            listening.listen(_BACKLOG)
+        except OSError as error:
+            listening.close()
+            raise HostError(f"cannot listen on {self._path}: {error.strerror}; set TMPDIR") from error
+        await self._wire.serve_privately(listening)
+
+    async def close(self) -> None:
+        run_file.remove(self._folder.path)
+        await self._listening.close()
+        await self._wire.close(_GRACE_S)
+
+
+class SoleMembership:
+    """The folder is locked exclusively, so there is no other node, and the page of the lease has no end.
+
+    A server has ended when this process has reaped it.  Servers reach the leader over a Unix socket.
+    """
+
+    def __init__(self, parts: NodeParts) -> None:
+        self._parts = parts
+        self.leader: FollowLeader | None = None
+        self.leading: LeadingNode | None = None
+        self._served: asyncio.Future[None] | None = None  # done at the next change of ``ready``
+        self._undo = AsyncExitStack()
+        self._control: ControlSocket | None = None
+
+    def name(self) -> str:
+        return str(SOLE)
+
+    def remark(self) -> str:
+        return ""
+
+    async def start(self) -> None:
+        parts = self._parts
+        parts.lease_page.write_endless()
+        self._stores = ProcessStores(parts.folder, RocksEngine())
+        self._stores.open()
+        self._undo.callback(self._stores.close)
+        terms = LeaderTerms(CatalogueTerms(parts.watched_folder.until_it_answers))
+        leading = LeadingNode(parts.config, self._stores, parts.watched_folder, terms)
+        await leading.start(parts.own, SOLE, ())
+        self.leading = leading
+        self._undo.push_async_callback(leading.close)
+        await self._listen()
+
+    async def _listen(self) -> None:
+        leading, path = self.leading, os.path.join(self._parts.run_folder.path, LEADER)
+        assert leading is not None, "it leads"
+        address = UnixAddress(path)
+        listener = LinkListener(leading.links.accept, lambda _link: None)
+
+        async def listen() -> None:
+            self._parts.run_folder.lock()
+            await listener.listen(address)
+
+        listening = ListeningPath(path, listen)
+        try:
+            await listen()
+        except OSError as error:
+            raise HostError(f"cannot listen on {path}: {error.strerror}; set TMPDIR to a shorter path") from error
+        listening.begin()
+        self._undo.push_async_callback(listener.wait_closed)
+        self._undo.callback(listener.begin_close)
+        self._undo.push_async_callback(listening.close)
+        self.leader = FollowLeader(leading.epoch, str(address))
+        self._parts.name_leader()
+
+    async def next_number(self) -> int:
+        assert self.leading is not None, "it leads"
+        return await self.leading.leading.catalogue.ownership.raise_epoch()
+
+    def clock_ms(self) -> int:
+        return self._stores.clock()
+
+    def peer_settings(self) -> dict[str, str]:
+        return {}
+
+    def server_joined(self, server: Incarnation) -> None:
+        if self.leading is not None:
+            self.leading.server_joined(server, SOLE)
+
+    def server_ended(self, server: Incarnation, why: str, *, asked: bool) -> None:
+        if self.leading is not None:
+            self.leading.server_ended(server, why, asked=asked)
+
+    def note_ready(self) -> None:
+        served, self._served = self._served, None
+        if served is not None and not served.done():
+            served.set_result(None)
+
+    async def until_served(self) -> None:
+        leading = self.leading
+        assert leading is not None, "it leads"
+        servers = leading.host.state.current.servers
+        names = [self._parts.settings.server_name(n + 1) for n in range(self._parts.settings.servers)]
+        await leading.host.events.until(
+            lambda: all(name in servers and servers[name].state is ServerState.UP for name in names)
+        )
+        await leading.begin_assignment()
+        while not self._parts.ready().issuperset(self._parts.living()):
+            self._served = asyncio.get_running_loop().create_future()
+            await asyncio.shield(self._served)
+        self._control = ControlSocket(leading.service.private_wire(), self._parts.folder, self._parts.run_folder)
+        await self._control.open_socket()
+
+    async def begin_stop(self) -> None:
+        if self._control is not None:
+            await self._control.close()
+        if self.leading is not None:
+            await self.leading.stop_changes()
+
+    async def close(self) -> None:
+        await self._undo.aclose()

@@ -1,0 +1,236 @@
+"""A node: the parent process of the region servers of a machine, with its ports, and a candidate for leader.
+
+    columnar standalone --servers N    the only node of its folder; it leads from the start to the stop
+    columnar node                      one of several nodes, each with servers of its own; one of them leads
+
+The order of the start is lock, processes of the servers (which import modules meanwhile), lease, leader, numbers and
+settings of the servers, owners of all regions, ports.  The order of the stop is ports, servers (concurrently, each like
+a standalone store), catalogue, lease, lock.  The servers inherit the lock, so that a new standalone start is refused as
+long as any of them lives, and they die with this process.
+
+The node watches its servers and kills those that hang (``master.liveness``), whoever leads.
+
+Owned by one event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import sys
+import time
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from dataclasses import asdict
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+from columnar.config import NodeConfig, StandaloneConfig
+from columnar.coordination.lease_page import LeasePage
+from columnar.coordination.socket_folder import SocketFolder
+from columnar.errors import HostError
+from columnar.model.owner import Incarnation
+from columnar.roles.membership import Membership, NodeParts, SoleMembership
+from columnar.roles.node_ports import NodePorts
+from columnar.roles.node_site import NodeSite
+from columnar.roles.own_servers import OwnServers
+from columnar.roles.ports import read_tls
+from columnar.roles.server_processes import ServerProcesses
+from columnar.runtime.log_lines import flush
+from columnar.storage.cluster_file import check_cluster, read_cluster
+from columnar.storage.data_folder import REGIONS, SERVER_LOG, DataFolder
+from columnar.storage.watched_folder import WatchedFolder, room_of
+from columnar.webui.server import Site
+
+if TYPE_CHECKING:
+    from columnar.wire.tls_protocol import Tls
+
+_log = logging.getLogger(__name__)
+
+FENCED: Final = 4  # the exit status of a node whose lease is over
+FLUSH_S: Final = 0.05  # for its last log line
+START_S: Final = 60.0  # until all servers have said their first hello
+
+
+class Node:
+    """A node.  Call ``locked``, ``start``, then serve until ``stop``."""
+
+    def __init__(
+        self,
+        config: StandaloneConfig,
+        settings: NodeConfig,
+        folder: DataFolder,
+        lease_page: LeasePage,
+        tls: Tls | None,
+    ) -> None:
+        """Pass the TLS of the pages, or None for plain text.  Servers read the certificate themselves."""
+        self.config = config
+        self.folder = folder
+        self.tls = tls
+        self._settings = settings
+        self.started_s = time.time()
+        self.lease_page = lease_page
+        command = [sys.executable, *_safe_path(), "-m", "columnar.roles.regionserver_process"]
+        kept = (folder.lock_descriptor, lease_page.descriptor)
+        processes = ServerProcesses(command, dict(os.environ), kept, self._server_settings)
+        self.ports = NodePorts(config, processes)
+        self.watched_folder = WatchedFolder(config.data, partial(room_of, os.path.join(config.data, REGIONS)))
+        self._names = [settings.server_name(n + 1) for n in range(settings.servers)]
+        self.servers = OwnServers(self._names, processes, self.ports, lambda: self.watched_folder.is_stalled)
+
+    @classmethod
+    def locked(cls, config: StandaloneConfig, settings: NodeConfig) -> Node:
+        """Lock the data folder and read the certificate.  Raises HostError, with the folder unlocked."""
+        folder = _locked_shared(config.data, settings) if settings.coordination else DataFolder.locked(config.data)
+        try:
+            return cls(config, settings, folder, LeasePage.create(), read_tls(config))
+        except BaseException:
+            folder.close()
+            raise
+
+    # --- start -----------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Start to serve.  Raises HostError or DamagedData, with no process left."""
+        fault: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        processes = self.servers.processes
+        async with AsyncExitStack() as undo:
+            self._run_folder = SocketFolder.made()
+            undo.callback(self._run_folder.remove)
+            undo.callback(self.ports.close_ports)
+            self.ports.bind()
+            undo.push_async_callback(processes.kill)
+            begun = [(name, processes.children.start_process()) for name in self._names]
+            undo.callback(self.watched_folder.close)
+            self.watched_folder.begin()
+            self.membership = await self._make_membership()
+            self.servers.follow(self.membership, self.folder.cluster_id, fault)
+            undo.push_async_callback(self.membership.close)
+            await self.membership.start()
+            for name, process in begun:
+                await processes.join(name, process)
+            await self._until_served(fault)
+            self.ports.open_ports()
+            undo.pop_all()
+        processes.children.keep_spare()
+
+    async def _make_membership(self) -> Membership:
+        parts = NodeParts(
+            self.config,
+            self._settings,
+            self.folder,
+            self._run_folder,
+            self.watched_folder,
+            self.lease_page,
+            self.servers,
+            lambda: tuple(self.servers.processes.living),
+            lambda: self.ports.ready,
+            self.servers.name_leader,
+            self._end_now,
+        )
+        if not self._settings.coordination:
+            return SoleMembership(parts)
+        from columnar.roles.leased_membership import LeasedMembership  # most stores have one node
+
+        return await LeasedMembership.connect(parts)
+
+    def _end_now(self, why: str) -> NoReturn:
+        """End this process and its servers at once: the lease is over, and others may own their regions."""
+        self.lease_page.write_end(0)
+        _log.critical("this node was fenced: %s. It ends; start it again", why)
+        self.servers.kill_all()
+        flush(FLUSH_S)
+        os._exit(FENCED)
+
+    def _server_settings(self, server: Incarnation) -> dict[str, Any]:
+        config = {**asdict(self.config), "data": os.path.abspath(self.config.data)}
+        return {
+            "name": server.name,
+            "number": server.number,
+            "data": config["data"],
+            "cluster_id": self.folder.cluster_id,
+            "run_folder": self._run_folder.path,
+            "servers": self._settings.servers,
+            "log_level": self._settings.log_level,
+            "config": config,
+            "clock_ms": self.membership.clock_ms(),
+            **self.membership.peer_settings(),
+        }
+
+    async def _until_served(self, fault: asyncio.Future[None]) -> None:
+        """Wait until every server takes connections and every region has a server.
+
+        Raises HostError if a server has ended instead.
+        """
+        served = asyncio.ensure_future(self.membership.until_served())
+        try:
+            await asyncio.wait([served, fault], timeout=START_S, return_when=asyncio.FIRST_COMPLETED)
+            if fault.done():
+                fault.result()
+            if not served.done():
+                raise HostError(f"the servers did not start within {START_S:.0f} s")
+            await served
+        finally:
+            served.cancel()
+
+    # --- pages -----------------------------------------------------------------------------------------
+
+    def renew_certificate(self) -> None:
+        """Read the certificate again, here and in the servers."""
+        assert self.tls is not None, "the ports speak TLS"
+        self.tls.certificate.renew()
+        self.servers.renew_certificate()
+
+    def pages(self, hot_modules: Callable[[], str]) -> Site:
+        """Return the pages of the store.  Call after ``start``.
+
+        ``hot_modules`` returns a text on how the hot modules run.
+        """
+        return NodeSite(self, hot_modules)
+
+    # --- stop ------------------------------------------------------------------------------------------
+
+    def begin_stop(self) -> None:
+        """Replace no server from now on, because a service manager may have signalled all processes."""
+        self.servers.processes.begin_stop()
+
+    async def stop(self) -> None:
+        self.ports.close()
+        self.servers.watch.stop()
+        await self.membership.begin_stop()
+        await self.servers.processes.stop()
+        await self.membership.close()
+        await self.servers.close()
+        self.watched_folder.close()
+        await asyncio.get_running_loop().shutdown_default_executor()
+        self._run_folder.remove()
+        self.lease_page.close()
+        self.folder.close()
+
+
+def _locked_shared(data: str, settings: NodeConfig) -> DataFolder:
+    """Lock the folder beside other nodes.  Raises HostError.
+
+    The first node replays what an earlier standalone process has left in its log.
+    """
+    from columnar.roles.mode_switch import empty_server_log
+
+    if os.path.isdir(os.path.join(data, SERVER_LOG)) and read_cluster(data) is None:
+        folder = DataFolder.locked(data)
+        try:
+            empty_server_log(folder)
+        finally:
+            folder.close()
+    folder = DataFolder.locked(data, is_shared=True)
+    try:
+        check_cluster(data, folder.cluster_id, settings.coordination)
+    except BaseException:
+        folder.close()
+        raise
+    return folder
+
+
+def _safe_path() -> list[str]:
+    """Return interpreter options with which child processes search for modules where this process does."""
+    return ["-P"] if sys.flags.safe_path else []

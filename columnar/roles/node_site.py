@@ -1,0 +1,115 @@
+"""The pages of a node: those of the whole cluster while it leads, otherwise pages that say who leads.
+
+    /health    200 while the process works
+    /ready     200 if the node can take clients: a leader is known, and its servers know all routes; otherwise 503
+
+Owned by the loop, except the applications, which the web threads call.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from columnar.roles.cluster_status_gatherer import ClusterStatusGatherer
+from columnar.runtime import log_lines
+from columnar.version import VERSION
+from columnar.webui.cluster_status import PageStatus
+from columnar.webui.status import LoopRunner
+from columnar.wire.browsers import Visitors
+
+if TYPE_CHECKING:
+    from columnar.roles.leading_node import LeadingNode
+    from columnar.roles.node import Node
+    from columnar.webui.node_pages import NodeStatus
+
+
+class NodeSite:
+    def __init__(self, node: Node, hot_modules: Callable[[], str]) -> None:
+        """Pass ``hot_modules``, which returns a text on how the hot modules run."""
+        self._node = node
+        self._hot_modules = hot_modules
+
+    def sample(self, now_s: float) -> None:
+        pass
+
+    def pages(self, run_on_loop: LoopRunner, visitors: Visitors) -> Any:
+        """Return the WSGI application.  Called in the web thread."""
+        from columnar.webui.node_pages import NodePages  # imported at the first visit, as are the next
+        from columnar.webui.pages import environment
+
+        own = NodePages(lambda: run_on_loop(self.node_status), environment(), self._address, visitors)
+        of_cluster: dict[int, Any] = {}  # by the epoch of the leadership; one at a time
+
+        def application(environ: dict[str, Any], start_response: Any) -> Any:
+            leading = self._node.membership.leading
+            if leading is None or environ.get("PATH_INFO") == "/ready":
+                return own(environ, start_response)
+            pages = of_cluster.get(leading.epoch)
+            if pages is None:
+                of_cluster.clear()
+                pages = of_cluster[leading.epoch] = self._pages_of_cluster(leading, run_on_loop, visitors)
+            return pages(environ, start_response)
+
+        return application
+
+    def _pages_of_cluster(self, leading: LeadingNode, run_on_loop: LoopRunner, visitors: Visitors) -> Any:
+        from columnar.webui.cluster_pages import cluster_pages  # imported at the first visit
+
+        servers = ClusterStatusGatherer(run_on_loop, leading.host, leading.links, self._node.watched_folder)
+        status = partial(self._status, leading)
+        return cluster_pages(run_on_loop, leading.control.reports, status, servers, self._address, visitors)
+
+    @property
+    def _address(self) -> str:
+        return f"{self._node.config.host}:{self._node.ports.port}"
+
+    def _status(self, leading: LeadingNode) -> PageStatus:
+        """Return the status for the pages.  Called on the loop."""
+        reports, tables = leading.control.reports, leading.leading.catalogue.tables
+        kinds = Counter(one.kind for one in reports.transitions())
+        tallies = leading.host.state.tallies
+        return PageStatus(
+            version=VERSION,
+            address=self._address,
+            data_folder=os.path.abspath(self._node.folder.path),
+            uptime_s=time.time() - self._node.started_s,
+            cluster=reports.cluster_status(),
+            kinds=tuple(sorted(kinds.items())),
+            fenced=leading.host.fenced,
+            hot_modules=self._hot_modules(),
+            has_triggers_page=True,
+            tables=tuple(reports.tables()),
+            disabled=frozenset(name for name, entry in tables.items() if not entry.enabled),
+            moves=tuple((reason.value, count) for reason, count in tallies.moves.items()),
+            pauses=tuple((reason.value, pauses.numbers) for reason, pauses in tallies.pauses.items()),
+            log_lines_dropped=log_lines.dropped(),
+            planning=leading.planner.times.numbers,
+        )
+
+    def node_status(self) -> NodeStatus:
+        """Return the status of this node.  Called on the loop."""
+        from columnar.webui.node_pages import NodeStatus
+
+        node = self._node
+        leader = node.membership.leader
+        faults = (node.membership.remark(), node.watched_folder.remark())
+        return NodeStatus(
+            version=VERSION,
+            address=self._address,
+            data_folder=os.path.abspath(node.folder.path),
+            uptime_s=time.time() - node.started_s,
+            node=node.membership.name(),
+            leader=leader.address if leader is not None else "",
+            leader_epoch=leader.epoch if leader is not None else 0,
+            leader_web="",
+            servers=node.servers.describe_servers(),
+            ready=len(node.ports.ready),
+            faults=tuple(filter(None, faults)),
+            lease_left_s=node.lease_page.left_s(),
+            hot_modules=self._hot_modules(),
+        )

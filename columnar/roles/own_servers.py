@@ -1,0 +1,178 @@
+"""The servers of a node: their processes, the watch of those that hang, and their way to the leader.
+
+A server that hangs is killed, whoever leads (``master.liveness``).
+
+Owned by the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+import signal
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from columnar.cluster.hello import Hello
+from columnar.cluster.link_errors import LinkBroke, NotSent
+from columnar.cluster.peer_server import PeerServer
+from columnar.cluster.refusals import Unknown
+from columnar.coordination.processes import Beat
+from columnar.errors import HostError
+from columnar.model.node_messages import FollowLeader, NamedFacts, ServerFacts, TakesConnections
+from columnar.model.owner import Incarnation
+from columnar.model.owner_messages import HandoverResult
+from columnar.roles.cluster_loops import ServerWatch
+from columnar.roles.node_ports import NodePorts
+from columnar.roles.server_processes import ServerProcesses, ending
+from columnar.runtime.background import Background
+from columnar.version import VERSION
+
+if TYPE_CHECKING:
+    from columnar.roles.membership import Membership
+
+_log = logging.getLogger(__name__)
+
+NODE: Final = Incarnation("node", 1)  # as servers know their parent
+
+
+class OwnServers:
+    """The ``Events`` of ``server_processes``, and the ``OwnNode`` of ``cluster_nodes``."""
+
+    def __init__(
+        self, names: list[str], processes: ServerProcesses, ports: NodePorts, is_folder_stalled: Callable[[], bool]
+    ) -> None:
+        self._names = names
+        self.processes = processes
+        self._ports = ports
+        self.watch = ServerWatch(
+            lambda: int(asyncio.get_running_loop().time() * 1000),
+            processes.has_worked,
+            self._kill_soon,
+            is_folder_stalled,
+        )
+        self.answers = PeerServer({}, lambda _table, _row: Unknown("a node serves no rows"), itertools.count(1))
+        self.answers.register_with_sender(TakesConnections, self._takes_connections)
+        self._work = Background("the servers of this node")
+        self._was_renewed = False
+
+    def follow(self, membership: Membership, cluster_id: str, fault: asyncio.Future[None]) -> None:
+        """Report to ``membership``; ``fault`` is set if a server ends before the ports are open, and would again."""
+        self._membership = membership
+        self._fault = fault
+        self.processes.follow(self, Hello(cluster_id, NODE), membership.next_number, self.answers)
+
+    # The methods of ``server_processes.Events`` notify the ports first, then the cluster.
+
+    def joined(self, server: Incarnation) -> None:
+        self._ports.joined(server)
+        self.watch.joined(server)
+        self._membership.server_joined(server)
+
+    def heard(self, server: Incarnation, beat: Beat) -> None:
+        self._ports.heard(server, beat)
+        self.watch.heard(server, beat.iterations)
+
+    async def linked(self, server: Incarnation) -> None:
+        self._name_leader(server)
+
+    def unlinked(self, server: Incarnation, why: str) -> None:
+        self._kill_soon(server, why)
+
+    def handover_ended(self, server: Incarnation, result: HandoverResult) -> None:
+        self._ports.handover_ended(server, result)
+
+    def ended(self, server: Incarnation, why: str, *, asked: bool) -> None:
+        self.watch.left(server)
+        self._ports.forget_server(server)
+        if not self._ports.are_open and not self._fault.done() and self.processes.deaths.is_start_hopeless(server.name):
+            text = f"server {server} did not start, it ended {why}; its last lines above say why"
+            self._fault.set_exception(HostError(text))
+            self._fault.exception()  # marks it as retrieved
+        self._membership.server_ended(server, why, asked=asked)
+
+    async def _takes_connections(self, server: Incarnation, _message: TakesConnections) -> None:
+        self._ports.takes_connections(server)
+        self._membership.note_ready()
+        if self._was_renewed and server in self.processes.living:  # it may have read the old certificate
+            self.processes.living[server].child.signal(signal.SIGHUP)
+
+    # --- the leader ----------------------------------------------------------------------------------
+
+    def name_leader(self) -> None:
+        """Tell all servers which leader to follow."""
+        for server in self.processes.living:
+            self._name_leader(server)
+
+    def _name_leader(self, server: Incarnation) -> None:
+        leader = self._membership.leader
+        if leader is not None:
+            self._work.spawn(self._send_leader(server, leader))
+
+    async def _send_leader(self, server: Incarnation, leader: FollowLeader) -> None:
+        with suppress(NotSent, LinkBroke):  # its end is reported separately; its link names the leader again
+            await self.processes.request_server(server, leader)
+
+    # --- the methods of ``cluster_nodes.OwnNode`` -----------------------------------------------------
+
+    def _kill_soon(self, server: Incarnation, why: str) -> None:
+        self._work.spawn(self.kill_server(server, why))
+
+    async def kill_server(self, server: Incarnation, why: str) -> None:
+        """Kill the server; returns when it was reaped and reported as ended, or at once if it does not live."""
+        if server in self.processes.living and not self.processes.is_stopping:
+            _log.warning("server %s is killed: %s", server, why)
+        await self.processes.fence(server)
+
+    async def stop_server(self, server: Incarnation) -> None:
+        await self.processes.stop_one(server)
+
+    async def start_server(self, name: str) -> None:
+        await self.processes.start_one(name)
+
+    def describe_servers(self) -> tuple[NamedFacts, ...]:
+        living = {server.name: server for server in self.processes.living}
+        return tuple(NamedFacts(name, self._facts(name, living.get(name))) for name in self._names)
+
+    def _facts(self, name: str, server: Incarnation | None) -> ServerFacts:
+        died = self.processes.deaths.last(name)
+        death, lines = "", tuple[str, ...]()
+        if died is not None:
+            ago_s = asyncio.get_running_loop().time() - died.at_s
+            death, lines = f"{died.who} died {ago_s:.0f} s ago, {ending(died.status)}", died.lines
+        if server is None:
+            return ServerFacts(last_death=death, last_lines=lines)
+        return ServerFacts(
+            VERSION,
+            "",
+            self.processes.living[server].child.pid,
+            self._ports.connections(server),
+            self.watch.busy_ms(server),
+            last_death=death,
+            last_lines=lines,
+        )
+
+    # --- certificates, the end -----------------------------------------------------------------------
+
+    def renew_certificate(self) -> None:
+        """Have the servers read the certificate again.
+
+        A starting server gets the signal later, because now the signal would kill it.
+        """
+        self._was_renewed = True
+        for server in self._ports.ready:
+            self.processes.living[server].child.signal(signal.SIGHUP)
+
+    def kill_all(self) -> None:
+        """Send SIGKILL to all processes, without waiting."""
+        for child in self.processes.children.running:
+            child.signal(signal.SIGKILL)
+
+    async def close(self) -> None:
+        """End the work for servers.  Call when no server is left."""
+        self.watch.stop()
+        await self.answers.close()
+        self._work.close()
+        await self._work.ended()

@@ -1,0 +1,199 @@
+"""Several nodes of a cluster on this machine, with a real coordination service, which a test may kill, stop and start.
+
+Each node is ``columnar node`` with servers of its own.  They share one data folder.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+from columnar.client import Connection
+from tests.support.cluster_process import Rows, children
+from tests.support.coordination_services import Service, running
+from tests.support.ports import free_port
+
+ROOT: Final = Path(__file__).parents[2]
+WAIT_S: Final = 60.0  # generous: the machine may be busy
+LOOK_S: Final = 0.01
+
+
+class NodeProcess:
+    """A node, its servers and their workers.  A node that is started again has the same name and ports."""
+
+    def __init__(self, name: str, data: Path, coordination: str, logs: Path, *flags: str) -> None:
+        self.name = name
+        self.port, self.web_port, self.peer_port = free_port(), free_port(), free_port()
+        self.log = logs / f"{name}.log"
+        self._command = [sys.executable, "-m", "columnar", "node", "--data", str(data), "--name", name]
+        self._command += ["--coordination", coordination, "--port", str(self.port), "--web-port", str(self.web_port)]
+        self._command += ["--peer-port", str(self.peer_port), *flags]
+        self._process: subprocess.Popen[str] | None = None
+
+    # --- life ----------------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Start the process, without waiting for it."""
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        with self.log.open("a", encoding="utf-8") as log:
+            self._process = subprocess.Popen(
+                self._command, stdout=subprocess.PIPE, stderr=log, text=True, env=environment, process_group=0
+            )
+
+    def await_ready(self) -> None:
+        assert self._process is not None
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        assert line.startswith("columnar ready "), f"node {self.name} did not start: {line!r}; {self.log.read_text()}"
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None, "it was started"
+        return self._process.pid
+
+    @property
+    def lives(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def servers(self) -> list[int]:
+        """Return the processes of the servers and the spare."""
+        return children(self.pid)
+
+    def family(self) -> list[int]:
+        """Return the processes of the node, its servers and their workers."""
+        servers = self.servers()
+        return [self.pid, *servers, *(child for server in servers for child in children(server))]
+
+    def kill(self) -> None:
+        """Kill the node as a machine that loses power; returns once none of its processes is left."""
+        if self._process is None:
+            return
+        family = self.family() if self.lives else []
+        self.signal(signal.SIGKILL, family)
+        self._process.wait()
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+        until(lambda: not any(Path(f"/proc/{pid}/exe").exists() for pid in family))
+        self._process = None
+
+    def signal(self, number: int, family: list[int] | None = None) -> None:
+        """Send the signal to the node, its servers and their workers."""
+        for pid in self.family() if family is None else family:
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
+
+    def freeze(self) -> list[int]:
+        """Stop all processes of the node, as a machine that hangs; returns them, for ``thaw``."""
+        family = self.family()
+        self.signal(signal.SIGSTOP, family)
+        return family
+
+    def thaw(self, family: list[int]) -> None:
+        self.signal(signal.SIGCONT, family)
+
+    def stop(self) -> int:
+        """Stop the node in order; returns its exit status."""
+        assert self._process is not None
+        self._process.terminate()
+        status = self._process.wait(WAIT_S)
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+        self._process = None
+        return status
+
+    def has_ended(self, within_s: float) -> bool:
+        assert self._process is not None
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(within_s)
+        return not self.lives
+
+    # --- clients -------------------------------------------------------------------------------------
+
+    def connection(self) -> Connection:
+        return Connection("127.0.0.1", self.port, timeout=30_000)
+
+    def rows(self) -> Rows:
+        return Rows(self.port)
+
+
+class ManyNodes:
+    """The nodes of a cluster by name."""
+
+    def __init__(self, folder: Path, service: Service, kind: str, count: int, servers: int, *flags: str) -> None:
+        self.data = folder / "data"
+        self.service = service
+        self.coordination = coordination_url(kind, service)
+        self.nodes = [
+            NodeProcess(f"n{n + 1}", self.data, self.coordination, folder, "--servers", str(servers), *flags)
+            for n in range(count)
+        ]
+
+    def start(self) -> None:
+        for node in self.nodes:
+            node.begin()
+        for node in self.nodes:
+            node.await_ready()
+
+    def leader(self) -> NodeProcess:
+        """Return the node that leads by the service's record; waits for one that lives."""
+        import json
+
+        found: list[NodeProcess] = []
+
+        def leads() -> bool:
+            with self.client() as store:
+                read = store.list_keys("leader").get("leader/leader")
+            name = json.loads(read.value)["node"] if read is not None else ""
+            found[:] = [node for node in self.nodes if node.name == name and node.lives]
+            return bool(found)
+
+        until(leads)
+        return found[0]
+
+    @contextmanager
+    def client(self) -> Iterator[object]:
+        store = self.service.connect("columnar", 2.0)
+        try:
+            yield store
+        finally:
+            store.close()
+
+    def kill(self) -> None:
+        for node in self.nodes:
+            node.kill()
+
+    def logs(self) -> str:
+        return "\n".join(f"--- {node.name}\n{node.log.read_text()}" for node in self.nodes if node.log.exists())
+
+
+def coordination_url(kind: str, service: Service) -> str:
+    hosts = ",".join(address.partition("://")[2] or address for address in service.addresses)
+    return f"{kind}://{hosts}/columnar"
+
+
+@contextmanager
+def many_nodes(
+    folder: Path, *flags: str, count: int = 3, servers: int = 1, kind: str = "etcd", services: int = 1
+) -> Iterator[ManyNodes]:
+    """Start a service and nodes; kill all at the end."""
+    with ExitStack() as undo:
+        service = undo.enter_context(running(kind, folder, services, is_quick=True))
+        cluster = ManyNodes(folder, service, kind, count, servers, *flags)
+        undo.callback(cluster.kill)
+        cluster.start()
+        yield cluster
+
+
+def until(is_so: Callable[[], bool], within_s: float = WAIT_S) -> None:
+    deadline = time.monotonic() + within_s
+    while not is_so():
+        assert time.monotonic() < deadline, "it never becomes so"
+        threading.Event().wait(LOOK_S)
