@@ -169,7 +169,7 @@ class OwnerLedger:
     def without_source(self, region: int, row: Owner) -> Owner:
         """Return the row, without its source if the source has closed the region or is fenced.
 
-        If the source was fenced by time, the row has the next epoch and generation.
+        If the source was fenced by time, the row has the next generation.
         """
         source = row.source
         if source is None:

@@ -14,7 +14,8 @@
                                                                 ``DEATHS_DEADLY`` deaths it is not opened any more
 
 If the row's ``unreplayed_logs`` or its epoch change during the transition, the row goes to disk before the owner is
-notified.  Each step checks which servers are alive now, so a repeated or late step is harmless.
+notified.  The epoch rises with the folder's generation.  Each step checks which servers are alive now, so a repeated
+or late step is harmless.
 
 Knows nothing of plans, requests and writes; ``cluster_state`` carries its outputs out and reports to it.
 """
@@ -29,7 +30,7 @@ from columnar.master.owner_ledger import End, OwnerLedger
 from columnar.master.placement import PROVEN_MS, Current, Desired
 from columnar.master.placement_records import NO_ATTEMPTS, Phase, Place
 from columnar.model.histogram import Histogram
-from columnar.model.owner import Incarnation, Owner, OwnershipPeriod, settled
+from columnar.model.owner import Incarnation, Owner, OwnershipPeriod, moved, settled
 
 RETRIED_AT_ONCE: Final = 100  # regions, at one tick
 CLOSING_MS: Final = 120_000  # a server that takes longer to close a region is fenced; a compaction may take a minute
@@ -122,7 +123,11 @@ class Transitions:
         assert place.owner is not None, "a row on disk"
         row = self._ledger.without_source(region, place.owner)
         if row is not place.owner:
-            needs_disk = (row.epoch, row.unreplayed_logs) != (place.owner.epoch, place.owner.unreplayed_logs)
+            needs_disk = row.unreplayed_logs != place.owner.unreplayed_logs
+            if row.generation != place.owner.generation and not self._ledger.is_fenced(row.server):
+                # An earlier leader may have had the owner open the folder of the generation before, after a close of
+                # the source that no later leader can learn of.  So the owner closes at this epoch, as its own source.
+                row, needs_disk = moved(row, row.server), True
             place.replace_row(row)
             self._ledger.set(region, row)
             if needs_disk:

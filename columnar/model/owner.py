@@ -5,8 +5,8 @@ which counts openings.
 
     server      the incarnation that may acknowledge writes to the region
     epoch       the owner refuses requests at another epoch
-    generation  number of the region's folder; it rises only after a fence by time, so on one machine it is 0.  The
-                epoch rises with it: an owner that was asked to open the previous folder never opens at this epoch
+    generation  number of the region's folder; it rises only after a fence by time, so on one machine it is 0.  Each
+                epoch has one generation: an owner that was asked to open a folder never opens another at that epoch
     source      the previous owner, until it has reported the close or is fenced; the new owner opens only after that.
                 "from" in the JSON
     unreplayed_logs   ownership periods whose logs may have acknowledged writes that the store lacks, ascending by
@@ -113,13 +113,11 @@ def source_closed(owner: Owner, *, is_behind: bool) -> Owner:
 def source_fenced(owner: Owner, *, in_log: bool, is_by_time: bool = False) -> Owner:
     """Return the owner after its source was fenced before the close.  The arguments are as in ``taken_from_dead``.
 
-    With the generation the epoch rises too: an earlier leader may have asked ``owner`` to open the present folder,
-    after a close of the source that no later leader can learn of.
+    With ``is_by_time`` the row has the next generation, and must get the next epoch before anybody is asked to open it.
     """
     assert owner.source is not None, "no source is waited for"
     return replace(
         owner,
-        epoch=owner.epoch + is_by_time,
         generation=owner.generation + is_by_time,
         source=None,
         unreplayed_logs=(*owner.unreplayed_logs, owner.source) if in_log else owner.unreplayed_logs,

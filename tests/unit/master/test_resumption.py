@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 from columnar.master.catalogue_rows import OperatorSettings
@@ -159,8 +160,18 @@ def test_a_source_that_ended_by_time_raises_epoch_and_generation_before_the_owne
     start = Start(Owner(B, 9, 3, OwnershipPeriod(A, 8))).ended(A, named=(8,), is_by_time=True)
     outputs = start.begin()
     assert asked(outputs) == []
-    assert written(outputs) == [Owner(B, 10, 4, None, (OwnershipPeriod(A, 8),))]
-    assert [server for server, _ in asked(on_disk(start, outputs))] == [B]
+    row = Owner(B, 10, 4, OwnershipPeriod(B, 9), (OwnershipPeriod(A, 8),))
+    assert written(outputs) == [row], "an earlier leader may have had B open the folder of generation 3"
+    assert asked(on_disk(start, outputs)) == [(B, Close(2, 9, ""))]
+    ((server, request),) = asked(start.state.closed(B, 2, 9, 20))
+    assert (server, request.owner) == (B, replace(row, source=None))
+
+
+def test_an_owner_of_which_nobody_knows_whether_it_opened_is_replayed_at_its_epoch() -> None:
+    start = Start(Owner(B, 9, 3, OwnershipPeriod(A, 8))).ended(A, is_by_time=True).ended(B, named=(9,), is_by_time=True)
+    (row,) = written(start.begin())
+    assert row.unreplayed_logs == (OwnershipPeriod(B, 9),)
+    assert (row.epoch, row.generation) == (10, 5)
 
 
 def test_the_source_serves_on_if_the_owner_has_ended() -> None:
