@@ -62,22 +62,36 @@ class Catalogue:
         self._world = world
         self._agenda = world.agenda
         self._process = master.process
+        self._master = master
+        if world.has_leases:
+            world.disk.meta = world.disk.meta.taken_over(world.disk.meta.generation + 1, is_linked=False)
         self._files = world.disk.meta
         self.data = self._files.recover()
-        self.leader = int(self.data.get(EPOCH, b"0")) + 1
+        last = int(self.data.get(EPOCH, b"0"))
+        self.leader = world.coordination.elect(last) if world.has_leases else last + 1
         self._next_id = int(self.data[NEXT])
         self._changes: deque[Change] = deque()  # the first one is under way
         self._is_writing = False
         self.regions: dict[int, RegionInfo] = {}
         self.durable: dict[int, Owner] = {}
         self._take(list(self.data.items()))
-        folders = [int(key[len(DROPPED) :]) for key in self.data if key.startswith(DROPPED)]
-        for region in folders:
-            self._world.destroy(region)
+        folders = [] if world.has_leases else self._remove_dropped()
         pairs: list[Pair] = [(EPOCH, b"%d" % self.leader), *((DROPPED + b"%d" % region, None) for region in folders)]
         self._files.append(pairs)
         self._files.sync(len(self._files.log))
         self._take(pairs)
+
+    def _remove_dropped(self) -> list[int]:
+        folders = [int(key[len(DROPPED) :]) for key in self.data if key.startswith(DROPPED)]
+        for region in folders:
+            self._world.destroy(region)
+        return folders
+
+    def finish_drops(self) -> None:
+        """Remove what an earlier leader left, once every living server has ended the changes of that leader."""
+        folders = self._remove_dropped()
+        if folders:
+            self.write(Change(lambda: [(DROPPED + b"%d" % region, None) for region in folders], lambda: None))
 
     def _take(self, pairs: list[Pair]) -> None:
         """Take the pairs, which are on disk now."""
@@ -87,7 +101,8 @@ class Catalogue:
                 _set(self.regions, int(key[len(REGION) :]), value, region_info.from_json)
             elif key.startswith(OWNER):
                 _set(self.durable, int(key[len(OWNER) :]), value, owners.from_json)
-        self._world.laws.on_disk(self.durable)
+        if self._files is self._world.disk.meta:
+            self._world.laws.on_disk(self.durable)
 
     def wishes(self) -> OperatorSettings:
         found = self.data.get(WISHES)
@@ -162,6 +177,8 @@ class Catalogue:
         self._agenda.later(self._process, delay_us, lambda: self._ends(change, pairs))
 
     def _ends(self, change: Change, pairs: list[Pair]) -> None:
+        if not self._master.leads_after_write():
+            return
         if self._world.happens("catalogue"):
             self._files.lose(self._world.rng)
             back = [(key, self.data.get(key)) for key, _ in pairs]
@@ -176,6 +193,8 @@ class Catalogue:
 
     def _undo(self, change: Change, back: list[Pair]) -> None:
         """Undo a change: write its old rows back, whichever of them are on disk."""
+        if not self._master.leads_after_write():
+            return
         self._files.append(back)
         self._files.sync(len(self._files.log))
         self._is_writing = False

@@ -7,7 +7,7 @@ answers   of the commit: COMMITTED; UNSURE: shut until ``settle``; anything else
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
 from columnar.model.region_info import RegionInfo
@@ -19,6 +19,7 @@ from tests.simulation.disk import Files, Pair
 from tests.simulation.stores import OpenStore, is_row, region_name
 
 if TYPE_CHECKING:
+    from tests.simulation.master import Master
     from tests.simulation.server import Server
 
 COMMITTED, UNSURE = "committed", "nobody knows"
@@ -37,6 +38,7 @@ class Work:
         self.base: OpenStore | None = None  # the new stores begin as copies of it
         self.fresh: dict[int, OpenStore] = {}
         self.tries = 0
+        self.is_committing = False  # the master was asked to commit it
         self.finished: Answer | None = None
 
 
@@ -49,12 +51,16 @@ class Changing:
         self._hosting = server.owning.hosting
         self._under_way: dict[RegionChange, Work] = {}
         self._unsure: dict[RegionChange, Work] = {}
+        self._asked: dict[RegionChange, int] = {}  # of these: the leader that was asked to commit
         self._works: dict[int, Work] = {}  # by old region, in a state that only a change knows
 
     # --- begin ---------------------------------------------------------------------------------------
 
-    def begin(self, change: RegionChange, answer: Answer) -> None:
+    def begin(self, change: RegionChange, answer: Answer, master: Master | None = None) -> None:
         """Begin a change; it is answered when the new stores have nearly all rows."""
+        asked_by = master or self._server.master
+        if asked_by is not self._server.master:
+            return  # another leads by now
         regions = [info.region_id for info in change.gone]
         if not all(map(self._hosting.owns, regions)):
             answer(self._server, "not owned here")
@@ -65,7 +71,7 @@ class Changing:
         for region in regions:
             state = self._hosting.state(region)
             if state in (State.NONE, State.OPENING, State.BROKEN, State.CLOSING):
-                self._owning.when_settled(region, lambda: self.begin(change, answer))
+                self._owning.when_settled(region, lambda: self.begin(change, answer, asked_by))
                 return
             if state is not State.OPEN:
                 answer(self._server, f"region {region} is {state.name}")
@@ -212,6 +218,7 @@ class Changing:
                 answer(self._server, "requests would have waited for too long")
             return
         here, change = self._server, work.change
+        work.is_committing = True
         self._server.to_master(lambda master: master.region_changes.commit(here, change))
 
     def _let_in(self, work: Work) -> None:
@@ -245,13 +252,47 @@ class Changing:
             self._succeed(work)
             answer(self._server, None)
         elif what == UNSURE and not self._world.has("unsure served"):
-            self._unsure[change] = work
-            for region in work.sources:
-                self._tell(work, region, Event.UNSURE)
+            self._suspend(work)
             answer(self._server, what)
         else:
             self._leave(work)
             answer(self._server, what)
+
+    def _suspend(self, work: Work) -> None:
+        self._unsure[work.change] = work
+        master = self._server.master
+        self._asked[work.change] = master.leader if master is not None else 0
+        for region in work.sources:
+            self._tell(work, region, Event.UNSURE)
+
+    def leader_ended(self, leader: int) -> None:
+        """End the changes of a leader: those without a request to commit are called off."""
+        for work in list(self._under_way.values()):
+            if work.is_committing and not self._world.has("unsure served"):
+                del self._under_way[work.change]
+                self._suspend(work)
+                self._asked[work.change] = leader
+            else:
+                self._world.seen["changes called off"] += 1
+                self.call_off(work.change, None)
+
+    def settle_table(self, regions: Collection[int], leader: int) -> None:
+        """Settle unsure changes by the regions that a leader publishes."""
+        for change in list(self._unsure):
+            if all(info.region_id in regions for info in change.fresh):
+                self._world.seen["commits found"] += 1
+                self._succeed_late(self._unsure.pop(change))
+            elif leader > self._asked[change]:
+                self._world.seen["commits not found"] += 1
+                self.settle(change)
+
+    def _succeed_late(self, work: Work) -> None:
+        for region in work.sources:
+            self._tell(work, region, Event.SETTLED)
+        self._owning.made(work.change)
+        self._owning.dropped(work.change.gone)
+        for region in work.sources:
+            self._owning.look(region)
 
     def _succeed(self, work: Work) -> None:
         for region in work.sources:

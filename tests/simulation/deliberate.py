@@ -1,6 +1,6 @@
 """Deliberate faults, each a switch of the simulated world: the checks must find every one of them.
 
-They also stand for leases over ZooKeeper; on one machine the fence by ``waitpid`` is the lease.
+Those of leases run in a world of several machines; on one machine the fence by ``waitpid`` is the lease.
 """
 
 from __future__ import annotations
@@ -34,6 +34,18 @@ FAULTS = {
     "unsure served": "the old regions serve on while nobody knows whether the catalogue names the new ones",
 }
 
+FAULTS_OF_LEASES = {
+    "holdings unasked": "a new leader believes that each server serves the regions whose rows name it",
+    "hellos unwaited": "a new leader takes servers for ended that have not said hello",
+    "write unchecked": "a leader whose lease ended during a write of the catalogue acts upon it",
+    "late leader obeyed": "a server obeys a leader although it has heard of a newer one",
+    "generation kept": "the next owner opens the folder in which a server may write on that ended by time",
+    "linked logs": "a folder that is taken over has the log of the one before, not a copy",
+    "log in place": "the log of a server that ended by time keeps its name, by which its process removes segments",
+    "lease unchecked": "answers leave a process after the end of its lease",
+}
+FAULTS |= FAULTS_OF_LEASES
+
 
 class _Forgetful(HostingState):
     """A server that opens a region at an epoch that was given up, but refuses an older one."""
@@ -60,7 +72,7 @@ class _Obedient(HostingState):
 
 
 def hosting_of(world: World) -> HostingState:
-    if world.has("leader unchecked"):
+    if world.has("leader unchecked") or world.has("late leader obeyed"):
         return _Obedient(None)
     return _Forgetful(None) if world.has("closed forgotten") else HostingState(None)
 

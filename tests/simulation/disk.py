@@ -6,6 +6,7 @@ Writes of a process survive its death.  A power cut may remove the unsynced writ
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from hashlib import md5
 from random import Random
@@ -26,9 +27,19 @@ class Files:
     flushed: dict[bytes, bytes] = field(default_factory=dict)
     log: list[tuple[Span | None, Sequence[Pair]]] = field(default_factory=list)  # a span is deleted before the pairs
     synced: int = 0
+    generation: int = 0
+    late: list[Pair] | None = None  # what was appended after a takeover
 
     def append(self, pairs: Sequence[Pair], deleted: Span | None = None) -> None:
         self.log.append((deleted, pairs))
+        if self.late is not None:
+            self.late += pairs
+
+    def taken_over(self, generation: int, *, is_linked: bool) -> Files:
+        """Return the folder of the generation: a synced copy.  With ``is_linked`` the log's file is the same."""
+        self.late = []
+        log = self.log if is_linked else list(self.log)
+        return Files(dict(self.flushed), log, len(log), generation)
 
     def sync(self, count: int) -> None:
         self.synced = max(self.synced, min(count, len(self.log)))
@@ -78,6 +89,12 @@ class LogFolder:
         self.era = era(self.identity, 1)
         self.segments: dict[int, Segment] = {}
 
+    def renamed(self) -> LogFolder:
+        """Return the folder under a new name: the process that has its files open can change no name in it."""
+        folder = copy(self)
+        folder.segments = dict(self.segments)
+        return folder
+
     def measured(self) -> Segments:
         return tuple((segment_name(number), len(one.frames)) for number, one in self.segments.items())
 
@@ -108,6 +125,25 @@ class Disk:
         self.meta = Files()
         self.stores: dict[int, Files] = {}  # by region id
         self.logs: dict[Incarnation, LogFolder] = {}
+        self.late: dict[int, list[list[Pair]]] = {}  # by region: what was appended to folders that were taken over
+
+    def folder(self, region: int, generation: int, *, is_linked: bool) -> Files | None:
+        """Return the region's folder of the generation, taken over if need be.
+
+        Returns None if the folder was removed, or taken over for a later generation."""
+        found = self.stores.get(region)
+        if found is None or found.generation > generation:
+            return None
+        if found.generation < generation:
+            fresh = found.taken_over(generation, is_linked=is_linked)
+            assert found.late is not None, "it was taken over"
+            self.late.setdefault(region, []).append(found.late)
+            found = self.stores[region] = fresh
+        return found
+
+    def is_late(self, region: int, pair: Pair) -> bool:
+        """Tell whether the pair was written to a folder after the folder was taken over."""
+        return any(pair in late for late in self.late.get(region, ()))
 
     def power_cut(self, rng: Random) -> None:
         self.meta.lose(rng)

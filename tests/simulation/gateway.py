@@ -81,7 +81,7 @@ class Gateway:
             self.calls.pop(op, None)
 
     def _to_client(self, client: Client, what: Callable[[], None]) -> None:
-        self._agenda.send(self._server.process, client.process, what)
+        self._server.post(client.process, what)
 
     def _wait(self, call: Call) -> None:
         wake_ms = call.state.wake_at_ms
@@ -103,7 +103,7 @@ class Gateway:
         call.state.frame_written()
         self._sent[call.op] = call
         here = self._server
-        self._agenda.send(here.process, peer.process, lambda: peer.gateway.forwarded(call.op, here))
+        here.post(peer.process, lambda: peer.gateway.forwarded(call.op, here))
 
     def _served(self, call: Call, outcome: Outcome) -> None:
         """Note that a call was carried out here."""
@@ -131,7 +131,7 @@ class Gateway:
                 outcome if not isinstance(outcome, Elsewhere) else refuse_not_local(self._route(op), self._server.me)
             )
             me = self._server.me
-            self._agenda.send(self._server.process, gateway.process, lambda: gateway.gateway.replied(op, me, told))
+            self._server.post(gateway.process, lambda: gateway.gateway.replied(op, me, told))
 
         self._server.owning.serve(op, reply)
 

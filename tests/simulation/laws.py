@@ -13,17 +13,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, NoReturn
 
 from columnar.master.instructions import Close, OwnerRequest
 from columnar.model.owner import Incarnation, Owner
 from columnar.model.owner_messages import Segments
 from columnar.regions.life.region_state import AssignmentOutput, Refuse
-from tests.simulation.stores import unpacked
+from tests.simulation.stores import is_row, unpacked
 
 if TYPE_CHECKING:
     from tests.simulation.clients import Op
+    from tests.simulation.master import Master
     from tests.simulation.server import Server
     from tests.simulation.world import World
 
@@ -45,9 +46,11 @@ class Laws:
 
     # --- C1, C4 --------------------------------------------------------------------------------------
 
-    def answers(self, server: Server, region: int, versions: Mapping[bytes, int]) -> None:
+    def has_region(self, server: Server, region: int) -> None:
         if not server.owning.hosting.find(region).is_assigned:
             self.broken(f"C1: {server.me} answers for region {region}, which it does not have")
+
+    def answers(self, server: Server, region: int, versions: Mapping[bytes, int]) -> None:
         if self._world.is_replaced(server.me):
             self.broken(f"C1: {server.me} answers for region {region}, and was fenced")
         for row, version in versions.items():
@@ -56,6 +59,13 @@ class Laws:
 
     def serves(self, server: Server, region: int, data: Mapping[bytes, bytes]) -> None:
         self.served += 1
+        if self._world.is_replaced(server.me):
+            return  # its lease is over, so nobody will hear of it
+        for pair in data.items():
+            if is_row(pair[0]) and self._world.disk.is_late(region, pair):
+                self.broken(
+                    f"C4: {server.me} serves {pair} of region {region}, written after the takeover of its folder"
+                )
         info = self._world.infos[region]
         for row, wanted in self.acknowledged.items():
             if info.contains_row(row):
@@ -73,12 +83,16 @@ class Laws:
     # --- C2 ------------------------------------------------------------------------------------------
 
     def begins(self, server: Server, region: int, epoch: int) -> None:
+        if self._world.is_replaced(server.me):
+            return
         for other in self._world.servers.values():
             is_assigned = other.owning.hosting.find(region).is_assigned
             if other is not server and not other.process.is_dead and is_assigned:
                 self.broken(f"C2: {server.me} begins region {region} at {epoch}, and {other.me} has it")
 
     def opens(self, server: Server, region: int) -> None:
+        if self._world.is_replaced(server.me):
+            return
         for other in self._world.servers.values():
             if other is not server and not other.process.is_dead and region in other.owning.stores:
                 self.broken(f"C2: {server.me} opens the store of region {region}, and {other.me} has it open")
@@ -108,6 +122,11 @@ class Laws:
             self.broken(f"C3: {server} is told {ask}, and the row on disk is {row}")
         if not isinstance(ask, Close) and row.epoch == epoch and row.server != server:
             self.broken(f"C3: {server} is told {ask}, and the row on disk is {row}")
+
+    def sends(self, master: Master) -> None:
+        """Check a message that leaves a master."""
+        if self._world.coordination.epoch > master.leader:
+            self.broken(f"C2: leader {master.leader} acts, and {self._world.coordination.epoch} has begun")
 
     def told_by(self, leader: int, heard: int, doing: tuple[AssignmentOutput, ...]) -> None:
         if leader < heard and not all(isinstance(do, Refuse) for do in doing):
@@ -139,7 +158,14 @@ class Laws:
         if sealed is not None and any(length > dict(sealed).get(name, 0) for name, length in extents):
             self.broken(f"C6: the log of {server} was sealed at {sealed} and is read to {extents}")
 
-    def removes(self, server: Incarnation, rows: Mapping[int, Owner]) -> None:
+    def finds(self, server: Incarnation, names: Collection[str]) -> None:
+        """Check that every sealed segment is found; a living writer may have removed some, as above."""
+        gone = [name for name, length in self.sealed.get(server, ()) if length and name not in names]
+        if gone:
+            self.broken(f"C6: the log of {server} was sealed with {gone}, and has them no more")
+
+    def removes(self, server: Incarnation) -> None:
+        rows = self._world.rows_on_disk()
         for region, row in rows.items():
             named = (row.server, *(tenure.server for tenure in row.unreplayed_logs))
             if server in named or (row.source is not None and row.source.server == server):
@@ -147,7 +173,8 @@ class Laws:
 
     def destroys(self, region: int) -> None:
         master = self._world.master
-        if master is not None and master.catalogue.may_name(region):
+        is_named = master is not None and master.catalogue.may_name(region)
+        if is_named:
             self.broken(f"C6: the folder of region {region} is removed, and the catalogue may name it")
 
     # --- the end -------------------------------------------------------------------------------------

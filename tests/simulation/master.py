@@ -43,7 +43,7 @@ class Master:
     def __init__(self, world: World) -> None:
         """Read the disk, and raise the epoch of the leader there."""
         self.world = world
-        self.process = Process("master")
+        self.process = Process("master" if not world.has_leases else f"master {world.coordination.epoch + 1}")
         self._agenda = world.agenda
         self.catalogue = Catalogue(world, self)
         self.leader = self.catalogue.leader
@@ -72,7 +72,7 @@ class Master:
     # --- starting ------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        named = {tenure for row in self.durable.values() for tenure in _named(row)}
+        named = {tenure for row in self.durable.values() for tenure in named_in(row)}
         for server in sorted({*named, *self.world.disk.logs, *self._sealed}):
             self._is_over(server)
         for number in range(self.world.settings.servers):
@@ -100,9 +100,18 @@ class Master:
             self._has_begun = True
             self.event("begin_planning")
 
-    def hello(self, server: Server, serving: dict[int, int], given_up: dict[int, tuple[int, bool]]) -> None:
-        self.event("hello", server.me, serving, given_up)
+    def hello(
+        self,
+        server: Server,
+        serving: dict[int, int],
+        given_up: dict[int, tuple[int, bool]],
+        leaving: dict[int, int] | None = None,
+    ) -> None:
+        self.event("hello", server.me, serving, given_up, leaving=leaving or {})
         self.routes_wanted(server)
+        self._is_known(server)
+
+    def _is_known(self, server: Server) -> None:
         self._awaited.pop(server.me, None)
         if not self._awaited:
             self._begin()
@@ -143,7 +152,7 @@ class Master:
     def _replace(self, name: str) -> None:
         self._start_server(name)
 
-    def _is_over(self, server: Incarnation) -> None:
+    def _is_over(self, server: Incarnation, **about: Any) -> None:
         """Measure the dead server's log, which seals it, and read the log."""
         log = self.world.disk.logs.get(server)
         extents = self._sealed.get(server)
@@ -154,7 +163,7 @@ class Master:
         named = {(int(region[1:]), epoch) for region, epoch in log.named(extents)} if log is not None else set()
         if self.world.has("no epochs"):
             named = {(region, epoch) for region, _ in named for epoch in range(self.world.highest_epoch(region) + 1)}
-        self.event("fenced", server, extents, named)
+        self.event("fenced", server, extents, named, **about)
 
     def has_started(self, server: Incarnation) -> bool:
         return server.number // NUMBERS == self.leader
@@ -187,7 +196,7 @@ class Master:
         elif isinstance(output, Fence):
             self._fence(output)
         elif isinstance(output, RemoveLog):
-            self.world.laws.removes(output.server, self.durable)
+            self.world.laws.removes(output.server)
             self.world.disk.logs.pop(output.server, None)
             self._sealed.pop(output.server, None)
         elif isinstance(output, Wake):
@@ -209,7 +218,20 @@ class Master:
         return sealed if sealed is not None else log.measured() if log is not None else ()
 
     def send(self, target: Server, ask: OwnerRequest, leader: int, sealed: dict[Incarnation, Segments]) -> None:
-        self._agenda.send(self.process, target.process, lambda: target.owning.ask(ask, leader, sealed))
+        self.post(target.process, lambda: target.owning.ask(ask, leader, sealed))
+
+    def post(self, receiver: Process, what: Callable[[], None]) -> None:
+        self._agenda.send(self.process, receiver, what)
+
+    def leads_after_write(self) -> bool:
+        """Tell whether a write that has ended counts."""
+        return True
+
+    def may_end_amid_commit(self) -> bool:
+        return False
+
+    def linked(self, server: Server) -> None:
+        raise AssertionError("servers of one machine follow their parent")
 
     # --- the catalogue -------------------------------------------------------------------------------
 
@@ -242,7 +264,11 @@ class Master:
                 self._publish(server, change(self._routes_number))
 
     def _publish(self, server: Server, change: ChangeRoutes | ReplaceRoutes) -> None:
-        self._agenda.send(self.process, server.process, lambda: server.gateway.hear(change))
+        def came() -> None:
+            if server.master is self:  # else this link has ended
+                server.gateway.hear(change)
+
+        self.post(server.process, came)
 
     def routes_wanted(self, server: Server) -> None:
         routes = []
@@ -252,6 +278,6 @@ class Master:
         self._publish(server, ReplaceRoutes(self._routes_number, tuple(routes)))
 
 
-def _named(row: Owner) -> list[Incarnation]:
+def named_in(row: Owner) -> list[Incarnation]:
     source = [row.source.server] if row.source is not None else []
     return [row.server, *source, *(tenure.server for tenure in row.unreplayed_logs)]

@@ -80,6 +80,7 @@ class Owning:
         self._bringing: dict[int, None] = {}
         self._wants: dict[int, object] = {}  # openings that have not begun
         self._dropped: dict[int, None] = {}  # no table has them any more, and they are not forgotten yet
+        self._generations: dict[int, int] = {}  # of the regions' folders
 
     # --- told by a master ----------------------------------------------------------------------------
 
@@ -92,6 +93,8 @@ class Owning:
             doing = self.hosting.on_open_region(ask.region, ask.owner, leader)
         else:
             doing = self.hosting.on_renumber_region(ask.region, ask.owner, leader)
+        if not isinstance(ask, Close) and leader == self.hosting.leader:
+            self._generations[ask.region] = max(ask.owner.generation, self._generations.get(ask.region, 0))
         self._world.laws.told_by(leader, heard, doing)
         self.carry_out(doing)
 
@@ -146,15 +149,28 @@ class Owning:
         if unreplayed_logs is None and region in self._lacking:
             parts = [LogPart(THIS_RUN, one) for one in own]
         ownership = Ownership(region_name(region), epoch, tuple(parts))
-        files = self._world.disk.stores[region]
         want = self._wants[region] = object()
 
         def begin() -> None:
             if self._wants.get(region) is want:
                 del self._wants[region]
-                self._open(region, files, ownership)
+                self._take_over(region, ownership)
 
         self._agenda.later(self._server.process, self._agenda.drawn(3 * MS, 12 * MS), begin)
+
+    def _take_over(self, region: int, ownership: Ownership) -> None:
+        """Find the folder, which is taken over in a first step if it is of an earlier generation."""
+        disk, is_linked = self._world.disk, self._world.has("linked logs")
+        before, generation = disk.stores.get(region), self._generations.get(region, 0)
+        files = disk.folder(region, generation, is_linked=is_linked)
+        if files is None:
+            self._not_opened(region, ownership.epoch)
+        elif files is before:
+            self._open(region, files, ownership)
+        else:
+            self._world.seen["folders taken over"] += 1
+            delay_us = self._agenda.drawn(MS, 30 * MS)
+            self._agenda.later(self._server.process, delay_us, lambda: self._open(region, files, ownership))
 
     def _call_off(self, region: int, epoch: int) -> None:
         """Call an opening off, unless it has begun."""
@@ -168,6 +184,9 @@ class Owning:
         return LogPart(THIS_RUN if tenure.server == self._server.me else str(tenure.server), tenure.epoch)
 
     def _open(self, region: int, files: Files, ownership: Ownership) -> None:
+        if self._world.disk.stores.get(region) is not files:
+            self._not_opened(region, ownership.epoch)  # it was taken over meanwhile
+            return
         self._world.laws.opens(self._server, region)
         data = files.recover()
         world = self._world
@@ -200,17 +219,16 @@ class Owning:
         extents = log.measured() if self._world.has("seal ignored") else self._sealed.get(server, ())
         there = {name for name, _ in log.measured()}
         self._world.laws.reads(server, tuple((name, length) for name, length in extents if name in there))
+        self._world.laws.finds(server, there)
         return log, extents
 
     def _opened(self, store: OpenStore) -> None:
         region = store.region_id
         is_told = region in self._bringing
-        self._bringing.pop(region, None)
         if is_told and self._world.happens("unopened"):
-            self.hosting.apply_event(region, Event.NOT_OPENED)
-            self.carry_out(self.hosting.on_not_recovered(region, store.epoch))
-            self.release(region)
+            self._not_opened(region, store.epoch)
             return
+        self._bringing.pop(region, None)
         self.hosting.apply_event(region, Event.OPENED)
         self.stores[region] = store
         store.epoch = max(store.epoch, self.hosting.epoch_of(region))
@@ -220,6 +238,18 @@ class Owning:
             self.carry_out(self.hosting.on_recovered(region, store.epoch))
         self.release(region)
         self.look(region)
+
+    def _not_opened(self, region: int, epoch: int) -> None:
+        is_told = self._bringing.pop(region, 0) is None
+        self.hosting.apply_event(region, Event.NOT_OPENED)
+        if is_told:
+            self.carry_out(self.hosting.on_not_recovered(region, epoch))
+            self.release(region)
+        elif self.hosting.find(region).is_leaving:
+            self.look(region)
+        else:  # the next request tries again; the master hears of it
+            self._agenda.later(self._server.process, 50 * MS, lambda: self.release(region))
+            self._server.report("unopened", region, epoch, why="its folder is gone", is_damaged=False)
 
     # --- closing -------------------------------------------------------------------------------------
 
@@ -263,7 +293,8 @@ class Owning:
         elif store.capture is not None and store.capture.synced < store.capture.last:
             self._server.committing.sync_own(store, lambda _is_on_disk: None)
         else:
-            assert store.is_synced, "all that it was written is on disk"
+            is_replaced = self._world.is_replaced(self._server.me)
+            assert store.is_synced or is_replaced, "all that it was written is on disk"
             self._close(store, Event.QUIET, is_synced=True)
 
     def _close(self, store: OpenStore, event: Event, *, is_synced: bool) -> None:
@@ -414,7 +445,7 @@ class Owning:
                 reply(Unsure())
                 return
             versions = {op.row: value.version} if value is not None else {}
-            self._world.laws.answers(self._server, store.region_id, versions)
+            self._answers(store.region_id, versions)
             reply(Done(answer))
 
         self._server.committing.commit(store, ended)
@@ -427,7 +458,7 @@ class Owning:
                 self._agenda.later(self._server.process, 0, lambda: self.serve(op, reply))
                 return
             versions = {row: value.version for row, value in found.items()}
-            self._world.laws.answers(self._server, store.region_id, versions)
+            self._answers(store.region_id, versions)
             reply(Done((info, found)))
 
         if store.gathered:
@@ -437,6 +468,11 @@ class Owning:
         else:
             ended(True)
 
+    def _answers(self, region: int, versions: dict[bytes, int]) -> None:
+        """Have the laws check an answer: the region now, and the process when the answer leaves."""
+        self._world.laws.has_region(self._server, region)
+        self._server.leave(lambda: self._world.laws.answers(self._server, region, versions))
+
     def reads_unchecked(self, route: Route | None, op: Op, reply: Reply) -> bool:
         """Answer a read without checks, as a deliberate fault: a region that was served here once answers for ever."""
         store = self.former.get(route.region.region_id) if route is not None else None
@@ -444,7 +480,7 @@ class Owning:
             return False
         found = {row: unpacked(store.data.get(row)) for row in op.rows_in(route.region)}
         versions = {row: value.version for row, value in found.items()}
-        self._world.laws.answers(self._server, store.region_id, versions)
+        self._answers(store.region_id, versions)
         reply(Done((route.region, found)))
         return True
 

@@ -60,7 +60,6 @@ class RegionChanges:
         catalogue, places = self._master.catalogue, self._master.state.current.places
         epochs = [place.owner.epoch for place in map(places.get, self._regions) if place is not None and place.owner]
         change = RegionChange(plan.gone, plan.fresh, max(epochs))
-        self._world.infos.update((info.region_id, info) for info in plan.fresh)
         why = "the catalogue refused the write"
         catalogue.write(
             Change(lambda: catalogue.announced(plan.fresh), lambda: self._announced(change), lambda: self._over(why))
@@ -91,6 +90,7 @@ class RegionChanges:
 
     def _announced(self, change: RegionChange) -> None:
         self._change = change
+        self._world.infos.update((info.region_id, info) for info in change.fresh)
         carriers = {self._owner(info) for info in change.gone}
         carrier = carriers.pop()
         if carriers or carrier is None:
@@ -110,7 +110,12 @@ class RegionChanges:
     def _ask(self, what: Callable[[Changing], None], carrier: Server | None = None) -> None:
         target = carrier or self._carrier
         assert target is not None, "it was begun"
-        self._world.agenda.send(self._master.process, target.process, lambda: what(target.changing))
+
+        def came() -> None:
+            if target.master is self._master:  # else this link has ended
+                what(target.changing)
+
+        self._master.post(target.process, came)
 
     def _answer(self, change: RegionChange, then: Callable[[Failed], None]) -> Callable[[Server, Failed], None]:
         """Return a handler of the carrier's answer, which counts only while the master waits for it."""
@@ -195,8 +200,11 @@ class RegionChanges:
             return
         catalogue, row = self._master.catalogue, first_owner(place.owner.server)
         self._is_committing = True
+        ends_early, ends_late = (self._master.may_end_amid_commit() for _ in range(2))
 
         def stands() -> None:
+            if ends_late:
+                self._world.end_leader(self._master)
             self._committed(change)
             self._tell(carrier, change, COMMITTED)
             self._commit_ends()
@@ -209,6 +217,8 @@ class RegionChanges:
         catalogue.write(
             Change(lambda: catalogue.replaced(change, row), stands, unsure, lambda: self._undone(carrier, change))
         )
+        if ends_early:
+            self._world.end_leader(self._master)
 
     def _tell(self, carrier: Server, change: RegionChange, what: str) -> None:
         self._ask(lambda changing: changing.commit_answered(change, what), carrier)

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from tests.simulation.deliberate import FAULTS
+from tests.simulation.deliberate import FAULTS, FAULTS_OF_LEASES
 from tests.simulation.world import run
 from tests.support.seeds import seed
 
 SECONDS = 10.0
 SEEDS = 30
+SEEDS_OF_LEASES = 200
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_deliberate_fault_is_found(fault: str) -> None:
-    first = seed(1)
-    for number in range(first, first + SEEDS):
+    first, count = seed(1), SEEDS_OF_LEASES if fault in FAULTS_OF_LEASES else SEEDS
+    for number in range(first, first + count):
         try:
             run(number, SECONDS, fault)
         except AssertionError:
             return
-    pytest.fail(f"{fault}: {FAULTS[fault]}; {SEEDS} seeds from {first} did not find it")
+    pytest.fail(f"{fault}: {FAULTS[fault]}; {count} seeds from {first} did not find it")

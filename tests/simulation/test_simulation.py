@@ -8,10 +8,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections import Counter
 
 import pytest
 
-from tests.simulation.world import World, run
+from tests.simulation.world import CHANCES, FAULTS, OF_MACHINES, Settings, World, run
 from tests.support.deep import seeds
 from tests.support.seeds import seed
 
@@ -42,6 +43,19 @@ def test_a_seed_is_the_whole_run() -> None:
         for number in ("1", "2")
     }
     assert told == {run(4, 3.0).summary() + "\n"}
+
+
+def test_every_kind_of_upheaval_of_machines_happens() -> None:
+    """Leaders change while servers live and have regions, and servers end by time and run on."""
+    chances = CHANCES | OF_MACHINES | {"change": 15.0, "lead": 2.0}
+    settings = Settings(chances=chances, faults=FAULTS | {"commit": 0.1}, has_leases=True)
+    seen: Counter[str] = Counter()
+    for number in range(1, 31):
+        world = World(number, settings)
+        world.run(SECONDS)
+        seen += world.seen
+    assert all(seen[what] > 20 for what in ("zombies", "folders taken over", "regions resumed", "messages withheld"))
+    assert all(seen[what] > 2 for what in ("changes called off", "commits found", "commits not found")), seen
 
 
 def test_every_kind_of_upheaval_happens() -> None:

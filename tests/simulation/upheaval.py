@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from tests.simulation.world import World
 
 STOPS_US = ((50 * MS, 900 * MS), (2_800 * MS, 3_900 * MS))  # shorter, and about as long as the master waits
+LEASED_STOPS_US = ((50 * MS, 900 * MS), (1_300 * MS, 1_900 * MS), (1_600 * MS, 3_900 * MS))  # ... as a lease lasts
 SECOND = 1_000 * MS
 
 
@@ -71,7 +72,8 @@ class Upheaval:
 
     def stop(self) -> None:
         server, master = self._server(), self._world.master
-        process = server.process if server is not None and self._rng.random() < 0.9 else None
+        of_server = 0.7 if self._world.has_leases else 0.9
+        process = server.process if server is not None and self._rng.random() < of_server else None
         if process is None and master is not None:
             process = master.process
         if process is None or process.is_stopped:
@@ -79,7 +81,29 @@ class Upheaval:
         self._agenda.stop(process)
         self._world.trace(process, "SIGSTOP")
         goes_on = process
-        self._agenda.later(None, self._agenda.drawn(*self._rng.choice(STOPS_US)), lambda: self._agenda.go_on(goes_on))
+        stops_us = LEASED_STOPS_US if self._world.has_leases else STOPS_US
+        self._agenda.later(None, self._agenda.drawn(*self._rng.choice(stops_us)), lambda: self._agenda.go_on(goes_on))
+
+    def lead(self) -> None:
+        """Kill the leader; another one leads when its lease is over, or at once if it could resign."""
+        master, coordination = self._world.master, self._world.coordination
+        if master is not None and coordination.leader is not None:
+            self._world.kill(master.process, "kill -9")
+            if self._rng.random() < 0.3:
+                coordination.leader.sent_us -= 10 * SECOND
+
+    def lead_and_kill(self) -> None:
+        self.lead()
+        self.kill()
+
+    def cut(self) -> None:
+        """Cut a machine off from the coordination; it still has its links and the disk."""
+        master, server = self._world.master, self._server()
+        process = master.process if master is not None and self._rng.random() < 0.4 else server and server.process
+        if process is not None:
+            until_us = self._agenda.now_us + self._agenda.drawn(300 * MS, 4 * SECOND)
+            self._world.trace(process, "is cut off")
+            self._world.coordination.hears_nothing[process] = until_us
 
     def everything_dies(self) -> None:
         self._world.everything_dies(is_power_cut=False)

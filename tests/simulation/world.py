@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import sys
-from collections import deque
-from collections.abc import Callable
+from collections import Counter, deque
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from random import Random
 
 from columnar.master.instructions import AssignRegion, DrainServer, MoveRegion, OwnerRequest, SwitchSetting
 from columnar.master.placement_records import Phase, ServerState
-from columnar.model.owner import Incarnation
+from columnar.model.owner import Incarnation, Owner
 from columnar.model.owner_messages import Segments
 from columnar.model.region_info import RegionInfo
 from tests.proofs.linearizability import Event
 from tests.simulation.agenda import MS, Agenda, Process
-from tests.simulation.catalogue import first_rows
+from tests.simulation.catalogue import Catalogue, first_rows
 from tests.simulation.clients import TABLE, Client, Op, judged, unsure_events
+from tests.simulation.coordination import Coordination
+from tests.simulation.deliberate import FAULTS_OF_LEASES
 from tests.simulation.disk import Disk, Files
 from tests.simulation.laws import Laws
+from tests.simulation.leading import LeadingMaster
 from tests.simulation.master import Master
 from tests.simulation.server import Server
 from tests.simulation.upheaval import Upheaval
@@ -44,6 +47,7 @@ CHANCES = {
 }
 FAULTS = {"fsync": 0.004, "catalogue": 0.02, "unopened": 0.02, "pause": 0.05}  # a pause that is called off
 
+OF_MACHINES = {"kill": 0.6, "stop": 1.2, "lead": 0.6, "lead_and_kill": 0.4, "cut": 0.8, "stray_append": 0.0}
 FOUND_WITH: dict[str, dict[str, float]] = {  # deliberate fault -> chances that find it soon
     "answers unchecked": {"ask": 30.0},
     "no complete": {"kill": 3.0, "power_cut": 3.0, "ask": 9.0},
@@ -57,6 +61,12 @@ FOUND_WITH: dict[str, dict[str, float]] = {  # deliberate fault -> chances that 
     "daughters unsynced": {"change": 12.0, "power_cut": 2.0},
     "complete inherited": {"change": 12.0},
     "unsure served": {"change": 20.0, "everything_dies": 3.0},
+    "write unchecked": {"cut": 12.0, "kill": 4.0, "power_cut": 0.1, "everything_dies": 0.0, "change": 6.0},
+    "log in place": {"stop": 6.0, "cut": 6.0, "ask": 12.0},
+    "generation kept": {"stop": 3.0, "cut": 3.0, "ask": 12.0},
+    "linked logs": {"stop": 6.0, "cut": 6.0, "ask": 12.0},
+    "holdings unasked": {"lead": 6.0, "ask": 20.0},
+    "late leader obeyed": {"old_leader": 3.0},
 }
 FOUND_AMID: dict[str, dict[str, float]] = {  # the same of faults of the disk
     "extents kept": {"fsync": 0.05},
@@ -74,13 +84,19 @@ class Settings:
     chances: dict[str, float] = field(default_factory=lambda: dict(CHANCES))
     faults: dict[str, float] = field(default_factory=lambda: dict(FAULTS))
     deliberate: frozenset[str] = frozenset()
+    has_leases: bool = False  # a machine for each server and for each leader
 
 
 def drawn_settings(rng: Random) -> Settings:
     """Return random settings: some worlds have no faults of the disk, some no deaths of the whole machine."""
     chances = {kind: weight * rng.choice((0.3, 1.0, 2.0)) for kind, weight in CHANCES.items()}
     faults = {kind: chance * rng.choice((0.0, 1.0, 3.0, 12.0)) for kind, chance in FAULTS.items()}
-    return Settings(rng.randint(2, 4), rng.randint(4, 7), rng.randint(2, 4), chances=chances, faults=faults)
+    counts = rng.randint(2, 4), rng.randint(4, 7), rng.randint(2, 4)
+    has_leases = rng.random() < 0.5
+    if has_leases:
+        chances |= {kind: weight * rng.choice((0.3, 1.0, 2.0)) for kind, weight in OF_MACHINES.items()}
+        faults |= {"commit": rng.choice((0.0, 0.05, 0.2))}
+    return Settings(*counts, chances=chances, faults=faults, has_leases=has_leases)
 
 
 def settings_for(fault: str) -> Settings:
@@ -88,7 +104,10 @@ def settings_for(fault: str) -> Settings:
     chances = CHANCES | FOUND_WITH.get(fault, {})
     count = 2 if fault == "no epochs" else 3  # of servers and regions: regions come back where they were
     faults = FAULTS | FOUND_AMID.get(fault, {})
-    return Settings(count, count, 4, (2, 30), (20, 200), chances, faults, frozenset({fault}))
+    has_leases = fault in FAULTS_OF_LEASES
+    if has_leases:
+        chances |= OF_MACHINES | FOUND_WITH.get(fault, {})
+    return Settings(count, count, 4, (2, 30), (20, 200), chances, faults, frozenset({fault}), has_leases)
 
 
 class World:
@@ -98,6 +117,9 @@ class World:
         self.settings = settings or drawn_settings(self.rng)
         self.agenda = Agenda(self.rng)
         self.agenda.after_step = self._after_step
+        self.has_leases = self.settings.has_leases
+        self.coordination = Coordination(self.agenda)
+        self.seen: Counter[str] = Counter()  # what happened amid leases
         self.disk = Disk()
         self.laws = Laws(self)
         count = self.settings.regions
@@ -112,10 +134,16 @@ class World:
         self.changes = [0, 0]  # splits and merges that were committed
         self.server_names = [f"s{number + 1}" for number in range(self.settings.servers)]
         self.servers: dict[Incarnation, Server] = {}  # that live
+        self.processes: dict[Incarnation, Server] = {}  # with those that were fenced by time and run on
+        self.started: dict[Incarnation, Server] = {}  # all that ever were
+        self._numbers = 0
         self.changed: dict[Server, None] = {}  # in this step
         self.had: dict[Incarnation, dict[int, range]] = {}  # regions and epochs, when it died
         self.master: Master | None = None
+        self.catalogue: Catalogue | None = None  # of the last master
         self.told: deque[tuple[Server, OwnerRequest, int, dict[Incarnation, Segments]]] = deque(maxlen=TOLD_KEPT)
+        self.leaders: list[LeadingMaster] = []  # that have not ended, whether they know who leads or not
+        self.starts = 0  # of all machines together
         self.unsure: list[tuple[Op, int]] = []
         self.clients = [Client(self, number) for number in range(self.settings.clients)]
         self._history: dict[bytes, list[Event]] = {row: [] for row in self.rows}
@@ -171,6 +199,10 @@ class World:
         self.laws.destroys(region)
         self.disk.stores.pop(region, None)
 
+    def rows_on_disk(self) -> Mapping[int, Owner]:
+        """Return the owners' rows of the catalogue in force."""
+        return self.catalogue.durable if self.catalogue is not None else {}
+
     def highest_epoch(self, region: int) -> int:
         row = self.master.durable.get(region) if self.master is not None else None
         return row.epoch if row is not None else 0
@@ -190,14 +222,15 @@ class World:
     # --- processes -----------------------------------------------------------------------------------
 
     def add_server(self, server: Server) -> None:
-        for other in self.servers.values():
+        for other in self.processes.values():
             self.agenda.link(server.process, other.process, _heard(other, server), _heard(server, other))
-        self.servers[server.me] = server
+        self.servers[server.me] = self.processes[server.me] = self.started[server.me] = server
 
     def accepted(self, client: Client) -> Server | None:
         """Return the server to which the supervisor hands a connection, or None."""
         master = self.master
-        if master is None or master.process.is_stopped or not self.servers:
+        is_closed = not self.has_leases and (master is None or master.process.is_stopped)
+        if is_closed or not self.servers:
             return None
         server = self.rng.choice(list(self.servers.values()))
         self.agenda.link(server.process, client.process, lambda: client.server_ended(server), lambda: None)
@@ -207,11 +240,33 @@ class World:
         if not process.is_dead:
             self.trace(process, f"dies: {why}")
             self.agenda.kill(process)
-            for server in self.servers.values():
+            for server in list(self.processes.values()):
                 if server.process is process:
-                    hosting, had = server.owning.hosting, server.owning.had()
-                    self.had[server.me] = {region: hosting.find(region).epochs for region in had}
-            self.servers = {me: one for me, one in self.servers.items() if not one.process.is_dead}
+                    self._server_died(server)
+
+    def _server_died(self, server: Server) -> None:
+        self._note_regions(server)
+        self.servers.pop(server.me, None)
+        del self.processes[server.me]
+        if self.has_leases and self.master is not None:
+            is_reaped = self.chance(0.5)  # else its machine is gone
+            if is_reaped:
+                delay_us = self.agenda.drawn(5 * MS, 20 * MS)
+                self.agenda.later(None, delay_us, lambda: self.coordination.strike_off(server.me))
+            delay_us = self.agenda.drawn(50 * MS, 400 * MS) if is_reaped else self.agenda.drawn(300 * MS, 3_000 * MS)
+            self.agenda.later(None, delay_us, lambda: self._start_machine(server.me.name))
+
+    def _note_regions(self, server: Server) -> None:
+        hosting, had = server.owning.hosting, server.owning.had()
+        self.had.setdefault(server.me, {region: hosting.find(region).epochs for region in had})
+
+    def ended_by_time(self, me: Incarnation) -> None:
+        """Note that the lease of a server is over, whatever its process does from now on."""
+        server = self.servers.pop(me, None)
+        if server is not None:
+            self._note_regions(server)
+            self.trace(server.process, "is fenced by time")
+            self.seen["zombies"] += not server.process.is_dead
 
     def everything_dies(self, *, is_power_cut: bool) -> None:
         """Kill the master and its children; a new master starts when none of them has the lock any more."""
@@ -219,12 +274,78 @@ class World:
         if master is None:
             return
         self.kill(master.process, "power cut" if is_power_cut else "kill -9")
+        if self.has_leases:
+            self._machines_die(is_power_cut=is_power_cut)
+            return
         for server in list(self.servers.values()):
             delay_us = 0 if is_power_cut else self.agenda.drawn(0, 3 * MS)
             self._later_or_now(delay_us, partial(self.kill, server.process, "its parent is dead"))
         if is_power_cut:
             self.disk.power_cut(self.rng)
         self.agenda.later(None, self.agenda.drawn(20 * MS, 600 * MS), self._start_master)
+
+    def _machines_die(self, *, is_power_cut: bool) -> None:
+        """Kill all machines at once; the disk and the coordination are elsewhere."""
+        self.starts += 1
+        for master in self.leaders:
+            self.kill(master.process, "every machine dies")
+        for server in list(self.processes.values()):
+            self.kill(server.process, "every machine dies")
+        if is_power_cut:
+            self.disk.power_cut(self.rng)
+        self.coordination.servers.clear()
+        self.agenda.later(None, self.agenda.drawn(20 * MS, 600 * MS), self._start_machines)
+
+    def _start_machines(self) -> None:
+        self._lead()
+        for name in self.server_names:
+            self._start_machine(name)
+
+    def _lead(self) -> None:
+        self.leaders = [one for one in self.leaders if not one.process.is_dead]
+        self.master = master = LeadingMaster(self)
+        self.leaders.append(master)
+        self.catalogue = master.catalogue
+        self.trace(master.process, f"leads at epoch {master.leader}")
+        master.start()
+
+    def end_leader(self, master: Master) -> None:
+        """Kill a leader amid a step, or stop it until its lease is over: the step and its messages come late."""
+        if self.chance(0.5):
+            self.kill(master.process, "amid a commit")
+        elif not master.process.is_stopped:
+            self.agenda.stop(master.process)
+            self.trace(master.process, "SIGSTOP amid a commit")
+            self.agenda.later(
+                None, self.agenda.drawn(1_300 * MS, 3 * SECOND), lambda: self.agenda.go_on(master.process)
+            )
+
+    def _watch_leader(self) -> None:
+        """Elect another leader if the leader's record stands still."""
+        leader = self.coordination.leader
+        if self.master is not None and leader is not None and self.coordination.is_over(leader):
+            self._lead()
+        self.agenda.later(None, 100 * MS, self._watch_leader)
+
+    def _start_machine(self, name: str) -> None:
+        """Start the next incarnation once the record of the last one is gone."""
+        start = self.starts
+        if self.master is None or any(server.me.name == name for server in self.servers.values()):
+            return
+
+        def again() -> None:
+            if self.starts == start:
+                self._start_machine(name)
+
+        if any(server.name == name for server in self.coordination.servers):
+            self.agenda.later(None, 100 * MS, again)
+            return
+        self._numbers += 1
+        server = Server(self, Incarnation(name, self._numbers), None)
+        self.add_server(server)
+        server.start_leased()
+        if isinstance(self.master, LeadingMaster):
+            self.master.dial(server)
 
     def _later_or_now(self, delay_us: int, what: Callable[[], None]) -> None:
         if delay_us:
@@ -235,6 +356,7 @@ class World:
     def _start_master(self) -> None:
         assert not self.servers, "they hold the lock"
         self.master = Master(self)
+        self.catalogue = self.master.catalogue
         self.trace(self.master.process, f"leads at epoch {self.master.leader}")
         self.master.start()
 
@@ -254,7 +376,11 @@ class World:
 
     def run(self, seconds: float) -> None:
         """Run the world.  Raises Violation, or AssertionError of a machine's own check."""
-        self._start_master()
+        if self.has_leases:
+            self._start_machines()
+            self._watch_leader()
+        else:
+            self._start_master()
         for client in self.clients:
             client.think()
         self._upheaval.begin()
@@ -285,8 +411,7 @@ class World:
         def ask() -> None:
             for name in self.server_names:
                 master.ask(DrainServer(name, on=False))
-            for region in self.regions:
-                place = master.state.current.places[region]
+            for region, place in list(master.state.current.places.items()):
                 if place.phase in (Phase.OFFLINE, Phase.FAILED_OPEN):
                     master.ask(AssignRegion(region))
             master.ask(SwitchSetting("balancer", False))
@@ -295,14 +420,16 @@ class World:
 
     def _restless(self) -> list[object]:
         master = self.master
-        if master is None or master.process.is_stopped:
+        if master is None or master.process.is_stopped or master.process.is_dead:
             return ["no master"]
         places = master.state.current.places.values()
         servers = master.state.current.servers.values()
         found: list[object] = [place for place in places if place.phase is not Phase.OPEN]
         found += [server for server in servers if server.state is not ServerState.UP]
         found += [client.process for client in self.clients if not client.is_idle]
-        found += [one.process for one in self.servers.values() if one.process.is_stopped]
+        found += [one.process for one in self.processes.values() if one.process.is_stopped]
+        if self.has_leases and len(self.processes) < len(self.server_names):
+            found.append("a machine is down")
         # A move to any server waits for one that may take regions, which may be minutes.
         asked = master.state.desired.requests.values()
         found += [one for one in asked if not (isinstance(one, MoveRegion) and one.server is None)]
@@ -331,10 +458,11 @@ class World:
 
     def summary(self) -> str:
         leader = self.master.leader if self.master is not None else 0
+        leased = "".join(f", {count} {what}" for what, count in sorted(self.seen.items()))
         return (
             f"seed {self.seed}: {self.agenda.now_us / SECOND:.1f} s, {self.agenda.steps} steps, {self.calls} calls "
             f"answered, {len(self.unsure)} unsure, {leader} masters, {self.laws.served} stores opened, "
-            f"{self.changes[0]} splits, {self.changes[1]} merges"
+            f"{self.changes[0]} splits, {self.changes[1]} merges{leased}"
         )
 
 
