@@ -70,6 +70,7 @@ def where_to_look(name: str, plan: Plan, folder: Path) -> None:
     help="Seconds between kills, on average; 0: nobody is killed.",
 )
 @click.option("--servers", default=1, show_default=True, type=click.IntRange(1, 16), help="1: one process.")
+@click.option("--routing", is_flag=True, help="Clients call the owners of rows themselves.")
 @click.option("--seed", default=1, show_default=True, help="Of all choices but the machine's own.")
 @click.option("--writers", default=4, show_default=True, type=click.IntRange(1, 64), help="Threads that write.")
 @click.option(
@@ -79,7 +80,14 @@ def where_to_look(name: str, plan: Plan, folder: Path) -> None:
     help="Where the stores are made; kept. Without it a temporary folder, kept only where a proof fails.",
 )
 def main(
-    proof: str, minutes: float, kill_every: float, servers: int, seed: int, writers: int, folder: Path | None
+    proof: str,
+    minutes: float,
+    kill_every: float,
+    servers: int,
+    routing: bool,
+    seed: int,
+    writers: int,
+    folder: Path | None,
 ) -> None:
     """Prove that a store under load, which is killed all the time, loses and mixes nothing.
 
@@ -102,7 +110,7 @@ def main(
       python -m tests.proofs all --minutes 30 --kill-every 5 --seed 7
       python -m tests.proofs all --minutes 30 --servers 3
     """
-    plan = Plan(60 * minutes, writers, seed, kill_every, servers=servers)
+    plan = Plan(60 * minutes, writers, seed, kill_every, servers=servers, routing=routing)
     console.print(
         f"seed {seed}, {writers} writers, {minutes:g} minutes, a kill every {kill_every:g} s, {servers} servers",
         highlight=False,

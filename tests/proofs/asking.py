@@ -88,7 +88,7 @@ class StoreClient:
         while self._connection is None:
             port, self._generation = self._store.where()
             try:
-                self._connection = Connection("127.0.0.1", port, timeout=TIMEOUT_MS)
+                self._connection = Connection("127.0.0.1", port, timeout=TIMEOUT_MS, routing=self._store.routing)
             except (TException, OSError) as error:
                 self._store.settle(self._generation, repr(error))  # nothing was sent; the next process may be asked
                 continue

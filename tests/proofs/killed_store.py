@@ -47,6 +47,7 @@ class KilledStore:
     def __init__(self, folder: Path, plan: Plan, modules: tuple[str, ...] = ()) -> None:
         self._rng = random.Random(f"kills {plan.seed}")
         self._every_s, self._most_kills = plan.kill_every_s, plan.most_kills
+        self.routing = plan.routing
         flags = ["--log-level", "info", *(["--trigger-modules", ",".join(modules)] if modules else [])]
         self._process = self._made(folder, plan, flags)
         self._lock = threading.Lock()  # held while nobody serves

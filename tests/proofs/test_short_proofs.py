@@ -44,14 +44,24 @@ def test_it_holds(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
-@pytest.mark.parametrize(("name", "ground"), [("linked-list", PLAIN), ("acid", PLAIN), ("linearizable", LOGGED)])
+@pytest.mark.parametrize(
+    ("name", "ground", "routing"),
+    [
+        ("linked-list", PLAIN, False),
+        ("acid", PLAIN, False),
+        ("linearizable", LOGGED, False),
+        ("linearizable", PLAIN, True),
+    ],
+)
 def test_it_holds_over_three_servers(
-    name: str, ground: Ground, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, ground: Ground, *, routing: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each proof runs with one kind of table, as a start takes longer and writes take the paths of one process."""
     print(f"COLUMNAR_SEED={SEED}")
     monkeypatch.setitem(PROOFS, name, replace(PROOFS[name], grounds=(ground,)))
-    plan = Plan(SECONDS, 3, SEED, kill_every_s=SECONDS / 3, upheaval_pause_s=0.1, most_kills=KILLS, servers=3)
+    plan = Plan(
+        SECONDS, 3, SEED, kill_every_s=SECONDS / 3, upheaval_pause_s=0.1, most_kills=KILLS, servers=3, routing=routing
+    )
     verdict = fight(name, plan, tmp_path, lambda _: None)
     print(verdict.counts, verdict.against)
     assert verdict.problems == []

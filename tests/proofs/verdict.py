@@ -65,3 +65,4 @@ class Plan:
     upheaval_pause_s: float = 0.3  # between flushes, compactions, splits and merges
     most_kills: int = 1 << 30
     servers: int = 1  # 1: one process
+    routing: bool = False  # clients call the owners of rows themselves

@@ -12,7 +12,7 @@ from columnar.client import owner_links
 from columnar.client.addresses import Address
 from columnar.client.client_scans import MOST_SCANNERS
 from columnar.client.errors import IllegalArgument, IOError, StoreIOError, WrongArgument
-from columnar.client.locations import KEPT_S
+from columnar.client.locations import KEPT_S, RETRY_S
 from columnar.client.owner_links import CHECKED_EVERY_S, IDLE_S, UNREACHABLE_S
 from columnar.client.store_calls import StoreCalls
 from columnar.client.store_socket import NoAnswer, NotConnected
@@ -182,6 +182,38 @@ def test_a_dead_owner_is_left_alone_for_a_while() -> None:
     client.took()
     assert client("atomicIncrement", b"t", b"c", b"f:n", 1) == 4
     assert (2, "atomicIncrement") in client.took()
+
+
+def test_an_owner_that_died_between_calls_is_replaced_by_the_next() -> None:
+    """Nobody refuses a call, and no connection breaks during one."""
+    client = Client()
+    split(client)
+    client("getRow", b"t", b"c", {})
+    client.store.kill(client.store.addresses[2])
+    client.store.move(2, client.store.addresses[1])  # not to the server that answers for any
+    client("getRow", b"t", b"c", {})
+    client.now_s += RETRY_S
+    client("getRow", b"t", b"c", {})
+    client.store.forwarded = 0
+    client("getRow", b"t", b"c", {})
+    assert client.store.forwarded == 0
+
+
+def test_a_late_answer_of_any_server_is_raised_and_its_connection_left() -> None:
+    client = Client(gateways=2, routing=False)
+    (link,) = client.links
+
+    def late(_call: Any) -> Any:
+        link.waits = False
+        raise NoAnswer(3.0)
+
+    link.receive = late  # type: ignore[method-assign]
+    with pytest.raises(NoAnswer):
+        client("getTableNames")
+    assert not link.is_open
+    client.took()
+    assert client("getTableNames") == [b"t"]
+    assert client.took() == [(1, "getTableNames")]
 
 
 def test_an_interrupted_call_leaves_no_answer_to_the_next() -> None:

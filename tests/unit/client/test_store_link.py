@@ -114,7 +114,7 @@ def test_an_end_before_the_answer_is_unknown(make_pair: MakePair) -> None:
     with pytest.raises(NotConnected) as caught:
         pair.link.receive(GET)
     assert isinstance(caught.value, BROKEN)
-    assert not pair.link.is_usable
+    assert pair.link._socket.sock is None, "it is closed"
 
 
 def test_an_answer_that_is_late_belongs_to_no_later_call(make_pair: MakePair) -> None:
