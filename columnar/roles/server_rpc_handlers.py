@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from columnar.clock import Clock
 from columnar.cluster.routes import Routes
@@ -31,6 +31,9 @@ from columnar.roles.region_owner import RegionOwner
 
 Answers: TypeAlias = Mapping[type[Any], Callable[[Any], Awaitable[Any]]]
 AnswersBySender: TypeAlias = Mapping[type[Any], Callable[[Incarnation, Any], Awaitable[Any]]]
+
+# Requests of which something stays until the leader ends it, or that settle what an earlier leader left.
+_OF_THE_LEADER: Final = (regions.Publish, regions.BeginChange, regions.PauseDeliveries)
 
 
 class ServerRpcHandlers:
@@ -58,7 +61,7 @@ class ServerRpcHandlers:
         self.on_routes: Callable[[Iterable[str]], None] = lambda _tables: None
         self.on_all_routes: Callable[[], None] = lambda: None  # called when a leader has sent the routes of all tables
         self.answers: Answers = {
-            **owner.answers,
+            **{kind: answer for kind, answer in owner.answers.items() if kind not in _OF_THE_LEADER},
             owners.Rates: self._take_rates,
             owners.Addresses: self._take_addresses,
             ChangeRoutes: self._change_routes,
@@ -74,7 +77,21 @@ class ServerRpcHandlers:
             owners.OpenRegion: self._open,
             owners.CloseRegion: self._close,
             owners.RenumberRegion: self._renumber,
+            **{kind: self._by_the_leader(owner.answers[kind]) for kind in _OF_THE_LEADER},
         }
+
+    def _by_the_leader(self, answer: Callable[[Any], Awaitable[Any]]) -> Callable[[Incarnation, Any], Awaitable[Any]]:
+        """Return the handler for requests of the leader that is followed.
+
+        A request of an earlier leader may begin after the end of its link, which has ended that leader's work.
+        """
+
+        async def answer_leader(leader: Incarnation, message: Any) -> Any:
+            if leader.number < self._owner.changing.leader():
+                raise NotServingRegion(Why.OLD_LEADER.value)
+            return await answer(message)
+
+        return answer_leader
 
     def locate(self, region: RegionInfo) -> Location | None:
         """Return the server that answers for the region now, or None if it or its address is unknown.

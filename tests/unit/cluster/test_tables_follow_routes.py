@@ -6,12 +6,16 @@ import asyncio
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
+
 from columnar.clock import StoreClock
 from columnar.cluster.routes import Routes
+from columnar.errors import NotServingRegion
 from columnar.model.owner import Incarnation, OwnershipPeriod
 from columnar.model.owner_messages import Address, Addresses
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_location import Location, NewOwner
+from columnar.model.region_messages import BeginChange, PauseDeliveries, Publish, RegionChange
 from columnar.model.route import ChangeRoutes, ReplaceRoutes, Route
 from columnar.model.schema import Family, make_table
 from columnar.regions.tables import ServedTable, Tables
@@ -29,8 +33,13 @@ class Asked:
         self.tables = Tables()
         self.served = ServedTable(make_table("t", [Family("a")]), True, [LEFT, RIGHT])
         self.tables.install(self.served)
+        self.leader = 7  # the epoch of the leader that is followed
+        self.done: list[Any] = []
+        changing = SimpleNamespace(
+            regions_of=self._regions_of, settle_table=lambda *_: None, leader=lambda: self.leader
+        )
         owner = SimpleNamespace(
-            answers={}, changing=SimpleNamespace(regions_of=self._regions_of, settle_table=lambda *_: None)
+            answers=dict.fromkeys((Publish, BeginChange, PauseDeliveries), self._note), changing=changing
         )
         owning = SimpleNamespace(dropped=lambda _regions: None)
         self.asks = ServerRpcHandlers(
@@ -51,6 +60,9 @@ class Asked:
     def _regions_of(self, _table: str, named: list[RegionInfo]) -> list[RegionInfo]:
         self.looks += 1
         return self.kept or named
+
+    async def _note(self, message: Any) -> None:
+        self.done.append(message)
 
     def _ask(self, message: Any) -> None:
         asyncio.run(self.asks.answers[type(message)](message))
@@ -117,3 +129,16 @@ def test_a_blocked_region_has_no_owner_to_name() -> None:
     asked._ask(ADDRESSES)
     asked.change((), Route(RIGHT, S2, 6, blocked_reason="it is damaged"))
     assert asked.asks.new_owner("t", b"z") is None
+
+
+def test_an_earlier_leader_leaves_nothing_that_nobody_ends() -> None:
+    """Its request may have come over its link, and begin after the link's end."""
+    asked = Asked()
+    change = RegionChange((LEFT,), HALVES, 1)
+    for message in (Publish(make_table("t", [Family("a")]), True, ()), BeginChange(change), PauseDeliveries()):
+        answer = asked.asks.answers_by_leader[type(message)]
+        with pytest.raises(NotServingRegion, match="another master leads"):
+            asyncio.run(answer(Incarnation("master", 6), message))
+        assert asked.done == []
+        asyncio.run(answer(Incarnation("master", 7), message))
+        assert asked.done.pop() is message
