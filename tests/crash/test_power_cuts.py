@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import os
 import random
-import shutil
 import signal
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -17,7 +15,7 @@ import pytest
 from tests.crash.cuts.cutting import Cut, chosen, run
 from tests.crash.cuts.disk import replay
 from tests.crash.cuts.order import LOG, SEGMENT, too_early
-from tests.crash.cuts.recording import SERVER, SHARING, Recording, differences, record
+from tests.crash.cuts.recording import SERVER, SHARING, Recording, differences, may_trace, record
 from tests.crash.cuts.system_calls import Synced
 from tests.support.deep import seeds
 from tests.support.seeds import seed
@@ -30,13 +28,7 @@ METHODS = {"columnarSnapshotTake", "columnarSnapshotClone", "columnarSnapshotRes
 }
 
 
-def _may_trace() -> bool:
-    if shutil.which("strace") is None:
-        return False
-    return subprocess.run(["strace", "-o", "/dev/null", "true"], capture_output=True, check=False).returncode == 0
-
-
-pytestmark = pytest.mark.skipif(not _may_trace(), reason="there is no strace, or this container forbids ptrace")
+pytestmark = pytest.mark.skipif(not may_trace(), reason="there is no strace, or this container forbids ptrace")
 
 
 @pytest.fixture(scope="module", params=[SERVER, SHARING], ids=["own logs", "server's log"])

@@ -36,6 +36,13 @@ SERVER: Final = ("-m", "tests.support.noting_store")
 SHARING: Final = ("-m", "tests.support.sharing_store")
 
 
+def may_trace() -> bool:
+    """Return whether there is strace, and this container allows ptrace."""
+    if shutil.which("strace") is None:
+        return False
+    return subprocess.run(["strace", "-o", "/dev/null", "true"], capture_output=True, check=False).returncode == 0
+
+
 @dataclass(frozen=True, slots=True, repr=False)  # it is long
 class Recording:
     events: list[Event]  # paths are relative to the folder that holds ``data``

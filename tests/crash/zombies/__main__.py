@@ -1,0 +1,58 @@
+"""python -m tests.crash.zombies: owners that are stopped, lose their regions, and wake."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from pathlib import Path
+
+import click
+
+from tests.crash.zombies.trial import linked_logs, run_trial
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--seeds", default=200, show_default=True, help="Number of owners.")
+@click.option("--first", default=1, show_default=True, help="The first seed.")
+@click.option(
+    "--folder", default="ext4", type=click.Choice(["ext4"]), show_default=True, help="File system of the folder."
+)
+@click.option(
+    "--at", type=click.Path(path_type=Path, file_okay=False), help="Parent folder. [default: a temporary one]"
+)
+@click.option("--processes", default=2, show_default=True, help="Trials at the same time.")
+@click.option(
+    "--linked-logs", "linked_logs_", is_flag=True, help="Link logs in takeovers: the run must find the zombies' bytes."
+)
+def main(seeds: int, first: int, folder: str, at: Path | None, processes: int, linked_logs_: bool) -> None:
+    """Stop a region's owner amid its writes, take its folder over, wake it, and look at the next owner's store.
+
+    The owner is a process with RocksDB that writes, syncs, flushes and compacts.  It is stopped by SIGSTOP at a random
+    moment and woken before or after the next owner has opened the folder.  No batch that it had synced may be lost, and
+    none that it wrote after the takeover may be in the next owner's store.
+    """
+    failed = written = before = 0
+    with (
+        tempfile.TemporaryDirectory(prefix="columnar-zombies-", dir=at) as root,
+        linked_logs() if linked_logs_ else nullcontext(),
+        ThreadPoolExecutor(processes) as pool,
+    ):
+        for outcome in pool.map(lambda seed: run_trial(Path(root) / str(seed), seed), range(first, first + seeds)):
+            failed += bool(outcome.faults)
+            written += outcome.woken
+            before += outcome.wakes_before
+            for fault in outcome.faults:
+                click.echo(f"seed {outcome.seed}: {fault}")
+    click.echo(
+        f"{folder}: {seeds} owners stopped, {before} woken before the next owner had opened the folder; they began "
+        f"{written:,} batches after they woke; {failed} of {seeds} broke a law"
+    )
+    if linked_logs_:
+        sys.exit(0 if failed else "linked logs were not noticed")
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()
