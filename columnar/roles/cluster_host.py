@@ -201,7 +201,7 @@ class ClusterHost:
 
     async def measured(self, server: Incarnation, *, asked: bool = True, is_by_time: bool = False) -> None:
         """Seal the log of an incarnation that has ended, now or before an earlier start, and report it as fenced."""
-        dead_log = await self._dead_logs.read_dead_server_log(server)
+        dead_log = await self._dead_logs.read_dead_server_log(server, is_by_time=is_by_time)
         rows = ((region, place.info, place.owner) for region, place in self.state.current.places.items())
         ids = {info.encoded: region for region, info, row in rows if row is not None and is_named(row, server)}
         named = [(ids[encoded], epoch) for encoded, epoch in dead_log.named if encoded in ids]

@@ -28,7 +28,8 @@ class Servers(Protocol):
 class DeadServerLogs(Protocol):
     """The logs and folders of incarnations that have ended."""
 
-    async def read_dead_server_log(self, server: Incarnation) -> DeadServerLog: ...
+    async def read_dead_server_log(self, server: Incarnation, *, is_by_time: bool) -> DeadServerLog:
+        """Return the server's log.  ``is_by_time``: its process may still run, so the log is taken over before."""
 
     async def remove(self, server: Incarnation) -> None:
         """Observe the server's clock, then remove its folder.  Raises HostError."""

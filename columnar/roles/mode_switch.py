@@ -43,6 +43,7 @@ from columnar.model.region_info import RegionInfo
 from columnar.storage import server_folders
 from columnar.storage.data_folder import REGIONS, VIEWS_SINCE, DataFolder
 from columnar.storage.dead_logs import READ_AGAIN_S, READINGS, DeadLog, measure, read_repeatedly
+from columnar.storage.log_takeover import take_log_over
 from columnar.storage.opening_notes import opened_at
 from columnar.storage.ownership import LogPart, Ownership
 from columnar.storage.process_stores import FolderStores, ProcessStores
@@ -72,8 +73,10 @@ class FolderDeadServerLogs:
         self._data = stores.folder.path
         self._readings: dict[Incarnation, asyncio.Future[Segments]] = {}  # readings of extents under way
 
-    async def read_dead_server_log(self, server: Incarnation) -> DeadServerLog:
+    async def read_dead_server_log(self, server: Incarnation, *, is_by_time: bool = False) -> DeadServerLog:
         """Return the server's log.  Retries until it can be read, because its regions must not be served without it.
+
+        With ``is_by_time`` the log is taken over first: the server's process may still append to it.
 
         A damaged log is read READINGS times, because caches of this machine may show an older state of its files.
         """
@@ -82,7 +85,9 @@ class FolderDeadServerLogs:
         while True:
             seal, owned = self._catalogue.ownership.seal_of(server), owned_by(self._catalogue, server)
             try:
-                dead_log = await asyncio.to_thread(self._read_dead_server_log, server, seal, owned, died_ns)
+                dead_log = await asyncio.to_thread(
+                    self._read_dead_server_log, server, seal, owned, died_ns, is_by_time=is_by_time
+                )
             except HostError as error:
                 if self._unread.get(server) != error.text:
                     _log.error("the log of server %s cannot be read: %s; trying again", server, error.text)
@@ -97,9 +102,11 @@ class FolderDeadServerLogs:
             await asyncio.sleep(RETRY_S)
 
     def _read_dead_server_log(
-        self, server: Incarnation, seal: Seal | None, owned: Owned, died_ns: int
+        self, server: Incarnation, seal: Seal | None, owned: Owned, died_ns: int, *, is_by_time: bool
     ) -> DeadServerLog:
         """Return the dead server's log, after its extent, which the catalogue will record, is synced to disk."""
+        if is_by_time:
+            take_log_over(self._data, str(server))
         dead_log = read_dead_server_log(self._data, server, seal, owned)
         if dead_log.log is not None and (seal is None or seal.is_of_files):
             server_folders.sync_extent(dead_log.log)

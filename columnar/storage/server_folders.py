@@ -1,6 +1,7 @@
 """The folders of incarnations, each with the incarnation's log and clock.
 
     servers/NAME.NUMBER/log      batches of the incarnation's regions under shared fsyncs
+    servers/NAME.NUMBER/log.ended    the log of one that ended by time, out of reach of its process (``log_takeover``)
     servers/NAME.NUMBER/logged   a note that the log was begun: from then on the log must be found
     servers/NAME.NUMBER/spent    an empty file: no region lacks a record of the log, whatever a seal says
     servers/NAME.NUMBER/clock    the highest timestamp that the incarnation gave
@@ -58,6 +59,7 @@ from columnar.storage.synced_bound import SYNCED
 
 _GONE: Final = ".deleted"
 LOG: Final = "log"
+ENDED_LOG: Final = "log.ended"
 LOGGED: Final = "logged"
 _LOGGED_BYTES: Final = 1_024
 SPENT: Final = "spent"
@@ -72,7 +74,8 @@ def log_of(data: str, incarnation: str) -> str:
     """Return the folder of the log that the incarnation writes, or wrote."""
     if incarnation.rpartition(".")[0] == STANDALONE:
         return os.path.join(data, SERVER_LOG)
-    return os.path.join(folder_of(data, incarnation), LOG)
+    ended = os.path.join(folder_of(data, incarnation), ENDED_LOG)
+    return ended if os.path.isdir(ended) else os.path.join(folder_of(data, incarnation), LOG)
 
 
 def clock_of(data: str, incarnation: str) -> int:

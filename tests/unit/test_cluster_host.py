@@ -135,7 +135,7 @@ class House:
         if server in self.deaths:
             await self.deaths[server].wait()
 
-    async def read_dead_server_log(self, server: Incarnation) -> DeadServerLog:
+    async def read_dead_server_log(self, server: Incarnation, *, is_by_time: bool) -> DeadServerLog:
         return self.pasts.get(server, DeadServerLog((), frozenset(), None))
 
     async def remove(self, server: Incarnation) -> None:
