@@ -204,12 +204,14 @@ _TICK_MS: Final = 1000 / os.sysconf("SC_CLK_TCK")
 _WORKED_MS: Final = 20  # of one thread between two polls: two ticks of the usual clock
 _BETWEEN_WAITS_MS: Final = 0.1  # of processor time: six times that of a thread waiting for the lock
 _ENGINE: Final = "rocksdb:"
+_DISK_WAIT: Final = "D"  # as in proc(5)
 POLL_S: Final = 1.0
 
 
 class ThreadTime(NamedTuple):
     used_ms: float  # processor time
     waits: int  # how often the thread gave the processor up by itself
+    is_in_disk_wait: bool = False  # the kernel works for it, and cannot be interrupted
 
 
 def threads_of(pid: int) -> dict[int, ThreadTime] | None:
@@ -231,12 +233,14 @@ def threads_of(pid: int) -> dict[int, ThreadTime] | None:
         if not name.startswith(_ENGINE):
             fields = numbers_of_it.split()
             used = int(fields[11]) + int(fields[12])  # utime, stime: proc(5) counts from the number before the name
-            found[int(number)] = ThreadTime(used * _TICK_MS, int(waits.split()[1]))
+            found[int(number)] = ThreadTime(used * _TICK_MS, int(waits.split()[1]), fields[0] == _DISK_WAIT)
     return found
 
 
 def works(before: Mapping[int, ThreadTime] | None, now: Mapping[int, ThreadTime] | None) -> bool:
-    """Tell whether a thread has worked between two polls of the same process."""
+    """Tell whether a thread has worked between two polls of the same process, or waits for a disk now."""
+    if now is not None and any(thread.is_in_disk_wait for thread in now.values()):
+        return True
     if before is None or now is None:
         return False
     for number, thread in now.items():
@@ -250,9 +254,10 @@ def works(before: Mapping[int, ThreadTime] | None, now: Mapping[int, ThreadTime]
 class ProcessorWatch:
     """The processor time of a child's interpreter, which tells whether a silent child works or is stopped.
 
-    A step that keeps the interpreter lock silences every Python thread of its process, and uses one processor fully.  A
-    process that is stopped, waits for a disk, or is deadlocked uses none.  Three activities use processor time without
-    being a sign of life, so ``works`` examines each thread:
+    A step that keeps the interpreter lock silences every Python thread of its process, and uses one processor fully, or
+    waits for a disk: the opening of a store syncs files under the lock, which takes seconds on a busy or remote disk.
+    A process that is stopped or deadlocked does neither.  Three activities use processor time without being a sign of
+    life, so ``works`` examines each thread:
 
         waiting for the lock    wakes every 0.1 ms (``process_tuning``) and uses a tenth of a processor, 16 us at a time
         RocksDB's threads       compact files whether or not the interpreter works, so they are not counted

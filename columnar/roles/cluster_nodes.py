@@ -89,7 +89,12 @@ class ClusterNodes:
             return
         try:
             await asyncio.wait_for(self._links.request_server(node, KillServer(server, why)), KILL_S)
-        except (NotSent, LinkBroke, TimeoutError, ColumnarError) as error:
+        except (NotSent, LinkBroke):
+            _log.warning(
+                "node %s cannot be reached to end server %s: it is fenced when its lease is over", node, server
+            )
+            self._fence_node(node)
+        except (TimeoutError, ColumnarError) as error:
             _log.error("node %s does not end server %s (%s): the node is fenced", node, server, _text(error))
             self._fence_node(node)
 

@@ -101,7 +101,7 @@ class Leadership:
         log = _log.warning if is_by_time else _log.info
         log("node %s has ended: %s", node, "its lease is over" if is_by_time else "it has withdrawn")
         leading.stores.clock.observe(record.clock_ms)
-        for server in sorted(leading.nodes.servers_of(node)):
+        for server in sorted(leading.nodes.servers_of(node) | set(map(incarnation_of, record.servers))):
             leading.server_ended(server, f"with node {node}", asked=not is_by_time, is_by_time=is_by_time)
         leading.node_ended(node)
 
@@ -159,11 +159,11 @@ class Leadership:
             terms = LeaderTerms(catalogue, epoch, links, coordination.lift_epoch, self._fence_node, is_leased=True)
             leading = LeadingNode(parts.config, stores, parts.watched_folder, terms)
             records = await coordination.wait_unlisted_over()
-            named = [incarnation_of(one) for record in records.values() for one in record.servers]
-            await leading.start(parts.own, self.own, {*named, *parts.living()})
+            members = self._members_of(records)
+            await leading.start(parts.own, self.own, members)
             undo.push_async_callback(leading.close)
             undo.callback(self._forget_leading)
-            await self._take_members(leading)
+            self._take_members(leading, members)
             _log.info("node %s leads, at epoch %d", self.own, leading.epoch)
             self.leading = leading
             await self._greet(leading)
@@ -174,9 +174,28 @@ class Leadership:
     def _forget_leading(self) -> None:
         self.leading = None
 
-    async def _take_members(self, leading: LeadingNode) -> None:
-        for server in self._parts.living():
-            leading.server_joined(server, self.own)
+    def _members_of(self, records: Mapping[str, NodeRecord]) -> dict[Incarnation, Incarnation]:
+        """Return the servers that live by the records, and those of this node, with their nodes."""
+        found = {
+            incarnation_of(server): Incarnation(record.node, record.incarnation)
+            for record in records.values()
+            for server in record.servers
+        }
+        found = {server: node for server, node in found.items() if node != self.own}
+        return {**found, **dict.fromkeys(self._parts.living(), self.own)}
+
+    def _take_members(self, leading: LeadingNode, members: Mapping[Incarnation, Incarnation]) -> None:
+        """Report the servers that lived when the leader began, and then all that has happened since."""
+        for server, node in members.items():
+            leading.node_joined(node)
+            leading.server_joined(server, node)
+        living = self._parts.living()
+        for server, node in members.items():
+            if node == self.own and server not in living:
+                leading.server_ended(server, "while this node began to lead", asked=False)
+        for server in living:
+            if server not in members:
+                leading.server_joined(server, self.own)
         self._feed(leading)
         ended, self._ended = self._ended, []
         for node, record, is_by_time in ended:

@@ -32,7 +32,7 @@ from columnar.runtime.background import Background
 _log = logging.getLogger(__name__)
 
 R = TypeVar("R")
-OUTLIVES_S: Final = 0.2  # the time in which a process is reported as ended after its link has ended
+OUTLIVES_S: Final = 1.0  # the time in which a process is reported as ended after its link has ended, by any node
 
 
 class MemberEvents(Protocol):

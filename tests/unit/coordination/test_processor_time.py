@@ -77,6 +77,7 @@ def test_what_counts() -> None:
     assert not works(before, {1: ThreadTime(1_010.0, 500)}), "one tick may be a moment"
     assert not works(before, {1: ThreadTime(1_020.0, 1_500)}), "it waits for the lock"
     assert works(before, {3: ThreadTime(30.0, 0)}), "a thread of its own"
+    assert works(before, {1: ThreadTime(1_000.0, 500, is_in_disk_wait=True)}), "the kernel works for it"
 
 
 def test_a_look_of_long_ago_says_nothing_of_now() -> None:

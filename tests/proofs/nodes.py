@@ -1,0 +1,272 @@
+"""``python -m tests.proofs.nodes``: nodes of a cluster are killed under load, and every row answers again in time.
+
+Three nodes with servers of their own, over a real etcd or ZooKeeper and one folder.  Clients of each node put and get
+rows of all regions all the time; each acknowledged value must be found afterwards.
+
+    server          one server's process is killed
+    node            one node that does not lead is killed, with all its servers, as a machine that loses power
+    leader          the node that leads is killed, with all its servers
+    both            the leader and another node are killed at once (needs three nodes)
+
+For each kill the time until the first and the last row of the dead servers' regions answers; those of other regions
+must answer all the time.
+
+    --anchor etcd|zookeeper  --kills 100  --regions 64  --kinds server,node,leader  --seed N
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import signal
+import statistics
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from columnar.client import ClusterAdmin
+from columnar.client.errors import StoreIOError
+from tests.support.cluster_process import Rows, is_nobody, reaped
+from tests.support.many_nodes import ManyNodes, NodeProcess, many_nodes, until
+
+TABLE: Final = b"t"
+WAIT_S: Final = 60.0
+PAUSE_S: Final = 0.01  # of each thread between two rows: the generator shares the processors
+SLOW_S: Final = 8.0  # a kill whose rows answer later leaves the nodes' logs for a person
+LATE_S: Final = 1.0  # a call of a row whose server lives that takes longer has been disturbed
+KINDS: Final = ("server", "node", "leader", "both")
+
+
+@dataclass
+class Trial:
+    kind: str
+    first_s: float = 0.0
+    last_s: float = 0.0
+    disturbed: int = 0  # calls for rows of other servers that failed or were late
+
+
+@dataclass
+class Probe:
+    """Puts and gets one row all the time, by one node; notes when it was acknowledged."""
+
+    row: bytes
+    node: NodeProcess
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    acknowledged: int = 0  # the last value
+    answered_s: float = 0.0  # when
+    longest_s: float = 0.0  # of calls since ``forget``
+    failed: int = 0
+    lost: list[str] = field(default_factory=list)
+
+
+class Load:
+    """A thread for each part of the rows, with a connection to a node that lives."""
+
+    def __init__(self, cluster: ManyNodes, rows: list[bytes], threads: int) -> None:
+        self._cluster = cluster
+        self.probes = [Probe(row, cluster.nodes[n % len(cluster.nodes)]) for n, row in enumerate(rows)]
+        self._stop = threading.Event()
+        parts = [self.probes[n::threads] for n in range(threads)]
+        self._threads = [threading.Thread(target=self._run, args=(part,), daemon=True) for part in parts]
+
+    def start(self) -> None:
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        self._stop.set()
+        for thread in self._threads:
+            thread.join()
+
+    def _run(self, probes: list[Probe]) -> None:
+        connection: Rows | None = None
+        node: NodeProcess | None = None
+        while not self._stop.is_set():
+            for probe in probes:
+                if connection is None or node is None or not node.lives:
+                    if connection is not None:
+                        connection.close()
+                    connection = None
+                    node = next((one for one in self._cluster.nodes if one.lives), None)
+                    if node is None:
+                        time.sleep(0.01)
+                        continue
+                    with suppress(OSError):
+                        connection = node.rows()
+                    if connection is None:
+                        continue
+                self._stop.wait(PAUSE_S)
+                if not self._step(probe, connection):
+                    connection.close()
+                    connection = None
+        if connection is not None:
+            connection.close()
+
+    def _step(self, probe: Probe, connection: Rows) -> bool:
+        """Read the row, and write its next value.  Returns False if the connection is of no use any more."""
+        begun = time.monotonic()
+        try:
+            found = connection.get(TABLE, probe.row)
+            value = int(found or b"0")
+            if value < probe.acknowledged:
+                probe.lost.append(f"{probe.row!r} has {value}, and {probe.acknowledged} was acknowledged")
+            connection.put(TABLE, probe.row, b"%d" % (value + 1))
+        except Exception as error:  # noqa: BLE001 - a client's errors of many kinds; the row is tried again
+            probe.failed += 1
+            return "CallTimeout" in str(error) or "NotServingRegion" in str(error)
+        now = time.monotonic()
+        with probe.lock:
+            probe.acknowledged = value + 1
+            probe.answered_s = now
+            probe.longest_s = max(probe.longest_s, now - begun)
+        return True
+
+
+def rows_of(regions: int) -> tuple[list[bytes], list[bytes]]:
+    """Return the split points, and one row of each region."""
+    splits = [b"%04d" % (n + 1) for n in range(regions - 1)]
+    return splits, [b"%04d" % n + b"x" for n in range(regions)]
+
+
+def owners_of(cluster: ManyNodes) -> dict[bytes, str]:
+    """Return the server of each region, by the region's start."""
+    node = next(one for one in cluster.nodes if one.lives)
+    connection = node.connection()
+    try:
+        return {one.start_key: one.server for one in ClusterAdmin(connection).locations(TABLE)}
+    finally:
+        connection.close()
+
+
+def trial(cluster: ManyNodes, load: Load, kind: str, rng: random.Random) -> Trial:
+    """Kill, wait for every row, and start again what was killed."""
+    leader = cluster.leader()
+    others = [node for node in cluster.nodes if node is not leader]
+    victims = {"server": [rng.choice(cluster.nodes)], "node": [rng.choice(others)], "leader": [leader]}.get(
+        kind, [leader, rng.choice(others)]
+    )
+    names = {node.name for node in victims}
+    dead = {start for start, server in owners_of(cluster).items() if server.partition("-")[0] in names}
+    hit = [probe for probe in load.probes if probe.row[:4] in {start or b"0000" for start in dead}]
+    rest = [probe for probe in load.probes if probe not in hit]
+    for probe in load.probes:
+        with probe.lock:
+            probe.longest_s, probe.failed = 0.0, 0
+    begun = time.monotonic()
+    if kind == "server":
+        pid = next(one for one in victims[0].servers() if not is_nobody(one))
+        os.kill(pid, signal.SIGKILL)
+        reaped(pid)
+    else:
+        for node in victims:
+            node.kill()
+    killed = time.monotonic()
+    wait(cluster, lambda: [probe.row for probe in hit if probe.answered_s <= killed])
+    answered = [probe.answered_s - begun for probe in hit] or [0.0]
+    found = Trial(kind, min(answered), max(answered))
+    if kind != "server":
+        found.disturbed = sum(probe.longest_s > LATE_S or probe.failed > 0 for probe in rest)
+        for node in victims:
+            node.begin()
+        for node in victims:
+            node.await_ready()
+    wait(cluster, lambda: without_regions(cluster))  # regions go back to the servers that had them
+    return found
+
+
+def without_regions(cluster: ManyNodes) -> list[str]:
+    """Return the nodes that have no regions."""
+    have = {server.partition("-")[0] for server in owners_of(cluster).values()}
+    return [node.name for node in cluster.nodes if node.name not in have]
+
+
+def wait(cluster: ManyNodes, lacking: Callable[[], Sequence[object]]) -> None:
+    """Wait until nothing is lacking.  Raises AssertionError with what is, and the transitions of regions."""
+    deadline = time.monotonic() + WAIT_S
+    while missing := lacking():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"it lacks {missing}; transitions: {transitions(cluster)}")
+        time.sleep(0.01)
+
+
+def transitions(cluster: ManyNodes) -> list[object]:
+    connection = next(one for one in cluster.nodes if one.lives).connection()
+    try:
+        return list(ClusterAdmin(connection).transitions())
+    finally:
+        connection.close()
+
+
+def spread(values: list[float]) -> str:
+    return f"{min(values):.2f} / {statistics.median(values):.2f} / {max(values):.2f}"
+
+
+@contextmanager
+def loaded(cluster: ManyNodes, regions: int, threads: int) -> Iterator[Load]:
+    splits, rows = rows_of(regions)
+    connection = cluster.nodes[0].connection()
+    connection.create_table(TABLE.decode(), {"f": {}}, splits=splits)
+    connection.close()
+    load = Load(cluster, rows, threads)
+    load.start()
+    try:
+        until(lambda: all(probe.acknowledged for probe in load.probes), WAIT_S)
+        yield load
+    finally:
+        load.stop()
+
+
+def prove(anchor: str, kinds: list[str], kills: int, regions: int, seed: int) -> int:
+    rng = random.Random(seed)
+    lost: list[str] = []
+    with (
+        tempfile.TemporaryDirectory(prefix="nodes-") as folder,
+        many_nodes(Path(folder), count=3, servers=1, kind=anchor) as cluster,
+        loaded(cluster, regions, threads=8) as load,
+    ):
+        kept = Path(tempfile.gettempdir()) / "columnar-nodes.log"
+        trials = []
+        for number in range(kills):
+            kind = kinds[number % len(kinds)]
+            try:
+                trials.append(trial(cluster, load, kind, rng))
+            except (AssertionError, StoreIOError) as error:
+                kept.write_text(cluster.logs())
+                print(f"kill {number + 1} ({kind}): {error}; the nodes' logs are in {kept}")
+                return 1
+            one = trials[-1]
+            if one.last_s > SLOW_S:
+                kept.write_text(cluster.logs())
+            print(f"{number + 1}: {kind}, first {one.first_s:.2f} s, last {one.last_s:.2f} s", flush=True)
+        lost = [text for probe in load.probes for text in probe.lost]
+    for kind in kinds:
+        of_kind = [one for one in trials if one.kind == kind]
+        if of_kind:
+            first, last = [one.first_s for one in of_kind], [one.last_s for one in of_kind]
+            disturbed = sum(one.disturbed for one in of_kind)
+            text = f"first row {spread(first)} s, every row {spread(last)} s, disturbed rows of others {disturbed}"
+            print(f"{anchor}, {kind}, n {len(of_kind)}: {text}")
+    print(f"acknowledged values lost: {len(lost)} {lost[:3]}")
+    return 1 if lost else 0
+
+
+def main() -> int:
+    asked = argparse.ArgumentParser(prog="python -m tests.proofs.nodes")
+    asked.add_argument("--anchor", default="etcd", choices=("etcd", "zookeeper"))
+    asked.add_argument("--kills", type=int, default=100)
+    asked.add_argument("--regions", type=int, default=64)
+    asked.add_argument("--kinds", default=",".join(KINDS))
+    asked.add_argument("--seed", type=int, default=1)
+    options = asked.parse_args()
+    return prove(options.anchor, options.kinds.split(","), options.kills, options.regions, options.seed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
