@@ -327,7 +327,9 @@ async def test_a_new_master_leaves_the_regions_of_living_servers_as_they_are() -
     pairs = tuple((info.region_id, 1) for info in served)
     one.holdings = told.Holdings(pairs, (), (), ("t", "gone"))
     one.heard.clear()
+    number = one.routes.number
     await after.start("s1", 2, one)
+    assert one.routes.number > number + 1, "a change of this master never continues a copy of the routes of another"
     assert [type(message) for message in one.heard][:6] == [
         messages.Publish,  # it settles splits and merges
         messages.PublishTriggers,

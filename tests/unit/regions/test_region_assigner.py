@@ -415,3 +415,18 @@ def test_successors_of_a_split_are_owned_and_what_no_table_has_is_forgotten() ->
         assert not house.logs.server_log.parts, "segments need not wait for it"
 
     run(check)
+
+
+def test_successors_that_are_found_committed_later_are_opened_and_the_old_region_is_forgotten() -> None:
+    async def check(house: House) -> None:
+        await house.open(first_owner(HERE))
+        await house.put()
+        house.server.eviction.evict(await house.region())
+        halves = (RegionInfo("t", 20, b"", b"b"), RegionInfo("t", 21, b"b", b"d"))
+        house.server.tables.named("t").replace_regions([*halves, *REGIONS[1:]])
+        house.owning.found_made(RegionChange((FIRST,), halves, 1))
+        assert house.owning.state.serving() == {20: 1, 21: 1}
+        while not all(map(house.server.is_open, halves)):  # noqa: ASYNC110 - nobody tells
+            await asyncio.sleep(0)
+
+    run(check)
