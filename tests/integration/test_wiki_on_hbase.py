@@ -106,3 +106,37 @@ def test_the_wiki_lives_on_a_real_hbase(gateway: str) -> None:
         assert "Fog bell" not in visitor.get(f"{wiki}/-/wantedpages", timeout=60).text
         assert "by hand" in visitor.get(f"{wiki}/Harbour_master/revisions", timeout=60).text
     assert "0 differences" in wikka("check", gateway=gateway)
+
+
+def test_an_operator_rules_it(gateway: str) -> None:
+    """Rights, accounts and every move of pages, with all indexes right after each."""
+
+    def done(command: str, *words: str) -> str:
+        said = wikka(command, *words, gateway=gateway)
+        assert "0 differences" in wikka("check", gateway=gateway)
+        return said
+
+    wikka("prepare", gateway=gateway)
+    wikka("import", str(DUMP), gateway=gateway)
+    assert "Alice: invited" in done("user", "add", "Alice", "--email", "alice@example.org")
+    done("acl", "set", "Lighthouse", "--read", "+", "--write", "Alice")
+    done("acl", "set", "--site", "--comment-post", "+")
+    assert "Alice may. Nobody else may. (the page's own list)" in wikka("acl", "show", "Lighthouse", gateway=gateway)
+    assert "Lighthouse is now Pharos." in done("rename", "Lighthouse", "Pharos")
+    assert "Alice may. Nobody else may." in wikka("acl", "show", "Pharos", gateway=gateway), "rights go along"
+    done("rename", "Pharos", "Beacon", "--no-redirect", "--subpages")
+    done("delete", "Beacon", "--yes", "--reason", "asked for")
+    assert "Beacon  by (command): asked for" in wikka("undelete", gateway=gateway)
+    assert "Beacon is there again" in done("undelete", "Beacon")
+    done("delete", "--prefix", "H", "--yes")
+    assert "1 revisions are gone for good" in done("purge", "HomePage", "--yes")
+    done("undelete", "Harbour:About", "--to", "Harbour:Info")
+    assert "not brought back" in done("import", str(DUMP))
+    with serving(gateway) as wiki, requests.Session() as visitor:
+        assert visitor.get(f"{wiki}/Beacon", timeout=60).status_code == 403
+        assert edit(visitor, f"{wiki}/Spam", "Buy [[Beacon]]").status_code == 200
+        author = re.search(r"Visitor [0-9a-f]+", visitor.get(f"{wiki}/Spam/revisions", timeout=60).text)
+        assert author is not None
+        found = visitor.get(f"{wiki}/-/search?q=Buy", timeout=60)
+        assert "Spam" in found.text
+    assert "Spam: 1 edits go, deleted" in done("revert", author[0], "--yes")
