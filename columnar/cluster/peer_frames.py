@@ -10,7 +10,8 @@
     6 hello    msgpack {...}                    the first frame of each side, with number 0; ``hello``
     7 proof    hmac:byte[32]                    over TCP the second frame of each side, with number 0; ``hello``
 
-    service   1 Thrift 1    2 Thrift 2          protocol   1 binary    2 compact
+    service   1 Thrift 1    2 Thrift 2    3 Thrift 1, of an operator at a node's private socket
+    protocol  1 binary      2 compact
 
 ``request_frame(1, "rows", {})`` is the frame 00000010 0000000000000001 03 92 a4 "rows" 80.
 
@@ -34,7 +35,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import Any, Final
 
-from columnar.cluster.row_forms import THRIFT1, THRIFT2
+from columnar.cluster.row_forms import THRIFT1, THRIFT1_OPERATOR, THRIFT2
 from columnar.limits import PEER_FRAME_BYTES
 from columnar.wire.detect import Protocol
 
@@ -95,9 +96,9 @@ class Frame:
 
     @property
     def service(self) -> int:
-        """The service of a call, THRIFT1 or THRIFT2.  Raises BadFrame."""
+        """The service of a call, THRIFT1, THRIFT2 or THRIFT1_OPERATOR.  Raises BadFrame."""
         found = self.buffer[self.start] if self.end - self.start >= _CALL_BYTES else 0
-        if found not in (THRIFT1, THRIFT2):
+        if found not in (THRIFT1, THRIFT2, THRIFT1_OPERATOR):
             raise BadFrame(f"a call of no service of ours ({found})")
         return found
 

@@ -13,6 +13,7 @@ from columnar.wire.detect import Protocol
 
 THRIFT1: Final = 1
 THRIFT2: Final = 2
+THRIFT1_OPERATOR: Final = 3  # Thrift 1 calls that a node forwards for an operator, who may end servers
 PROTOCOL_BYTES: Final = {Protocol.BINARY: 1, Protocol.COMPACT: 2}
 
 

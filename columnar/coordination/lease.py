@@ -9,8 +9,7 @@
 
     JOINING             create, or put over a former record    RENEWING; LOST by a conflict; UNSURE
     RENEWING            put, when it is due                    RENEWING; UNSURE by a conflict or an unknown outcome
-    UNSURE              read                                   RENEWING if the record has its nonce, JOINING by L7,
-                                                               else LOST
+    UNSURE              read                                   RENEWING if the record has its nonce, else LOST
     LOST                none: the holder was fenced, or came too late
     RELEASED            none: the record says that the holder has given the lease up (``release``)
 
@@ -27,8 +26,6 @@ Invariants (the law of tests/simulation/lease_world.py):
     L5. After LOST a holder sends nothing.  Its key is not used again.
     L6. From ``release`` on the lease is not valid.  Only then is the record written that says so.  So who reads that
         record need not wait for the end of the lease.
-    L7. A record whose creation is of unknown outcome, and which a read does not find, is created again, if the record
-        was also missing less than ``lease_ms`` before.  In so short a time nobody can have seen and fenced the record.
 
 A renewal of unknown outcome may take effect at any later time; it does not extend the lease.
 
@@ -167,8 +164,6 @@ class LeaseHolder:
         self.is_releasing = False  # the record to write must say that the lease was given up
         self._times = times
         self._is_new = over is None
-        self._may_exist = False  # the outcome of the first write is unknown
-        self._missing_ms: int | None = None  # when the new record was last known to be missing; None: it was written
         self._sent_release = False  # the request that is under way was composed with ``is_releasing``
         self._sent_ms: int | None = None  # of the request that is under way
 
@@ -198,7 +193,6 @@ class LeaseHolder:
         if self.state is HolderState.UNSURE:
             return ReadRecord(self.key)
         if self.state is HolderState.JOINING and self._is_new:
-            self._missing_ms = now_ms if self._missing_ms is None else self._missing_ms
             return CreateRecord(self.key)
         assert self.version is not None
         return PutRecord(self.key, self.version)
@@ -211,14 +205,13 @@ class LeaseHolder:
             case Done(version):
                 self._renewed(version, sent_ms)
             case WasRead(found):
-                self._read(found, sent_ms, now_ms)
+                self._read(found, now_ms)
             case Failed.UNAVAILABLE:
                 self.due_ms = now_ms + RETRY_MS
-            case Failed.CONFLICT if self.state is HolderState.JOINING and not self._may_exist:
+            case Failed.CONFLICT if self.state is HolderState.JOINING:
                 self._lose()
             case Failed():
                 self.due_ms = now_ms + (RETRY_MS if self.state is HolderState.UNSURE else 0)
-                self._may_exist |= self.state is HolderState.JOINING
                 self.state = HolderState.UNSURE
             case _:
                 raise AssertionError(f"{answer} answers no request of a holder")
@@ -226,22 +219,15 @@ class LeaseHolder:
     def _renewed(self, version: int, sent_ms: int) -> None:
         self.state = HolderState.RELEASED if self._sent_release else HolderState.RENEWING
         self.version = version
-        self._missing_ms = None
         if not self.is_releasing:
             self.until_ms = sent_ms + self._times.lease_ms
             self.due_ms = sent_ms + self._times.renew_ms
 
-    def _read(self, found: Found | None, sent_ms: int, now_ms: int) -> None:
+    def _read(self, found: Found | None, now_ms: int) -> None:
         """Continue with the version of the holder's own record; the end of the lease does not change.
 
-        The holder is LOST if the record is missing, but for L7, or has a different nonce.
+        The holder is LOST if the record is missing or has a different nonce.
         """
-        missing_ms = self._missing_ms
-        if found is None and missing_ms is not None and now_ms - missing_ms < self._times.lease_ms:
-            self.state, self._missing_ms = HolderState.JOINING, sent_ms
-            self.due_ms = now_ms + RETRY_MS
-            return
-        self._missing_ms = None
         if found is None or found.nonce != self.nonce:
             self._lose()
             return

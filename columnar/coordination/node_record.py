@@ -16,8 +16,7 @@ A value is one JSON object, UTF-8, keys in this order, without spaces; an operat
     nonce        16 random bytes in hexadecimal, which identify a holder of the lease
     servers      incarnations of the region servers that live on the node, as NAME.INCARNATION
     logs         for each server the segments of its log, as [name, bytes synced]
-    clock_ms     the node's clock at the renewal, or the highest timestamp that its servers have given to a cell, if
-                 that is higher
+    clock_ms     the highest timestamp that the node's servers have given to a cell
     withdrawn    true in the last record of a node that has ended all its servers; otherwise the field is missing
     vacated      true in the last record of a leader that resigned; otherwise the field is missing
 

@@ -10,7 +10,6 @@ is no other node, the thread deletes the record itself.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Final, Protocol
@@ -25,7 +24,7 @@ from columnar.coordination.lease import (
     LeaseTimes,
     Request,
 )
-from columnar.coordination.lease_page import NS, LeasePage, boot_ms
+from columnar.coordination.lease_page import LeasePage, boot_ms
 from columnar.coordination.node_record import NodeRecord, encode_record
 from columnar.coordination.service_thread import LoopCalls, ServiceThread
 from columnar.errors import ColumnarError
@@ -134,8 +133,7 @@ class RenewalThread(ServiceThread):
             self._holder.renew_at(self._sent_ms + PUBLISH_MS)
 
     def _compose(self) -> bytes:
-        clock_ms = max(self._record.clock_ms, time.time_ns() // NS)
-        return encode_record(replace(self._record, clock_ms=clock_ms, withdrawn=self._holder.is_releasing))
+        return encode_record(replace(self._record, withdrawn=self._holder.is_releasing))
 
     def _lost_text(self, answer: Answer) -> str:
         if not self._has_joined:

@@ -25,7 +25,7 @@ from columnar.cluster.peers import LinkTerms
 from columnar.coordination.api import Coordination
 from columnar.coordination.lease_gate import LeaseGate
 from columnar.coordination.node_record import LeaderRecord, NodeRecord
-from columnar.errors import ColumnarError, OutcomeUnknown
+from columnar.errors import ColumnarError, HostError, OutcomeUnknown
 from columnar.model.owner import Incarnation, incarnation_of
 from columnar.roles.leading_node import LeaderTerms, LeadingNode
 from columnar.roles.membership import NodeParts
@@ -150,7 +150,7 @@ class Leadership:
         parts, coordination = self._parts, self._coordination
         number = await asyncio.to_thread(coordination.next_number)
         async with AsyncExitStack() as undo:
-            stores = LeaderStores(parts.folder, f"{self.own.name}-leader.{number}", RocksEngine())
+            stores = LeaderStores(parts.folder, self.own.name, number, RocksEngine())
             await asyncio.to_thread(stores.region_folders.take_over, META, epoch, epoch)
             stores.open()
             undo.callback(stores.close)
@@ -163,9 +163,10 @@ class Leadership:
             await leading.start(parts.own, self.own, members)
             undo.push_async_callback(leading.close)
             undo.callback(self._forget_leading)
+            await asyncio.to_thread(_remove_older, stores, epoch)
             self._take_members(leading, members)
+            self.leading = leading  # in the same step: events from now on go there
             _log.info("node %s leads, at epoch %d", self.own, leading.epoch)
-            self.leading = leading
             await self._greet(leading)
             await leading.begin_assignment()
             self._on_change()
@@ -186,6 +187,7 @@ class Leadership:
 
     def _take_members(self, leading: LeadingNode, members: Mapping[Incarnation, Incarnation]) -> None:
         """Report the servers that lived when the leader began, and then all that has happened since."""
+        leading.node_joined(self.own)
         for server, node in members.items():
             leading.node_joined(node)
             leading.server_joined(server, node)
@@ -227,6 +229,14 @@ class Leadership:
                 await self.leading.stop_changes()
             self._task.cancel()
             await asyncio.wait([self._task])
+
+
+def _remove_older(stores: LeaderStores, generation: int) -> None:
+    """Remove the catalogue's folders of earlier leaders.  Blocks."""
+    try:
+        stores.region_folders.remove_older(META, generation)
+    except HostError as error:
+        _log.warning("earlier folders of the catalogue stay until the next leader: %s", error.text)
 
 
 class Term:

@@ -25,6 +25,7 @@ from columnar.cluster.hello import Hello
 from columnar.cluster.peer_server import PeerServer
 from columnar.cluster.peers import LinkTerms
 from columnar.cluster.refusals import Unknown
+from columnar.cluster.row_forms import THRIFT1_OPERATOR
 from columnar.config import StandaloneConfig
 from columnar.master.cluster_control import ClusterControl
 from columnar.master.cluster_state import ClusterState
@@ -232,10 +233,12 @@ class LeadingNode:
         self.service = MasterService(self.config, self.stores.folder, self.leading, self.host)
         self.host.tables.on_table = self.service.refresh
         self.host.tables.load()
+        wires = self.service.wires()
+        wires[THRIFT1_OPERATOR] = self.service.private_wire()
         register_master_answers(
             answers,
             self.leading,
-            self.service.wires(),
+            wires,
             self._listening,
             self.host.transitions.cannot_open,
             self.await_regions,

@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
+import os
 from contextlib import AsyncExitStack
 from typing import Final
 
@@ -42,8 +43,9 @@ from columnar.roles.cluster_nodes import OwnNode
 from columnar.roles.leader_link import LeaderLink
 from columnar.roles.leadership import Leadership
 from columnar.roles.leading_node import LeadingNode
-from columnar.roles.membership import NodeParts
-from columnar.storage.cluster_file import read_secret, write_cluster
+from columnar.roles.membership import ControlSocket, NodeParts
+from columnar.roles.operator_calls import operator_wire
+from columnar.storage.cluster_file import NODES, read_secret, write_cluster
 from columnar.storage.data_folder import META, NODES_SINCE
 from columnar.storage.region_folders import RegionFolders
 from columnar.storage.rocks import RocksEngine
@@ -108,8 +110,18 @@ class LeasedMembership:
         )
         self._undo.push_async_callback(self._coordination.withdraw)
         self._undo.push_async_callback(self._leadership.close)
+        await self._open_control()
         await asyncio.to_thread(self._mark_folder)
         _log.info("node %s has its lease, and listens for links at %s", self.own, address)
+
+    async def _open_control(self) -> None:
+        """Take the calls of operators on this machine."""
+        parts = self._parts
+        place = os.path.join(parts.folder.path, NODES, self.own.name)
+        await asyncio.to_thread(os.makedirs, place, exist_ok=True)
+        control = ControlSocket(operator_wire(self._link), parts.folder, parts.run_folder, place)
+        await control.open_socket()
+        self._undo.push_async_callback(control.close)
 
     def _mark_folder(self) -> None:
         """Have other programs know that nodes share the folder.  Blocks; raises HostError."""
@@ -187,10 +199,7 @@ class LeasedMembership:
             await self._until_change()
         while True:
             try:
-                if self.leading is not None:
-                    await self.leading.await_regions(AwaitRegions())
-                else:
-                    await self._link.request_peer(AwaitRegions())
+                await self._link.request_peer(AwaitRegions())
                 return
             except (NotSent, LinkBroke, ColumnarError):
                 await asyncio.sleep(SERVED_AGAIN_S)  # the next leader is asked
@@ -200,8 +209,7 @@ class LeasedMembership:
     def _follow_leader(self, leader: LeaderRecord) -> None:
         self.leader = FollowLeader(leader.epoch, leader.address)
         self._parts.name_leader()
-        if (leader.node, leader.address) != (self.own.name, self._record.address):
-            self._link.follow(leader.epoch, leader.address)
+        self._link.follow(leader.epoch, leader.address)  # also if it is this node, so that there is one way
 
     # The methods of ``leader_link.LeaderEvents``.
 

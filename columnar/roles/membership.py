@@ -107,14 +107,17 @@ class Membership(Protocol):
 
 
 class ControlSocket:
-    """The private socket of a sole node's leader, whose callers may end servers: RUN/control, named by DATA/run.json.
+    """The private socket of a node, whose callers may end servers: RUN/control.
 
-    Only processes of the store's user may enter the folder RUN.
+    Only processes of the store's user may enter the folder RUN.  A run file names it: DATA/run.json, or beside other
+    nodes DATA/nodes/NAME/run.json.
     """
 
-    def __init__(self, wire: WireServer, folder: DataFolder, run_folder: SocketFolder) -> None:
+    def __init__(self, wire: WireServer, folder: DataFolder, run_folder: SocketFolder, place: str) -> None:
+        """Pass ``place``, the folder of the run file."""
         self._wire = wire
         self._folder = folder
+        self._place = place
         self._run_folder = run_folder
         self._path = os.path.join(run_folder.path, CONTROL)
         self._listening = ListeningPath(self._path, self._listen)
@@ -122,7 +125,7 @@ class ControlSocket:
     async def open_socket(self) -> None:
         """Open the socket.  Raises HostError if the socket or its file cannot be made."""
         await self._listen()
-        run_file.write(self._folder.path, run_file.RunFile(os.getpid(), self._folder.cluster_id, self._path))
+        run_file.write(self._place, run_file.RunFile(os.getpid(), self._folder.cluster_id, self._path))
         self._listening.begin()
 
     async def _listen(self) -> None:
@@ -138,7 +141,7 @@ class ControlSocket:
         await self._wire.serve_privately(listening)
 
     async def close(self) -> None:
-        run_file.remove(self._folder.path)
+        run_file.remove(self._place)
         await self._listening.close()
         await self._wire.close(_GRACE_S)
 
@@ -233,7 +236,9 @@ class SoleMembership:
         while not self._parts.ready().issuperset(self._parts.living()):
             self._served = asyncio.get_running_loop().create_future()
             await asyncio.shield(self._served)
-        self._control = ControlSocket(leading.service.private_wire(), self._parts.folder, self._parts.run_folder)
+        self._control = ControlSocket(
+            leading.service.private_wire(), self._parts.folder, self._parts.run_folder, self._parts.folder.path
+        )
         await self._control.open_socket()
 
     async def begin_stop(self) -> None:

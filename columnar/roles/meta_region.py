@@ -53,9 +53,9 @@ class CatalogueTerms:
 class MetaRegion:
     """The region's rows, and durable writes to them.  Owned by the loop."""
 
-    def __init__(self, open_region: Callable[[], Region], terms: CatalogueTerms) -> None:
+    def __init__(self, open_region: Callable[[], Region], terms: CatalogueTerms | None = None) -> None:
         self._open_region = open_region
-        self._terms = terms
+        self._terms = terms if terms is not None else CatalogueTerms()
         self._region: Region | None = None
         self._failure = ""  # the reason why the region is unsound
         self._repairing: asyncio.Task[None] | None = None

@@ -110,10 +110,11 @@ def _with_data(
 
 
 def _serving(data: str) -> run_file.RunFile:
-    found = _answer_of(data, partial(run_file.read, data))
+    found = _answer_of(data, partial(run_file.read_local, data))
     if found is None:
         raise Unreachable(
             f"nobody serves {data} with several servers; start it with 'columnar standalone --servers N --data {data}'"
+            ", or as 'columnar node' on this machine"
         )
     return found
 
@@ -155,7 +156,7 @@ def _own_run_file(server: Server) -> tuple[run_file.RunFile, str] | None:
     data = server.connection.status().dataFolder
     data = data.decode() if isinstance(data, bytes) else data
     try:
-        found = _answer_of(data, partial(run_file.read, data))
+        found = _answer_of(data, partial(run_file.read_local, data))
     except HostError:
         return None  # another user's: the port refuses, and says what to do
     cluster_id = server.connection.call("getClusterId")

@@ -11,14 +11,17 @@ from __future__ import annotations
 import asyncio
 import os
 from abc import ABC, abstractmethod
+from contextlib import suppress
 from typing import Final
 
 from columnar.clock import ClockFile, StoreClock, system_ms
 from columnar.errors import HostError
+from columnar.storage.cluster_file import NODES
 from columnar.storage.commit import Committer
 from columnar.storage.data_folder import REGIONS, DataFolder, check_place, newest_write_ms
 from columnar.storage.dead_logs import DeadLog, DeadLogs, Sealed, sealed_at
 from columnar.storage.durable_files import make_lasting, sync_folder
+from columnar.storage.file_copies import remove_tree
 from columnar.storage.opening_notes import OpeningNotes
 from columnar.storage.ownership import Ownership
 from columnar.storage.region_folders import RegionFolders
@@ -27,6 +30,7 @@ from columnar.storage.rocks_errors import refused
 from columnar.storage.server_folders import LOG, clock_of, folder_of, is_spent, log_of, newest_clock, note_log
 from columnar.storage.server_log_files import ServerLog, begin_run, open_server_log
 
+LEADER_PREFIX: Final = "leader-"
 CLOCK_GRAIN_MS: Final = 20  # a file's time may be older than the clock at its writing, by up to this
 
 
@@ -161,14 +165,46 @@ class ServerStores(StoresOfProcess):
         return DeadLog(folder, Sealed() if is_spent(self._data, incarnation) else sealed_at(lengths))
 
 
-class LeaderStores(ServerStores, FolderStores):
-    """The stores of the leader of a cluster of nodes, which has the catalogue alone: a name and number of its own."""
+class LeaderStores(FolderStores):
+    """The stores of the leader of a cluster of nodes, which has the catalogue alone.
 
-    def __init__(self, folder: DataFolder, incarnation: str, engine: RocksEngine) -> None:
-        """Take the folder and the incarnation's text, such as ``n1-leader.17``."""
-        super().__init__(folder.path, incarnation, engine)
+    The shared parts are in a folder of this leadership, DATA/nodes/NAME/leader-N, which no other process reads: the
+    catalogue has a generation of its own for each leader.
+    """
+
+    def __init__(self, folder: DataFolder, node: str, number: int, engine: RocksEngine) -> None:
+        """Take the data folder, the node's name, and a number that was never given before."""
+        self._folders = os.path.join(folder.path, NODES, node)
+        self._own = os.path.join(self._folders, f"{LEADER_PREFIX}{number}")
+        super().__init__(folder.path, self._own, engine)
         self.folder = folder
+
+    def open(self) -> None:
+        """Make the folder of this leadership, remove those of earlier ones, and open the shared parts.
+
+        Raises HostError, DamagedData.
+        """
+        check_place(self.folder.path)
+        try:
+            for name in os.listdir(self._folders) if os.path.isdir(self._folders) else ():
+                if name.startswith(LEADER_PREFIX):
+                    remove_tree(os.path.join(self._folders, name), missing_ok=True)
+            make_lasting(self._own)
+        except OSError as error:
+            raise refused(error, f"cannot make the leader's folder {self._own}") from error
+        super().open()
+
+    def _newest_ms(self, own_ms: int) -> int:
+        return max(own_ms, newest_clock(self.folder.path))
+
+    def _begin_log(self) -> tuple[ServerLog, DeadLogs]:
+        return begin_run(os.path.join(self._own, LOG))
 
     def ownership(self, region: str, epoch: int) -> Ownership:
         """Return the ownership for opening the catalogue, which no log but its own has records of."""
         return Ownership(region, epoch, is_sole=True)
+
+    def close(self) -> None:
+        super().close()
+        with suppress(OSError):  # the next leadership of this node removes it
+            remove_tree(self._own, missing_ok=True)

@@ -1,6 +1,8 @@
 """The file by which a command on this machine finds the process that serves a data folder with several servers.
 
-    DATA/run.json   {"pid", "cluster_id", "socket"}, readable only for its user; ``socket`` is a path to connect to
+    DATA/run.json               {"pid", "cluster_id", "socket"}, readable only for its user; ``socket`` is a path to
+                                connect to
+    DATA/nodes/NAME/run.json    of a node beside others, which may run on a different machine
 
 The file is written when the private socket listens, and removed at a stop.  After a kill the file stays, without a
 listener at the socket.
@@ -15,6 +17,7 @@ from dataclasses import asdict, dataclass
 from typing import Final
 
 from columnar.errors import HostError
+from columnar.storage.cluster_file import NODES
 
 NAME: Final = "run.json"
 
@@ -56,6 +59,25 @@ def read(data: str) -> RunFile | None:
         raise HostError(f"cannot read {path}: {error.strerror}; only the store's own user may") from error
     except (ValueError, KeyError, TypeError) as error:
         raise HostError(f"{path} is damaged; a restart of the store writes it anew") from error
+
+
+def read_local(data: str) -> RunFile | None:
+    """Return the file of the process of this machine that serves the folder: the only one, or a node.
+
+    None if there is none.  Raises HostError as ``read`` does.
+    """
+    found = read(data)
+    if found is not None:
+        return found
+    nodes = os.path.join(data, NODES)
+    try:
+        names = sorted(os.listdir(nodes))
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise HostError(f"cannot read {nodes}: {error.strerror}") from error
+    files = (read(os.path.join(nodes, name)) for name in names)
+    return next((one for one in files if one is not None and os.path.exists(one.socket)), None)
 
 
 def remove(data: str) -> None:

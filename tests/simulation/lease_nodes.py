@@ -164,8 +164,6 @@ class SimulatedNode:
             self.page_ms = 0
             self.end()
             return
-        if self.page_ms == 0 and self.holder.is_valid(self.machine.now_ms):
-            self._world.joined(self)
         if self._world.fault != "withdrawn-early" or not self.holder.is_releasing:
             self.page_ms = self.holder.until_ms
         if self.holder.state is HolderState.RELEASED:

@@ -7,7 +7,6 @@ messages, and fences on request.  The state machines are ``columnar.coordination
 The law, checked at each step:
     an acknowledged answer rests on work that was done before its node was fenced
     no node is fenced for its silence that lived and was not cut off, and none ends while its record stands
-    no node joins by a key that a candidate has deleted before
     a record is deleted only by the candidate whose leader's record stands
     two candidates never hold the leader's lease at once, and an epoch that a leader acts under is above all those that
     earlier leaders acted under
@@ -49,7 +48,6 @@ class LeaseWorld:
         self.is_out = False
         self._deleters: dict[DeleteRecord, str] = {}  # the nonce of the leader who sent it
         self._unexcused: set[DeleteRecord] = set()  # the node lived and was connected when the leader decided
-        self._fenced: set[str] = set()  # keys
         self.requested: set[str] = set()  # fences of nodes that renew
         self._tell = tell
         self._acted = ("", 0)  # nonce and epoch of the last leader that acted
@@ -104,7 +102,6 @@ class LeaseWorld:
 
     def _deleted(self, request: DeleteRecord) -> None:
         self.seen["fences"] += 1
-        self._fenced.add(request.key)
         node, leader = self.nodes[request.key], self._store.read_key(LEADER)
         self.tell(f"{request.key} is fenced")
         assert leader is not None
@@ -121,9 +118,6 @@ class LeaseWorld:
         if nonce != last:
             assert epoch > last_epoch, f"a leader acts under epoch {epoch} after another one did under {last_epoch}"
             self._acted = nonce, epoch
-
-    def joined(self, node: SimulatedNode) -> None:
-        assert node.record.key not in self._fenced, f"{node.record.key} joins, and was fenced before"
 
     def lost(self, node: SimulatedNode, *, has_joined: bool) -> None:
         """Hold a node that ends by itself against the law; before it has joined its first record may yet arrive."""

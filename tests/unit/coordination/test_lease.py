@@ -100,46 +100,6 @@ def test_a_record_that_was_taken_by_another_is_not_joined() -> None:
         assert holder.state is HolderState.LOST
 
 
-def test_a_creation_of_unknown_outcome_is_sent_again_while_nobody_can_have_fenced_it() -> None:
-    holder = LeaseHolder(KEY, "mine", TIMES)
-    assert holder.next_request(0) == CreateRecord(KEY)
-    holder.on_answer(Failed.UNKNOWN, 600)
-    assert holder.next_request(600) == ReadRecord(KEY)
-    holder.on_answer(WasRead(None), 610)
-    assert holder.next_request(660) == CreateRecord(KEY)
-    holder.on_answer(Failed.CONFLICT, 700)
-    assert holder.next_request(700) == ReadRecord(KEY), "the first one may have taken effect"
-    holder.on_answer(WasRead(Found(0, "mine")), 705)
-    assert (holder.state, holder.is_valid(705)) == (HolderState.RENEWING, False)
-    assert holder.next_request(705) == PutRecord(KEY, 0)
-    holder.on_answer(Done(1), 710)
-    holder.next_request(960)
-    holder.on_answer(Failed.UNKNOWN, 961)
-    holder.next_request(961)
-    holder.on_answer(WasRead(None), 962)
-    assert holder.state is HolderState.LOST, "it was held, so it was fenced"
-
-
-def test_a_creation_is_not_sent_again_after_a_gap_in_which_it_may_have_been_fenced() -> None:
-    holder = LeaseHolder(KEY, "mine", TIMES)
-    holder.next_request(0)
-    holder.on_answer(Failed.UNKNOWN, 600)
-    holder.next_request(600)
-    holder.on_answer(Failed.UNAVAILABLE, 1_200)
-    holder.next_request(1_250)
-    holder.on_answer(WasRead(None), 1_500)
-    assert holder.state is HolderState.LOST
-
-
-def test_a_creation_that_another_holder_made_is_lost() -> None:
-    holder = LeaseHolder(KEY, "mine", TIMES)
-    holder.next_request(0)
-    holder.on_answer(Failed.UNKNOWN, 600)
-    holder.next_request(600)
-    holder.on_answer(WasRead(Found(0, "theirs")), 610)
-    assert holder.state is HolderState.LOST
-
-
 def test_a_version_that_stands_still_is_silent_after_the_lease_and_its_margin() -> None:
     watcher = LeaseWatcher(TIMES)
     for now_ms in range(0, 1_700, 50):
