@@ -317,6 +317,11 @@ def standalone(
     help="A node that is cut off for so long stops answering, and others take its regions; the same on all nodes.",
 )
 @click.option("--never-leads", is_flag=True, help="This node only serves; another one must lead.")
+@click.option(
+    "--folder-unprobed",
+    is_flag=True,
+    help="Start on a file system that the short form of probe-root refuses: acknowledged writes may be lost.",
+)
 @_with_options(_OTHER_OPTIONS)
 def node(
     data: str,
@@ -334,6 +339,7 @@ def node(
     peer_port: int,
     lease_s: float,
     never_leads: bool,
+    folder_unprobed: bool,
     trigger_modules: str,
     log_level: str,
     slow_ms: int,
@@ -358,6 +364,7 @@ def node(
             "peer_port": peer_port,
             "lease_s": lease_s,
             "may_lead": not never_leads,
+            "probes_folder": not folder_unprobed,
         },
         data=os.path.abspath(data),
         host=host,

@@ -47,8 +47,7 @@ class NodeConfig:
     peer_port: int = 0  # at which servers and nodes reach this node while it leads; 0: any free port
     lease_s: float = 1.5
     may_lead: bool = True
-    fence_command: str = ""  # run with a node's name, when its lease is over, before its regions get other owners
-    zone: str = ""
+    probes_folder: bool = True  # at the start; a folder that nodes cannot share is refused
 
     def server_name(self, number: int) -> str:
         return f"{self.name}-s{number}" if self.name else f"s{number}"

@@ -13,11 +13,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import ssl
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from columnar.cluster.hello import Hello, obstacle
 from columnar.cluster.link_listener import LinkListener, OnLink, end_silent_later
@@ -28,6 +27,9 @@ from columnar.limits import GREETING_S
 from columnar.model.owner import Incarnation
 from columnar.model.region_messages import Message
 from columnar.runtime.background import Background
+
+if TYPE_CHECKING:
+    from columnar.wire.tls_context import PeerTls
 
 _log = logging.getLogger(__name__)
 
@@ -48,8 +50,7 @@ class LinkTerms:
 
     gate: LeaseGate | None = None  # None: the process has no lease
     secret: bytes | None = None  # of the cluster; None: links are over Unix sockets only
-    tls_accepting: Callable[[], ssl.SSLContext] | None = None  # returns the context; None: TCP is not encrypted
-    tls_connecting: Callable[[], ssl.SSLContext] | None = None
+    tls: PeerTls | None = None  # None: TCP is not encrypted
 
 
 class Peers:
@@ -60,7 +61,8 @@ class Peers:
         self._terms = terms if terms is not None else LinkTerms()
         self._small: dict[Incarnation, PeerLink] = {}
         self._large: dict[Incarnation, PeerLink] = {}
-        self._listener = LinkListener(self._accepted, answerer.link_ended, self._terms.tls_accepting)
+        tls = self._terms.tls
+        self._listener = LinkListener(self._accepted, answerer.link_ended, tls.accepting if tls is not None else None)
         self._connecting = Background("links of servers")
         self._is_closed = False
 
@@ -116,10 +118,10 @@ class Peers:
         return link
 
     async def _connect(self, link: PeerLink, address: PeerAddress) -> None:
-        tls = self._terms.tls_connecting
+        tls = self._terms.tls
         try:
             async with asyncio.timeout(GREETING_S):
-                await connect(address, lambda: link, tls() if tls is not None else None)
+                await connect(address, lambda: link, tls.connecting() if tls is not None else None)
         except OSError as error:  # among them TimeoutError, and the errors of TLS
             link.end(f"cannot connect to {address}: {error}")
             return

@@ -131,11 +131,11 @@ class LeaderLink:
             secret=terms.secret,
             connects=True,
         )
-        tls = terms.tls_connecting
+        tls = terms.tls
         try:
             async with asyncio.timeout(DIAL_S):
                 address = peer_address.parse_address(self._address)
-                await peer_address.connect(address, lambda: link, tls() if tls is not None else None)
+                await peer_address.connect(address, lambda: link, tls.connecting() if tls is not None else None)
                 await settled
         except OSError as error:  # TimeoutError is one
             link.end(f"cannot connect: {str(error) or 'no answer'}")

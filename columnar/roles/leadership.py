@@ -19,6 +19,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack, suppress
+from dataclasses import replace
 from typing import Final
 
 from columnar.cluster.peers import LinkTerms
@@ -50,20 +51,23 @@ class Leadership:
         parts: NodeParts,
         coordination: Coordination,
         own: Incarnation,
-        secret: bytes,
+        links: LinkTerms,
         follow: Callable[[LeaderRecord], None],
         on_change: Callable[[], None],
     ) -> None:
-        """Pass ``follow``, called with each leader, and ``on_change``, called when this node serves as a leader."""
+        """Pass the terms of the node's links, to which a leader adds the gate of its lease.
+
+        ``follow`` is called with each leader, ``on_change`` when this node serves as a leader.
+        """
         self._parts = parts
         self._coordination = coordination
         self.own = own
-        self._secret = secret
         self._follow = follow
         self._on_change = on_change
         self.leading: LeadingNode | None = None  # if this node leads, and its catalogue is open
         self.silence = ""  # why the coordination service does not answer, for people
         self._gate = LeaseGate(coordination.leads)
+        self._links = replace(links, gate=self._gate)
         self._term = Term(coordination.leads, self._gate)
         self._nodes: Mapping[str, NodeRecord] = {}
         self._ended: list[tuple[Incarnation, NodeRecord, bool]] = []  # nodes, while the leader starts
@@ -155,8 +159,9 @@ class Leadership:
             stores.open()
             undo.callback(stores.close)
             catalogue = CatalogueTerms(parts.watched_folder.until_it_answers, self._term.until_leads, epoch)
-            links = LinkTerms(gate=self._gate, secret=self._secret)
-            terms = LeaderTerms(catalogue, epoch, links, coordination.lift_epoch, self._fence_node, is_leased=True)
+            terms = LeaderTerms(
+                catalogue, epoch, self._links, coordination.lift_epoch, self._fence_node, is_leased=True
+            )
             leading = LeadingNode(parts.config, stores, parts.watched_folder, terms)
             records = await coordination.wait_unlisted_over()
             members = self._members_of(records)

@@ -13,9 +13,8 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-import os
 from contextlib import AsyncExitStack
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from columnar.cluster.hello import Hello
 from columnar.cluster.link_errors import LinkBroke, NotSent
@@ -43,13 +42,17 @@ from columnar.roles.cluster_nodes import OwnNode
 from columnar.roles.leader_link import LeaderLink
 from columnar.roles.leadership import Leadership
 from columnar.roles.leading_node import LeadingNode
-from columnar.roles.membership import ControlSocket, NodeParts
-from columnar.roles.operator_calls import operator_wire
-from columnar.storage.cluster_file import NODES, read_secret, write_cluster
+from columnar.roles.membership import NodeParts
+from columnar.roles.operator_calls import open_operator_socket
+from columnar.roles.ports import read_peer_tls
+from columnar.storage.cluster_file import read_secret, write_cluster
 from columnar.storage.data_folder import META, NODES_SINCE
 from columnar.storage.region_folders import RegionFolders
 from columnar.storage.rocks import RocksEngine
 from columnar.storage.server_folders import highest_number
+
+if TYPE_CHECKING:
+    from columnar.wire.tls_context import PeerTls
 
 _log = logging.getLogger(__name__)
 
@@ -62,17 +65,29 @@ SERVED_AGAIN_S: Final = 0.05
 class LeasedMembership:
     """The ``Membership`` of a node that has a lease."""
 
-    def __init__(self, parts: NodeParts, coordination: Coordination, own: Incarnation, secret: bytes) -> None:
-        """Pass the node's own incarnation, whose number was never given before, and the cluster's secret."""
+    def __init__(
+        self, parts: NodeParts, coordination: Coordination, own: Incarnation, secret: bytes, tls: PeerTls | None
+    ) -> None:
+        """Pass the node's own incarnation, whose number was never given before, and the cluster's secret.
+
+        ``tls`` is that of links over TCP; None: they are plain.
+        """
         self._parts = parts
         self._coordination = coordination
         self.own = own
         self._secret = secret
+        self._tls = tls
         self.leader: FollowLeader | None = None
-        self._leadership = Leadership(parts, coordination, own, secret, self._follow_leader, self._note_change)
-        self._link = LeaderLink(
-            Hello(parts.folder.cluster_id, own), make_node_answers(parts.own), self, LinkTerms(secret=secret)
+        links = LinkTerms(secret=secret, tls=tls)
+        self._leadership = Leadership(
+            parts,
+            coordination,
+            own,
+            links,
+            self._follow_leader,
+            self._note_change,
         )
+        self._link = LeaderLink(Hello(parts.folder.cluster_id, own), make_node_answers(parts.own), self, links)
         self._own_servers: dict[Incarnation, None] = {}
         self._undo = AsyncExitStack()
         self._changed: asyncio.Future[None] | None = None  # done at the next change that ``until_served`` waits for
@@ -84,7 +99,8 @@ class LeasedMembership:
         secret = await asyncio.to_thread(read_secret, parts.folder.path)
         floor = await asyncio.to_thread(highest_number, parts.folder.path)
         number = await asyncio.to_thread(coordination.next_number, floor)
-        return cls(parts, coordination, Incarnation(parts.settings.name, number), bytes.fromhex(secret))
+        tls = await asyncio.to_thread(read_peer_tls, parts.config)
+        return cls(parts, coordination, Incarnation(parts.settings.name, number), bytes.fromhex(secret), tls)
 
     @property
     def leading(self) -> LeadingNode | None:
@@ -110,29 +126,16 @@ class LeasedMembership:
         )
         self._undo.push_async_callback(self._coordination.withdraw)
         self._undo.push_async_callback(self._leadership.close)
-        await self._open_control()
-        await asyncio.to_thread(self._mark_folder)
-        _log.info("node %s has its lease, and listens for links at %s", self.own, address)
-
-    async def _open_control(self) -> None:
-        """Take the calls of operators on this machine."""
-        parts = self._parts
-        place = os.path.join(parts.folder.path, NODES, self.own.name)
-        await asyncio.to_thread(os.makedirs, place, exist_ok=True)
-        control = ControlSocket(operator_wire(self._link), parts.folder, parts.run_folder, place)
-        await control.open_socket()
+        control = await open_operator_socket(parts, self.own.name, self._link)
         self._undo.push_async_callback(control.close)
-
-    def _mark_folder(self) -> None:
-        """Have other programs know that nodes share the folder.  Blocks; raises HostError."""
-        folder = self._parts.folder
-        folder.raise_format(NODES_SINCE)
-        write_cluster(folder.path, folder.cluster_id, self._parts.settings.coordination)
+        await asyncio.to_thread(_mark_shared, parts)
+        _log.info("node %s has its lease, and listens for links at %s", self.own, address)
 
     async def _listen(self) -> str:
         """Listen for links of servers and nodes; returns the address at which they reach this node."""
         host, port = self._parts.config.host, self._parts.settings.peer_port
-        listener = LinkListener(self._make_link, lambda _link: None)
+        tls = self._tls.accepting if self._tls is not None else None
+        listener = LinkListener(self._make_link, lambda _link: None, tls)
         try:
             await listener.listen(TcpAddress(host, port))
         except OSError as error:
@@ -151,6 +154,10 @@ class LeasedMembership:
         hello = Hello(self._parts.folder.cluster_id, self.own)
         refusing = PeerServer({}, _serves_nothing, itertools.count(1))
         return PeerLink(hello, lambda _hello: "this node does not lead", refusing, on_ended, secret=self._secret)
+
+    def renew_certificate(self) -> None:
+        if self._tls is not None:
+            self._tls.renew()
 
     # --- this node's servers -------------------------------------------------------------------------
 
@@ -248,3 +255,9 @@ def make_node_answers(own: OwnNode) -> PeerServer:
 
 def _serves_nothing(_table: str, _row: bytes) -> Unknown:
     return Unknown("a node serves no rows")
+
+
+def _mark_shared(parts: NodeParts) -> None:
+    """Have other programs know that nodes share the folder.  Blocks; raises HostError."""
+    parts.folder.raise_format(NODES_SINCE)
+    write_cluster(parts.folder.path, parts.folder.cluster_id, parts.settings.coordination)

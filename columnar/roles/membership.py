@@ -73,6 +73,9 @@ class Membership(Protocol):
     def name(self) -> str:
         """Return the node's incarnation as text."""
 
+    def renew_certificate(self) -> None:
+        """Read the certificate of the links between nodes again, if they have one."""
+
     def remark(self) -> str:
         """Return a sentence for people if the coordination service does not answer, otherwise an empty text."""
 
@@ -162,6 +165,9 @@ class SoleMembership:
 
     def name(self) -> str:
         return str(SOLE)
+
+    def renew_certificate(self) -> None:
+        """Do nothing: links of one machine have no certificate."""
 
     def remark(self) -> str:
         return ""

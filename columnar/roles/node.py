@@ -180,6 +180,7 @@ class Node:
         """Read the certificate again, here and in the servers."""
         assert self.tls is not None, "the ports speak TLS"
         self.tls.certificate.renew()
+        self.membership.renew_certificate()
         self.servers.renew_certificate()
 
     def pages(self, hot_modules: Callable[[], str]) -> Site:
@@ -212,10 +213,15 @@ class Node:
 def _locked_shared(data: str, settings: NodeConfig) -> DataFolder:
     """Lock the folder beside other nodes.  Raises HostError.
 
-    The first node replays what an earlier standalone process has left in its log.
+    A folder that nodes cannot share is refused first.  The first node
+    replays what an earlier standalone process has left in its log.
     """
     from columnar.roles.mode_switch import empty_server_log
+    from columnar.storage.probe_root import probe_quickly
 
+    if settings.probes_folder:
+        for remark in probe_quickly(data):
+            _log.warning("%s", remark)
     if os.path.isdir(os.path.join(data, SERVER_LOG)) and read_cluster(data) is None:
         folder = DataFolder.locked(data)
         try:

@@ -1,13 +1,16 @@
 """The service of a node's private socket: it sends the calls of operators to the leader, over the node's link.
 
-Whoever reaches the socket is the store's own user on this machine, and may end servers.  The leader takes the node's
-word for that (``row_forms.THRIFT1_OPERATOR``).
+A client of the socket is the store's own user on this machine, and may end servers.  The leader takes the node's
+word for that (``row_forms.THRIFT1_OPERATOR``).  A call is sent once: without a leader for some seconds it is refused.
+The socket's place, ``DATA/nodes/NAME/run.json``, is how the command line finds it.
 
 Owned by the loop.
 """
 
 from __future__ import annotations
 
+import asyncio
+import os
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
@@ -16,6 +19,8 @@ from columnar.cluster.method_routing import METHOD_ROUTES, MethodRoute
 from columnar.cluster.row_forms import THRIFT1, THRIFT1_OPERATOR
 from columnar.errors import ForwardToMaster
 from columnar.roles.master_service import CATALOGUE_READ_METHODS
+from columnar.roles.membership import ControlSocket, NodeParts
+from columnar.storage.cluster_file import NODES
 from columnar.thrift.service import to_wire
 from columnar.wire.codec import Request
 from columnar.wire.server import WireServer
@@ -66,6 +71,10 @@ def _forward(_ctx: CallContext, *_args: Any) -> Any:
     raise ForwardToMaster("every call")
 
 
-def operator_wire(leader: LeaderCalls) -> WireServer:
-    """Return the wire of a node's private socket."""
-    return WireServer(OperatorService(leader))
+async def open_operator_socket(parts: NodeParts, node: str, leader: LeaderCalls) -> ControlSocket:
+    """Take the calls of operators on this machine to the node of this name.  Raises HostError."""
+    place = os.path.join(parts.folder.path, NODES, node)
+    await asyncio.to_thread(os.makedirs, place, exist_ok=True)
+    control = ControlSocket(WireServer(OperatorService(leader)), parts.folder, parts.run_folder, place)
+    await control.open_socket()
+    return control

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from columnar.thrift.cluster_methods import ClusterMethods, SingleServer
     from columnar.thrift.view_methods import RemoteViewStatuses
     from columnar.wire.sockets import PrivateSocket
+    from columnar.wire.tls_context import PeerTls
     from columnar.wire.tls_protocol import Tls
 
 ALONE: Final = "standalone"  # the name of the server of a standalone store
@@ -350,6 +351,15 @@ def read_tls(config: StandaloneConfig) -> Tls | None:
 
     files = tls_context.TlsFiles(config.tls_cert, config.tls_key, config.tls_client_ca)
     return tls_protocol.Tls(tls_context.ServerTls.read(files))
+
+
+def read_peer_tls(config: StandaloneConfig) -> PeerTls | None:
+    """Return the TLS of links over TCP, made of the ports' certificate, or None for plain links.  Raises HostError."""
+    if not config.tls_cert:
+        return None
+    from columnar.wire import tls_context  # most stores do not need it
+
+    return tls_context.PeerTls.of_files(tls_context.TlsFiles(config.tls_cert, config.tls_key, config.tls_client_ca))
 
 
 def _give_as(

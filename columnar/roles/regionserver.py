@@ -26,6 +26,7 @@ import socket
 from collections.abc import Callable, Iterable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from columnar.cluster.forwarding import Forwarding
 from columnar.cluster.hello import Hello
@@ -63,6 +64,9 @@ from columnar.storage.process_stores import ServerStores
 from columnar.storage.rocks import RocksEngine
 from columnar.triggers.cluster_triggers import ClusterTriggers
 from columnar.triggers.trigger_peer_handlers import TriggerPeerHandlers
+
+if TYPE_CHECKING:
+    from columnar.wire.tls_context import PeerTls
 
 _log = logging.getLogger(__name__)
 
@@ -126,8 +130,14 @@ class PeerEndpoint:
 
 
 class ClusterServer:
-    def __init__(self, config: RegionServerConfig, lease: LeasePage, on_orphaned: Callable[[str], None]) -> None:
-        """Pass the page of the node's lease.
+    def __init__(
+        self,
+        config: RegionServerConfig,
+        lease: LeasePage,
+        on_orphaned: Callable[[str], None],
+        peer_tls: PeerTls | None = None,
+    ) -> None:
+        """Pass the page of the node's lease, and the TLS of links to other nodes, or None for plain links.
 
         ``on_orphaned`` is called with the reason when the link to the node has ended.
         """
@@ -135,7 +145,7 @@ class ClusterServer:
         self._config = config
         self._folder = SharedFolder(config.data, config.cluster_id)
         self._hello = Hello(config.cluster_id, self.local_server)
-        self._link_terms = LinkTerms(LeaseGate(lease.is_valid), bytes.fromhex(config.secret) or None)
+        self._link_terms = LinkTerms(LeaseGate(lease.is_valid), bytes.fromhex(config.secret) or None, peer_tls)
         # A leader forwards no calls.
         self.answering = PeerServer({}, self._refuse_not_local, itertools.count(1))
         self.leader_link = LeaderLink(self._hello, self.answering, self, self._link_terms)
@@ -310,6 +320,13 @@ class ClusterServer:
     def leader_lost(self, why: str) -> None:
         """Serve on without a leader."""
         self.serving.owner.leader_ended()
+
+    def renew_certificate(self) -> None:
+        """Read the certificate of ports and links again."""
+        assert self.ports.tls is not None, "the ports speak TLS"
+        self.ports.tls.certificate.renew()
+        if self._link_terms.tls is not None:
+            self._link_terms.tls.renew()
 
     # --- the end -------------------------------------------------------------------------------------
 

@@ -43,6 +43,7 @@ from columnar.config import AHEAD, RegionServerConfig
 from columnar.coordination.lease_page import LeasePage
 from columnar.coordination.processes import Beat, packed
 from columnar.errors import ColumnarError
+from columnar.roles.ports import read_peer_tls
 from columnar.roles.regionserver import ClusterServer
 from columnar.runtime.child_processes import die_with_parent
 from columnar.runtime.faults import met_by_the_loop
@@ -121,11 +122,12 @@ def run(config: RegionServerConfig, control: int, channel: int, beats: int, leas
 async def _serve(config: RegionServerConfig, control: int, channel: int, beats: int, lease: int) -> int:
     asyncio.get_running_loop().set_exception_handler(met_by_the_loop)
     stopping = _stop_on_signals()
-    server = ClusterServer(config, LeasePage.open_inherited(lease), _gone)
+    peer_tls = read_peer_tls(config.config) if config.peer_host else None
+    server = ClusterServer(config, LeasePage.open_inherited(lease), _gone, peer_tls)
     Beats(beats, server.node_link.beat).start()
     await server.start(_socket(control), _socket(channel))
     if server.ports.tls is not None:
-        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, server.ports.tls.certificate.renew)
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, server.renew_certificate)
     _log.info("serves on port %d", server.ports.port)
     calm_collector()
     trimming = asyncio.create_task(trim_memory_periodically())

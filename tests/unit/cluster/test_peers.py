@@ -358,7 +358,7 @@ def files_of(authority: Authority, name: str, *, checks: bool) -> TlsFiles:
 
 def with_tls(two: Two, server: Incarnation, files: TlsFiles, secret: bytes = SECRET) -> Peers:
     tls = PeerTls.of_files(files)
-    terms = LinkTerms(secret=secret, tls_accepting=tls.accepting, tls_connecting=tls.connecting)
+    terms = LinkTerms(secret=secret, tls=tls)
     return Peers(Hello("c", server), two.addresses.get, two.sides[server], terms)
 
 
@@ -431,7 +431,7 @@ def test_a_renewed_certificate_is_that_of_later_links(tmp_path: Path) -> None:
     async def scene(two: Two) -> None:
         install(first)
         tls = PeerTls.of_files(TlsFiles(str(cert), str(key), authority.ca))
-        terms = LinkTerms(secret=SECRET, tls_accepting=tls.accepting, tls_connecting=tls.connecting)
+        terms = LinkTerms(secret=SECRET, tls=tls)
         far = Peers(Hello("c", S2), two.addresses.get, two.sides[S2], terms)
         await two.listen_tcp(far)
 
