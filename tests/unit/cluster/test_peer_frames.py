@@ -154,7 +154,7 @@ def test_a_bad_head_is_told_and_nothing_comes_after_it(data: bytes, why: str) ->
         reader.feed(STREAM[0])
 
 
-@pytest.mark.parametrize("body", [b"", b"\x01", b"\x03\x01", b"\x00\x02", b"\x01\x03m", b"\x02\x00m"])
+@pytest.mark.parametrize("body", [b"", b"\x01", b"\x04\x01", b"\x00\x02", b"\x01\x03m", b"\x02\x00m"])
 def test_a_call_of_no_service_or_protocol_is_told(body: bytes) -> None:
     (frame,) = FrameReader().feed((9 + len(body)).to_bytes(4, "big") + bytes(8) + bytes([CALL]) + body)
     with pytest.raises(BadFrame):

@@ -16,7 +16,7 @@ from columnar.regions.life.opening import opened
 from columnar.regions.region import Region
 from columnar.regions.server import RegionServer
 from columnar.roles import meta_region
-from columnar.roles.meta_region import MetaRegion
+from columnar.roles.meta_region import CatalogueTerms, MetaRegion
 from columnar.storage.commit import Committer
 from columnar.storage.memory import MemoryEngine
 from tests.support.held_engine import FakeClock, HeldEngine
@@ -320,7 +320,7 @@ def test_a_write_waits_until_it_would_not_stall_the_loop() -> None:
         async def until_writable() -> None:
             await answers.wait()
 
-        kept.meta._until_writable = until_writable
+        kept.meta._terms = CatalogueTerms(until_writable)
         raised = asyncio.ensure_future(kept.catalogue.ownership.raise_epoch())
         for _ in range(5):
             await asyncio.sleep(0)
