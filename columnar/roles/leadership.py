@@ -72,6 +72,8 @@ class Leadership:
         self._nodes: Mapping[str, NodeRecord] = {}
         self._ended: list[tuple[Incarnation, NodeRecord, bool]] = []  # nodes, while the leader starts
         self._task: asyncio.Task[None] | None = None
+        self._tasks: set[asyncio.Task[None]] = set()  # also of earlier leaderships, until they are closed
+        self._is_closed = False
 
     # --- who lives -----------------------------------------------------------------------------------
 
@@ -111,7 +113,11 @@ class Leadership:
 
     def elected(self, epoch: int) -> None:
         self._term = Term(self._coordination.leads, self._gate)
-        self._task = asyncio.ensure_future(self._lead(epoch, self._task))
+        if self._is_closed:
+            return  # the node withdraws
+        self._task = asyncio.ensure_future(self._lead(epoch, frozenset(self._tasks)))
+        self._tasks.add(self._task)
+        self._task.add_done_callback(self._tasks.discard)
 
     def deposed(self, why: str) -> None:
         _log.warning("this node does not lead any more: %s", why)
@@ -136,10 +142,10 @@ class Leadership:
 
     # --- leading -------------------------------------------------------------------------------------
 
-    async def _lead(self, epoch: int, before: asyncio.Task[None] | None) -> None:
-        """Lead until cancelled.  ``before`` ends first: the previous leadership of this process."""
-        if before is not None:
-            await asyncio.wait([before])
+    async def _lead(self, epoch: int, before: frozenset[asyncio.Task[None]]) -> None:
+        """Lead until cancelled.  ``before`` end first: all earlier leaderships of this process."""
+        if before:
+            await asyncio.wait(before)
         while True:
             try:
                 await self._lead_once(epoch)
@@ -229,11 +235,13 @@ class Leadership:
             await leading.stop_changes()  # nobody else would take this node's regions
 
     async def close(self) -> None:
+        self._is_closed = True
         if self._task is not None:
             if self.leading is not None:
                 await self.leading.stop_changes()
             self._task.cancel()
-            await asyncio.wait([self._task])
+        if self._tasks:
+            await asyncio.wait(self._tasks)
 
 
 def _remove_older(stores: LeaderStores, generation: int) -> None:

@@ -116,6 +116,10 @@ class MemberLinks:
 
     def _link_opened(self, link: PeerLink) -> None:
         assert link.peer is not None, "it has said hello"
+        why = self._obstacle(link.peer)  # again: over TCP the proof came after the hello, and much may have happened
+        if why is not None:
+            link.end(why)
+            return
         member = link.peer.server
         self._links[member] = link
         self._background.spawn(self._events.linked(member))
