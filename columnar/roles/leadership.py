@@ -66,9 +66,8 @@ class Leadership:
         self._on_change = on_change
         self.leading: LeadingNode | None = None  # if this node leads, and its catalogue is open
         self.silence = ""  # why the coordination service does not answer, for people
-        self._gate = LeaseGate(coordination.leads)
-        self._links = replace(links, gate=self._gate)
-        self._term = Term(coordination.leads, self._gate)
+        self._links = links
+        self._term = Term(coordination.leads)
         self._nodes: Mapping[str, NodeRecord] = {}
         self._ended: list[tuple[Incarnation, NodeRecord, bool]] = []  # nodes, while the leader starts
         self._task: asyncio.Task[None] | None = None
@@ -112,9 +111,10 @@ class Leadership:
         leading.node_ended(node)
 
     def elected(self, epoch: int) -> None:
-        self._term = Term(self._coordination.leads, self._gate)
+        self._term = Term(self._coordination.leads)
         if self._is_closed:
             return  # the node withdraws
+        self._ended = []  # of an earlier term: the records say it
         self._task = asyncio.ensure_future(self._lead(epoch, frozenset(self._tasks)))
         self._tasks.add(self._task)
         self._task.add_done_callback(self._tasks.discard)
@@ -157,17 +157,16 @@ class Leadership:
 
     async def _lead_once(self, epoch: int) -> None:
         """Lead until cancelled.  Raises what keeps the leader from starting."""
-        parts, coordination = self._parts, self._coordination
+        parts, coordination, term = self._parts, self._coordination, self._term
         number = await asyncio.to_thread(coordination.next_number)
         async with AsyncExitStack() as undo:
             stores = LeaderStores(parts.folder, self.own.name, number, RocksEngine())
             await asyncio.to_thread(stores.region_folders.take_over, META, epoch, epoch)
             stores.open()
             undo.callback(stores.close)
-            catalogue = CatalogueTerms(parts.watched_folder.until_it_answers, self._term.until_leads, epoch)
-            terms = LeaderTerms(
-                catalogue, epoch, self._links, coordination.lift_epoch, self._fence_node, is_leased=True
-            )
+            catalogue = CatalogueTerms(parts.watched_folder.until_it_answers, term.until_leads, epoch)
+            links = replace(self._links, gate=term.gate)
+            terms = LeaderTerms(catalogue, epoch, links, coordination.lift_epoch, self._fence_node, is_leased=True)
             leading = LeadingNode(parts.config, stores, parts.watched_folder, terms)
             records = await coordination.wait_unlisted_over()
             members = self._members_of(records)
@@ -255,26 +254,29 @@ def _remove_older(stores: LeaderStores, generation: int) -> None:
 class Term:
     """The leadership of this node from an election until the node is deposed."""
 
-    def __init__(self, leads: Callable[[], bool], gate: LeaseGate) -> None:
+    def __init__(self, leads: Callable[[], bool]) -> None:
         self._leads = leads
-        self._gate = gate
+        self.gate = LeaseGate(self._is_open)  # of the term's links; a later term of the node does not open it again
         self._is_over = False
         self._waiting: set[_AtGate] = set()
+
+    def _is_open(self) -> bool:
+        return not self._is_over and self._leads()
 
     async def until_leads(self) -> None:
         """Return when this node leads, as checked now, after all that was done before.
 
         Raises OutcomeUnknown if the node was deposed: another leader may have read the catalogue before.
         """
-        while not self._is_over and not self._leads():
+        while not self._is_over and not self.gate.is_open():
             waiting = _AtGate()
             self._waiting.add(waiting)
-            self._gate.wait(waiting)
+            self.gate.wait(waiting)
             try:
                 await waiting.settled
             finally:
                 self._waiting.discard(waiting)
-                self._gate.forget(waiting)
+                self.gate.forget(waiting)
         if self._is_over:
             raise OutcomeUnknown("another node leads now, which may not know this change; read before you repeat")
 

@@ -6,10 +6,13 @@ import asyncio
 from typing import Any, cast
 from unittest.mock import Mock
 
+import pytest
+
 from columnar.cluster.hello import Hello
 from columnar.cluster.peers import LinkTerms
+from columnar.errors import OutcomeUnknown
 from columnar.model.owner import Incarnation
-from columnar.roles.leadership import Leadership
+from columnar.roles.leadership import Leadership, Term
 from columnar.roles.member_links import MemberLinks
 
 S1 = Incarnation("s1", 4)
@@ -86,7 +89,7 @@ class SlowlyClosed(Leadership):
 
 
 def _leadership() -> SlowlyClosed:
-    leadership = SlowlyClosed(Mock(), Mock(), Incarnation("n1", 1), b"", Mock(), Mock())
+    leadership = SlowlyClosed(Mock(), Mock(), Incarnation("n1", 1), LinkTerms(), Mock(), Mock())
     leadership.begin()
     return leadership
 
@@ -130,5 +133,19 @@ def test_close_waits_for_an_earlier_leadership_and_none_begins_after_it() -> Non
         leadership.elected(3)
         await _settle()
         assert leadership.log == ["lead 1", "closed 1"]
+
+    asyncio.run(main())
+
+
+def test_the_gate_of_a_term_that_is_over_stays_closed_while_the_node_leads_again() -> None:
+    async def main() -> None:
+        leads = [True]
+        first, second = Term(lambda: leads[0]), Term(lambda: leads[0])
+        first.end()
+        assert [first.gate.is_open(), second.gate.is_open()] == [False, True]
+        leads[0] = False
+        assert not second.gate.is_open()
+        with pytest.raises(OutcomeUnknown):
+            await first.until_leads()
 
     asyncio.run(main())
