@@ -146,6 +146,7 @@ class Addresses(Message[None]):
     """The addresses of all living servers, which replace those of the previous message."""
 
     servers: tuple[Address, ...]
+    ended: tuple[Incarnation, ...] = ()  # the servers that ended last: links to them end, if they still hang open
 
 
 # --- clients of a server that leaves -------------------------------------------------------------------

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final, Protocol
@@ -30,6 +31,7 @@ _log = logging.getLogger(__name__)
 LOOP: Final = "the facts of servers"
 KILL_S: Final = 2.0  # a node that has not ended a server by then is fenced with all its servers
 FACTS_S: Final = 1.0
+ENDED_NAMED: Final = 64  # servers that ended, named to all: a call waits for none of them
 
 
 class OwnNode(Protocol):
@@ -57,6 +59,7 @@ class ClusterNodes:
         self._home_of: dict[str, Incarnation] = {}  # a server's name -> the node that had it last
         self._facts: dict[str, ServerFacts] = {}  # of servers of other nodes, by name
         self.addresses: dict[Incarnation, Address] = {}  # of the living servers' own ports
+        self.ended: deque[Incarnation] = deque(maxlen=ENDED_NAMED)
         self._background = Background(LOOP)
         self._polling: set[Incarnation] = set()  # nodes that have not answered yet
         self._step = PlannedStep(LOOP, self.poll_facts)
@@ -69,6 +72,8 @@ class ClusterNodes:
     def remove_server(self, server: Incarnation) -> None:
         self.node_of.pop(server, None)
         self.addresses.pop(server, None)
+        if server not in self.ended:
+            self.ended.append(server)
 
     def servers_of(self, node: Incarnation) -> frozenset[Incarnation]:
         return frozenset(server for server, its_node in self.node_of.items() if its_node == node)

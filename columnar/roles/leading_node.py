@@ -309,8 +309,9 @@ class LeadingNode:
 
     async def _listening(self, server: Incarnation, said: Listening) -> None:
         """Note that the server's own ports are open, so that all servers may name them to clients."""
-        self.nodes.addresses[server] = Address(server, said.host, said.port, said.peer)
-        self._send_addresses()
+        if server in self.nodes.node_of:  # it has not ended meanwhile
+            self.nodes.addresses[server] = Address(server, said.host, said.port, said.peer)
+            self._send_addresses()
 
     def _send_addresses(self) -> None:
         message = self.addresses()
@@ -318,7 +319,7 @@ class LeadingNode:
             self.host.routes.send_message(one, message)
 
     def addresses(self) -> Addresses:
-        return Addresses(tuple(self.nodes.addresses.values()))
+        return Addresses(tuple(self.nodes.addresses.values()), tuple(self.nodes.ended))
 
     # --- stop ----------------------------------------------------------------------------------------
 

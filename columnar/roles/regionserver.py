@@ -280,6 +280,7 @@ class ClusterServer:
             self.stores.clock,
         )
         self.rpc_handlers.on_routes = self._routes_changed
+        self.rpc_handlers.on_ended = self.peers.fenced
         self.rpc_handlers.on_all_routes = self.node_link.report_routes
         self.ports.locate = self._locate
         self.answering.register(self.rpc_handlers.answers)

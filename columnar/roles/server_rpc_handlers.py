@@ -59,6 +59,7 @@ class ServerRpcHandlers:
         self._addresses: dict[Incarnation, owners.Address] = {}
         # Called with tables after each change of their routes or of their regions on this server.
         self.on_routes: Callable[[Iterable[str]], None] = lambda _tables: None
+        self.on_ended: Callable[[Incarnation], None] = lambda _server: None  # may be called again with the same server
         self.on_all_routes: Callable[[], None] = lambda: None  # called when a leader has sent the routes of all tables
         self.answers: Answers = {
             **{kind: answer for kind, answer in owner.answers.items() if kind not in _OF_THE_LEADER},
@@ -223,3 +224,5 @@ class ServerRpcHandlers:
 
     async def _take_addresses(self, message: owners.Addresses) -> None:
         self._addresses = {one.server: one for one in message.servers}
+        for server in message.ended:
+            self.on_ended(server)

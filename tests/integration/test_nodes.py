@@ -18,7 +18,7 @@ from thriftpy2.thrift import TException
 
 from columnar.client import ClusterAdmin
 from columnar.client.errors import StoreIOError
-from tests.support.cluster_process import is_nobody, reaped
+from tests.support.cluster_process import Rows, is_nobody, reaped
 from tests.support.many_nodes import ROOT, WAIT_S, ManyNodes, NodeProcess, many_nodes, until
 
 ROWS = (b"a", b"e", b"i", b"n")
@@ -89,6 +89,14 @@ def owners(node: NodeProcess, table: bytes) -> set[str]:
         connection.close()
 
 
+def call_until_answered(rows: Rows, hung: NodeProcess) -> float:
+    """Read every row once over a connection that waits for a node which hangs; returns the seconds."""
+    begin = time.monotonic()
+    assert [rows.get(b"t", row) for row in ROWS] == [b"12"] * len(ROWS)
+    assert hung.lives, "it hangs still"
+    return time.monotonic() - begin
+
+
 def place(cluster: ManyNodes, node: NodeProcess) -> None:
     """Have the node own a region of the table ``t``."""
     name = f"{node.name}-s1"
@@ -152,9 +160,12 @@ def test_a_node_that_hung_past_its_lease_ends_when_it_wakes(cluster: ManyNodes) 
     write(hung, b"t", b"12")
     with hung.rows() as stale:
         assert stale.get(b"t", b"a") == b"12"
-        family = hung.freeze()
         other = next(node for node in cluster.nodes if node is not hung)
-        write(other, b"t", b"13")  # waits for the end of the lease
+        assert values(other, b"t") == [b"12"] * len(ROWS)  # so that its links are open
+        family = hung.freeze()
+        with other.rows() as waiting:  # its calls go to the hung node first, and end with its lease
+            assert call_until_answered(waiting, hung) < WAIT_S / 2
+        write(other, b"t", b"13")
         hung.thaw(family)
         try:
             found = stale.get(b"t", b"a")

@@ -109,7 +109,10 @@ ANSWERS: list[tuple[Message[Any], Any]] = [
     (owners.SlowRequests(), (SlowRequest(1_764_176_531_000, 1_234, "getRow", "table=t row=r", "s1"),)),
     (owners.Measures(), (by_label("columnar_forwarded", "counter", "Calls.", "method", [("get", 7), ("put", 2)]),)),
     (owners.Listening("0.0.0.0", 40_001, 40_002), None),
-    (owners.Addresses((owners.Address(S1, "10.0.0.1", 9090), owners.Address(S2, "::1", 1))), None),
+    (
+        owners.Addresses((owners.Address(S1, "10.0.0.1", 9090), owners.Address(S2, "::1", 1)), (Incarnation("s3", 9),)),
+        None,
+    ),
     (owners.HandOver(60_000), owners.HandoverResult(10_000, 0, 1, 2)),
     (owners.ReturnConnections(40, 2_000), 39),
     (owners.CannotOpen(HIGH, 9, "the disk is full", False), None),
