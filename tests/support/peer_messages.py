@@ -110,7 +110,7 @@ ANSWERS: list[tuple[Message[Any], Any]] = [
     (owners.Measures(), (by_label("columnar_forwarded", "counter", "Calls.", "method", [("get", 7), ("put", 2)]),)),
     (owners.Listening("0.0.0.0", 40_001, 40_002), None),
     (
-        owners.Addresses((owners.Address(S1, "10.0.0.1", 9090), owners.Address(S2, "::1", 1)), (Incarnation("s3", 9),)),
+        owners.Addresses((owners.Address(S1, "10.0.0.1", 9090), owners.Address(S2, "::1", 1)), (S1,)),
         None,
     ),
     (owners.HandOver(60_000), owners.HandoverResult(10_000, 0, 1, 2)),
