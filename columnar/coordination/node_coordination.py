@@ -9,33 +9,27 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from time import monotonic, sleep
 from typing import Final
 
 from columnar.coordination.api import CoordinationEvents, NotLeading
 from columnar.coordination.candidate_thread import CandidateThread
-from columnar.coordination.cas import CasOutcomeUnknown, CasRefused, CasStore, CasUnavailable, VersionConflict
+from columnar.coordination.cas import CasOutcomeUnknown, CasRefused, CasStore, CasUnavailable
 from columnar.coordination.election import Candidate
 from columnar.coordination.lease import LEASE_MS, LeaseTimes
 from columnar.coordination.lease_page import LeasePage
 from columnar.coordination.node_record import (
-    NUMBER,
     LeaderRecord,
     NodeRecord,
-    decode_number,
-    encode_number,
 )
 from columnar.coordination.renewal_thread import RenewalThread
 from columnar.coordination.service_address import ServiceAddress, ServiceTls
 from columnar.coordination.service_thread import LoopCalls
+from columnar.coordination.start_calls import START_S, StartCalls
 from columnar.errors import ColumnarError, HostError
 
-START_S: Final = 5.0  # in which a start has its lease, or says why not
 WITHDRAW_S: Final = 3.0  # of each of the two steps of a clean stop
-NUMBER_RETRY_S: Final = 0.05
 
 
 class NodeCoordination:
@@ -53,7 +47,7 @@ class NodeCoordination:
         self._address = address
         self._find_address = find_address
         self._times = times
-        self._numbers = _Numbers(connect_store, address)
+        self._start_calls = StartCalls(connect_store, address)
         self._events: CoordinationEvents | None = None
         self._renewal: RenewalThread | None = None
         self._candidate: CandidateThread | None = None
@@ -65,17 +59,19 @@ class NodeCoordination:
 
     def next_number(self, floor: int = 0) -> int:
         """See ``Coordination``.  Raises CasUnavailable after START_S without an answer, CasRefused, DamagedData."""
-        return self._numbers.next_number(floor)
+        return self._start_calls.next_number(floor)
 
     async def start(
         self, record: NodeRecord, page: LeasePage, events: CoordinationEvents, *, may_lead: bool, epoch_floor: int
     ) -> None:
         """See ``Coordination``; the record's nonce is drawn here.
 
-        Raises CasUnavailable after START_S without an answer, CasRefused, HostError if the record exists already; then
-        the threads have ended, and the object is not used again.
+        Waits for at most ``fence_ms`` while a record of the same name stands still.  Raises CasUnavailable after
+        START_S without an answer, CasRefused, HostError if the record exists already, or a node of the same name lives;
+        then the threads have ended, and the object is not used again.
         """
         loop = asyncio.get_running_loop()
+        await asyncio.to_thread(self._start_calls.await_name, record.node, self._times.fence_ms / 1_000)
         record = replace(record, nonce=_drawn_nonce())
         calls = LoopCalls(loop)
         self._events = events
@@ -254,48 +250,6 @@ class _Leadership:
             if not waited.done():
                 waited.set_exception(NotLeading(why))
                 waited.exception()  # nobody may wait for it
-
-
-class _Numbers:
-    """The counter in the service.  ``next_number`` may be called by any thread but the loop's."""
-
-    def __init__(self, connect_store: Callable[[], CasStore], address: str) -> None:
-        self._connect_store = connect_store
-        self._address = address
-        self._lock = threading.Lock()  # one call at a time uses a client
-
-    def next_number(self, floor: int) -> int:
-        with self._lock:
-            store = self._connect_store()
-            try:
-                return self._next_number(store, floor)
-            finally:
-                store.close()
-
-    def _next_number(self, store: CasStore, floor: int) -> int:
-        until_s = monotonic() + START_S
-        while True:
-            try:
-                return _raised_number(store, floor)
-            except VersionConflict:
-                until_s = monotonic() + START_S  # the service answers; another node was faster
-            except CasRefused as error:
-                raise CasRefused(f"{self._address}: {error.text}") from error
-            except (CasUnavailable, CasOutcomeUnknown) as error:
-                if monotonic() > until_s:
-                    raise CasUnavailable(f"{self._address}: {error.text}") from error
-                sleep(NUMBER_RETRY_S)
-
-
-def _raised_number(store: CasStore, floor: int) -> int:
-    """Raise the counter by one write; only a write that succeeded gives its number (N1)."""
-    found = store.read_key(NUMBER)
-    number = max(floor, 0 if found is None else decode_number(found.value)) + 1
-    if found is None:
-        store.create_key(NUMBER, encode_number(number))
-    else:
-        store.put_key(NUMBER, encode_number(number), found.version)
-    return number
 
 
 def _drawn_nonce() -> str:

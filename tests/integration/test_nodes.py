@@ -216,6 +216,11 @@ def test_strangers_are_refused(cluster: ManyNodes, tmp_path: Path) -> None:
     )
     assert elsewhere.returncode == 2
     assert "belongs to the cluster that" in elsewhere.stderr
+    flags = ("--coordination", cluster.coordination, "--port", "0", "--web-port", "-1", "--peer-port", "0")
+    double = command("node", "--data", str(cluster.data), *flags, "--name", "n1")
+    assert double.returncode == 2
+    assert "a node named n1 runs already; choose another name with --name" in double.stderr
+    assert all_up(cluster)
 
 
 def test_a_dead_server_is_replaced_and_its_rows_answer(cluster: ManyNodes) -> None:

@@ -101,8 +101,12 @@ def test_sockets_that_a_cleaner_removed_come_back_and_a_dead_server_is_replaced(
         until(lambda: len(os.listdir(os.path.dirname(control))) == 4)  # the other server's and the leader's, too
         assert os.stat(os.path.dirname(control)).st_mode & 0o777 == 0o700
         asked = [sys.executable, "-m", "columnar", "servers", "--data", str(tmp_path / "data"), "--json"]
-        said = subprocess.run(asked, capture_output=True, text=True, timeout=WAIT_S, check=True).stdout
-        assert [one["state"] for one in json.loads(said)["servers"]] == ["up", "up"]
+
+        def states() -> list[str]:
+            said = subprocess.run(asked, capture_output=True, text=True, timeout=WAIT_S, check=True).stdout
+            return [one["state"] for one in json.loads(said)["servers"]]
+
+        until(lambda: states() == ["up", "up"])  # the new server may find the leader's socket later than the operator
 
 
 def test_a_supervisor_that_is_killed_amid_a_restart_of_a_server_leaves_no_drained_one(tmp_path: Path) -> None:

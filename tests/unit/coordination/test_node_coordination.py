@@ -14,7 +14,7 @@ from dataclasses import replace
 
 import pytest
 
-from columnar.coordination import node_coordination, service_thread
+from columnar.coordination import node_coordination, service_thread, start_calls
 from columnar.coordination.api import NotLeading
 from columnar.coordination.cas import CasOutcomeUnknown, CasRefused, CasUnavailable, Condition, Versioned
 from columnar.coordination.cas_memory import CasMemory
@@ -401,6 +401,7 @@ def test_a_node_whose_loop_hangs_is_fenced_and_another_leads(monkeypatch: pytest
 
 def test_a_start_without_a_service_says_so_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(node_coordination, "START_S", 0.3)
+    monkeypatch.setattr(start_calls, "START_S", 0.3)
 
     def away(_call: str, _key: str) -> None:
         raise CasUnavailable("connection refused")
@@ -458,3 +459,35 @@ def test_a_number_is_given_once() -> None:
     assert store.read_key(NUMBER) is not None
     for node in drawers:
         node.page.close()
+
+
+def test_a_second_node_of_a_name_that_lives_is_refused() -> None:
+    async def test() -> None:
+        async with nodes("n1", "n1", "n2") as (first, second, other):
+            await first.start()
+            with pytest.raises(HostError, match="a node named n1 runs already; choose another name with --name"):
+                await second.start()
+            await other.start()
+            assert (second.stored(), second.heard.events) == (None, [])
+            assert first.stored() is not None
+
+    run(test())
+
+
+@pytest.mark.parametrize("withdraws", [False, True])
+def test_a_node_that_died_or_withdrew_may_come_back_under_its_name(withdraws: bool) -> None:
+    """Its record may stand for a while, and its last renewal may arrive after its death."""
+
+    async def test() -> None:
+        async with nodes("n1", "n1") as (first, second):
+            await first.start()
+            record = first.stored()
+            assert record is not None
+            if withdraws:
+                await first.coordination.withdraw()
+            else:
+                first.die()
+            await second.start()
+            assert second.stored() is not None
+
+    run(test())
