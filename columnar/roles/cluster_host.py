@@ -130,7 +130,7 @@ class ClusterHost:
         Published tables settle the splits and merges that an earlier master left, so the server is asked after that
         which regions it has.
         """
-        self.routes.greeted[server] = None  # first, so that the server misses no change
+        self.routes.greeted[server] = False  # first, so that the server misses no change of tables
         first = self.initial_message_for(server)  # in the same step: later requests go to all greeted servers
         try:
             if first is not None:

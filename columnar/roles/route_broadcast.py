@@ -1,7 +1,10 @@
-"""Broadcast of routes: each linked server gets every change of routes, or all routes if it lags.
+"""Broadcast of routes: each linked server gets all routes once, then every change, and all routes again if it lags.
 
-Invariant: a server gets routes after the rows of owners are on disk, and before it is requested to open or close
-regions by them.  Therefore the caller first reports a written row to this class.
+Invariants:
+    B1. A server gets routes after the rows of owners are on disk, and before it is requested to open or close regions
+        by them.  Therefore the caller first reports a written row to this class.
+    B2. A server gets no routes before ``replace_routes``, which is called when the server has every table: a server
+        that has routes takes connections, and would answer that a table it lacks does not exist.
 
 Owned by the loop.
 """
@@ -26,7 +29,7 @@ class RouteBroadcast:
     def __init__(self, events: StateEvents, servers: Servers, leader: int) -> None:
         """``leader``: the master's epoch, so that a server that had routes of an earlier master replaces them all."""
         self.publishing = Publishing(leader << CHANGES_BITS)
-        self.greeted: dict[Incarnation, None] = {}  # servers that are linked and not reaped; each change goes to them
+        self.greeted: dict[Incarnation, bool] = {}  # linked servers that are not reaped, and whether each has routes
         self._events = events
         self._servers = servers
         self._blocked_regions: dict[int, str] = {}  # regions that stay closed, as last published
@@ -35,7 +38,9 @@ class RouteBroadcast:
         """Send every server the changes since the last call, if there are any."""
         change = self.publishing.take()
         if change is not None:
-            for server in self.greeted:
+            for server, has_routes in self.greeted.items():
+                if not has_routes:
+                    continue  # ``replace_routes`` will send this change too
                 self._events.spawn(self._send_routes(server, change))
 
     async def _send_routes(self, server: Incarnation, change: ChangeRoutes) -> None:
@@ -47,6 +52,9 @@ class RouteBroadcast:
             return  # the end of the server is reported separately
 
     async def replace_routes(self, server: Incarnation) -> None:
+        """Send all routes; from now on the server gets each change."""
+        if server in self.greeted:
+            self.greeted[server] = True
         await self._servers.request_server(server, self.publishing.everything())
 
     def publish_blocked_regions(self) -> None:

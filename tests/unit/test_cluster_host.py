@@ -50,6 +50,8 @@ class FakeServer:
         self.heard: list[Any] = []
         self.refusal: Exception | None = None  # of the next ask to open
         self.is_deaf = False  # asks are taken, and never answered
+        self.takes_tables = asyncio.Event()  # publications of tables are answered
+        self.takes_tables.set()
         self.holdings = told.Holdings((), (), ())
         self.clock_ms = 0
 
@@ -57,6 +59,8 @@ class FakeServer:
         self.heard.append(message)
         if self.is_deaf:
             await asyncio.Event().wait()
+        if isinstance(message, messages.Publish):
+            await self.takes_tables.wait()
         if isinstance(message, ReplaceRoutes):
             return self.routes.replace(message)
         if isinstance(message, ChangeRoutes):
@@ -289,6 +293,26 @@ async def test_a_server_that_starts_hears_everything_and_misses_no_change() -> N
     assert type(late.heard[4]) is ReplaceRoutes
     house.kill(one.here)
     await house.rest()
+    assert [route.server for route in late.routes.of_table("t")] == [house.place(info).owner.server for info in infos]
+    await house.close()
+
+
+@on_a_loop
+async def test_a_server_that_starts_gets_no_routes_before_it_has_every_table() -> None:
+    """With routes a server takes connections, and a table that it lacks then would not exist for its clients."""
+    house, one, _ = await two_servers()
+    infos = await house.create([b"m"])
+    late = FakeServer(Incarnation("s3", 5))
+    late.takes_tables.clear()
+    starting = asyncio.ensure_future(house.start("s3", 5, late))
+    await house.rest()
+    house.kill(one.here)  # its regions get other owners, and routes change
+    await house.rest()
+    assert [type(message) for message in late.heard] == [messages.Publish]
+    late.takes_tables.set()
+    await starting
+    await house.rest()
+    assert [type(message) for message in late.heard].index(ReplaceRoutes) == 4, "after tables, triggers, views, regions"
     assert [route.server for route in late.routes.of_table("t")] == [house.place(info).owner.server for info in infos]
     await house.close()
 
