@@ -5,10 +5,11 @@
     to the region's owner   MiddleRow, CopyRegion, ReclaimSpace, and the steps of a split or merge
     to any server           PrepareRegions, CheckFunction, CheckSource
 
-A request to every server is answered when every server has answered.  A server that dies meanwhile counts as done when
-it is fenced, because its replacement starts with the master's current state.  While deliveries are paused, a starting
-server gets ``PauseDeliveries`` before any region.  ``ReleaseDeliveries`` goes only to the servers whose deliveries are
-paused.
+A request to every server is answered when every linked server has answered.  A publication also waits for servers that
+lived under an earlier master and have not linked yet (``wait_inherited``): their clients would not find the table.  A
+server that dies meanwhile counts as done when it is fenced, because its replacement starts with the master's current
+state.  While deliveries are paused, a starting server gets ``PauseDeliveries`` before any region.
+``ReleaseDeliveries`` goes only to the servers whose deliveries are paused.
 
 The steps of a split or merge go to the server that began it.  If that server died, the split or merge is over, and
 leaves only folders that the catalogue has announced.
@@ -92,6 +93,7 @@ class ClusterOwners:
         await self._of_all(message)  # before any server is asked to open a region of the table
         fresh = self._host.tables.table_stands(table, message.regions)
         await self._host.tables.served(table, fresh)
+        await self._host.tables.wait_inherited()
 
     async def _withdraw(self, message: messages.Withdraw) -> None:
         self._published.pop(message.table, None)

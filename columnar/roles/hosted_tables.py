@@ -5,7 +5,7 @@ Owned by the loop.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 from columnar.master.catalogue import Catalogue
@@ -18,9 +18,14 @@ from columnar.roles.state_events import StateEvents
 WAITING: Final = frozenset({Phase.HOMELESS, Phase.WRITING, Phase.OPENING})  # of a new, unserved region
 
 
+async def _not_at_all() -> None:
+    """Do not wait: no server lived before this master."""
+
+
 class HostedTables:
     def __init__(self, events: StateEvents, routes: RouteBroadcast, catalogue: Catalogue) -> None:
         self.on_table: Callable[[str], None] = lambda _table: None  # called after a change in the catalogue
+        self.wait_inherited: Callable[[], Awaitable[None]] = _not_at_all  # called before a publication returns
         self._events = events
         self._routes = routes
         self._catalogue = catalogue

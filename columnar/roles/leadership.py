@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 from typing import Final
@@ -40,7 +40,7 @@ _log = logging.getLogger(__name__)
 
 LOOP: Final = "the leader of the cluster"
 LEAD_AGAIN_S: Final = 2.0  # after the catalogue could not be opened
-HELLO_S: Final = 10.0  # for a living server that has regions to link with a new leader
+HELLO_S: Final = 10.0  # for a server that lived before a new leader to link with it
 
 
 class Leadership:
@@ -177,8 +177,10 @@ class Leadership:
             self._take_members(leading, members)
             self.leading = leading  # in the same step: events from now on go there
             _log.info("node %s leads, at epoch %d", self.own, leading.epoch)
-            await self._greet(leading)
-            await leading.begin_assignment()
+            owners = leading.owner_servers()
+            await self._greet(leading, owners)
+            leading.host.events.spawn(self._greet(leading, members.keys() - owners))
+            await leading.begin_assignment(members.keys())
             self._on_change()
             await asyncio.get_running_loop().create_future()  # until cancelled
 
@@ -213,15 +215,14 @@ class Leadership:
         for node, record, is_by_time in ended:
             self._end_node(leading, node, record, is_by_time)
 
-    async def _greet(self, leading: LeadingNode) -> None:
-        """Wait for each living server that rows name; fence those that do not link."""
-        owners = leading.owner_servers()
+    async def _greet(self, leading: LeadingNode, servers: Collection[Incarnation]) -> None:
+        """Wait until each of the servers, which lived before this leader, is up; fence those that do not link."""
         with suppress(TimeoutError):
-            await asyncio.wait_for(leading.greeted(owners), HELLO_S)
-        for server in owners:
+            await asyncio.wait_for(leading.greeted(servers), HELLO_S)
+        for server in servers:
             if not leading.links.is_linked(server):
                 leading.unlinked(server, f"it has not linked with the new leader within {HELLO_S:g} s")
-        await leading.greeted(owners)
+        await leading.greeted(servers)
 
     def _fence_node(self, node: Incarnation) -> None:
         self._coordination.request_fence(NodeRecord("", node.name, node.number, "").key)

@@ -16,7 +16,7 @@ import itertools
 import logging
 import random
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
@@ -60,7 +60,6 @@ _log = logging.getLogger(__name__)
 
 MASTER: Final = "master"
 JOURNAL_S: Final = 1.0
-HELLO_S: Final = 10.0  # for a living server that has regions to link with a new leader
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,11 +247,16 @@ class LeadingNode:
         """Note that a process that served the folder alone has ended."""
         self.host.events.event(self.host.state.fenced(server, (), (), self.host.events.now_ms(), asked=True))
 
-    async def begin_assignment(self) -> None:
-        """Assign regions; returns when every region has a server or a reason for having none."""
+    async def begin_assignment(self, inherited: Collection[Incarnation] = ()) -> None:
+        """Assign regions; returns when every region has a server or a reason for having none.
+
+        ``inherited``: servers that lived before this leader.  From then on a new table is served only when each of
+        them is up or has ended.
+        """
         self.host.begin()
         self.nodes.poll_facts()
         await self.leading.start(SYSTEM_TABLES)
+        self.host.tables.wait_inherited = lambda: self.greeted(inherited)
         self._is_begun = True
         await self.host.events.until(lambda: self.host.routes.publishing.is_complete)
         await self.leading.begin_background_work()

@@ -58,7 +58,6 @@ _log = logging.getLogger(__name__)
 
 LOOP: Final = "the leader of the cluster"
 LEAD_AGAIN_S: Final = 2.0  # after the catalogue could not be opened
-HELLO_S: Final = 10.0  # for a living server that has regions to link with a new leader
 SERVED_AGAIN_S: Final = 0.05
 
 

@@ -318,6 +318,24 @@ async def test_a_server_that_starts_gets_no_routes_before_it_has_every_table() -
 
 
 @on_a_loop
+async def test_a_new_table_waits_for_the_servers_of_an_earlier_master() -> None:
+    """Such a server takes connections before it is linked, and does not know the table."""
+    house, _, _ = await two_servers()
+    knows = asyncio.Event()
+
+    async def wait_inherited() -> None:
+        await knows.wait()
+
+    house.host.tables.wait_inherited = wait_inherited
+    creating = asyncio.ensure_future(house.create([]))
+    await house.rest()
+    assert not creating.done()
+    knows.set()
+    await asyncio.wait_for(creating, 5)
+    await house.close()
+
+
+@on_a_loop
 async def test_a_move_closes_at_the_source_before_the_target_opens() -> None:
     house, one, other = await two_servers()
     (info,) = await house.create([])
