@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 import click
 
 from columnar.runtime.standard_streams import open_closed_streams
+from columnar.shell.coordination_options import with_access
 from columnar.version import VERSION
 
 if TYPE_CHECKING:
@@ -287,9 +288,11 @@ def standalone(
 @click.option(
     "--coordination",
     metavar="URL",
+    envvar="COLUMNAR_COORDINATION",
     required=True,
     help="etcd://HOST:PORT,HOST:PORT/NAME or zookeeper://...: the service that knows which nodes live and who leads.",
 )
+@with_access
 @click.option("--name", metavar="NODE", help="Name of this node, no other node's.  [default: the host's name]")
 @click.option(
     "--servers",
@@ -326,6 +329,7 @@ def standalone(
 def node(
     data: str,
     coordination: str,
+    access: dict[str, str],
     name: str | None,
     servers: int,
     host: str,
@@ -360,7 +364,8 @@ def node(
         {
             "servers": servers,
             "name": _checked_name(name if name is not None else platform.node().partition(".")[0]),
-            "coordination": _checked_coordination(coordination),
+            "coordination": coordination,
+            "access": access,
             "peer_port": peer_port,
             "lease_s": lease_s,
             "may_lead": not never_leads,
@@ -383,16 +388,6 @@ def _checked_name(name: str) -> str:
     if re.fullmatch(r"[a-z0-9][a-z0-9-]{0,39}", name, re.IGNORECASE) is None:
         raise click.UsageError(f"'{name}' names no node: letters, digits and '-', 40 at most; choose one with --name")
     return name
-
-
-def _checked_coordination(url: str) -> str:
-    from columnar.coordination.service_address import BadServiceAddress, ServiceAddress
-
-    try:
-        ServiceAddress.parse(url)
-    except BadServiceAddress as error:
-        raise click.UsageError(f"--coordination: {error.text}") from error
-    return url
 
 
 def _checked_origins(origins: tuple[str, ...]) -> list[str]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from columnar import limits
+from columnar.coordination.service_access import NO_ACCESS, ServiceAccess
 
 _TUPLES: Final = ("trigger_modules", "allow_origins")  # lists in JSON
 
@@ -44,6 +45,7 @@ class NodeConfig:
     log_level: str = "INFO"
     name: str = ""  # unique among the nodes of a cluster; "" for the only node of its folder
     coordination: str = ""  # URL of the service that has the nodes' leases; "" for the only node of its folder
+    access: ServiceAccess = NO_ACCESS  # user and certificates for that service
     peer_port: int = 0  # at which servers and nodes reach this node while it leads; 0: any free port
     lease_s: float = 1.5
     may_lead: bool = True

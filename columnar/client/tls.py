@@ -11,7 +11,7 @@ from typing import Any
 
 from columnar.client.errors import WrongArgument
 from columnar.client.store_socket import NotConnected, StoreSocket
-from columnar.wire.tls_context import load_authorities, load_certificate
+from columnar.runtime.pem_files import load_authorities, load_certificate
 
 
 @dataclass(frozen=True, slots=True)

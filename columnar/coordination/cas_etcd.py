@@ -50,6 +50,19 @@ _JSON: Final = {"Content-Type": "application/json"}
 # gRPC codes after which the operator must act and nothing was written; after any other a write may have taken effect.
 _REFUSALS: Final = {3: "invalid", 7: "permission denied", 8: "exhausted", 9: "failed precondition", 12: "unimplemented"}
 _UNAUTHENTICATED: Final = 16
+# A server sends these before it has read a request.  With TLS 1.3 they come when the client waits for the answer.
+_CERTIFICATE_ALERTS: Final = {
+    "SSLV3_ALERT_BAD_CERTIFICATE",
+    "SSLV3_ALERT_CERTIFICATE_EXPIRED",
+    "SSLV3_ALERT_CERTIFICATE_REVOKED",
+    "SSLV3_ALERT_CERTIFICATE_UNKNOWN",
+    "SSLV3_ALERT_UNSUPPORTED_CERTIFICATE",
+    "TLSV13_ALERT_CERTIFICATE_REQUIRED",
+    "TLSV1_ALERT_UNKNOWN_CA",
+}
+# etcd with users refuses a request to its gateway by a client whose certificate has a CommonName.
+_COMMON_NAME: Final = b"CommonName of client"
+_NAMELESS: Final = "where etcd has users, make the node's certificate without a CommonName (CN)"
 # etcd rejects a token from before its restart, or one that is too old, with these words under various codes.
 _TOKEN_WORDS: Final = ("invalid auth token", "revision of auth store is old")
 
@@ -84,10 +97,13 @@ class CasEtcd:
         *,
         timeout_s: float = TIMEOUT_S,
         account: EtcdAccount | None = None,
-        tls: ssl.SSLContext | None = None,
+        tls: Callable[[], ssl.SSLContext] | None = None,
         clock: Callable[[], float] = monotonic,
     ) -> None:
-        """Take the settings; the first call connects.  ``endpoints`` are URLs; ``tls`` verifies ``https`` servers."""
+        """Take the settings; the first call connects.
+
+        ``endpoints`` are URLs; ``tls`` returns the context of a new connection to an ``https`` server.
+        """
         self._endpoints = [_endpoint(url) for url in endpoints]
         self._prefix = prefix.rstrip("/") + "/"
         self._timeout_s = timeout_s
@@ -200,6 +216,7 @@ class CasEtcd:
             reply = connection.getresponse()
             text = reply.read()
         except (OSError, http.client.HTTPException) as error:
+            self._check_certificates(url, error)
             raise _NoAnswer(f"{url}: {str(error) or type(error).__name__}", was_sent=True) from error
         return self._answer(url, reply.status, text)
 
@@ -209,24 +226,42 @@ class CasEtcd:
             assert parts.hostname is not None
             if parts.scheme == "https":
                 self._connection = http.client.HTTPSConnection(
-                    parts.hostname, parts.port, timeout=timeout_s, context=self._tls
+                    parts.hostname,
+                    parts.port,
+                    timeout=timeout_s,
+                    context=self._tls() if self._tls is not None else None,
                 )
             else:
                 self._connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=timeout_s)
             try:
                 self._connection.connect()
-            except ssl.SSLCertVerificationError as error:
-                raise CasRefused(f"{url}: {error.verify_message}") from error
             except OSError as error:
+                self._check_certificates(url, error)
                 raise _NoAnswer(f"{url}: {error}", was_sent=False) from error
             self._connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._connection.sock.settimeout(timeout_s)
         return self._connection
 
+    def _check_certificates(self, url: str, error: Exception) -> None:
+        """Raise CasRefused if one side does not accept the other's certificate.
+
+        The next call tries the next endpoint, because the certificate of a single server may have expired.
+        """
+        if isinstance(error, ssl.SSLCertVerificationError):
+            why = f"the certificate of {url}: {error.verify_message}"
+        elif isinstance(error, ssl.SSLError) and error.reason in _CERTIFICATE_ALERTS:
+            why = f"{url} does not accept this node's certificate, or wants one: {error.reason}"
+        else:
+            return
+        self._use_next()
+        raise CasRefused(why) from error
+
     def _answer(self, url: str, status: int, text: bytes) -> dict[str, Any]:
         try:
             answer = json.loads(text)
         except ValueError as error:
+            if _COMMON_NAME in text:
+                raise CasRefused(f"{url}: {text.decode(errors='replace').strip()}; {_NAMELESS}") from error
             raise _NoAnswer(f"{url}: HTTP {status} without JSON", was_sent=True) from error
         if status == 200 and isinstance(answer, dict):
             return answer

@@ -24,6 +24,8 @@ Knows nothing of leases.
 from __future__ import annotations
 
 import logging
+import socket
+import ssl
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -43,6 +45,7 @@ from kazoo.exceptions import (
     RolledBackError,
     RuntimeInconsistency,
 )
+from kazoo.handlers.threading import SequentialThreadingHandler
 from kazoo.retry import KazooRetry
 from kazoo.security import make_digest_acl
 
@@ -74,15 +77,6 @@ class ZookeeperAccount:
     password: str
 
 
-@dataclass(frozen=True, slots=True)
-class ZookeeperTls:
-    """PEM files: the servers' certificate authority, and this client's certificate and key if servers require them."""
-
-    ca_file: str
-    cert_file: str | None = None
-    key_file: str | None = None
-
-
 _log = logging.getLogger(__name__)
 _logged_s: set[float] = set()  # granted sessions of which the log speaks
 
@@ -103,6 +97,33 @@ class _KazooLog(logging.Logger):
             found = args[_GRANTED_ARGUMENT]
             self.granted_s = found / 1_000 if isinstance(found, int) else None
         super().log(level, msg, *args, **more)
+
+
+class _VerifyingHandler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo has no types
+    """Connects by TLS and verifies the server's certificate and name.
+
+    kazoo's own connections over TLS also trust the authorities of the system, and take a certificate of any name.
+    """
+
+    def __init__(self, tls: Callable[[], ssl.SSLContext]) -> None:
+        super().__init__()
+        self._tls = tls
+        self.refusal = ""  # why the last certificate was refused; set by a thread of kazoo
+
+    def create_connection(self, address: tuple[str, int], hostname: str, timeout: float, **_: Any) -> ssl.SSLSocket:
+        plain = socket.create_connection(address, timeout)
+        try:
+            connected = self._tls().wrap_socket(plain, server_hostname=hostname)
+        except ssl.SSLCertVerificationError as error:
+            plain.close()
+            self.refusal = f"the certificate of {hostname}:{address[1]}: {error.verify_message}"
+            raise
+        except BaseException:
+            plain.close()
+            raise
+        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.refusal = ""
+        return connected
 
 
 class _NoAnswer(Exception):
@@ -132,15 +153,18 @@ class CasZookeeper:
         timeout_s: float = TIMEOUT_S,
         session_s: float = SESSION_S,
         account: ZookeeperAccount | None = None,
-        tls: ZookeeperTls | None = None,
+        tls: Callable[[], ssl.SSLContext] | None = None,
     ) -> CasZookeeper:
-        """Begin to connect without waiting for the connection.  ``hosts`` are texts HOST:PORT."""
+        """Begin to connect without waiting for the connection.
+
+        ``hosts`` are texts HOST:PORT; ``tls`` returns the context of a new connection, None: connections are plain.
+        """
         found: dict[str, Any] = {}
         if account is not None:
             found["auth_data"] = [("digest", f"{account.user}:{account.password}")]
             found["default_acl"] = [make_digest_acl(account.user, account.password, all=True)]
         if tls is not None:
-            found |= {"use_ssl": True, "ca": tls.ca_file, "certfile": tls.cert_file, "keyfile": tls.key_file}
+            found |= {"use_ssl": True, "handler": _VerifyingHandler(tls)}
         log = _KazooLog()
         client = KazooClient(
             ",".join(hosts),
@@ -161,9 +185,10 @@ class CasZookeeper:
         until_s = self._clock() + self._timeout_s
         try:
             self._write(key, until_s, lambda: self._client.create_async(self._path(key), value))
-        except VersionConflict:
-            if not self._make_folder(key, until_s):
+        except VersionConflict as error:
+            if not isinstance(error.__cause__, NoNodeError):
                 raise
+            self._make_folder(key, until_s)
             self._write(key, until_s, lambda: self._client.create_async(self._path(key), value))
         return 0
 
@@ -233,6 +258,9 @@ class CasZookeeper:
 
     def _wait_connected(self, until_s: float) -> None:
         if not self._is_connected.wait(max(0.0, until_s - self._clock())):
+            refusal = getattr(self._client.handler, "refusal", "")
+            if refusal:
+                raise CasRefused(refusal)
             raise CasUnavailable("no server of ZooKeeper accepts a session")
 
     def _wait(self, result: Any, until_s: float) -> Any:
@@ -255,19 +283,16 @@ class CasZookeeper:
         except _NoAnswer as error:
             raise CasOutcomeUnknown(key, str(error)) from error
 
-    def _make_folder(self, key: str, until_s: float) -> bool:
-        """Make the parents of the key; returns False if all of them existed."""
+    def _make_folder(self, key: str, until_s: float) -> None:
+        """Make the parents of the key; another client may make them meanwhile."""
         names = self._path(key).split("/")[1:-1]
-        made = False
         for depth in range(1, len(names) + 1):
             try:
                 self._wait(self._client.create_async("/" + "/".join(names[:depth]), b""), until_s)
-                made = True
             except NodeExistsError:
                 continue
             except _NoAnswer as error:
                 raise CasUnavailable(str(error)) from error  # the key itself was not written
-        return made
 
     def _read(self, until_s: float, paths: Sequence[str]) -> list[Versioned | None]:
         results = [self._client.get_async(path) for path in paths]

@@ -24,7 +24,8 @@ from columnar.coordination.node_record import (
     NodeRecord,
 )
 from columnar.coordination.renewal_thread import RenewalThread
-from columnar.coordination.service_address import ServiceAddress, ServiceTls
+from columnar.coordination.service_access import NO_ACCESS, ServiceAccess
+from columnar.coordination.service_address import ServiceAddress
 from columnar.coordination.service_thread import LoopCalls
 from columnar.coordination.start_calls import START_S, StartCalls
 from columnar.errors import ColumnarError, HostError
@@ -216,14 +217,14 @@ class NodeCoordination:
             self._events.deposed(why)
 
 
-def connect(url: str, lease_s: float = LEASE_MS / 1_000, tls: ServiceTls | None = None) -> NodeCoordination:
+def connect(url: str, lease_s: float = LEASE_MS / 1_000, access: ServiceAccess = NO_ACCESS) -> NodeCoordination:
     """Return the coordination of a node over the service at ``url`` (``service_address``).  Connects to nothing yet.
 
-    Raises BadServiceAddress, and OSError if a file of ``tls`` cannot be read.
+    Blocks while it reads files.  Raises BadServiceAddress, and HostError if a file of ``access`` cannot be used.
     """
     address = ServiceAddress.parse(url)
     times = LeaseTimes.of_lease(round(lease_s * 1_000))
-    return NodeCoordination(address.connector(lease_s, tls), str(address), address.find_local_address, times)
+    return NodeCoordination(address.connector(lease_s, access), str(address), address.find_local_address, times)
 
 
 class _Leadership:

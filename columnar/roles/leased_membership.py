@@ -94,12 +94,13 @@ class LeasedMembership:
     @classmethod
     async def connect(cls, parts: NodeParts) -> LeasedMembership:
         """Return the membership over the service that the settings name.  Raises HostError, DamagedData."""
-        coordination = connect(parts.settings.coordination, parts.settings.lease_s)
+        settings = parts.settings
+        coordination = await asyncio.to_thread(connect, settings.coordination, settings.lease_s, settings.access)
         secret = await asyncio.to_thread(read_secret, parts.folder.path)
         floor = await asyncio.to_thread(highest_number, parts.folder.path)
         number = await asyncio.to_thread(coordination.next_number, floor)
         tls = await asyncio.to_thread(read_peer_tls, parts.config)
-        return cls(parts, coordination, Incarnation(parts.settings.name, number), bytes.fromhex(secret), tls)
+        return cls(parts, coordination, Incarnation(settings.name, number), bytes.fromhex(secret), tls)
 
     @property
     def leading(self) -> LeadingNode | None:

@@ -27,6 +27,7 @@ import sys
 from typing import TYPE_CHECKING, Final
 
 from columnar.config import NodeConfig, StandaloneConfig
+from columnar.coordination.service_access import PASSWORD, ServiceAccess
 from columnar.errors import ColumnarError, HostError
 from columnar.runtime.background_compiling import BackgroundCompiling
 from columnar.runtime.child_processes import stops_once
@@ -162,6 +163,9 @@ def main(text: str) -> int:
     """Run with the settings in JSON."""
     settings = json.loads(text)
     level, node = settings.pop("log_level"), settings.pop("node", None)
+    password = os.environ.pop(PASSWORD, "")  # child processes run the code of triggers, and do not get it
+    if node is not None:
+        node["access"] = ServiceAccess(password=password, **node.get("access", {}))
     modules, origins = tuple(settings.pop("trigger_modules")), tuple(settings.pop("allow_origins"))
     config = StandaloneConfig(trigger_modules=modules, allow_origins=origins, **settings)
     return run(config, level, NodeConfig(log_level=level, **node) if node is not None else None)

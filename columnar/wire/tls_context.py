@@ -14,9 +14,10 @@ import ssl
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Final, NoReturn
+from typing import Final
 
 from columnar.errors import HostError
+from columnar.runtime.pem_files import load_authorities, load_certificate, read_pem
 
 EXPIRY_WARNING: Final = timedelta(days=14)
 
@@ -126,8 +127,8 @@ def _peer_context(files: TlsFiles, *, is_server: bool) -> ssl.SSLContext:
 
 
 def _read(files: TlsFiles, now: Callable[[], datetime]) -> ssl.SSLContext:
-    certificate = _readable(files.cert, "--tls-cert")
-    _readable(files.key, "--tls-key")
+    certificate = read_pem(files.cert, "--tls-cert")
+    read_pem(files.key, "--tls-key")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.options |= ssl.OP_NO_RENEGOTIATION  # with renegotiation a client could keep the server busy for ever
@@ -150,45 +151,6 @@ def _warn_of_dates(name: str, pem: str, now: datetime) -> None:
         _log.error("THE CERTIFICATE %s IS NOT VALID before %s: clients will refuse it", name, begins)
     elif now + EXPIRY_WARNING >= ends:
         _log.warning("the certificate %s expires on %s: renew it and send SIGHUP", name, ends)
-
-
-def load_certificate(context: ssl.SSLContext, cert: str, key: str, cert_option: str, key_option: str) -> None:
-    """Load a certificate and its key.  Raises HostError, which names the options, if the files are not such a pair."""
-
-    def encrypted() -> NoReturn:
-        raise HostError(f"the key in {key} ({key_option}) is encrypted; take the pass phrase off with: openssl pkey")
-
-    try:
-        context.load_cert_chain(cert, key, password=encrypted)
-    except ssl.SSLError as error:
-        if error.reason == "KEY_VALUES_MISMATCH":
-            raise HostError(
-                f"the key in {key} ({key_option}) is not that of the certificate in {cert} ({cert_option}); "
-                "give the two files that were made together"
-            ) from error
-        raise HostError(
-            f"{cert} ({cert_option}) and {key} ({key_option}) are no certificate and its key: "
-            f"{error.reason or error}; give PEM files"
-        ) from error
-    except OSError as error:
-        raise HostError(f"cannot read {cert} or {key}: {error.strerror}; look at {cert_option}") from error
-
-
-def load_authorities(context: ssl.SSLContext, path: str, option: str) -> None:
-    """Load the certificates of authorities.  Raises HostError if the file has none."""
-    _readable(path, option)
-    try:
-        context.load_verify_locations(cafile=path)
-    except ssl.SSLError as error:
-        raise HostError(f"{path} ({option}) holds no certificates: {error.reason or error}; give a PEM file") from error
-
-
-def _readable(path: str, option: str) -> str:
-    try:
-        with open(path, encoding="ascii", errors="replace") as file:
-            return file.read()
-    except OSError as error:
-        raise HostError(f"cannot read {path}: {error.strerror}; {option} must name a PEM file") from error
 
 
 def _first_certificate(pem: str) -> str:

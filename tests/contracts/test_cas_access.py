@@ -5,14 +5,19 @@ from __future__ import annotations
 import json
 import ssl
 import urllib.request
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from columnar.coordination.cas import CasRefused
+from columnar.coordination.cas import CasOutcomeUnknown, CasRefused, CasStore, CasUnavailable
 from columnar.coordination.cas_etcd import CasEtcd, EtcdAccount
+from columnar.coordination.service_access import ServiceAccess
+from tests.support.cas_contract import CONTRACT
 from tests.support.certificates import Authority
 from tests.support.coordination_services import etcd, need, running, started
+from tests.support.secured_services import PASSWORD, USER, secured
 
 PATIENT_S = 5.0
 
@@ -52,7 +57,7 @@ def test_etcd_is_verified_by_tls(tmp_path: Path) -> None:
         client = service.connect("p", PATIENT_S)
         client.create_key("nodes/n1", b"")
         client.close()
-        doubting = CasEtcd(service.addresses, "p", tls=ssl.create_default_context(cafile=other.ca))
+        doubting = CasEtcd(service.addresses, "p", tls=lambda: ssl.create_default_context(cafile=other.ca))
         with pytest.raises(CasRefused, match=r"certificate"):
             doubting.read_key("nodes/n1")
         doubting.close()
@@ -79,3 +84,116 @@ def test_zookeeper_keeps_nodes_of_an_account_from_others(tmp_path: Path) -> None
             other.close()
         owner.put_key("nodes/n1", b"1", version)
         owner.close()
+
+
+@pytest.mark.parametrize("kind", ["etcd", "zookeeper"])
+def test_a_secured_service_keeps_the_contract_and_refuses_strangers(
+    kind: str, tmp_path: Path, subtests: pytest.Subtests
+) -> None:
+    """TLS with certificates on both sides, and a user who may touch the keys of one cluster."""
+    with secured(kind, tmp_path) as service:
+        for case in CONTRACT:
+            with subtests.test(case.__name__):
+                clients, connect = list[CasStore](), service.connector(under=f"/{case.__name__}")
+                case(_noting(connect, clients))
+                for client in clients:
+                    client.close()
+        other = Authority(tmp_path, "other")
+        good = service.access
+        stranger = other.sign("node", field="O")
+        strangers = {
+            "no certificate": replace(good, cert_file="", key_file=""),
+            "another authority's certificate": replace(good, cert_file=stranger.cert, key_file=stranger.key),
+            "servers of another authority": replace(good, ca_file=other.ca),
+            "another password": replace(good, password="wrong"),
+            "no user": replace(good, user=""),
+        }
+        writer = service.connector()()
+        version = writer.create_key("leader/leader", b"0")
+        for what, access in strangers.items():
+            with subtests.test(what):
+                client = service.connector(access)()
+                with pytest.raises((CasRefused, CasUnavailable)):
+                    client.read_key("leader/leader")
+                with pytest.raises((CasRefused, CasUnavailable, CasOutcomeUnknown)):
+                    client.put_key("leader/leader", b"1", version)
+                client.close()
+        found = writer.read_key("leader/leader")
+        assert found is not None
+        assert found.value == b"0"
+        writer.close()
+
+
+def test_records_in_zookeeper_belong_to_the_account_alone(tmp_path: Path) -> None:
+    from kazoo.security import make_digest_acl
+
+    with secured("zookeeper", tmp_path) as service:
+        client = service.connector()()
+        client.create_key("nodes/n1", b"")
+        client.create_key("leader/leader", b"")
+        kazoo = client._client  # type: ignore[attr-defined]
+        for path in (
+            "/columnar",
+            "/columnar/nodes",
+            "/columnar/nodes/n1",
+            "/columnar/leader",
+            "/columnar/leader/leader",
+        ):
+            acls, _ = kazoo.get_acls(path)
+            assert acls == [make_digest_acl(USER, PASSWORD, all=True)], path
+        client.close()
+
+
+def test_a_role_of_etcd_that_is_limited_to_the_cluster_is_enough_and_no_more(tmp_path: Path) -> None:
+    with secured("etcd", tmp_path) as service:
+        own = service.connector()()
+        own.create_key("nodes/n1", b"")
+        own.close()
+        neighbour = CasEtcd(
+            service.service.addresses,
+            "columnar2",
+            timeout_s=PATIENT_S,
+            account=EtcdAccount(USER, PASSWORD),
+            tls=lambda: _trusting(service.access),
+        )
+        with pytest.raises(CasRefused, match="permission denied"):
+            neighbour.create_key("nodes/n1", b"")
+        neighbour.close()
+        pair = service.authority.sign("node")
+        client = service.connector(replace(service.access, cert_file=pair.cert, key_file=pair.key))()
+        with pytest.raises(CasRefused, match="make the node's certificate without a CommonName"):
+            client.read_key("nodes/n1")
+        client.close()
+
+
+@pytest.mark.parametrize("kind", ["etcd", "zookeeper"])
+def test_a_renewed_certificate_is_used_by_the_next_connection(kind: str, tmp_path: Path) -> None:
+    with secured(kind, tmp_path) as service:
+        connect, cert = service.connector(), Path(service.access.cert_file)
+        good = cert.read_bytes()
+        cert.write_bytes(b"broken\n")
+        client = connect()
+        client.create_key("nodes/n1", b"0")  # by the certificate from before
+        client.close()
+        other = Authority(tmp_path, "other").sign("node", field="O")
+        cert.write_bytes(Path(other.cert).read_bytes())
+        Path(service.access.key_file).write_bytes(Path(other.key).read_bytes())
+        client = connect()
+        with pytest.raises((CasRefused, CasUnavailable)):
+            client.read_key("nodes/n1")
+        client.close()
+        assert good != cert.read_bytes()
+
+
+def _noting(connect: Callable[[], CasStore], clients: list[CasStore]) -> Callable[[], CasStore]:
+    def noted() -> CasStore:
+        clients.append(connect())
+        return clients[-1]
+
+    return noted
+
+
+def _trusting(access: ServiceAccess) -> ssl.SSLContext:
+    context = ssl.create_default_context(cafile=access.ca_file)
+    context.load_cert_chain(access.cert_file, access.key_file)
+    return context

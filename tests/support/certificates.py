@@ -29,13 +29,16 @@ class Authority:
         _openssl(*new, "-subj", f"/CN={name}", "-keyout", self._pair.key, "-out", self._pair.cert)
         self.ca = self._pair.cert
 
-    def sign(self, name: str, *, days: int = 30, host: str = "127.0.0.1") -> Pair:
-        """Return a signed certificate; with negative ``days`` it has expired."""
+    def sign(self, name: str, *, days: int = 30, host: str = "127.0.0.1", field: str = "CN") -> Pair:
+        """Return a signed certificate; with negative ``days`` it has expired.
+
+        ``field`` of its subject has the name.
+        """
         self._made += 1
         stem = f"{self._name}-{self._made}-{name}"
         made = Pair(str(self._folder / f"{stem}.crt"), str(self._folder / f"{stem}.key"))
         new = ["req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
-        request = _openssl(*new, "-subj", f"/CN={name}", "-keyout", made.key)
+        request = _openssl(*new, "-subj", f"/{field}={name}", "-keyout", made.key)
         names = self._folder / f"{stem}.ext"
         names.write_text(f"subjectAltName=IP:{host},DNS:localhost\n")
         by = ["-CA", self._pair.cert, "-CAkey", self._pair.key, "-CAcreateserial", "-days", str(days)]

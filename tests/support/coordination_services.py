@@ -21,10 +21,12 @@ import pytest
 
 from columnar.coordination.cas import CasStore, CasUnavailable
 from columnar.coordination.cas_etcd import CasEtcd
+from tests.support.certificates import Pair
 from tests.support.ports import free_port
 
 START_S: Final = 60.0
 _ZOOKEEPER_JAR: Final = Path("/usr/share/java/zookeeper.jar")
+_NETTY: Final = sorted(_ZOOKEEPER_JAR.parent.glob("netty-*.jar"))  # which ZooKeeper speaks TLS with
 _JAVA_OPTIONS: Final = ("-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
 _LOG4J: Final = """log4j.rootLogger=WARN, out
 log4j.appender.out=org.apache.log4j.ConsoleAppender
@@ -129,10 +131,20 @@ def etcd(
         command += ["--logger", "zap", "--log-level", "error", "--unsafe-no-fsync", *more]
         servers.append(ServiceProcess(command, folder / f"e{number}.log"))
     urls = [f"{scheme}://127.0.0.1:{port}" for port, _ in ports]
-    return Service(servers, urls, lambda prefix, timeout_s: CasEtcd(urls, prefix, timeout_s=timeout_s, tls=tls))
+    context = (lambda: tls) if tls is not None else None
+    return Service(servers, urls, lambda prefix, timeout_s: CasEtcd(urls, prefix, timeout_s=timeout_s, tls=context))
 
 
-def zookeeper(folder: Path, count: int, *, is_quick: bool = False) -> Service:
+def zookeeper(
+    folder: Path,
+    count: int,
+    *,
+    is_quick: bool = False,
+    server: Pair | None = None,
+    tls: Callable[[], ssl.SSLContext] | None = None,
+    ca: str = "",
+) -> Service:
+    """Return ZooKeeper; with the certificate ``server`` only clients that ``ca`` has signed reach it, by ``tls``."""
     from columnar.coordination.cas_zookeeper import SESSION_S, CasZookeeper
 
     ports = [(free_port(), free_port(), free_port()) for _ in range(count)]
@@ -144,20 +156,34 @@ def zookeeper(folder: Path, count: int, *, is_quick: bool = False) -> Service:
         data = folder / f"z{number}"
         data.mkdir(parents=True)
         (data / "myid").write_text(f"{number}\n")
-        settings = f"tickTime=500\ninitLimit=20\nsyncLimit={4 if is_quick else 10}\ndataDir={data}\nclientPort={port}\n"
-        settings += "clientPortAddress=127.0.0.1\nadmin.enableServer=false\nforceSync=no\n"
+        settings = f"tickTime=500\ninitLimit=20\nsyncLimit={4 if is_quick else 10}\ndataDir={data}\n"
+        settings += "admin.enableServer=false\nforceSync=no\n"
+        kind = "clientPort" if server is None else "secureClientPort"
+        settings += f"{kind}={port}\n{kind}Address=127.0.0.1\n"
+        if server is not None:
+            settings += _over_tls(folder, server, ca)
         config = folder / f"z{number}.cfg"
         config.write_text(settings + (members if count > 1 else ""))
         main = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
         command = ["java", *_JAVA_OPTIONS, f"-Dlog4j.configuration=file:{logged}"]
-        command += ["-cp", str(_ZOOKEEPER_JAR), main, str(config)]
+        command += ["-cp", ":".join(map(str, (_ZOOKEEPER_JAR, *_NETTY))), main, str(config)]
         servers.append(ServiceProcess(command, folder / f"z{number}.log"))
     hosts = [f"127.0.0.1:{port}" for port, _, _ in ports]
 
     def connect(prefix: str, timeout_s: float) -> CasStore:
-        return CasZookeeper.connect(hosts, prefix, timeout_s=timeout_s, session_s=max(SESSION_S, timeout_s))
+        session_s = max(SESSION_S, timeout_s)
+        return CasZookeeper.connect(hosts, prefix, timeout_s=timeout_s, session_s=session_s, tls=tls)
 
     return Service(servers, hosts, connect)
+
+
+def _over_tls(folder: Path, server: Pair, ca: str) -> str:
+    store = folder / "zookeeper.pem"
+    store.write_text(Path(server.key).read_text() + Path(server.cert).read_text())
+    return (
+        "serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory\n"
+        f"ssl.keyStore.location={store}\nssl.keyStore.type=PEM\nssl.trustStore.location={ca}\nssl.trustStore.type=PEM\n"
+    )
 
 
 def missing(kind: str) -> str | None:

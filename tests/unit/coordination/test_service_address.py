@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
 from columnar.coordination.cas_etcd import CasEtcd
+from columnar.coordination.service_access import NO_ACCESS, ServiceAccess
 from columnar.coordination.service_address import BadServiceAddress, ServiceAddress
+from columnar.errors import HostError
+from tests.support.certificates import Authority
 
 GOOD = {
     "etcd://a:1,b:2/c": ServiceAddress("etcd", ("a:1", "b:2"), "c"),
@@ -14,8 +21,7 @@ GOOD = {
         "etcd", ("[::1]:7", "etcd-0.etcd.ns.svc:8"), "c", is_tls=True
     ),
     "zookeeper://z1,z2:3/c": ServiceAddress("zookeeper", ("z1:2181", "z2:3"), "c"),
-    "etcd://us%40er:p%2Fa%3Ass@a/c": ServiceAddress("etcd", ("a:2379",), "c", user="us@er", password="p/a:ss"),
-    "zookeepers://u:p@z/c": ServiceAddress("zookeeper", ("z:2181",), "c", is_tls=True, user="u", password="p"),
+    "zookeepers://z/c": ServiceAddress("zookeeper", ("z:2181",), "c", is_tls=True),
 }
 BAD = [
     "",
@@ -33,6 +39,7 @@ BAD = [
     "etcd://a/../c/",
     "etcd://a//c",
     "etcd://user@a/c",
+    "etcd://me:secret@a/c",
 ]
 
 
@@ -71,15 +78,39 @@ def test_the_text_of_an_address_is_read_again() -> None:
 
 def test_a_client_has_a_part_of_the_lease_for_a_call() -> None:
     for lease_s, timeout_s in ((1.5, 0.6), (60.0, 2.0)):
-        client = ServiceAddress.parse("etcd://a/c").connector(lease_s)()
+        client = ServiceAddress.parse("etcd://a/c").connector(lease_s, NO_ACCESS)()
         assert isinstance(client, CasEtcd)
         assert client._timeout_s == pytest.approx(timeout_s)
 
 
-def test_zookeeper_over_tls_needs_an_authority() -> None:
-    pytest.importorskip("kazoo")
-    with pytest.raises(BadServiceAddress, match="certificate authority"):
-        ServiceAddress.parse("zookeepers://a/c").connector(1.5)
+def test_a_password_is_that_of_the_environment_or_the_first_line_of_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "password"
+    file.write_text("pass word\n")
+    access = ServiceAccess(user="me", password_file=str(file))
+    assert access.read_password() == "pass word"
+    assert replace(access, password="other").read_password() == "other"
+    assert "other" not in repr(replace(access, password="other"))
+    file.write_text("\n")
+    with pytest.raises(HostError, match="is empty; write the password into it"):
+        access.read_password()
+    file.unlink()
+    with pytest.raises(HostError, match=r"cannot read .*--coordination-password-file"):
+        ServiceAddress.parse("etcd://a/c").connector(1.5, access)
+
+
+def test_files_that_are_no_certificates_are_named_with_their_option(tmp_path: Path) -> None:
+    authority = Authority(tmp_path, "ours")
+    one, two = authority.sign("one"), authority.sign("two")
+    address = ServiceAddress.parse("etcds://a/c")
+    missing = str(tmp_path / "missing")
+    for access, words in (
+        (ServiceAccess(ca_file=missing), "--coordination-ca must name a PEM file"),
+        (ServiceAccess(ca_file=one.key), "(--coordination-ca) holds no certificates"),
+        (ServiceAccess(ca_file=authority.ca, cert_file=missing, key_file=missing), "look at --coordination-cert"),
+        (ServiceAccess(ca_file=authority.ca, cert_file=one.cert, key_file=two.key), "(--coordination-key) is not that"),
+    ):
+        with pytest.raises(HostError, match=re.escape(words)):
+            address.connector(1.5, access)
 
 
 def test_the_local_address_is_the_one_towards_the_service() -> None:
