@@ -20,6 +20,7 @@ from typing import Protocol
 
 from columnar.coordination.lease_page import LeasePage
 from columnar.coordination.node_record import LeaderRecord, NodeRecord
+from columnar.coordination.server_page import ServerPages
 from columnar.errors import RetryLater
 
 
@@ -36,7 +37,7 @@ class CoordinationEvents(Protocol):
     def nodes_changed(self, nodes: Mapping[str, NodeRecord]) -> None:
         """Take the records of all nodes, this one's too, by their keys ``nodes/NAME.INCARNATION``.
 
-        Called if anything but logs and ``clock_ms`` has changed.  A record that is missing does not mean that the node
+        Called if anything but logs and clocks has changed.  A record that is missing does not mean that the node
         has ended; only ``node_ended`` does.
         """
 
@@ -73,12 +74,19 @@ class Coordination(Protocol):
         """Return a number that was never given before, above ``floor``.  Blocks; for any thread but the loop's."""
 
     async def start(
-        self, record: NodeRecord, page: LeasePage, events: CoordinationEvents, *, may_lead: bool, epoch_floor: int
+        self,
+        record: NodeRecord,
+        page: LeasePage,
+        events: CoordinationEvents,
+        servers: ServerPages,
+        *,
+        may_lead: bool,
+        epoch_floor: int,
     ) -> None:
-        """Acquire the node's lease; returns when it is held."""
+        """Acquire the node's lease; returns when it is held.  Each renewal carries what ``servers`` says then."""
 
     def publish(self, record: NodeRecord) -> None:
-        """Renew with this record soon: at once if more than ``logs`` and ``clock_ms`` differ from the last one."""
+        """Renew with this record at once."""
 
     def leads(self) -> bool:
         """Tell whether this node leads now, by the clock and without a call.  For any thread."""
@@ -86,6 +94,12 @@ class Coordination(Protocol):
     @property
     def nodes(self) -> Mapping[str, NodeRecord]:
         """Return the records as last polled, with their logs and clocks."""
+
+    def synced_lengths(self, server: str) -> Mapping[int, int]:
+        """Return the synced length of each segment of the server's log by the last record about the server.
+
+        Also after the record is gone; none if no record told of the server lately.  For any thread.
+        """
 
     async def lift_epoch(self, minimum: int) -> int:
         """Write the leader's record with an epoch of at least ``minimum``, and return the epoch.

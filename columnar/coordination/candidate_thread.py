@@ -79,6 +79,10 @@ class CandidateThread(ServiceThread):
         """Return the records of the last poll, with their logs and clocks."""
         return self._polled.nodes
 
+    def synced_lengths(self, server: str) -> Mapping[int, int]:
+        """Return the synced lengths of the server's segments by the last record about it."""
+        return self._polled.synced_lengths(server)
+
     def request_fence(self, key: str) -> None:
         with self._lock:
             self._to_fence |= {key}

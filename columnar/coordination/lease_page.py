@@ -42,6 +42,17 @@ def boot_ms() -> int:
     return time.clock_gettime_ns(CLOCK) // NS
 
 
+def make_memory_file(name: str, size_bytes: int) -> int:
+    """Make an anonymous file in memory, of zeros; returns its descriptor, for children to which it is passed."""
+    if hasattr(os, "memfd_create"):
+        descriptor = os.memfd_create(name)
+    else:
+        with tempfile.TemporaryFile() as file:
+            descriptor = os.dup(file.fileno())
+    os.ftruncate(descriptor, size_bytes)
+    return descriptor
+
+
 class LeasePage:
     """The page, mapped into memory; one process writes it."""
 
@@ -52,12 +63,7 @@ class LeasePage:
     @classmethod
     def create(cls) -> LeasePage:
         """Make a page without a lease.  Only a child to which the page's descriptor is passed inherits it."""
-        if hasattr(os, "memfd_create"):
-            descriptor = os.memfd_create("columnar-lease")
-        else:
-            with tempfile.TemporaryFile() as file:
-                descriptor = os.dup(file.fileno())
-        os.ftruncate(descriptor, PAGE_BYTES)
+        descriptor = make_memory_file("columnar-lease", PAGE_BYTES)
         page = cls(descriptor, mmap.mmap(descriptor, PAGE_BYTES))
         page.write_end(0)
         return page

@@ -10,8 +10,10 @@ by chance.  A node's record that cannot be read is logged; the node's last reada
 from __future__ import annotations
 
 import logging
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Final
 
 from columnar.coordination.cas import CasOutcomeUnknown, CasStore, CasUnavailable, VersionConflict, Versioned
 from columnar.coordination.election import LEADER, LEADER_FOLDER
@@ -41,6 +43,8 @@ from columnar.errors import ColumnarError, DamagedData
 
 _log = logging.getLogger(__name__)
 
+SYNCED_KEPT: Final = 1_024  # servers, living and ended ones, whose synced lengths are known
+
 
 class PolledRecords:
     """The records that the last good poll showed; each is decoded once per version.  Belongs to one thread."""
@@ -48,9 +52,11 @@ class PolledRecords:
     def __init__(self) -> None:
         self.nodes: Mapping[str, NodeRecord] = {}  # by key; a new mapping for each poll
         self.leader: LeaderRecord | None = None  # as a poll with ``has_leader`` showed it last
-        self.changes = 0  # rises if a poll shows anything new in ``nodes`` but logs and ``clock_ms``
+        self.changes = 0  # rises if a poll shows anything new in ``nodes`` but logs and clocks
         self.is_whole = True  # ``nodes`` has each node that the poll showed
         self._versions: dict[str, int] = {}
+        # What the last record about a server says that it has synced, also after the record is gone.
+        self._synced: OrderedDict[str, tuple[tuple[str, int], ...]] = OrderedDict()
 
     def take(self, found: Mapping[str, Versioned]) -> WasPolled:
         """Take the records of the nodes by their keys; returns the answer to the poll, without the leader."""
@@ -62,11 +68,24 @@ class PolledRecords:
             has_change |= record is not before and _membership(record) != _membership(before)
             if record is not None:
                 nodes[key] = record
+                if record is not before:
+                    self._note_logs(record)
         self._versions = {key: one.version for key, one in found.items()}
         self.nodes = nodes
         self.is_whole = len(nodes) == len(found)
         self.changes += has_change
         return WasPolled(self._versions, None, frozenset(key for key, one in nodes.items() if one.withdrawn))
+
+    def _note_logs(self, record: NodeRecord) -> None:
+        for server, segments in record.logs.items():
+            self._synced[server] = segments
+            self._synced.move_to_end(server)
+        while len(self._synced) > SYNCED_KEPT:
+            self._synced.popitem(last=False)
+
+    def synced_lengths(self, server: str) -> Mapping[int, int]:
+        """Return the synced lengths of the server's segments by the last record about it.  For any thread."""
+        return {int(name): length for name, length in self._synced.get(server, ())}
 
     def take_leader(self, found: Versioned | None) -> Found | None:
         if found is None:
@@ -126,4 +145,4 @@ def _decoded(key: str, value: bytes) -> NodeRecord | None:
 
 
 def _membership(record: NodeRecord | None) -> NodeRecord | None:
-    return None if record is None else replace(record, logs={}, clock_ms=0)
+    return None if record is None else replace(record, logs={}, clock_ms=0, system_ms=0)

@@ -13,6 +13,7 @@ from typing import Final
 from columnar.coordination.api import CoordinationEvents
 from columnar.coordination.lease_page import LeasePage
 from columnar.coordination.node_record import LeaderRecord, NodeRecord
+from columnar.coordination.server_page import ServerPages
 
 NO_END_MS: Final = (1 << 63) // 1_000_000  # of the page: some 290 years after the machine's start
 
@@ -34,11 +35,19 @@ class LocalCoordination:
             return self._number
 
     async def start(
-        self, record: NodeRecord, page: LeasePage, events: CoordinationEvents, *, may_lead: bool, epoch_floor: int
+        self,
+        record: NodeRecord,
+        page: LeasePage,
+        events: CoordinationEvents,
+        servers: ServerPages,
+        *,
+        may_lead: bool,
+        epoch_floor: int,
     ) -> None:
         """Take the lease and the leadership, with the epoch after ``epoch_floor``; events come after the return."""
         assert may_lead, "without a service there is no other leader"
         page.write_end(NO_END_MS)
+        self._servers = servers
         self._events, self._record, self._epoch = events, record, epoch_floor + 1
         asyncio.get_running_loop().call_soon(self._report_election)
 
@@ -53,6 +62,9 @@ class LocalCoordination:
     @property
     def nodes(self) -> Mapping[str, NodeRecord]:
         return {} if self._record is None else {self._record.key: self._record}
+
+    def synced_lengths(self, server: str) -> Mapping[int, int]:
+        return self._servers.synced_lengths(server)
 
     async def lift_epoch(self, minimum: int) -> int:
         if self._epoch < minimum:

@@ -24,6 +24,7 @@ from columnar.coordination.node_record import (
     NodeRecord,
 )
 from columnar.coordination.renewal_thread import RenewalThread
+from columnar.coordination.server_page import ServerPages
 from columnar.coordination.service_access import NO_ACCESS, ServiceAccess
 from columnar.coordination.service_address import ServiceAddress
 from columnar.coordination.service_thread import LoopCalls
@@ -63,7 +64,14 @@ class NodeCoordination:
         return self._start_calls.next_number(floor)
 
     async def start(
-        self, record: NodeRecord, page: LeasePage, events: CoordinationEvents, *, may_lead: bool, epoch_floor: int
+        self,
+        record: NodeRecord,
+        page: LeasePage,
+        events: CoordinationEvents,
+        servers: ServerPages,
+        *,
+        may_lead: bool,
+        epoch_floor: int,
     ) -> None:
         """See ``Coordination``; the record's nonce is drawn here.
 
@@ -77,7 +85,7 @@ class NodeCoordination:
         calls = LoopCalls(loop)
         self._events = events
         self._joined = loop.create_future()
-        self._renewal = RenewalThread(self._connect_store, self._times, calls, record, page, self)
+        self._renewal = RenewalThread(self._connect_store, self._times, calls, record, page, self, servers.read_pages)
         candidate = Candidate(self._times, _drawn_nonce, may_lead=may_lead, epoch_floor=epoch_floor)
         self._candidate = CandidateThread(self._connect_store, self._times, calls, candidate, record, self)
         self._renewal.start(self._renewal_ended.set)
@@ -103,6 +111,9 @@ class NodeCoordination:
     @property
     def nodes(self) -> Mapping[str, NodeRecord]:
         return {} if self._candidate is None else self._candidate.nodes
+
+    def synced_lengths(self, server: str) -> Mapping[int, int]:
+        return {} if self._candidate is None else self._candidate.synced_lengths(server)
 
     async def lift_epoch(self, minimum: int) -> int:
         leadership, candidate = self._leadership, self._candidate

@@ -7,7 +7,7 @@
 A value is one JSON object, UTF-8, keys in this order, without spaces; an operator reads it with ``etcdctl get`` or
 ``zkCli.sh get``:
 
-    node    format nonce node incarnation address servers logs clock_ms [withdrawn]
+    node    format nonce node incarnation address servers logs clock_ms [system_ms] [withdrawn]
     leader  format nonce node epoch address [vacated]
     counter format number
 
@@ -15,8 +15,10 @@ A value is one JSON object, UTF-8, keys in this order, without spaces; an operat
                  newer node can join an older leader while a cluster is upgraded
     nonce        16 random bytes in hexadecimal, which identify a holder of the lease
     servers      incarnations of the region servers that live on the node, as NAME.INCARNATION
-    logs         for each server the segments of its log, as [name, bytes synced]
-    clock_ms     the highest timestamp that the node's servers have given to a cell
+    logs         for each server the segments of its log, as [number of eight digits, bytes synced]; of the living
+                 servers, and of those that the node has reaped last (``server_page``)
+    clock_ms     no server of the node had given a higher timestamp to a cell; 0: none was given
+    system_ms    the machine's clock when the record was written; records of older programs lack it
     withdrawn    true in the last record of a node that has ended all its servers; otherwise the field is missing
     vacated      true in the last record of a leader that resigned; otherwise the field is missing
 
@@ -29,14 +31,15 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from columnar.errors import DamagedData
 
 FORMAT: Final = 1
 NODES: Final = "nodes"
 NUMBER: Final = "counters/incarnation"
-_FLAGS: Final = {"withdrawn", "vacated"}
+_OMITTED: Final = {"withdrawn", "vacated", "system_ms"}  # if they say nothing
+Logs: TypeAlias = dict[str, tuple[tuple[str, int], ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +49,9 @@ class NodeRecord:
     incarnation: int
     address: str  # HOST:PORT of the node's peer port
     servers: tuple[str, ...] = ()
-    logs: dict[str, tuple[tuple[str, int], ...]] = field(default_factory=dict)
+    logs: Logs = field(default_factory=dict)
     clock_ms: int = 0
+    system_ms: int = 0
     withdrawn: bool = False
 
     @classmethod
@@ -72,9 +76,9 @@ class LeaderRecord:
 
 def encode_record(record: NodeRecord | LeaderRecord) -> bytes:
     fields = {"format": FORMAT, **asdict(record)}
-    for name in _FLAGS & fields.keys():
+    for name in _OMITTED & fields.keys():
         if not fields[name]:
-            del fields[name]  # as in the records of programs that do not know the flag
+            del fields[name]  # as in the records of programs that do not know the field
     return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode()
 
 
@@ -93,6 +97,7 @@ def decode_node_record(value: bytes) -> NodeRecord:
                 for server, segments in found["logs"].items()
             },
             _number(found["clock_ms"]),
+            _number(found.get("system_ms", 0)),
             _flag(found, "withdrawn"),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:

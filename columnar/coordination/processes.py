@@ -1,13 +1,14 @@
 """Children of a supervisor: processes that it starts with sockets to them, watches, and kills for certain.
 
-    child's arguments   CONTROL_FD CHANNEL_FD BEATS_FD LINES_FD and kept descriptors, after the command; it inherits
-                        them
+    child's arguments   CONTROL_FD CHANNEL_FD BEATS_FD LINES_FD PAGE_FD and kept descriptors, after the command; it
+                        inherits them
     control             a stream socket; each process notices when the other one ends
     channel             connections of clients, to be served or returned (``coordination.connection_channel``)
     beats               a pipe to the supervisor; the child writes a ``Beat`` to it at each report
     kept                descriptors of the caller: the folder's lock, which lasts while any process has it open, and
                         the page of the lease (``lease_page``)
     lines               a file in which the child keeps the last lines of its log (``last_lines``), read at its end
+    page                memory that the child shares with this process alone (``server_page``)
     stdin               one line with the child's settings, written when they are known; the child starts before that
 
 A child is known to be dead when ``waitpid`` has returned: from then on no part of it runs, so it sends no answer.
@@ -35,6 +36,7 @@ from struct import Struct
 from typing import Final, NamedTuple
 
 from columnar.coordination.connection_channel import DispatchedConnection, pair, send_connection
+from columnar.coordination.server_page import ServerPage
 from columnar.runtime.last_lines import last_lines, lines_file
 
 _BEATS_READ: Final = 512  # at a time; the last beat includes the information of older ones
@@ -73,14 +75,20 @@ class Child:
     """A process that the function ``started`` has started."""
 
     def __init__(
-        self, process: subprocess.Popen[bytes], control: socket.socket, channel: socket.socket, lines: int
+        self,
+        process: subprocess.Popen[bytes],
+        control: socket.socket,
+        channel: socket.socket,
+        lines: int,
+        page: ServerPage,
     ) -> None:
-        """Take over the supervisor's ends of the child's sockets, and the file of its last lines."""
+        """Take over the supervisor's ends of the child's sockets, the file of its last lines, and its page."""
         self.pid = process.pid
         self.control = control
         self.connection_channel = channel
         self.ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()  # the exit status, once reaped
         self.last_lines: tuple[str, ...] = ()  # of its log, once it has ended
+        self.page = page
         self._lines = lines
         self._process = process
         self._beats = -1  # the pipe's read end; -1 if closed
@@ -172,9 +180,10 @@ def started(
     channel, its_channel = pair()
     beats, its_beats = os.pipe()
     lines = lines_file()
+    page, its_page = ServerPage.create()
     ours = [control.fileno(), channel.fileno(), beats]
     try:
-        passed = (its_control.fileno(), its_channel.fileno(), its_beats, lines, *kept)
+        passed = (its_control.fileno(), its_channel.fileno(), its_beats, lines, its_page, *kept)
         process = subprocess.Popen(
             [*command, *map(str, passed)],
             stdin=subprocess.PIPE,
@@ -193,9 +202,10 @@ def started(
         its_control.close()
         its_channel.close()
         os.close(its_beats)
+        os.close(its_page)
     for descriptor in ours:
         os.set_blocking(descriptor, False)
-    child = Child(process, control, channel, lines)
+    child = Child(process, control, channel, lines, page)
     child.watch(beats, on_beat)
     return child
 

@@ -1,7 +1,8 @@
 """The thread that renews a node's lease: it writes the node's record, and the page that the node's servers read.
 
-Its loop never waits for anything but the service, the end of a period and a new record.  It stops to renew only if the
-event loop hangs (``service_thread``).
+Each renewal carries what the node's servers have synced, and their clock (``server_page``).  The loop never waits for
+anything but the service, the end of a period and a new record.  It stops to renew only if the event loop hangs
+(``service_thread``).
 
 A clean stop (``release``) writes the record as withdrawn.  The leader deletes a record that says so, and takes the
 node's regions over without a new generation of their folders.  If no leader has done so within WITHDRAWN_MS, or there
@@ -14,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final, Protocol
 
+from columnar.clock import system_ms
 from columnar.coordination.cas import CasOutcomeUnknown, CasStore, CasUnavailable, VersionConflict
 from columnar.coordination.lease import (
     RETRY_MS,
@@ -26,10 +28,10 @@ from columnar.coordination.lease import (
 )
 from columnar.coordination.lease_page import LeasePage, boot_ms
 from columnar.coordination.node_record import NodeRecord, encode_record
+from columnar.coordination.server_page import ServerReadings
 from columnar.coordination.service_thread import LoopCalls, ServiceThread
 from columnar.errors import ColumnarError
 
-PUBLISH_MS: Final = 50  # between two renewals that carry only new ends of logs, or a new clock reading
 WITHDRAWN_MS: Final = 1_000
 SLOW_SHARE: Final = 3  # an answer that takes longer than this part of the lease is slow
 SILENT_SHARE: Final = 2  # a service that gave no answer for longer than this part of the lease is silent
@@ -62,12 +64,15 @@ class RenewalThread(ServiceThread):
         record: NodeRecord,
         page: LeasePage,
         events: RenewalEvents,
+        read_servers: Callable[[], ServerReadings],
     ) -> None:
+        """Pass ``read_servers``, which the thread calls for each renewal."""
         super().__init__("renewal of the node's lease", connect, times, calls)
         self._events = events
+        self._read_servers = read_servers
         self._page = page
         self._record = record  # set by the loop
-        self._is_new = self._is_urgent = False  # the record; set by the loop
+        self._is_new = False  # the record; set by the loop
         self._is_releasing = False  # set by the loop
         self._has_others = False
         self._holder = LeaseHolder(record.key, record.nonce, times)
@@ -80,9 +85,8 @@ class RenewalThread(ServiceThread):
     # --- called on the loop --------------------------------------------------------------------------
 
     def publish(self, record: NodeRecord) -> None:
-        """Renew with this record: at once, or PUBLISH_MS after the last renewal if only logs and clock differ."""
-        before, self._record = self._record, replace(record, nonce=self._record.nonce)
-        self._is_urgent |= replace(before, logs=self._record.logs, clock_ms=self._record.clock_ms) != self._record
+        """Renew with this record at once; its logs and clocks are read for each renewal."""
+        self._record = replace(record, nonce=self._record.nonce)
         self._is_new = True
         self.wake()
 
@@ -125,15 +129,21 @@ class RenewalThread(ServiceThread):
         if self._is_releasing and not self._holder.is_releasing:
             self._holder.release(now_ms)
             self._page.write_end(0)
-        if self._is_urgent:
-            self._is_urgent = self._is_new = False
-            self._holder.renew_at(now_ms)
-        elif self._is_new:
+        if self._is_new:
             self._is_new = False
-            self._holder.renew_at(self._sent_ms + PUBLISH_MS)
+            self._holder.renew_at(now_ms)
 
     def _compose(self) -> bytes:
-        return encode_record(replace(self._record, withdrawn=self._holder.is_releasing))
+        readings = self._read_servers()
+        return encode_record(
+            replace(
+                self._record,
+                logs=readings.logs,
+                clock_ms=readings.clock_ms,
+                system_ms=system_ms(),
+                withdrawn=self._holder.is_releasing,
+            )
+        )
 
     def _lost_text(self, answer: Answer) -> str:
         if not self._has_joined:

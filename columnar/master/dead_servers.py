@@ -9,7 +9,7 @@ Functions that read logs block.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
@@ -18,7 +18,7 @@ from columnar.errors import DamagedData, HostError
 from columnar.model.owner import Incarnation, Owner, OwnershipPeriod, incarnation_of
 from columnar.model.region_info import RegionInfo
 from columnar.storage import server_folders
-from columnar.storage.dead_logs import DeadLog, remedy_of
+from columnar.storage.dead_logs import NO_LENGTHS, DeadLog, remedy_of
 from columnar.storage.server_folders import Seal
 
 if TYPE_CHECKING:
@@ -40,10 +40,15 @@ class DeadServerLog:
     opened: frozenset[int] = frozenset()  # regions that it was opening when it died, or had opened a moment before
 
 
-def read_dead_server_log(data: str, server: Incarnation, seal: Seal | None, owned: Owned) -> DeadServerLog:
-    """Read the log.  ``owned``: all that the server owned according to the catalogue.  Raises HostError."""
+def read_dead_server_log(
+    data: str, server: Incarnation, seal: Seal | None, owned: Owned, synced: Mapping[int, int] = NO_LENGTHS
+) -> DeadServerLog:
+    """Read the log.  ``owned``: all that the server owned according to the catalogue.  Raises HostError.
+
+    ``synced`` has the lengths that the server had synced by its node's record.
+    """
     try:
-        log = server_folders.dead_log(data, str(server), seal, is_named=bool(owned))
+        log = server_folders.dead_log(data, str(server), seal, synced, is_named=bool(owned))
         return DeadServerLog(log.extent, log.named(), log)
     except DamagedData as error:
         return DeadServerLog(None, owned, None, error.text)

@@ -166,7 +166,15 @@ class Leadership:
             undo.callback(stores.close)
             catalogue = CatalogueTerms(parts.watched_folder.until_it_answers, term.until_leads, epoch)
             links = replace(self._links, gate=term.gate)
-            terms = LeaderTerms(catalogue, epoch, links, coordination.lift_epoch, self._fence_node, is_leased=True)
+            terms = LeaderTerms(
+                catalogue,
+                epoch,
+                links,
+                coordination.lift_epoch,
+                self._fence_node,
+                self._synced_lengths,
+                is_leased=True,
+            )
             leading = LeadingNode(parts.config, stores, parts.watched_folder, terms)
             records = await coordination.wait_unlisted_over()
             members = self._members_of(records)
@@ -223,6 +231,10 @@ class Leadership:
             if not leading.links.is_linked(server):
                 leading.unlinked(server, f"it has not linked with the new leader within {HELLO_S:g} s")
         await leading.greeted(servers)
+
+    def _synced_lengths(self, server: str) -> Mapping[int, int]:
+        """Return what the server had synced; for any thread.  This node's own pages know it best."""
+        return self._parts.pages.synced_lengths(server) or self._coordination.synced_lengths(server)
 
     def _fence_node(self, node: Incarnation) -> None:
         self._coordination.request_fence(NodeRecord("", node.name, node.number, "").key)

@@ -48,6 +48,7 @@ from columnar.roles.meta_region import CatalogueTerms
 from columnar.roles.mode_switch import FolderDeadServerLogs, to_servers
 from columnar.storage import server_folders
 from columnar.storage.data_folder import META, NODES_SINCE, SERVERS_SINCE
+from columnar.storage.dead_logs import NO_LENGTHS
 from columnar.storage.process_stores import FolderStores
 from columnar.storage.watched_folder import WatchedFolder
 from columnar.triggers.system_tables import SYSTEM_TABLES
@@ -71,6 +72,7 @@ class LeaderTerms:
     links: LinkTerms = field(default_factory=LinkTerms)  # the gate is that of the leader's lease
     lift: Callable[[int], Awaitable[int]] | None = None  # has the leader's record written with at least this epoch
     fence_node: Callable[[Incarnation], None] = lambda _node: None
+    synced_lengths: Callable[[str], Mapping[int, int]] = lambda _server: NO_LENGTHS  # of a server's segments
     is_leased: bool = False  # a server that is not known to live may still run and write
 
 
@@ -217,7 +219,9 @@ class LeadingNode:
         generations.follow(state.current.places)
         for region in invented:
             state.current.set_ideal(state.current.places[region], None, "")  # no region can return to that process
-        dead_logs = FolderDeadServerLogs(catalogue, self.stores, state.current.unread_logs, self._watched_folder)
+        dead_logs = FolderDeadServerLogs(
+            catalogue, self.stores, state.current.unread_logs, self._watched_folder, self.terms.synced_lengths
+        )
         self.host = ClusterHost(state, catalogue, self.leading.sound, self.links, dead_logs, self.stores.clock)
         self.leading.lead(ClusterOwners(self.host, catalogue, self.links), self.config.trigger_modules)
         self.host.requests.lead(self.leading.region_changes)

@@ -122,7 +122,12 @@ class LeasedMembership:
         folders = RegionFolders(parts.regions_path, RocksEngine())
         epoch_floor = await asyncio.to_thread(folders.highest_generation, META)
         await self._coordination.start(
-            self._record, parts.lease_page, self._leadership, may_lead=parts.settings.may_lead, epoch_floor=epoch_floor
+            self._record,
+            parts.lease_page,
+            self._leadership,
+            parts.pages,
+            may_lead=parts.settings.may_lead,
+            epoch_floor=epoch_floor,
         )
         self._undo.push_async_callback(self._coordination.withdraw)
         self._undo.push_async_callback(self._leadership.close)

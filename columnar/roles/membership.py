@@ -20,6 +20,7 @@ from columnar.cluster.link_listener import LinkListener
 from columnar.cluster.peer_address import UnixAddress
 from columnar.config import NodeConfig, StandaloneConfig
 from columnar.coordination.lease_page import LeasePage
+from columnar.coordination.server_page import ServerPages
 from columnar.coordination.socket_folder import ListeningPath, SocketFolder
 from columnar.errors import HostError
 from columnar.master.placement_records import ServerState
@@ -53,6 +54,7 @@ class NodeParts:
     watched_folder: WatchedFolder
     lease_page: LeasePage
     own: OwnNode
+    pages: ServerPages  # of this node's servers
     living: Callable[[], tuple[Incarnation, ...]]  # servers of this node
     ready: Callable[[], frozenset[Incarnation]]  # of them, those that take connections
     name_leader: Callable[[], None]  # tells them all who leads
@@ -178,7 +180,8 @@ class SoleMembership:
         self._stores = ProcessStores(parts.folder, RocksEngine())
         self._stores.open()
         self._undo.callback(self._stores.close)
-        terms = LeaderTerms(CatalogueTerms(parts.watched_folder.until_it_answers))
+        catalogue = CatalogueTerms(parts.watched_folder.until_it_answers)
+        terms = LeaderTerms(catalogue, synced_lengths=parts.pages.synced_lengths)
         leading = LeadingNode(parts.config, self._stores, parts.watched_folder, terms)
         await leading.start(parts.own, SOLE, ())
         self.leading = leading

@@ -22,7 +22,7 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -63,9 +63,20 @@ class FolderDeadServerLogs:
     """The implementation of ``cluster_servers.DeadServerLogs``.  Owned by the loop."""
 
     def __init__(
-        self, catalogue: Catalogue, stores: FolderStores, unread: dict[Incarnation, str], folder: WatchedFolder
+        self,
+        catalogue: Catalogue,
+        stores: FolderStores,
+        unread: dict[Incarnation, str],
+        folder: WatchedFolder,
+        synced_lengths: Callable[[str], Mapping[int, int]],
     ) -> None:
-        """Pass ``unread``, which this object fills for operators with the unreadable logs and the reasons."""
+        """Pass ``unread``, which this object fills for operators with the unreadable logs and the reasons.
+
+        ``synced_lengths`` returns what a server, by its text, had synced of its segments by its node; any thread calls
+        it.
+        """
+        self._synced_lengths = synced_lengths
+        self._damaged_by_time: set[Incarnation] = set()  # ended by time, and their logs are not taken over yet
         self._folder = folder
         self._unread = unread
         self._catalogue = catalogue
@@ -105,9 +116,14 @@ class FolderDeadServerLogs:
         self, server: Incarnation, seal: Seal | None, owned: Owned, died_ns: int, *, is_by_time: bool
     ) -> DeadServerLog:
         """Return the dead server's log, after its extent, which the catalogue will record, is synced to disk."""
+        synced = self._synced_lengths(str(server))
         if is_by_time:
-            take_log_over(self._data, str(server))
-        dead_log = read_dead_server_log(self._data, server, seal, owned)
+            try:
+                take_log_over(self._data, str(server), synced)
+            except DamagedData as error:
+                self._damaged_by_time.add(server)
+                return DeadServerLog(None, owned, None, error.text)
+        dead_log = read_dead_server_log(self._data, server, seal, owned, synced)
         if dead_log.log is not None and (seal is None or seal.is_of_files):
             server_folders.sync_extent(dead_log.log)
         try:
@@ -141,10 +157,14 @@ class FolderDeadServerLogs:
         return await asyncio.shield(reading)
 
     def _extent(self, server: Incarnation, is_over: bool) -> Segments:
+        synced = self._synced_lengths(str(server))
         if is_over:
-            return server_folders.dead_log(self._data, str(server), None, is_named=True).extent
+            if server in self._damaged_by_time:
+                take_log_over(self._data, str(server), synced)
+                self._damaged_by_time.discard(server)
+            return server_folders.dead_log(self._data, str(server), None, synced, is_named=True).extent
         folder = server_folders.log_of(self._data, str(server))
-        return DeadLog(folder, measure(folder)).extent
+        return DeadLog(folder, measure(folder, synced)).extent
 
     def free_bytes(self) -> int | None:
         room = self._folder.room

@@ -124,6 +124,7 @@ class Node:
             self.watched_folder,
             self.lease_page,
             self.servers,
+            self.servers.pages,
             lambda: tuple(self.servers.processes.living),
             lambda: self.ports.ready,
             self.servers.name_leader,

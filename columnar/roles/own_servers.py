@@ -20,6 +20,7 @@ from columnar.cluster.link_errors import LinkBroke, NotSent
 from columnar.cluster.peer_server import PeerServer
 from columnar.cluster.refusals import Unknown
 from columnar.coordination.processes import Beat
+from columnar.coordination.server_page import ServerPages
 from columnar.errors import HostError
 from columnar.model.node_messages import FollowLeader, NamedFacts, ServerFacts, TakesConnections
 from columnar.model.owner import Incarnation
@@ -46,6 +47,7 @@ class OwnServers:
     ) -> None:
         self._names = names
         self.processes = processes
+        self.pages = ServerPages()
         self._ports = ports
         self.watch = ServerWatch(
             lambda: int(asyncio.get_running_loop().time() * 1000),
@@ -67,6 +69,7 @@ class OwnServers:
     # The methods of ``server_processes.Events`` notify the ports first, then the cluster.
 
     def joined(self, server: Incarnation) -> None:
+        self.pages.add_server(str(server), self.processes.living[server].child.page)
         self._ports.joined(server)
         self.watch.joined(server)
         self._membership.server_joined(server)
@@ -85,6 +88,7 @@ class OwnServers:
         self._ports.handover_ended(server, result)
 
     def ended(self, server: Incarnation, why: str, *, asked: bool) -> None:
+        self.pages.end_server(str(server))
         self.watch.left(server)
         self._ports.forget_server(server)
         if not self._ports.are_open and not self._fault.done() and self.processes.deaths.is_start_hopeless(server.name):

@@ -41,6 +41,7 @@ from columnar.cluster.scatter_gather import RoutedOwners
 from columnar.config import RegionServerConfig, StandaloneConfig
 from columnar.coordination.lease_gate import LeaseGate
 from columnar.coordination.lease_page import LeasePage
+from columnar.coordination.server_page import ServerPage
 from columnar.coordination.socket_folder import ListeningPath, make_private
 from columnar.errors import HostError, RegionMoved
 from columnar.model.owner import Incarnation
@@ -134,15 +135,18 @@ class ClusterServer:
         self,
         config: RegionServerConfig,
         lease: LeasePage,
+        page: ServerPage,
         on_orphaned: Callable[[str], None],
         peer_tls: PeerTls | None = None,
     ) -> None:
-        """Pass the page of the node's lease, and the TLS of links to other nodes, or None for plain links.
+        """Pass the pages of the node's lease and of this server, and the TLS of links to other nodes, or None.
 
         ``on_orphaned`` is called with the reason when the link to the node has ended.
         """
         self.local_server = Incarnation(config.name, config.number)
         self._config = config
+        engine = RocksEngine.of_several(config.servers)
+        self.stores = ServerStores(config.config.data, str(self.local_server), engine, page)
         self._folder = SharedFolder(config.data, config.cluster_id)
         self._hello = Hello(config.cluster_id, self.local_server)
         self._link_terms = LinkTerms(LeaseGate(lease.is_valid), bytes.fromhex(config.secret) or None, peer_tls)
@@ -154,7 +158,6 @@ class ClusterServer:
     async def start(self, control: socket.socket, channel: socket.socket) -> None:
         """Start to serve.  The server owns the non-blocking sockets from now on.  Raises HostError, DamagedData."""
         config = own_ports(self._config.config)
-        self.stores = ServerStores(config.data, str(self.local_server), RocksEngine.of_several(self._config.servers))
         self.stores.open()
         async with AsyncExitStack() as undo:
             undo.callback(self.stores.close)

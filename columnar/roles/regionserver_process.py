@@ -1,6 +1,7 @@
 """The process around ``ClusterServer``, which a node starts with inherited descriptors.
 
-    python -m columnar.roles.regionserver_process [ahead] CONTROL_FD DOORBELL_FD BEATS_FD LINES_FD LOCK_FD LEASE_FD
+    python -m columnar.roles.regionserver_process [ahead] CONTROL_FD DOORBELL_FD BEATS_FD LINES_FD PAGE_FD \
+        LOCK_FD LEASE_FD
 
     ahead          start as a spare, which waits for the next death of a server and replaces it; ``ps`` and ``top`` show
                    SPARE
@@ -9,6 +10,7 @@
     DOORBELL_FD    the channel for connections of clients (``coordination.connection_channel``)
     BEATS_FD       the write end of a pipe, to which a heartbeat (``coordination.processes``) is written every BEAT_S
     LINES_FD       a file for the last lines of the log and the dump of a crash (``last_lines``)
+    PAGE_FD        memory in which the server says what it has synced (``coordination.server_page``)
     LOCK_FD        the data folder's LOCK, only kept open, so that no second store starts on the folder while any server
                    lives
     LEASE_FD       the page of the node's lease (``coordination.lease_page``)
@@ -42,6 +44,7 @@ from typing import Final, NoReturn
 from columnar.config import AHEAD, RegionServerConfig
 from columnar.coordination.lease_page import LeasePage
 from columnar.coordination.processes import Beat, packed
+from columnar.coordination.server_page import ServerPage
 from columnar.errors import ColumnarError
 from columnar.roles.ports import read_peer_tls
 from columnar.roles.regionserver import ClusterServer
@@ -106,24 +109,26 @@ class Beats:
             time.sleep(BEAT_S)
 
 
-def run(config: RegionServerConfig, control: int, channel: int, beats: int, lease: int) -> int:
+def run(config: RegionServerConfig, control: int, channel: int, beats: int, page: ServerPage, lease: int) -> int:
     """Serve until the node requests the stop.  Returns the exit status."""
     log_to_stderr(config.log_level, f"{config.name}.{config.number}")
     raise_limit()
     switch_quickly()
     try:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
-            return runner.run(_serve(config, control, channel, beats, lease))
+            return runner.run(_serve(config, control, channel, beats, page, lease))
     except ColumnarError as error:
         _log.error("cannot start: %s", error.text)
         return CANNOT_START
 
 
-async def _serve(config: RegionServerConfig, control: int, channel: int, beats: int, lease: int) -> int:
+async def _serve(
+    config: RegionServerConfig, control: int, channel: int, beats: int, page: ServerPage, lease: int
+) -> int:
     asyncio.get_running_loop().set_exception_handler(met_by_the_loop)
     stopping = _stop_on_signals()
     peer_tls = read_peer_tls(config.config) if config.peer_host else None
-    server = ClusterServer(config, LeasePage.open_inherited(lease), _gone, peer_tls)
+    server = ClusterServer(config, LeasePage.open_inherited(lease), page, _gone, peer_tls)
     Beats(beats, server.node_link.beat).start()
     await server.start(_socket(control), _socket(channel))
     if server.ports.tls is not None:
@@ -158,8 +163,8 @@ def main(arguments: list[str]) -> int:
     die_with_parent()
     if arguments[0] == AHEAD:
         show_as(SPARE)
-    control, channel, beats, lines, lock, lease = map(int, arguments[-6:])
-    for descriptor in (beats, lines, lock, lease):
+    control, channel, beats, lines, shared, lock, lease = map(int, arguments[-7:])
+    for descriptor in (beats, lines, shared, lock, lease):
         os.set_inheritable(descriptor, False)
     keep_last_lines(LastLines(lines))
     line = sys.stdin.buffer.readline()
@@ -167,7 +172,7 @@ def main(arguments: list[str]) -> int:
         return CANNOT_START  # the supervisor has ended, or needs no server any more
     config = RegionServerConfig.from_json(line)
     show_as(f"columnar {config.name}")
-    return run(config, control, channel, beats, lease)
+    return run(config, control, channel, beats, ServerPage.open_inherited(shared), lease)
 
 
 if __name__ == "__main__":

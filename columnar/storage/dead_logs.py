@@ -30,10 +30,11 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from shlex import quote
+from types import MappingProxyType
 from typing import Final, TypeVar
 
 from columnar.errors import ColumnarError, DamagedData, HostError
@@ -58,6 +59,8 @@ SUFFIX: Final = ".segment"
 RUN: Final = "run"  # a file with the log's name in hexadecimal and the number of its last run
 READINGS: Final = 3  # of a log that seems to be damaged
 READ_AGAIN_S: Final = 1.0  # no cache of a file system that we met was older than 1.2 s
+
+NO_LENGTHS: Final[Mapping[int, int]] = MappingProxyType({})
 
 T = TypeVar("T")
 Found = Sequence[tuple[bytes, Record]]  # records of one region with their marks, ascending
@@ -126,20 +129,27 @@ def segment_number(name: str) -> int:
     return int(name.removesuffix(SUFFIX))
 
 
-def measure(folder: str) -> Sealed:
+def measure(folder: str, synced: Mapping[int, int] = NO_LENGTHS) -> Sealed:
     """Seal the log in ``folder``, to which its writer never writes again; returns its extent.
 
-    The log of a live writer is measured as it is now, without segments that the writer removes meanwhile.  Raises
-    HostError, and DamagedData if a segment is missing or shorter than its synced part.
+    The log of a live writer is measured as it is now, without segments that the writer removes meanwhile.
+
+    ``synced`` has lengths, by segment number, that the writer had synced by what it said elsewhere than in the folder:
+    the folder may be seen as it was before.  Raises HostError, and DamagedData if a segment is missing or shorter than
+    its synced part.
     """
     stored_bounds = SegmentBounds(folder)
     try:
         bounds, lengths = stored_bounds.read(), _lengths_in(folder)
+        bounds |= {number: max(length, bounds.get(number, 0)) for number, length in synced.items()}
         for number, bound in bounds.items():
             path, length = os.path.join(folder, segment_name(number)), lengths.get(segment_name(number))
-            if length is None and not stored_bounds.has_forgotten(number):
+            if length is None:
+                is_removed = stored_bounds.has_removed if number in synced else stored_bounds.has_forgotten
+                if is_removed(number):
+                    continue
                 raise DamagedData(f"{path} is missing; {remedy(folder)}")
-            if length is not None and length < bound:
+            if length < bound:
                 raise _cut(path, length, bound)
     except OSError as error:
         raise refused(error, f"cannot read the server's log {folder}") from error

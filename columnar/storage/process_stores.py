@@ -12,7 +12,7 @@ import asyncio
 import os
 from abc import ABC, abstractmethod
 from contextlib import suppress
-from typing import Final
+from typing import Final, Protocol
 
 from columnar.clock import ClockFile, StoreClock, system_ms
 from columnar.errors import HostError
@@ -27,6 +27,7 @@ from columnar.storage.ownership import Ownership
 from columnar.storage.region_folders import RegionFolders
 from columnar.storage.rocks import RocksEngine
 from columnar.storage.rocks_errors import refused
+from columnar.storage.segment_bounds import SyncedNotes
 from columnar.storage.server_folders import LOG, clock_of, folder_of, is_spent, log_of, newest_clock, note_log
 from columnar.storage.server_log_files import ServerLog, begin_run, open_server_log
 
@@ -46,7 +47,7 @@ class StoresOfProcess(ABC):
     def open(self) -> None:
         """Open the clock and the server's log, which is read.  Call this once.  Raises HostError, DamagedData."""
         self._clock_file = ClockFile.opened(self._clock_folder)
-        self.clock = StoreClock(system_ms, self._clock_file.keep)
+        self.clock = StoreClock(system_ms, self._keep_clock)
         try:
             self.clock.observe(self._newest_ms(self._clock_file.highest_ms))
             self.server_log, self.dead_logs = self._begin_log()
@@ -55,6 +56,9 @@ class StoresOfProcess(ABC):
             raise
         self.engine.use_logs(self.dead_logs, self.server_log)
         self.committer = Committer(asyncio.get_running_loop(), log=self.server_log)
+
+    def _keep_clock(self, moment_ms: int) -> None:
+        self._clock_file.keep(moment_ms)
 
     @abstractmethod
     def _newest_ms(self, own_ms: int) -> int:
@@ -104,11 +108,21 @@ class ProcessStores(FolderStores):
         return Ownership(region, epoch, unreplayed_logs, is_sole=True)
 
 
+class ReadingsPage(SyncedNotes, Protocol):
+    """A page of ``coordination.server_page``."""
+
+    def raise_clock(self, highest_ms: int) -> None: ...
+
+
 class ServerStores(StoresOfProcess):
     """The stores of an incarnation, whose log has no earlier run, since it starts once; other servers read the log."""
 
-    def __init__(self, data: str, incarnation: str, engine: RocksEngine) -> None:
-        """Take the data folder and the incarnation's text, such as ``s2.17``."""
+    def __init__(self, data: str, incarnation: str, engine: RocksEngine, page: ReadingsPage | None = None) -> None:
+        """Take the data folder and the incarnation's text, such as ``s2.17``.
+
+        ``page`` gets the synced lengths of the log and the clock, for a node; None: no process reads them.
+        """
+        self._page = page
         self._data = data
         self._folder = folder_of(data, incarnation)
         super().__init__(data, self._folder, engine)
@@ -147,12 +161,19 @@ class ServerStores(StoresOfProcess):
         super().close()
         self.opening_notes.close()
 
+    def _keep_clock(self, moment_ms: int) -> None:
+        if self._page is not None:
+            self._page.raise_clock(moment_ms)
+        super()._keep_clock(moment_ms)
+
     def _newest_ms(self, own_ms: int) -> int:
         return max(own_ms, newest_clock(self._data))
 
     def _begin_log(self) -> tuple[ServerLog, DeadLogs]:
         name = os.path.basename(self._folder)
-        return begin_run(os.path.join(self._folder, LOG), has_begun=lambda: note_log(self._data, name))
+        return begin_run(
+            os.path.join(self._folder, LOG), has_begun=lambda: note_log(self._data, name), notes=self._page
+        )
 
     def dead_log(self, incarnation: str, lengths: tuple[tuple[str, int], ...]) -> DeadLog:
         """Return the log of an incarnation that is fenced, or of one that lives, as sealed at ``lengths``.

@@ -24,6 +24,7 @@ a file ``spent`` instead of a log.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
@@ -33,6 +34,7 @@ from columnar import clock
 from columnar.errors import DamagedData
 from columnar.storage.data_folder import SERVER_LOG, SERVERS, check_place
 from columnar.storage.dead_logs import (
+    NO_LENGTHS,
     RUN,
     SUFFIX,
     DeadLog,
@@ -175,9 +177,12 @@ class Seal:
     is_of_files: bool = False  # by an older program: lengths of files, not ends of synced complete frames
 
 
-def dead_log(data: str, incarnation: str, seal: Seal | None, *, is_named: bool) -> DeadLog:
+def dead_log(
+    data: str, incarnation: str, seal: Seal | None, synced: Mapping[int, int] = NO_LENGTHS, *, is_named: bool
+) -> DeadLog:
     """Read the log of a dead incarnation; ``seal`` is its earlier seal, or None if it was not sealed.
 
+    ``synced`` has the lengths that the incarnation had synced by its node's record (``dead_logs.measure``).
     ``is_named`` says that a row of the catalogue names the incarnation, so that its folder must exist.
     Raises HostError, and DamagedData if a file or a record is missing that must exist.
     """
@@ -187,19 +192,23 @@ def dead_log(data: str, incarnation: str, seal: Seal | None, *, is_named: bool) 
         if is_spent(data, incarnation):
             return DeadLog(folder, Sealed()).load()
     if seal is not None and not seal.is_of_files:
-        _check_seal(folder, seal)
+        _check_seal(folder, seal, synced)
         log = DeadLog(folder, sealed_at(seal.lengths)).load()
         if log.extent != seal.lengths:  # as if its writer were alive and had removed segments
             raise DamagedData(f"{folder} has not all segments that it had at the end; {remedy(folder)}")
         return log
-    return DeadLog(folder, measure(folder) if seal is None else sealed_by_older(folder, seal.lengths)).load()
+    return DeadLog(folder, measure(folder, synced) if seal is None else sealed_by_older(folder, seal.lengths)).load()
 
 
-def _check_seal(folder: str, seal: Seal) -> None:
+def _check_seal(folder: str, seal: Seal, synced: Mapping[int, int]) -> None:
     """Raise DamagedData if a segment's synced part is longer than the seal says.  Raises HostError."""
     lengths = {segment_number(name): length for name, length in seal.lengths}
     try:
-        bounds = SegmentBounds(folder).read()
+        stored_bounds = SegmentBounds(folder)
+        bounds = stored_bounds.read()
+        for number, length in synced.items():
+            if number in lengths or not stored_bounds.has_removed(number):
+                bounds[number] = max(length, bounds.get(number, 0))
     except OSError as error:
         raise refused(error, f"cannot read the server's log {folder}") from error
     for number, bound in bounds.items():

@@ -40,7 +40,7 @@ from columnar.storage.dead_logs import (
 from columnar.storage.durable_files import make_lasting_within, sync_folder_if_any, write_durably
 from columnar.storage.ownership import THIS_RUN, LogPart
 from columnar.storage.rocks_errors import refused
-from columnar.storage.segment_bounds import SegmentBounds
+from columnar.storage.segment_bounds import SegmentBounds, SyncedNotes
 from columnar.storage.server_log import LOG_BYTES, Framing, Written, era, head
 
 _log = logging.getLogger(__name__)
@@ -60,8 +60,11 @@ class ServerLog:
         earlier_segments: Sequence[str] = (),
         before_first: Callable[[], None] = lambda: None,
         has_begun: Callable[[], None] = lambda: None,
+        notes: SyncedNotes | None = None,
     ) -> None:
         """Take the log's own name with the number of this run, and the segments of earlier runs.
+
+        ``notes`` get the synced lengths beside the log's folder.
 
         ``prepare`` calls two functions in its thread: ``before_first`` before the first write, and ``has_begun`` when
         the log's folder is made, before the first mark.  Both functions may raise OSError.
@@ -71,7 +74,7 @@ class ServerLog:
         self._has_begun = has_begun
         self._log, self._run = identity
         self._earlier_segments = list(earlier_segments)
-        self._bounds = SegmentBounds(folder)
+        self._bounds = SegmentBounds(folder, notes)
         self.era = era(self._log, self._run)
         self.stamp = count(1).__next__
         self._segment = max(map(segment_number, earlier_segments), default=0)  # number of the last segment
@@ -249,7 +252,10 @@ class ServerLog:
 
 
 def begin_run(
-    folder: str, before_first: Callable[[], None] = lambda: None, has_begun: Callable[[], None] = lambda: None
+    folder: str,
+    before_first: Callable[[], None] = lambda: None,
+    has_begun: Callable[[], None] = lambda: None,
+    notes: SyncedNotes | None = None,
 ) -> tuple[ServerLog, DeadLogs]:
     """Return the log of a run that begins in ``folder``, and the dead logs of earlier runs.
 
@@ -259,7 +265,7 @@ def begin_run(
     sealed = measure(folder)
     log, run = identity if identity is not None else (os.urandom(LOG_BYTES), 0)
     names = [segment.name for segment in sealed.segments]
-    written = ServerLog(folder, (log, run + 1), names, before_first, has_begun)
+    written = ServerLog(folder, (log, run + 1), names, before_first, has_begun, notes)
     logs = DeadLogs()
     logs.this_run = written.so_far
     if names:

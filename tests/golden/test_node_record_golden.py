@@ -31,6 +31,16 @@ NODES = {
         1_790_000_000_000,
     ),
     "node that has just joined": NodeRecord("ff" * 16, "knoten-ü", 1, "[::1]:9100"),
+    "node that says its machine's clock": NodeRecord(
+        "ff" * 16,
+        "n1",
+        17,
+        "10.0.0.1:9100",
+        ("n1-s1.41",),
+        {"n1-s1.41": (("00000003", 65_536),), "n1-s2.40": (("00000001", 12),)},
+        1_790_000_000_020,
+        1_790_000_000_001,
+    ),
     "node that withdrew": NodeRecord("ff" * 16, "n1", 17, "10.0.0.1:9100", withdrawn=True),
 }
 LEADERS = {
@@ -70,7 +80,9 @@ def test_what_is_no_record_is_damage(value: bytes) -> None:
             decode(value)
 
 
-@pytest.mark.parametrize("field", ["nonce", "node", "incarnation", "address", "servers", "logs", "clock_ms"])
+@pytest.mark.parametrize(
+    "field", ["nonce", "node", "incarnation", "address", "servers", "logs", "clock_ms", "system_ms"]
+)
 def test_a_field_of_another_type_is_damage(field: str) -> None:
     record = {**json.loads(golden(FILE)["node"]), field: None}
     with pytest.raises(DamagedData):

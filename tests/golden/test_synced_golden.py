@@ -9,7 +9,11 @@ from columnar.storage.synced_bound import Bound
 
 GOLDEN = Path(__file__).parent / "synced.txt"
 BOUND = Bound(write_number=9, sequence=500, manifest=12, length=982, opened=564, dropped=43)
-CASES = {"region": synced_bound.slot_of(BOUND), "segment": segment_bounds.slot_of(7, 65_536)}
+CASES = {
+    "region": synced_bound.slot_of(BOUND),
+    "segment": segment_bounds.slot_of(7, 65_536),
+    "removed": segment_bounds.removed_slot_of(7),
+}
 
 
 def test_bounds_are_written_as_ever() -> None:

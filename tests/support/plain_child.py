@@ -17,7 +17,7 @@ from columnar.coordination.processes import Beat, packed
 
 
 def main() -> None:
-    control_fd, doorbell_fd, beats, _lines, _lock = map(int, sys.argv[1:])
+    control_fd, doorbell_fd, beats, _lines, _page, _lock = map(int, sys.argv[1:])
     control = socket.socket(fileno=control_fd)
     what, *rest = sys.stdin.readline().split()
     if what == "leave":

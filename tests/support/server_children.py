@@ -30,6 +30,7 @@ from columnar.cluster.refusals import Unknown
 from columnar.coordination.connection_channel import DispatchedConnection, pair, send_connection
 from columnar.coordination.lease_page import LeasePage
 from columnar.coordination.processes import BEAT_BYTES, last_of
+from columnar.coordination.server_page import ServerPage
 from columnar.model.node_messages import FollowLeader, TakesConnections
 from columnar.model.owner import Incarnation, Owner, incarnation_of
 from columnar.model.owner_messages import (
@@ -191,7 +192,16 @@ class Master:
         doorbell, its_doorbell = pair()
         beats, its_beats = os.pipe()
         lines = lines_file()
-        passed = (its_control.fileno(), its_doorbell.fileno(), its_beats, lines, self._lock, self._page.descriptor)
+        _, page = ServerPage.create()
+        passed = (
+            its_control.fileno(),
+            its_doorbell.fileno(),
+            its_beats,
+            lines,
+            page,
+            self._lock,
+            self._page.descriptor,
+        )
         program = ["-c", _ALWAYS_SHARED] if self.is_shared else ["-m", "columnar.roles.regionserver_process"]
         command = [sys.executable, *program, *map(str, passed)]
         environment = {**os.environ, "PYTHONPATH": str(ROOT), **({"COLUMNAR_COMPILED": "no"} if self.is_shared else {})}
@@ -203,6 +213,7 @@ class Master:
         its_doorbell.close()
         os.close(its_beats)
         os.close(lines)
+        os.close(page)
         control.setblocking(False)
         child = Child(here, process, (control, doorbell))
         child.beats = beats
@@ -366,7 +377,8 @@ def alone(folder: Path) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
     lock = os.open(folder / "data" / "LOCK", os.O_RDWR | os.O_CREAT)
     lines = lines_file()
     page = LeasePage.create()
-    passed = [ends[1].fileno(), ends[3].fileno(), its_beats, lines, lock, page.descriptor]
+    _, own = ServerPage.create()
+    passed = [ends[1].fileno(), ends[3].fileno(), its_beats, lines, own, lock, page.descriptor]
     settings = settings_of(Incarnation("s1", 1), folder / "data", folder)
     middle = subprocess.Popen(
         [sys.executable, "-c", _MIDDLE, ",".join(map(str, passed)), json.dumps(settings)],

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import os
 import re
 import socket
 from collections.abc import Mapping
@@ -23,6 +24,7 @@ from columnar.cluster import message_codec
 from columnar.cluster.peer_server import PeerServer
 from columnar.config import RegionServerConfig, StandaloneConfig
 from columnar.coordination.lease_page import LeasePage
+from columnar.coordination.server_page import ServerPage
 from columnar.roles.leading_node import register_master_answers
 from columnar.roles.leased_membership import make_node_answers
 from columnar.roles.own_servers import OwnServers
@@ -129,7 +131,9 @@ async def _tables_of_a_server(folder: Path) -> tuple[set[str], set[str], set[str
         one.setblocking(False)
     page = LeasePage.create()
     page.write_endless()
-    server = ClusterServer(config, page, lambda _why: None)
+    readings, descriptor = ServerPage.create()
+    os.close(descriptor)
+    server = ClusterServer(config, page, readings, lambda _why: None)
     with master, door:
         await server.start(control, doorbell)
         try:

@@ -6,6 +6,7 @@ The threads are real, and so is time: leases are short.
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
@@ -14,6 +15,7 @@ from dataclasses import replace
 
 import pytest
 
+from columnar.clock import system_ms
 from columnar.coordination import node_coordination, service_thread, start_calls
 from columnar.coordination.api import NotLeading
 from columnar.coordination.cas import CasOutcomeUnknown, CasRefused, CasUnavailable, Condition, Versioned
@@ -23,6 +25,7 @@ from columnar.coordination.lease import LeaseTimes
 from columnar.coordination.lease_page import LeasePage, boot_ms
 from columnar.coordination.node_coordination import NodeCoordination
 from columnar.coordination.node_record import NUMBER, NodeRecord, decode_leader_record, decode_node_record
+from columnar.coordination.server_page import ServerPage, ServerPages
 from columnar.errors import HostError
 from tests.support.heard_coordination import HeardCoordination
 
@@ -75,6 +78,10 @@ class Node:
         self.store = store
         self.heard = HeardCoordination()
         self.page = LeasePage.create()
+        self.pages = ServerPages()
+        self.server, descriptor = ServerPage.create()
+        os.close(descriptor)
+        self.pages.add_server(f"{name}-s1.1", self.server)
         self.before: Callable[[str, str], None] = lambda _call, _key: None
         self.after: Callable[[str, str], None] = lambda _call, _key: None
         self.coordination = NodeCoordination(self._connect, "memory://test", lambda: "10.0.0.1", times)
@@ -86,7 +93,9 @@ class Node:
         )
 
     async def start(self, *, may_lead: bool = True, epoch_floor: int = 0) -> None:
-        await self.coordination.start(self.record, self.page, self.heard, may_lead=may_lead, epoch_floor=epoch_floor)
+        await self.coordination.start(
+            self.record, self.page, self.heard, self.pages, may_lead=may_lead, epoch_floor=epoch_floor
+        )
 
     def die(self) -> None:
         """Stop the threads where they are, as the death of the process does."""
@@ -283,11 +292,19 @@ def test_what_is_published_is_written_at_once() -> None:
                 await node.heard.until(lambda wanted=servers: node.heard.nodes[node.record.key].servers == wanted)
                 assert boot_ms() - began_ms < RARELY.renew_ms
             events = len(node.heard.events)
-            logs = {"n1-s1.1": (("00000001", 77),)}
-            node.coordination.publish(replace(node.record, servers=servers, logs=logs, clock_ms=5))
-            while node.coordination.nodes[node.record.key].logs != logs:  # noqa: ASYNC110 - no event is due
+            node.server.raise_synced(1, 77)
+            node.server.raise_clock(5)
+            node.coordination.publish(replace(node.record, servers=servers))
+            while not node.coordination.synced_lengths("n1-s1.1"):  # noqa: ASYNC110 - no event is due
                 await asyncio.sleep(0.005)
             assert len(node.heard.events) == events
+            record = node.coordination.nodes[node.record.key]
+            assert (record.logs, record.clock_ms) == ({"n1-s1.1": (("00000001", 77),)}, 5)
+            assert abs(record.system_ms - system_ms()) < 10_000
+            node.server.forget_segments([1])
+            node.coordination.publish(replace(node.record, servers=("n1-s1.1",)))
+            while node.coordination.synced_lengths("n1-s1.1"):  # noqa: ASYNC110 - as above
+                await asyncio.sleep(0.005)
 
     run(test())
 

@@ -201,11 +201,14 @@ class Master:
 
     def __init__(self, dead: Dead) -> None:
         self.unread: dict[Incarnation, str] = {}
+        self.synced: dict[str, dict[int, int]] = {}  # by the records of nodes
         ownership = SimpleNamespace(owners={}, seal_of=lambda _server: None)
         catalogue: Any = SimpleNamespace(tables={}, ownership=ownership)
         stores: Any = SimpleNamespace(folder=SimpleNamespace(path=str(dead.data)))
         folder = WatchedFolder(str(dead.data), lambda: Room(1, 2))
-        self.logs = FolderDeadServerLogs(catalogue, stores, self.unread, folder)
+        self.logs = FolderDeadServerLogs(
+            catalogue, stores, self.unread, folder, lambda server: self.synced.get(server, {})
+        )
 
     def read(self) -> DeadServerLog:
         return asyncio.run(self.logs.read_dead_server_log(SERVER))
