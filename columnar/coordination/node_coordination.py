@@ -49,7 +49,7 @@ class NodeCoordination:
         self._address = address
         self._find_address = find_address
         self._times = times
-        self._start_calls = StartCalls(connect_store, address)
+        self.start_calls = StartCalls(connect_store, address)
         self._events: CoordinationEvents | None = None
         self._renewal: RenewalThread | None = None
         self._candidate: CandidateThread | None = None
@@ -61,7 +61,7 @@ class NodeCoordination:
 
     def next_number(self, floor: int = 0) -> int:
         """See ``Coordination``.  Raises CasUnavailable after START_S without an answer, CasRefused, DamagedData."""
-        return self._start_calls.next_number(floor)
+        return self.start_calls.next_number(floor)
 
     async def start(
         self,
@@ -80,7 +80,7 @@ class NodeCoordination:
         then the threads have ended, and the object is not used again.
         """
         loop = asyncio.get_running_loop()
-        await asyncio.to_thread(self._start_calls.await_name, record.node, self._times.fence_ms / 1_000)
+        dead = await asyncio.to_thread(self.start_calls.await_name, record.node, self._times.fence_ms / 1_000)
         record = replace(record, nonce=_drawn_nonce())
         calls = LoopCalls(loop)
         self._events = events
@@ -97,6 +97,13 @@ class NodeCoordination:
             why = "no answer" if self._unanswered is None else str(self._unanswered)
             raise CasUnavailable(f"{self._address}: {why}") from self._unanswered
         except BaseException:
+            await self._abandon()
+            raise
+        try:
+            await asyncio.to_thread(self.start_calls.check_alone, record.node, dead | {record.key})
+        except BaseException:
+            self._renewal.release(has_others=False)  # so that nobody waits for the end of this lease
+            await _wait_end(self._renewal_ended, WITHDRAW_S)
             await self._abandon()
             raise
         self._candidate.start(self._candidate_ended.set)

@@ -3,6 +3,7 @@
     nodes/NAME.INCARNATION    written by a node with each renewal
     leader/leader             written by the leader with each renewal
     counters/incarnation      the last number that was given to a node or server; never deleted
+    cluster/id                which data folder the service guards; written by the first node, never changed
 
 A value is one JSON object, UTF-8, keys in this order, without spaces; an operator reads it with ``etcdctl get`` or
 ``zkCli.sh get``:
@@ -10,6 +11,7 @@ A value is one JSON object, UTF-8, keys in this order, without spaces; an operat
     node    format nonce node incarnation address servers logs clock_ms [system_ms] [withdrawn]
     leader  format nonce node epoch address [vacated]
     counter format number
+    cluster format cluster_id service_id
 
     format       1.  A reader accepts any format that has the fields it needs, and ignores unknown fields, so that a
                  newer node can join an older leader while a cluster is upgraded
@@ -19,6 +21,8 @@ A value is one JSON object, UTF-8, keys in this order, without spaces; an operat
                  servers, and of those that the node has reaped last (``server_page``)
     clock_ms     no server of the node had given a higher timestamp to a cell; 0: none was given
     system_ms    the machine's clock when the record was written; records of older programs lack it
+    service_id   16 random bytes in hexadecimal, which ``CLUSTER`` in the data folder repeats.  So a service that lost
+                 its data is noticed, and a different service at the same address
     withdrawn    true in the last record of a node that has ended all its servers; otherwise the field is missing
     vacated      true in the last record of a leader that resigned; otherwise the field is missing
 
@@ -38,6 +42,7 @@ from columnar.errors import DamagedData
 FORMAT: Final = 1
 NODES: Final = "nodes"
 NUMBER: Final = "counters/incarnation"
+CLUSTER: Final = "cluster/id"
 _OMITTED: Final = {"withdrawn", "vacated", "system_ms"}  # if they say nothing
 Logs: TypeAlias = dict[str, tuple[tuple[str, int], ...]]
 
@@ -74,7 +79,13 @@ class LeaderRecord:
     vacated: bool = False
 
 
-def encode_record(record: NodeRecord | LeaderRecord) -> bytes:
+@dataclass(frozen=True, slots=True)
+class ClusterRecord:
+    cluster_id: str
+    service_id: str
+
+
+def encode_record(record: NodeRecord | LeaderRecord | ClusterRecord) -> bytes:
     fields = {"format": FORMAT, **asdict(record)}
     for name in _OMITTED & fields.keys():
         if not fields[name]:
@@ -111,6 +122,15 @@ def decode_leader_record(value: bytes) -> LeaderRecord:
         nonce, node = _text(found["nonce"]), _text(found["node"])
         epoch, address = _number(found["epoch"]), _text(found["address"])
         return LeaderRecord(nonce, node, epoch, address, _flag(found, "vacated"))
+    except (KeyError, TypeError) as error:
+        raise _damaged(value) from error
+
+
+def decode_cluster_record(value: bytes) -> ClusterRecord:
+    """Decode the record of the data folder.  Raises DamagedData if the value is no such record."""
+    found = _object(value)
+    try:
+        return ClusterRecord(_text(found["cluster_id"]), _text(found["service_id"]))
     except (KeyError, TypeError) as error:
         raise _damaged(value) from error
 

@@ -1,22 +1,42 @@
-"""Calls of a node's start to the coordination service: a number that was never given, and a name that nobody has.
+"""Calls of a node's start to the coordination service: the folder that it guards, a new number, a name that nobody has.
+
+The first node of a data folder writes into the service which folder that is, with an identity for the service, which
+the folder repeats.  So two folders cannot use the same records, and two services cannot guard one folder.
 
 A number is given only if the write that raised the counter to it has succeeded (N1 of ``api``).  A node does not start
-while another one of its name renews its lease.  If two nodes of a name start at the same moment, both may start.
+while another one of its name renews its lease.  A node looks again when it has its lease.  If two nodes of a name start
+at the same moment, the one that got its lease last sees the other, and ends; it may happen that both end.
 """
 
 from __future__ import annotations
 
+import secrets
 import threading
 from collections.abc import Callable
 from time import monotonic, sleep
 from typing import Final, TypeVar
 
 from columnar.coordination.cas import CasOutcomeUnknown, CasRefused, CasStore, CasUnavailable, VersionConflict
-from columnar.coordination.node_record import NODES, NUMBER, decode_node_record, decode_number, encode_number
+from columnar.coordination.node_record import (
+    CLUSTER,
+    NODES,
+    NUMBER,
+    ClusterRecord,
+    decode_cluster_record,
+    decode_node_record,
+    decode_number,
+    encode_number,
+    encode_record,
+)
 from columnar.errors import DamagedData, HostError
 
 START_S: Final = 5.0  # in which a start has its lease, or says why not
 CALL_RETRY_S: Final = 0.05
+ID_BYTES: Final = 16
+ADVICE: Final = (
+    "all nodes need the same addresses, and localhost is a different machine for each of them. If the service was set "
+    "up anew, stop every node, then remove the file CLUSTER in the data folder; the next node writes it anew"
+)
 NAME_POLL_S: Final = 0.1
 NAME_RENEWALS: Final = 2  # of a record that others renew: the last one of a dead node may still be under way
 T = TypeVar("T")
@@ -30,12 +50,60 @@ class StartCalls:
         self._address = address
         self._lock = threading.Lock()  # one call at a time uses a client
 
+    def claim_folder(self, cluster_id: str, known_id: str) -> str:
+        """Return the identity of the service, which guards the data folder ``cluster_id`` from now on.
+
+        ``known_id`` is the identity that the folder names, or "" if it names none.  Raises HostError if the service
+        guards another folder, or is not the one that the folder names; CasUnavailable after START_S without an answer,
+        CasRefused, DamagedData.
+        """
+        return self._call(lambda store: self._claimed(store, cluster_id, known_id))
+
+    def _claimed(self, store: CasStore, cluster_id: str, known_id: str) -> str:
+        found = store.read_key(CLUSTER)
+        if found is None:
+            if known_id:
+                raise HostError(
+                    f"{self._address} knows nothing of this data folder, whose service has known it: the service has "
+                    f"lost its data, or a different one answers at this address; {ADVICE}"
+                )
+            made = ClusterRecord(cluster_id, secrets.token_hex(ID_BYTES))
+            store.create_key(CLUSTER, encode_record(made))
+            return made.service_id
+        record = decode_cluster_record(found.value)
+        if record.cluster_id != cluster_id:
+            raise HostError(
+                f"{self._address} has the records of the cluster {record.cluster_id}, and this data folder is "
+                f"{cluster_id}: give each cluster a name of its own at the end of --coordination"
+            )
+        if known_id and record.service_id != known_id:
+            raise HostError(
+                f"{self._address} is not the service that guards this data folder, though the address is the same; "
+                f"{ADVICE}"
+            )
+        return record.service_id
+
     def next_number(self, floor: int) -> int:
         return self._call(lambda store: _raised_number(store, floor))
 
-    def await_name(self, node: str, fence_s: float) -> None:
-        """Return when no node of this name lives.  Raises HostError if it renews its lease."""
+    def await_name(self, node: str, fence_s: float) -> frozenset[str]:
+        """Return when no node of this name lives: the keys of records that dead ones have left.
+
+        Raises HostError if a node of this name renews its lease.
+        """
         return self._call(lambda store: _await_name(store, node, fence_s))
+
+    def check_alone(self, node: str, known: frozenset[str]) -> None:
+        """Raise HostError if a node of this name has joined whose record is not among the ``known``."""
+
+        def check(store: CasStore) -> None:
+            found = _records_of(store, node).keys() - known
+            if found:
+                raise HostError(
+                    f"a node named {node} started at the same moment, as {min(found)}; start one of them again"
+                )
+
+        self._call(check)
 
     def _call(self, call: Callable[[CasStore], T]) -> T:
         with self._lock:
@@ -71,23 +139,28 @@ def _raised_number(store: CasStore, floor: int) -> int:
     return number
 
 
-def _await_name(store: CasStore, node: str, fence_s: float) -> None:
+def _await_name(store: CasStore, node: str, fence_s: float) -> frozenset[str]:
     """Watch the records of this name: one that stands still for ``fence_s`` is of a dead node (L2 of ``lease``)."""
     renewals, versions, still_since_s = 0, dict[str, int](), monotonic()
     while True:
-        found = {
-            key: stored.version
-            for key, stored in store.list_keys(NODES).items()
-            if key.startswith(f"{NODES}/{node}.") and not _is_withdrawn(stored.value)
-        }
+        found = _records_of(store, node)
         if any(versions.get(key, version) != version for key, version in found.items()):
             renewals, still_since_s = renewals + 1, monotonic()
         if renewals >= NAME_RENEWALS:
             raise HostError(f"a node named {node} runs already; choose another name with --name, or stop that node")
         if not found or monotonic() - still_since_s > fence_s:
-            return
+            return frozenset(found)
         versions = found
         sleep(NAME_POLL_S)
+
+
+def _records_of(store: CasStore, node: str) -> dict[str, int]:
+    """Return the versions of the records of this name that are not withdrawn, by key."""
+    return {
+        key: stored.version
+        for key, stored in store.list_keys(NODES).items()
+        if key.startswith(f"{NODES}/{node}.") and not _is_withdrawn(stored.value)
+    }
 
 
 def _is_withdrawn(value: bytes) -> bool:

@@ -25,7 +25,7 @@ from columnar.cluster.peer_server import PeerServer
 from columnar.cluster.peers import LinkTerms
 from columnar.cluster.refusals import Unknown
 from columnar.coordination.api import Coordination
-from columnar.coordination.node_coordination import connect
+from columnar.coordination.node_coordination import NodeCoordination, connect
 from columnar.coordination.node_record import LeaderRecord, NodeRecord
 from columnar.errors import ColumnarError, HostError
 from columnar.model.node_messages import (
@@ -45,7 +45,7 @@ from columnar.roles.leading_node import LeadingNode
 from columnar.roles.membership import NodeParts
 from columnar.roles.operator_calls import open_operator_socket
 from columnar.roles.ports import read_peer_tls
-from columnar.storage.cluster_file import read_secret, write_cluster
+from columnar.storage.cluster_file import read_cluster, read_secret, write_cluster
 from columnar.storage.data_folder import META, NODES_SINCE
 from columnar.storage.region_folders import RegionFolders
 from columnar.storage.rocks import RocksEngine
@@ -96,6 +96,7 @@ class LeasedMembership:
         """Return the membership over the service that the settings name.  Raises HostError, DamagedData."""
         settings = parts.settings
         coordination = await asyncio.to_thread(connect, settings.coordination, settings.lease_s, settings.access)
+        await asyncio.to_thread(_claim_folder, parts, coordination)
         secret = await asyncio.to_thread(read_secret, parts.folder.path)
         floor = await asyncio.to_thread(highest_number, parts.folder.path)
         number = await asyncio.to_thread(coordination.next_number, floor)
@@ -133,7 +134,6 @@ class LeasedMembership:
         self._undo.push_async_callback(self._leadership.close)
         control = await open_operator_socket(parts, self.own.name, self._link)
         self._undo.push_async_callback(control.close)
-        await asyncio.to_thread(_mark_shared, parts)
         _log.info("node %s has its lease, and listens for links at %s", self.own, address)
 
     async def _listen(self) -> str:
@@ -262,7 +262,13 @@ def _serves_nothing(_table: str, _row: bytes) -> Unknown:
     return Unknown("a node serves no rows")
 
 
-def _mark_shared(parts: NodeParts) -> None:
-    """Have other programs know that nodes share the folder.  Blocks; raises HostError."""
+def _claim_folder(parts: NodeParts, coordination: NodeCoordination) -> None:
+    """Have service and folder name each other, before this node takes a lease and may lead.  Blocks; raises HostError.
+
+    Other programs know from then on that nodes share the folder.
+    """
+    path, cluster_id = parts.folder.path, parts.folder.cluster_id
+    found = read_cluster(path)
+    service_id = coordination.start_calls.claim_folder(cluster_id, found.service_id if found is not None else "")
     parts.folder.raise_format(NODES_SINCE)
-    write_cluster(parts.folder.path, parts.folder.cluster_id, parts.settings.coordination)
+    write_cluster(path, cluster_id, parts.settings.coordination, service_id)

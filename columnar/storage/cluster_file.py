@@ -1,13 +1,15 @@
 """The files ``DATA/CLUSTER`` and ``DATA/secret`` of a data folder that belongs to the nodes of a cluster.
 
     CLUSTER := JSON object and a newline, as
-               {"cluster_id": "...", "coordination": "etcd://h1:2379,h2:2379/NAME"}
+               {"cluster_id": "...", "coordination": "etcd://h1:2379,h2:2379/NAME", "service_id": "..."}
     secret  := 64 hexadecimal digits and a newline; only its user may read it
 
 ``CLUSTER`` says which service elects the leader and keeps the leases of the nodes that serve the folder.  Two services
 would elect two leaders.  So a node of another service is refused, and a process that serves the folder alone is
 refused, until a person has removed the file.  ``cluster_id`` equals the file ``cluster-id`` unless somebody copied one
-of the two files from another folder.  The URL has no password.
+of the two files from another folder.  The URL has no password.  ``service_id`` is the identity that the service's own
+record repeats: two machines that both say localhost name two services by one URL.  A file of an earlier version has
+none.
 
 The secret proves to nodes that a peer has access to the folder (``cluster.hello``).
 
@@ -37,6 +39,7 @@ _OF_OTHERS: Final = 0o007
 class ClusterFile:
     cluster_id: str
     coordination: str  # URL of the coordination service, without a password
+    service_id: str = ""  # of the service's record; "": an earlier version wrote the file
 
 
 def without_password(url: str) -> str:
@@ -65,6 +68,8 @@ def _parts(url: str) -> tuple[str, frozenset[str], str]:
 
 def to_bytes(file: ClusterFile) -> bytes:
     fields = {"cluster_id": file.cluster_id, "coordination": file.coordination}
+    if file.service_id:
+        fields["service_id"] = file.service_id
     return json.dumps(fields, sort_keys=True).encode() + b"\n"
 
 
@@ -74,7 +79,7 @@ def from_bytes(data: bytes) -> ClusterFile:
     if not isinstance(fields, dict) or not all(isinstance(value, str) for value in fields.values()):
         raise ValueError("no JSON object of texts")
     try:
-        return ClusterFile(fields["cluster_id"], fields["coordination"])
+        return ClusterFile(fields["cluster_id"], fields["coordination"], fields.get("service_id", ""))
     except KeyError as missing:
         raise ValueError(f"no {missing}") from None
 
@@ -130,19 +135,25 @@ def check_cluster(data: str, cluster_id: str, coordination: str) -> ClusterFile 
     return found
 
 
-def write_cluster(data: str, cluster_id: str, coordination: str) -> None:
+def write_cluster(data: str, cluster_id: str, coordination: str, service_id: str = "") -> None:
     """Write ``CLUSTER`` unless a node has written it, and compare it with the node's service.
 
-    Call after the service has answered, and after the folder's format was raised.  Raises as ``check_cluster`` does.
+    Call after the service has answered, and after the folder's format was raised.  Raises as ``check_cluster`` does,
+    and HostError if a node of a service with the same URL and a different identity was faster.
     """
-    if check_cluster(data, cluster_id, coordination) is not None:
-        return
-    mine = ClusterFile(cluster_id, without_password(coordination))
-    try:
-        create_durably(os.path.join(data, CLUSTER), to_bytes(mine))
-    except OSError as error:
-        raise HostError(f"cannot write {data}/{CLUSTER}: {error.strerror}") from error
-    check_cluster(data, cluster_id, coordination)  # another node may have been faster
+    found = check_cluster(data, cluster_id, coordination)
+    if found is None:
+        mine = ClusterFile(cluster_id, without_password(coordination), service_id)
+        try:
+            create_durably(os.path.join(data, CLUSTER), to_bytes(mine))
+        except OSError as error:
+            raise HostError(f"cannot write {data}/{CLUSTER}: {error.strerror}") from error
+        found = check_cluster(data, cluster_id, coordination)  # another node may have been faster
+    if found is not None and found.service_id and service_id and found.service_id != service_id:
+        raise HostError(
+            f"a node that reaches a different service at {found.coordination} serves {data} already: give all nodes "
+            "the same addresses; localhost is a different machine for each of them"
+        )
 
 
 def read_secret(data: str) -> str:

@@ -7,8 +7,10 @@ import json
 import pytest
 
 from columnar.coordination.node_record import (
+    ClusterRecord,
     LeaderRecord,
     NodeRecord,
+    decode_cluster_record,
     decode_leader_record,
     decode_node_record,
     decode_number,
@@ -48,11 +50,13 @@ LEADERS = {
     "leader that resigned": LeaderRecord("00" * 16, "n1", 9, "10.0.0.1:9100", vacated=True),
 }
 NUMBER = 4_711
+CLUSTER = ClusterRecord("0f" * 16, "9b" * 16)
 
 
 def test_records_are_written_as_ever() -> None:
     records: dict[str, NodeRecord | LeaderRecord] = {**NODES, **LEADERS}
-    hold_to(FILE, {name: encode_record(one) for name, one in records.items()} | {"counter": encode_number(NUMBER)})
+    others = {"counter": encode_number(NUMBER), "cluster": encode_record(CLUSTER)}
+    hold_to(FILE, {name: encode_record(one) for name, one in records.items()} | others)
 
 
 def test_records_are_read_as_ever() -> None:
@@ -60,6 +64,7 @@ def test_records_are_read_as_ever() -> None:
     assert {name: decode_node_record(found[name]) for name in NODES} == NODES
     assert {name: decode_leader_record(found[name]) for name in LEADERS} == LEADERS
     assert decode_number(found["counter"]) == NUMBER
+    assert decode_cluster_record(found["cluster"]) == CLUSTER
     assert nonce_and_epoch(found["node"]) == (NODES["node"].nonce, 0)
     assert nonce_and_epoch(found["leader"]) == (LEADERS["leader"].nonce, 9)
     assert NODES["node"].key == "nodes/n1.17"
@@ -75,7 +80,7 @@ def test_a_record_of_a_newer_program_is_read() -> None:
     [b"", b"\xff", b"[]", b"1", b"{}", b'{"nonce":1}', encode_record(NODES["node"])[:-1]],
 )
 def test_what_is_no_record_is_damage(value: bytes) -> None:
-    for decode in (decode_node_record, decode_leader_record, nonce_and_epoch, decode_number):
+    for decode in (decode_node_record, decode_leader_record, nonce_and_epoch, decode_number, decode_cluster_record):
         with pytest.raises(DamagedData):
             decode(value)
 

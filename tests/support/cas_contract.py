@@ -5,6 +5,7 @@ A case gets ``connect``: it makes a client of a store that is empty for this cas
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Callable
 from typing import Final
@@ -16,6 +17,7 @@ from columnar.coordination.cas import VALUE_BYTES, CasStore, Condition, VersionC
 Connect = Callable[[], CasStore]
 WRITERS: Final = 4
 ROUNDS: Final = 15
+WAIT_S: Final = 30.0
 
 
 def a_key_is_created_once(connect: Connect) -> None:
@@ -166,6 +168,21 @@ def of_creators_beside_each_other_one_succeeds(connect: Connect) -> None:
     assert all(found[f"nodes/n{number}"].value == b"%d" % creator for number, creator in created)
 
 
+def creators_of_different_keys_do_not_disturb_each_other(connect: Connect) -> None:
+    """Also if the folder of the keys is missing, and all of them make it."""
+    clients = [connect() for _ in range(WRITERS)]
+    together, own = threading.Barrier(WRITERS), itertools.count()
+
+    def create(store: CasStore) -> None:
+        name = next(own)
+        for number in range(ROUNDS):
+            together.wait(WAIT_S)
+            store.create_key(f"folder{number}/n{name}", b"")
+
+    _beside(create, clients)
+    assert all(len(clients[0].list_keys(f"folder{number}")) == WRITERS for number in range(ROUNDS))
+
+
 def _is_added(store: CasStore, conflicts: list[VersionConflict]) -> bool:
     found = store.read_key("leader/count")
     assert found is not None
@@ -209,4 +226,5 @@ CONTRACT: Final = (
     a_read_sees_what_another_client_wrote,
     of_writers_beside_each_other_none_is_overwritten,
     of_creators_beside_each_other_one_succeeds,
+    creators_of_different_keys_do_not_disturb_each_other,
 )

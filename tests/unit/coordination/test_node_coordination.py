@@ -508,3 +508,73 @@ def test_a_node_that_died_or_withdrew_may_come_back_under_its_name(withdraws: bo
             assert second.stored() is not None
 
     run(test())
+
+
+def test_of_two_nodes_of_a_name_that_start_at_the_same_moment_one_lives_at_most() -> None:
+    """Neither has a record when the other looks for one; the look after the lease finds it."""
+
+    async def test() -> None:
+        async with nodes("n1", "n1") as (first, second):
+            both_looked = threading.Barrier(2)
+
+            def meets_the_other(call: str, key: str) -> None:
+                if call == "create" and key.startswith("nodes/"):
+                    both_looked.wait()
+
+            first.before = second.before = meets_the_other
+            ended = await asyncio.gather(first.start(), second.start(), return_exceptions=True)
+            refused = [one for one in ended if one is not None]
+            assert refused
+            assert all(isinstance(one, HostError) and "started at the same moment" in one.text for one in refused)
+            for node, one in zip((first, second), ended, strict=True):
+                assert (node.stored() is None) == (one is not None), "who is refused leaves no record"
+                assert node.page.is_valid() == (one is None)
+
+    run(test())
+
+
+def test_service_and_folder_name_each_other() -> None:
+    store = CasMemory()
+    node = Node(store, "n1")
+    try:
+        service_id = node.coordination.start_calls.claim_folder("folder", "")
+        assert node.coordination.start_calls.claim_folder("folder", "") == service_id
+        assert node.coordination.start_calls.claim_folder("folder", service_id) == service_id
+        with pytest.raises(HostError, match="is not the service that guards this data folder"):
+            node.coordination.start_calls.claim_folder("folder", "another")
+        with pytest.raises(HostError, match="has the records of the cluster folder, and this data folder is copy"):
+            node.coordination.start_calls.claim_folder("copy", "")
+    finally:
+        node.page.close()
+    fresh = Node(CasMemory(), "n1")
+    try:
+        with pytest.raises(HostError, match=r"knows nothing of this data folder.* remove the file CLUSTER"):
+            fresh.coordination.start_calls.claim_folder("folder", service_id)
+        assert fresh.coordination.start_calls.claim_folder("folder", "") != service_id
+    finally:
+        fresh.page.close()
+
+
+def test_of_nodes_that_claim_a_service_at_the_same_moment_all_get_one_identity() -> None:
+    store = CasMemory()
+    lost = iter(["create"] * 3)
+
+    def loses_answers(call: str, key: str) -> None:
+        if call == next(lost, ""):
+            raise CasOutcomeUnknown(key, "a test")
+
+    found: list[str] = []
+    claimers = [Node(store, f"n{number}") for number in range(6)]
+    claimers[0].after = loses_answers
+    threads = [
+        threading.Thread(target=lambda node=one: found.append(node.coordination.start_calls.claim_folder("folder", "")))
+        for one in claimers
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 6
+    assert len(set(found)) == 1
+    for node in claimers:
+        node.page.close()

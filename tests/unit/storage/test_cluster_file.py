@@ -35,6 +35,9 @@ def test_the_bytes_of_the_file() -> None:
     for damaged in (b"", b"[]", b"{}", b'{"cluster_id": 1, "coordination": ""}', GOLDEN[:20]):
         with pytest.raises(ValueError, match=r"\w"):
             from_bytes(damaged)
+    whole = b'{"cluster_id": "c-1", "coordination": "etcd://h1:2379/x", "service_id": "9b1d"}\n'
+    assert to_bytes(ClusterFile("c-1", "etcd://h1:2379/x", "9b1d")) == whole
+    assert from_bytes(whole) == ClusterFile("c-1", "etcd://h1:2379/x", "9b1d")
 
 
 @pytest.mark.parametrize(
@@ -84,6 +87,16 @@ def test_the_first_node_writes_the_file_and_others_must_agree(tmp_path: Path) ->
     (tmp_path / "CLUSTER").write_bytes(GOLDEN[:-9])
     with pytest.raises(DamagedData, match="is damaged"):
         read_cluster(data)
+
+
+def test_nodes_that_reach_two_services_by_one_address_cannot_both_have_the_folder(tmp_path: Path) -> None:
+    data, url = str(tmp_path), "etcd://localhost:2379/wiki"
+    write_cluster(data, "c", url, "one")
+    write_cluster(data, "c", url, "one")
+    with pytest.raises(HostError, match="localhost is a different machine for each of them"):
+        write_cluster(data, "c", url, "two")
+    (tmp_path / "CLUSTER").write_bytes(to_bytes(ClusterFile("c", url)))
+    write_cluster(data, "c", url, "two")  # an earlier version wrote the file
 
 
 def test_a_folder_of_nodes_is_refused_to_one_machine_until_a_person_removes_the_file(tmp_path: Path) -> None:
