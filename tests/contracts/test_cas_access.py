@@ -185,6 +185,15 @@ def test_a_renewed_certificate_is_used_by_the_next_connection(kind: str, tmp_pat
         assert good != cert.read_bytes()
 
 
+@pytest.mark.parametrize("kind", ["etcd", "zookeeper"])
+def test_a_certificate_for_another_machine_is_refused(kind: str, tmp_path: Path) -> None:
+    with secured(kind, tmp_path, host="10.9.9.9") as service:
+        client = service.connector()()
+        with pytest.raises(CasRefused, match=r"certificate.* is not valid for '127.0.0.1'"):
+            client.read_key("nodes/n1")
+        client.close()
+
+
 def _noting(connect: Callable[[], CasStore], clients: list[CasStore]) -> Callable[[], CasStore]:
     def noted() -> CasStore:
         clients.append(connect())

@@ -48,11 +48,11 @@ class Secured:
 
 
 @contextmanager
-def secured(kind: str, folder: Path, count: int = 1) -> Iterator[Secured]:
-    """Start the service; its address has the name ``columnar``."""
+def secured(kind: str, folder: Path, count: int = 1, *, host: str = "127.0.0.1") -> Iterator[Secured]:
+    """Start the service; its address has the name ``columnar``, and its certificate is that of ``host``."""
     need(kind)
     authority = Authority(folder, "ours")
-    own, server = authority.sign("node", field="O"), authority.sign("server")
+    own, server = authority.sign("node", field="O"), authority.sign("server", host=host)
     password = folder / "password"
     password.write_text(f"{PASSWORD}\n")
     access = ServiceAccess(
@@ -60,6 +60,7 @@ def secured(kind: str, folder: Path, count: int = 1) -> Iterator[Secured]:
     )
     context = ssl.create_default_context(cafile=authority.ca)
     context.load_cert_chain(own.cert, own.key)
+    context.check_hostname = host == "127.0.0.1"
     if kind == "etcd":
         options = ("--cert-file", server.cert, "--key-file", server.key)
         options += ("--client-cert-auth", "--trusted-ca-file", authority.ca)
