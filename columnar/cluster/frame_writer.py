@@ -3,7 +3,8 @@
     closed     the link greets its peer, or has ended: frames are queued, none is written
     open       all frames of one loop iteration go out in one write, unless the transport is paused
     withheld   the lease of this process does not hold (``coordination.lease_gate``): frames wait at the gate, and
-               nothing is read from the peer, so that no answers to further requests gather
+               nothing is read from the peer, so that no answers to further requests gather.  After LEASE_WAIT_S the
+               link ends, except one that outlasts the lease
 
 Invariants (``check_invariants``):
     W1. ``queued_bytes`` is the size of the queued frames.
@@ -80,10 +81,13 @@ class QueuedFrame:
 
 
 class FrameWriter:
-    def __init__(self, gate: LeaseGate | None, on_failed: Callable[[str], None]) -> None:
+    def __init__(
+        self, gate: LeaseGate | None, on_failed: Callable[[str], None], *, outlasts_lease: bool = False
+    ) -> None:
         """``gate`` is None in a process without a lease.  ``on_failed`` ends the link, with the reason."""
         self.queued_bytes = 0
         self._gate = gate
+        self._outlasts_lease = outlasts_lease
         self._on_failed = on_failed
         self._queue: deque[QueuedFrame] = deque()
         self._transport: asyncio.Transport | None = None  # None: closed
@@ -171,6 +175,9 @@ class FrameWriter:
         self._flush()
 
     def gate_expired(self) -> None:
+        if self._outlasts_lease and self._gate is not None and self._transport is not None:
+            self._gate.wait(self)
+            return
         self._on_failed(f"this process has had no lease for {LEASE_WAIT_S:g} s")
 
     def check_invariants(self, waiting: Iterable[QueuedFrame]) -> None:

@@ -122,14 +122,16 @@ class PeerLink:
         *,
         on_open: Callable[[PeerLink], None] = _no_listener,
         gate: LeaseGate | None = None,
+        outlasts_lease: bool = False,
         secret: bytes | None = None,
         connects: bool = False,
     ) -> None:
         """``obstacle``: returns why a link with this peer must be closed, or None (``hello.obstacle``).
 
-        ``on_open`` is called once, when the link is open.  ``gate`` is None in a process without a lease.  ``secret``
-        is the cluster's; a link that is not over a Unix socket needs it.  ``connects``: this side makes the connection;
-        the other side says False.
+        ``on_open`` is called once, when the link is open.  ``gate`` is None in a process without a lease.
+        ``outlasts_lease``: the link does not end, however long the lease does not hold.  ``secret`` is the cluster's; a
+        link that is not over a Unix socket needs it.  ``connects``: this side makes the connection; the other side
+        says False.
         """
         self.state = State.GREETING
         self.why = ""  # why the link has ended
@@ -139,7 +141,7 @@ class PeerLink:
         self._on_ended = on_ended
         self._transport: asyncio.Transport | None = None
         self._reader = FrameReader()
-        self._writer = FrameWriter(gate, self.end)
+        self._writer = FrameWriter(gate, self.end, outlasts_lease=outlasts_lease)
         self._calls: dict[int, QueuedFrame] = {}  # calls without an answer, by number; without bytes once written
         self._last_number = 0
 

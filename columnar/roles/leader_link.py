@@ -128,6 +128,7 @@ class LeaderLink:
             ended,
             on_open=settle,
             gate=terms.gate,
+            outlasts_lease=True,
             secret=terms.secret,
             connects=True,
         )

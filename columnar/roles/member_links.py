@@ -6,7 +6,8 @@
 
 A member dials; the leader refuses a link of a process that it does not know yet, which dials again a moment later.  If
 a server's link ends and the server is not reported as ended within OUTLIVES_S, the server is fenced: parts of requests
-may be lost with a link, so the leader and the server could differ about regions.
+may be lost with a link, so the leader and the server could differ about regions.  So links to the leader outlast the
+lease of either side: an outage of the coordination service, however long, ends no server.
 
 Invariant: each request ends, because a link's end ends its requests, and no request waits for a link.
 
@@ -100,6 +101,7 @@ class MemberLinks:
             ended,
             on_open=self._link_opened,
             gate=terms.gate,
+            outlasts_lease=True,
             secret=terms.secret,
         )
         self._accepted.add(link)

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from socket import SHUT_RDWR
 from typing import Any, Self
 
 from thriftpy2.protocol import TCyBinaryProtocolFactory
@@ -84,9 +85,10 @@ class ClusterProcess(StoreProcess):
 class Rows:
     """A connection that reads and writes single rows."""
 
-    def __init__(self, port: int) -> None:
-        socket = TSocket("127.0.0.1", port)
+    def __init__(self, port: int, host: str = "127.0.0.1") -> None:
+        socket = TSocket(host, port)
         socket.set_timeout(int(WAIT_S * 1000))
+        self._socket = socket
         self._transport = TCyBufferedTransportFactory().get_transport(socket)
         self._transport.open()
         self.client: Any = TClient(SERVICE, TCyBinaryProtocolFactory().get_protocol(self._transport))
@@ -99,6 +101,11 @@ class Rows:
 
     def close(self) -> None:
         self._transport.close()
+
+    def abort(self) -> None:
+        """End a call that waits in another thread, with an error."""
+        with suppress(OSError):
+            self._socket.sock.shutdown(SHUT_RDWR)
 
     def put(self, table: bytes, row: bytes, value: bytes) -> None:
         self.client.mutateRow(table, row, [hbase.Mutation(column=b"f:q", value=value)], {})

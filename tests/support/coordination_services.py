@@ -111,6 +111,7 @@ def etcd(
     *,
     is_quick: bool = False,
     tls: ssl.SSLContext | None = None,
+    host: str = "127.0.0.1",
 ) -> Service:
     """Return etcd with ``more`` options of each server.
 
@@ -119,10 +120,10 @@ def etcd(
     heartbeat_ms = 50 if is_quick else 200
     scheme = "http" if tls is None else "https"
     ports = [(free_port(), free_port()) for _ in range(count)]
-    members = ",".join(f"e{number}=http://127.0.0.1:{peer}" for number, (_, peer) in enumerate(ports))
+    members = ",".join(f"e{number}=http://{host}:{peer}" for number, (_, peer) in enumerate(ports))
     servers = []
     for number, (port, peer) in enumerate(ports):
-        url, peer_url = f"{scheme}://127.0.0.1:{port}", f"http://127.0.0.1:{peer}"
+        url, peer_url = f"{scheme}://{host}:{port}", f"http://{host}:{peer}"
         command = ["etcd", "--name", f"e{number}", "--data-dir", str(folder / f"e{number}")]
         command += ["--listen-client-urls", url, "--advertise-client-urls", url]
         command += ["--listen-peer-urls", peer_url, "--initial-advertise-peer-urls", peer_url]
@@ -130,7 +131,7 @@ def etcd(
         command += ["--election-timeout", str(10 * heartbeat_ms)]
         command += ["--logger", "zap", "--log-level", "error", "--unsafe-no-fsync", *more]
         servers.append(ServiceProcess(command, folder / f"e{number}.log"))
-    urls = [f"{scheme}://127.0.0.1:{port}" for port, _ in ports]
+    urls = [f"{scheme}://{host}:{port}" for port, _ in ports]
     context = (lambda: tls) if tls is not None else None
     return Service(servers, urls, lambda prefix, timeout_s: CasEtcd(urls, prefix, timeout_s=timeout_s, tls=context))
 
@@ -143,12 +144,13 @@ def zookeeper(
     server: Pair | None = None,
     tls: Callable[[], ssl.SSLContext] | None = None,
     ca: str = "",
+    host: str = "127.0.0.1",
 ) -> Service:
     """Return ZooKeeper; with the certificate ``server`` only clients that ``ca`` has signed reach it, by ``tls``."""
     from columnar.coordination.cas_zookeeper import SESSION_S, CasZookeeper
 
     ports = [(free_port(), free_port(), free_port()) for _ in range(count)]
-    members = "".join(f"server.{number}=127.0.0.1:{a}:{b}\n" for number, (_, a, b) in enumerate(ports, 1))
+    members = "".join(f"server.{number}={host}:{a}:{b}\n" for number, (_, a, b) in enumerate(ports, 1))
     logged = folder / "log4j.properties"
     logged.write_text(_LOG4J)
     servers = []
@@ -159,7 +161,7 @@ def zookeeper(
         settings = f"tickTime=500\ninitLimit=20\nsyncLimit={4 if is_quick else 10}\ndataDir={data}\n"
         settings += "admin.enableServer=false\nforceSync=no\n"
         kind = "clientPort" if server is None else "secureClientPort"
-        settings += f"{kind}={port}\n{kind}Address=127.0.0.1\n"
+        settings += f"{kind}={port}\n{kind}Address={host}\n"
         if server is not None:
             settings += _over_tls(folder, server, ca)
         config = folder / f"z{number}.cfg"
@@ -168,7 +170,7 @@ def zookeeper(
         command = ["java", *_JAVA_OPTIONS, f"-Dlog4j.configuration=file:{logged}"]
         command += ["-cp", ":".join(map(str, (_ZOOKEEPER_JAR, *_NETTY))), main, str(config)]
         servers.append(ServiceProcess(command, folder / f"z{number}.log"))
-    hosts = [f"127.0.0.1:{port}" for port, _, _ in ports]
+    hosts = [f"{host}:{port}" for port, _, _ in ports]
 
     def connect(prefix: str, timeout_s: float) -> CasStore:
         session_s = max(SESSION_S, timeout_s)
@@ -205,14 +207,16 @@ def need(kind: str) -> None:
 
 
 @contextmanager
-def running(kind: str, folder: Path, count: int = 1, *, is_quick: bool = False) -> Iterator[Service]:
+def running(
+    kind: str, folder: Path, count: int = 1, *, is_quick: bool = False, host: str = "127.0.0.1"
+) -> Iterator[Service]:
     """Start ``count`` servers of a kind that ``need`` has found.
 
     ``is_quick``: with the times of a service for short leases, by which a busy machine elects leaders without need.
     """
     need(kind)
     start = etcd if kind == "etcd" else zookeeper
-    with started(start(folder, count, is_quick=is_quick)) as service:
+    with started(start(folder, count, is_quick=is_quick, host=host)) as service:
         yield service
 
 

@@ -29,6 +29,8 @@ LOOK_S: Final = 0.01
 class NodeProcess:
     """A node, its servers and their workers.  A node that is started again has the same name and ports."""
 
+    host = "127.0.0.1"
+
     def __init__(self, name: str, data: Path, coordination: str, logs: Path, *flags: str) -> None:
         self.name = name
         self.port, self.web_port, self.peer_port = free_port(), free_port(), free_port()
@@ -118,21 +120,23 @@ class NodeProcess:
     # --- clients -------------------------------------------------------------------------------------
 
     def connection(self) -> Connection:
-        return Connection("127.0.0.1", self.port, timeout=30_000)
+        return Connection(self.host, self.port, timeout=30_000)
 
     def rows(self) -> Rows:
-        return Rows(self.port)
+        return Rows(self.port, self.host)
 
 
 class ManyNodes:
     """The nodes of a cluster by name."""
 
-    def __init__(self, folder: Path, service: Service, kind: str, count: int, servers: int, *flags: str) -> None:
+    def __init__(
+        self, folder: Path, service: Service, kind: str, count: int, servers: int, *flags: str, logs: Path | None = None
+    ) -> None:
         self.data = folder / "data"
         self.service = service
         self.coordination = coordination_url(kind, service)
         self.nodes = [
-            NodeProcess(f"n{n + 1}", self.data, self.coordination, folder, "--servers", str(servers), *flags)
+            NodeProcess(f"n{n + 1}", self.data, self.coordination, logs or folder, "--servers", str(servers), *flags)
             for n in range(count)
         ]
 

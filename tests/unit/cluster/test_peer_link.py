@@ -98,13 +98,13 @@ class Answering:
 class Pair:
     """Two ends of a link, of which the lease of the near one is in the test's hand."""
 
-    def __init__(self) -> None:
+    def __init__(self, **options: Any) -> None:
         self.ends: list[PeerLink] = []
         self.opens: list[PeerLink] = []
         self.near_side, self.far_side = Answering(), Answering()
         self.has_lease, self.questions = True, 0
         self.gate = LeaseGate(self._asked, wait_s=0.2)
-        self.near = self._link(S1, self.near_side, gate=self.gate)
+        self.near = self._link(S1, self.near_side, gate=self.gate, **options)
         self.far = self._link(S2, self.far_side)
 
     def _asked(self) -> bool:
@@ -421,6 +421,32 @@ async def test_a_link_without_a_lease_for_too_long_ends(pair: Pair) -> None:
     assert (await written.ended, await waiting.ended) == ("link broke", "not sent")
     assert "no lease" in pair.near.why
     assert pair.gate.waiting_count == 0
+
+
+def test_a_link_to_the_leader_outlasts_the_lease_however_long_it_is_over() -> None:
+    async def test() -> None:
+        pair = Pair(outlasts_lease=True)
+        await pair.opened()
+        pair.has_lease = False
+        waiting = pair.call()
+        await pair.until_withheld()
+        questions = pair.questions
+        await asyncio.sleep(3 * pair.gate._wait_s)
+        assert pair.questions > questions
+        assert waiting.heard == []
+        assert pair.gate.waiting_count == 1
+        pair.near.check_invariants()
+        pair.has_lease = True
+        assert await waiting.ended == b"cba"
+        pair.has_lease = False
+        waiting = pair.call()
+        await asyncio.sleep(2 * pair.gate._wait_s)
+        pair.near.end("as a test would have it")
+        assert waiting.heard == ["not sent"]
+        assert pair.gate.waiting_count == 0
+        pair.far.end("as a test would have it")
+
+    asyncio.run(test())
 
 
 @paired

@@ -1,0 +1,52 @@
+"""A folder behind a FUSE mount that can be told to stand still: ``bindfs``, stopped by SIGSTOP.
+
+While it stands still, each call that needs the mount waits in the kernel, as on a network file system whose servers are
+unreachable.  Needs root or ``fusermount``, /dev/fuse and Debian's ``bindfs``.
+"""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.support.many_nodes import until
+
+
+class StallingMount:
+    def __init__(self, path: Path, process: subprocess.Popen[bytes]) -> None:
+        self.path = path
+        self._process = process
+
+    def stall(self) -> None:
+        self._process.send_signal(signal.SIGSTOP)
+
+    def answer(self) -> None:
+        self._process.send_signal(signal.SIGCONT)
+
+
+def missing() -> str | None:
+    """Return what the mount needs and is not there, or None."""
+    if not Path("/dev/fuse").exists():
+        return "/dev/fuse"
+    return None if shutil.which("bindfs") else "bindfs (Debian: apt-get install bindfs)"
+
+
+@contextmanager
+def stalling_mount(folder: Path) -> Iterator[StallingMount]:
+    """Mount ``folder/real`` at ``folder/mount``; unmount it at the end, when nobody uses it any more."""
+    real, mount = folder / "real", folder / "mount"
+    real.mkdir()
+    mount.mkdir()
+    process = subprocess.Popen(["bindfs", "-f", str(real), str(mount)])
+    try:
+        until(mount.is_mount)
+        yield StallingMount(mount, process)
+    finally:
+        process.send_signal(signal.SIGCONT)
+        subprocess.run(["umount", "-l", str(mount)], check=False)
+        process.terminate()
+        process.wait()
