@@ -12,7 +12,7 @@ from tests.support.deep import IS_DEEP, cases
 from tests.support.node_network import missing
 from tests.support.seeds import seed
 
-SHORT = [("leader", 2.0), ("away", 11.0), ("cut", 2.0)]  # longer than links wait for a lease
+SHORT = [("leader", 2.0), ("away", 14.0), ("cut", 2.0)]  # away for longer than a lease and LEASE_WAIT_S
 LONG = [(kind, LASTS_S.get(kind, 0.0)) for kind in KINDS if kind != "cut"] + [("cut", one) for one in CUTS_S]
 
 
