@@ -283,6 +283,16 @@ def standalone(
     )
 
 
+def _checked_fence(_context: click.Context, _option: click.Parameter, command: str) -> str:
+    from shlex import split  # only for nodes
+
+    try:
+        split(command)
+    except ValueError as error:
+        raise click.BadParameter(f"{error}") from error
+    return command
+
+
 @click.command()
 @click.option("--data", metavar="DIR", required=True, help="The folder that all nodes share; see probe-root.")
 @click.option(
@@ -321,6 +331,15 @@ def standalone(
 )
 @click.option("--never-leads", is_flag=True, help="This node only serves; another one must lead.")
 @click.option(
+    "--fence-command",
+    metavar="CMD",
+    default="",
+    callback=_checked_fence,
+    help="Run while this node leads, to shut a lost node out of the folder before others get its regions; 'cephfs' "
+    "evicts it from CephFS, with options for the command ceph, as in 'cephfs --id fence'. docs/many-machines.md says "
+    "what CMD gets.",
+)
+@click.option(
     "--folder-unprobed",
     is_flag=True,
     help="Start on a file system that the short form of probe-root refuses: acknowledged writes may be lost.",
@@ -343,6 +362,7 @@ def node(
     peer_port: int,
     lease_s: float,
     never_leads: bool,
+    fence_command: str,
     folder_unprobed: bool,
     trigger_modules: str,
     log_level: str,
@@ -369,6 +389,7 @@ def node(
             "peer_port": peer_port,
             "lease_s": lease_s,
             "may_lead": not never_leads,
+            "fence_command": fence_command,
             "probes_folder": not folder_unprobed,
         },
         data=os.path.abspath(data),

@@ -49,6 +49,7 @@ class NodeConfig:
     peer_port: int = 0  # at which servers and nodes reach this node while it leads; 0: any free port
     lease_s: float = 1.5
     may_lead: bool = True
+    fence_command: str = ""  # run before others get the regions of a node that ended by time; "": none
     probes_folder: bool = True  # at the start; a folder that nodes cannot share is refused
 
     def server_name(self, number: int) -> str:

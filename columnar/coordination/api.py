@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from columnar.coordination.lease_page import LeasePage
-from columnar.coordination.node_record import LeaderRecord, NodeRecord
+from columnar.coordination.node_record import LeaderRecord, MountRecord, NodeRecord
 from columnar.coordination.server_page import ServerPages
 from columnar.errors import RetryLater
 
@@ -67,8 +67,25 @@ class CoordinationEvents(Protocol):
         """The coordination service answers again, after so long."""
 
 
+class MountRecords(Protocol):
+    """The records of the nodes' mounts.  The methods block; for any thread but the loop's.
+
+    Each raises ColumnarError if the service does not answer.
+    """
+
+    def list_mounts(self) -> tuple[Mapping[str, MountRecord], Mapping[str, MountRecord]]:
+        """Return the mounts of nodes that have a record of a lease, and all other mounts, by their keys."""
+
+    def forget_mount(self, key: str) -> None:
+        """Delete the record: nothing is left to be fenced."""
+
+
 class Coordination(Protocol):
     """The coordination of a node.  All methods but ``leads`` and ``next_number`` belong to the event loop."""
+
+    @property
+    def mounts(self) -> MountRecords:
+        """Return the records of the nodes' mounts."""
 
     def next_number(self, floor: int = 0) -> int:
         """Return a number that was never given before, above ``floor``.  Blocks; for any thread but the loop's."""
@@ -82,8 +99,13 @@ class Coordination(Protocol):
         *,
         may_lead: bool,
         epoch_floor: int,
+        client: str = "",
     ) -> None:
-        """Acquire the node's lease; returns when it is held.  Each renewal carries what ``servers`` says then."""
+        """Acquire the node's lease, and note the mount of its ``client``; returns when the lease is held.
+
+        The mount is noted after the lease is held, and before this node can lead.  Each renewal carries what
+        ``servers`` says then.
+        """
 
     def publish(self, record: NodeRecord) -> None:
         """Renew with this record at once."""

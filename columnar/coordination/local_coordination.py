@@ -12,10 +12,20 @@ from typing import Final
 
 from columnar.coordination.api import CoordinationEvents
 from columnar.coordination.lease_page import LeasePage
-from columnar.coordination.node_record import LeaderRecord, NodeRecord
+from columnar.coordination.node_record import LeaderRecord, MountRecord, NodeRecord
 from columnar.coordination.server_page import ServerPages
 
 NO_END_MS: Final = (1 << 63) // 1_000_000  # of the page: some 290 years after the machine's start
+
+
+class NoMounts:
+    """``MountRecords`` without a service: no other node could fence this one."""
+
+    def list_mounts(self) -> tuple[Mapping[str, MountRecord], Mapping[str, MountRecord]]:
+        return {}, {}
+
+    def forget_mount(self, key: str) -> None:
+        """Do nothing."""
 
 
 class LocalCoordination:
@@ -23,6 +33,7 @@ class LocalCoordination:
 
     def __init__(self, first_number: int = 0) -> None:
         """Take the highest number that was given before."""
+        self.mounts = NoMounts()
         self._number = first_number
         self._lock = threading.Lock()  # guards the number
         self._events: CoordinationEvents | None = None
@@ -43,6 +54,7 @@ class LocalCoordination:
         *,
         may_lead: bool,
         epoch_floor: int,
+        client: str = "",
     ) -> None:
         """Take the lease and the leadership, with the epoch after ``epoch_floor``; events come after the return."""
         assert may_lead, "without a service there is no other leader"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
@@ -21,6 +22,7 @@ from columnar.coordination.lease import LEASE_MS, LeaseTimes
 from columnar.coordination.lease_page import LeasePage
 from columnar.coordination.node_record import (
     LeaderRecord,
+    MountRecord,
     NodeRecord,
 )
 from columnar.coordination.renewal_thread import RenewalThread
@@ -49,7 +51,7 @@ class NodeCoordination:
         self._address = address
         self._find_address = find_address
         self._times = times
-        self.start_calls = StartCalls(connect_store, address)
+        self.mounts = self.start_calls = StartCalls(connect_store, address)
         self._events: CoordinationEvents | None = None
         self._renewal: RenewalThread | None = None
         self._candidate: CandidateThread | None = None
@@ -58,6 +60,7 @@ class NodeCoordination:
         self._joined: asyncio.Future[None] | None = None
         self._unanswered: ColumnarError | None = None  # the last error before the lease was held
         self._leadership: _Leadership | None = None
+        self._mount = ""  # the key of its record; empty before the lease is held
 
     def next_number(self, floor: int = 0) -> int:
         """See ``Coordination``.  Raises CasUnavailable after START_S without an answer, CasRefused, DamagedData."""
@@ -72,6 +75,7 @@ class NodeCoordination:
         *,
         may_lead: bool,
         epoch_floor: int,
+        client: str = "",
     ) -> None:
         """See ``Coordination``; the record's nonce is drawn here.
 
@@ -101,6 +105,9 @@ class NodeCoordination:
             raise
         try:
             await asyncio.to_thread(self.start_calls.check_alone, record.node, dead | {record.key})
+            mount = MountRecord(record.node, record.incarnation, record.address, client)
+            self._mount = mount.key
+            await asyncio.to_thread(self.start_calls.note_mount, mount)
         except BaseException:
             self._renewal.release(has_others=False)  # so that nobody waits for the end of this lease
             await _wait_end(self._renewal_ended, WITHDRAW_S)
@@ -150,6 +157,9 @@ class NodeCoordination:
         try:
             candidate.resign()
             await _wait_end(self._candidate_ended, WITHDRAW_S)
+            if self._mount:
+                with suppress(ColumnarError):  # else the leader forgets it, when it sees that the node withdrew
+                    await asyncio.to_thread(self.start_calls.forget_mount, self._mount)
             renewal.release(has_others=has_others)
             await _wait_end(self._renewal_ended, WITHDRAW_S)
         finally:

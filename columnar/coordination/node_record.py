@@ -1,6 +1,9 @@
 """The records of a cluster in the coordination service: each node's record, which is its lease, and the leader's.
 
     nodes/NAME.INCARNATION    written by a node with each renewal
+    mounts/NAME.INCARNATION   written by a node that has its lease, before it has servers; deleted when nothing is
+                              left to be fenced at the file system: by the node after its servers have ended, else by a
+                              leader after the fence
     leader/leader             written by the leader with each renewal
     counters/incarnation      the last number that was given to a node or server; never deleted
     cluster/id                which data folder the service guards; written by the first node, never changed
@@ -9,6 +12,7 @@ A value is one JSON object, UTF-8, keys in this order, without spaces; an operat
 ``zkCli.sh get``:
 
     node    format nonce node incarnation address servers logs clock_ms [system_ms] [withdrawn]
+    mount   format node incarnation address client
     leader  format nonce node epoch address [vacated]
     counter format number
     cluster format cluster_id service_id
@@ -23,6 +27,8 @@ A value is one JSON object, UTF-8, keys in this order, without spaces; an operat
     system_ms    the machine's clock when the record was written; records of older programs lack it
     service_id   16 random bytes in hexadecimal, which ``CLUSTER`` in the data folder repeats.  So a service that lost
                  its data is noticed, and a different service at the same address
+    client       the client of the file system by which the node has mounted the data folder, as the file system names
+                 it (CephFS: client4151); empty if the file system has no such names
     withdrawn    true in the last record of a node that has ended all its servers; otherwise the field is missing
     vacated      true in the last record of a leader that resigned; otherwise the field is missing
 
@@ -41,6 +47,7 @@ from columnar.errors import DamagedData
 
 FORMAT: Final = 1
 NODES: Final = "nodes"
+MOUNTS: Final = "mounts"
 NUMBER: Final = "counters/incarnation"
 CLUSTER: Final = "cluster/id"
 _OMITTED: Final = {"withdrawn", "vacated", "system_ms"}  # if they say nothing
@@ -71,6 +78,20 @@ class NodeRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class MountRecord:
+    """The access of a node to the data folder, which a storage fence takes away."""
+
+    node: str
+    incarnation: int
+    address: str  # HOST:PORT of the node's peer port
+    client: str = ""
+
+    @property
+    def key(self) -> str:
+        return f"{MOUNTS}/{self.node}.{self.incarnation}"
+
+
+@dataclass(frozen=True, slots=True)
 class LeaderRecord:
     nonce: str
     node: str
@@ -85,7 +106,7 @@ class ClusterRecord:
     service_id: str
 
 
-def encode_record(record: NodeRecord | LeaderRecord | ClusterRecord) -> bytes:
+def encode_record(record: NodeRecord | MountRecord | LeaderRecord | ClusterRecord) -> bytes:
     fields = {"format": FORMAT, **asdict(record)}
     for name in _OMITTED & fields.keys():
         if not fields[name]:
@@ -112,6 +133,16 @@ def decode_node_record(value: bytes) -> NodeRecord:
             _flag(found, "withdrawn"),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise _damaged(value) from error
+
+
+def decode_mount_record(value: bytes) -> MountRecord:
+    """Decode the record of a mount.  Raises DamagedData if the value is no such record."""
+    found = _object(value)
+    try:
+        node, incarnation = _text(found["node"]), _number(found["incarnation"])
+        return MountRecord(node, incarnation, _text(found["address"]), _text(found["client"]))
+    except (KeyError, TypeError) as error:
         raise _damaged(value) from error
 
 

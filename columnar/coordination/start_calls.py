@@ -1,4 +1,4 @@
-"""Calls of a node's start to the coordination service: the folder that it guards, a new number, a name that nobody has.
+"""Calls of the coordination service outside the threads of lease and election.
 
 The first node of a data folder writes into the service which folder that is, with an identity for the service, which
 the folder repeats.  So two folders cannot use the same records, and two services cannot guard one folder.
@@ -6,10 +6,14 @@ the folder repeats.  So two folders cannot use the same records, and two service
 A number is given only if the write that raised the counter to it has succeeded (N1 of ``api``).  A node does not start
 while another one of its name renews its lease.  A node looks again when it has its lease.  If two nodes of a name start
 at the same moment, the one that got its lease last sees the other, and ends; it may happen that both end.
+
+The record of a mount stands from the beginning of the node's lease until nothing is left to be fenced at the file
+system.  So a leader finds the nodes whose fence an earlier leader has not finished.
 """
 
 from __future__ import annotations
 
+import logging
 import secrets
 import threading
 from collections.abc import Callable
@@ -19,16 +23,21 @@ from typing import Final, TypeVar
 from columnar.coordination.cas import CasOutcomeUnknown, CasRefused, CasStore, CasUnavailable, VersionConflict
 from columnar.coordination.node_record import (
     CLUSTER,
+    MOUNTS,
     NODES,
     NUMBER,
     ClusterRecord,
+    MountRecord,
     decode_cluster_record,
+    decode_mount_record,
     decode_node_record,
     decode_number,
     encode_number,
     encode_record,
 )
 from columnar.errors import DamagedData, HostError
+
+_log = logging.getLogger(__name__)
 
 START_S: Final = 5.0  # in which a start has its lease, or says why not
 CALL_RETRY_S: Final = 0.05
@@ -43,7 +52,7 @@ T = TypeVar("T")
 
 
 class StartCalls:
-    """Calls of the service outside the two threads, for any thread but the loop's: the counter, and who has a name."""
+    """The calls, for any thread but the loop's.  Each raises CasUnavailable after START_S, CasRefused, DamagedData."""
 
     def __init__(self, connect_store: Callable[[], CasStore], address: str) -> None:
         self._connect_store = connect_store
@@ -105,6 +114,20 @@ class StartCalls:
 
         self._call(check)
 
+    def note_mount(self, record: MountRecord) -> None:
+        """Write the record, whose key was never used before."""
+        self._call(lambda store: _note_mount(store, record))
+
+    def list_mounts(self) -> tuple[dict[str, MountRecord], dict[str, MountRecord]]:
+        """Return the mounts of nodes that have a record of a lease, and all other mounts, by key.
+
+        A damaged record is left out: its node has none.
+        """
+        return self._call(_list_mounts)
+
+    def forget_mount(self, key: str) -> None:
+        self._call(lambda store: _forget_mount(store, key))
+
     def _call(self, call: Callable[[CasStore], T]) -> T:
         with self._lock:
             store = self._connect_store()
@@ -161,6 +184,30 @@ def _records_of(store: CasStore, node: str) -> dict[str, int]:
         for key, stored in store.list_keys(NODES).items()
         if key.startswith(f"{NODES}/{node}.") and not _is_withdrawn(stored.value)
     }
+
+
+def _note_mount(store: CasStore, record: MountRecord) -> None:
+    if store.read_key(record.key) is None:  # an earlier try of unknown outcome may have written it
+        store.create_key(record.key, encode_record(record))
+
+
+def _list_mounts(store: CasStore) -> tuple[dict[str, MountRecord], dict[str, MountRecord]]:
+    """List the mounts, and then the leases, because a node writes its mount after its lease."""
+    found = {}
+    for key, stored in store.list_keys(MOUNTS).items():
+        try:
+            found[key] = decode_mount_record(stored.value)
+        except DamagedData as error:
+            _log.warning("%s: %s", key, error.text)
+    leases = {key.partition("/")[2] for key in store.list_keys(NODES)}
+    living = {key: record for key, record in found.items() if key.partition("/")[2] in leases}
+    return living, {key: record for key, record in found.items() if key not in living}
+
+
+def _forget_mount(store: CasStore, key: str) -> None:
+    found = store.read_key(key)
+    if found is not None:
+        store.delete_key(key, found.version)
 
 
 def _is_withdrawn(value: bytes) -> bool:

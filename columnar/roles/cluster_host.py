@@ -24,8 +24,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
+from typing import Any, Final
 
 from columnar.clock import Clock
 from columnar.cluster.link_errors import LinkBroke, NotSent
@@ -47,6 +48,8 @@ from columnar.runtime.planned_step import PlannedStep, pause_after
 from columnar.runtime.retry_work import retry_work
 
 _log = logging.getLogger(__name__)
+
+MEASURED_S: Final = 1.0
 
 
 class ClusterHost:
@@ -199,6 +202,17 @@ class ClusterHost:
         self.events.event(self.state.silent(server, f"it ended {why}", self.events.now_ms()))
         await self.measured(server, asked=asked, is_by_time=is_by_time)
 
+    async def measure_ended_by_time(self, servers: Iterable[Incarnation]) -> None:
+        """Do ``measured`` for servers that ended by time before this leader; return after MEASURED_S at the latest.
+
+        The regions of servers whose logs are not measured by then get owners when they are.
+        """
+        measuring = [
+            self.events.spawn(self._to_its_end(partial(self.measured, server, is_by_time=True))) for server in servers
+        ]
+        if measuring:
+            await asyncio.wait(measuring, timeout=MEASURED_S)
+
     async def measured(self, server: Incarnation, *, asked: bool = True, is_by_time: bool = False) -> None:
         """Seal the log of an incarnation that has ended, now or before an earlier start, and report it as fenced."""
         dead_log = await self._dead_logs.read_dead_server_log(server, is_by_time=is_by_time)
@@ -210,6 +224,10 @@ class ClusterHost:
             self.state.fenced(server, dead_log.lengths, named, now_ms, asked, dead_log.opened, is_by_time)
         )
         self.requests.owner_ended(server)
+
+    def list_delays(self) -> tuple[str, ...]:
+        """Return sentences for operators about servers that ended, and whose regions wait."""
+        return self._dead_logs.list_delays()
 
     # --- writes --------------------------------------------------------------------------------------
 

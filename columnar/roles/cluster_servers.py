@@ -40,6 +40,9 @@ class DeadServerLogs(Protocol):
         Raises HostError, DamagedData.
         """
 
+    def list_delays(self) -> tuple[str, ...]:
+        """Return sentences for operators about logs that cannot be read yet, for reasons other than an error."""
+
     def free_bytes(self) -> int | None:
         """Return the free bytes of the disk at the last probe, or None if unknown."""
 

@@ -25,21 +25,30 @@ from typing import Final
 from columnar.cluster.peers import LinkTerms
 from columnar.coordination.api import Coordination
 from columnar.coordination.lease_gate import LeaseGate
-from columnar.coordination.node_record import LeaderRecord, NodeRecord
+from columnar.coordination.node_record import MOUNTS, NODES, LeaderRecord, NodeRecord
 from columnar.errors import ColumnarError, HostError, OutcomeUnknown
 from columnar.model.owner import Incarnation, incarnation_of
+from columnar.roles.fence_commands import StorageFence
 from columnar.roles.leading_node import LeaderTerms, LeadingNode
 from columnar.roles.membership import NodeParts
 from columnar.roles.meta_region import CatalogueTerms
+from columnar.roles.storage_fences import StorageFences
 from columnar.runtime.faults import FAULTS
+from columnar.runtime.slow_work import report_if_slow
 from columnar.storage.data_folder import META
 from columnar.storage.process_stores import LeaderStores
 from columnar.storage.rocks import RocksEngine
+from columnar.storage.warming import warm
 
 _log = logging.getLogger(__name__)
 
 LOOP: Final = "the leader of the cluster"
 LEAD_AGAIN_S: Final = 2.0  # after the catalogue could not be opened
+SLOW_S: Final = 1.5  # a longer wait for the file system is named to people
+DELAY: Final = (
+    "this node leads, and waits for the catalogue's files, or the logs of servers that ended: the file system delays "
+    "them (CephFS for 60 s, unless the client of the node that ended is evicted: --fence-command)"
+)
 HELLO_S: Final = 10.0  # for a server that lived before a new leader to link with it
 
 
@@ -54,10 +63,12 @@ class Leadership:
         links: LinkTerms,
         follow: Callable[[LeaderRecord], None],
         on_change: Callable[[], None],
+        fence: StorageFence | None = None,
     ) -> None:
         """Pass the terms of the node's links, to which a leader adds the gate of its lease.
 
-        ``follow`` is called with each leader, ``on_change`` when this node serves as a leader.
+        ``follow`` is called with each leader, ``on_change`` when this node serves as a leader.  ``fence`` shuts nodes
+        that ended by time out of the data folder.
         """
         self._parts = parts
         self._coordination = coordination
@@ -67,12 +78,17 @@ class Leadership:
         self.leading: LeadingNode | None = None  # if this node leads, and its catalogue is open
         self.silence = ""  # why the coordination service does not answer, for people
         self._links = links
-        self._term = Term(coordination.leads)
+        self._fence = fence
+        self._term = self._make_term()
         self._nodes: Mapping[str, NodeRecord] = {}
         self._ended: list[tuple[Incarnation, NodeRecord, bool]] = []  # nodes, while the leader starts
         self._task: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()  # also of earlier leaderships, until they are closed
         self._is_closed = False
+
+    def remark(self) -> str:
+        """Return a sentence for people on what keeps this node or its leadership waiting, otherwise an empty text."""
+        return self.silence or self._term.delay
 
     # --- who lives -----------------------------------------------------------------------------------
 
@@ -97,6 +113,10 @@ class Leadership:
 
     def node_ended(self, key: str, record: NodeRecord, *, is_by_time: bool) -> None:
         node = Incarnation(record.node, record.incarnation)
+        if is_by_time:
+            self._term.fences.begin_fence(node)  # first: the catalogue may be held back by the same client
+        else:
+            self._term.fences.forget(node)
         if self.leading is None:
             self._ended.append((node, record, is_by_time))
         else:
@@ -111,7 +131,8 @@ class Leadership:
         leading.node_ended(node)
 
     def elected(self, epoch: int) -> None:
-        self._term = Term(self._coordination.leads)
+        self._term.end()
+        self._term = self._make_term()
         if self._is_closed:
             return  # the node withdraws
         self._ended = []  # of an earlier term: the records say it
@@ -140,6 +161,9 @@ class Leadership:
         self.silence = ""
         _log.warning("the coordination service answers again, after %.1f s", silent_ms / 1_000)
 
+    def _make_term(self) -> Term:
+        return Term(self._coordination.leads, StorageFences(self._fence, self._coordination.mounts))
+
     # --- leading -------------------------------------------------------------------------------------
 
     async def _lead(self, epoch: int, before: frozenset[asyncio.Task[None]]) -> None:
@@ -161,8 +185,14 @@ class Leadership:
         number = await asyncio.to_thread(coordination.next_number)
         async with AsyncExitStack() as undo:
             stores = LeaderStores(parts.folder, self.own.name, number, RocksEngine())
-            await asyncio.to_thread(stores.region_folders.take_over, META, epoch, epoch)
-            stores.open()
+            undo.callback(term.note_delay, "")
+            taking = asyncio.ensure_future(self._take_catalogue_over(stores, epoch))
+            undo.push_async_callback(_abandon, taking)
+            # Meanwhile, because a file system may hold the catalogue back until the last leader is fenced.
+            records = await coordination.wait_unlisted_over()
+            await term.fences.begin_all(key.replace(NODES, MOUNTS, 1) for key in records)
+            await taking
+            stores.begin_commits()
             undo.callback(stores.close)
             catalogue = CatalogueTerms(parts.watched_folder.until_it_answers, term.until_leads, epoch)
             links = replace(self._links, gate=term.gate)
@@ -173,12 +203,13 @@ class Leadership:
                 coordination.lift_epoch,
                 self._fence_node,
                 self._synced_lengths,
+                term.fences,
                 is_leased=True,
             )
             leading = LeadingNode(parts.config, stores, parts.watched_folder, terms)
-            records = await coordination.wait_unlisted_over()
             members = self._members_of(records)
-            await leading.start(parts.own, self.own, members)
+            await report_if_slow(leading.start(parts.own, self.own, members), SLOW_S, term.note_delay)
+            term.note_delay("")
             undo.push_async_callback(leading.close)
             undo.callback(self._forget_leading)
             await asyncio.to_thread(_remove_older, stores, epoch)
@@ -191,6 +222,22 @@ class Leadership:
             await leading.begin_assignment(members.keys())
             self._on_change()
             await asyncio.get_running_loop().create_future()  # until cancelled
+
+    async def _take_catalogue_over(self, stores: LeaderStores, epoch: int) -> None:
+        """Take the catalogue's folder over, read its files once, and open the files of ``stores``."""
+        folders = stores.region_folders
+
+        def take() -> None:
+            folders.take_over(META, epoch, epoch)
+            warm(folders.catalogue(epoch))
+
+        await report_if_slow(asyncio.to_thread(take), SLOW_S, self._term.note_delay)
+        opening = asyncio.get_running_loop().run_in_executor(None, stores.open_files)
+        try:
+            await asyncio.shield(opening)
+        except asyncio.CancelledError:
+            opening.add_done_callback(lambda done: None if done.exception() else stores.close_files())
+            raise
 
     def _forget_leading(self) -> None:
         self.leading = None
@@ -248,12 +295,21 @@ class Leadership:
 
     async def close(self) -> None:
         self._is_closed = True
+        self._term.fences.stop()
         if self._task is not None:
             if self.leading is not None:
                 await self.leading.stop_changes()
             self._task.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks)
+
+
+async def _abandon(work: asyncio.Future[None]) -> None:
+    """End the work, whose result nobody needs, without waiting for its thread."""
+    work.cancel()
+    await asyncio.wait([work])
+    if not work.cancelled():
+        work.exception()
 
 
 def _remove_older(stores: LeaderStores, generation: int) -> None:
@@ -267,8 +323,10 @@ def _remove_older(stores: LeaderStores, generation: int) -> None:
 class Term:
     """The leadership of this node from an election until the node is deposed."""
 
-    def __init__(self, leads: Callable[[], bool]) -> None:
+    def __init__(self, leads: Callable[[], bool], fences: StorageFences) -> None:
         self._leads = leads
+        self.fences = fences
+        self.delay = ""  # what a new leader waits for, for people
         self.gate = LeaseGate(self._is_open)  # of the term's links; a later term of the node does not open it again
         self._is_over = False
         self._waiting: set[_AtGate] = set()
@@ -293,8 +351,15 @@ class Term:
         if self._is_over:
             raise OutcomeUnknown("another node leads now, which may not know this change; read before you repeat")
 
+    def note_delay(self, text: str = DELAY) -> None:
+        """Note what the leader waits for; an empty text: it waits no more."""
+        self.delay = text
+        if text:
+            _log.warning("%s", text)
+
     def end(self) -> None:
         self._is_over = True
+        self.fences.stop()
         for waiting in self._waiting:
             waiting.gate_opened()
 

@@ -87,6 +87,7 @@ class Leading:
     async def _read(self, meta: MetaRegion, at_least: int) -> int:
         clock = self._stores.clock
         self.catalogue = self._catalogue(meta)
+        await self._check_owners()
         meta.repairs_wanted = self.catalogue.repairs
         clock.observe(meta.newest_ms)  # otherwise a change of the catalogue would be older than the row that it changes
         if not self._has_servers and (self.catalogue.ownership.owners or has_incarnations(self._stores.folder.path)):
@@ -98,19 +99,21 @@ class Leading:
     def _catalogue(self, meta: MetaRegion) -> Catalogue:
         """Read the catalogue.
 
-        Raises DamagedData, with a command for the repair, if a part of the catalogue cannot be read or contradicts the
-        servers' logs.
+        Raises DamagedData, with a command for the repair, if a part of the catalogue cannot be read.
         """
-        data = self._stores.folder.path
         try:
-            catalogue = Catalogue(meta.read_all(), meta.write_rows)
+            return Catalogue(meta.read_all(), meta.write_rows)
         except DamagedData as damage:
-            raise DamagedData(f"{data}/{REGIONS}/{META}: {damage.text}; {RESTORE_ADVICE}") from damage
+            place = f"{self._stores.folder.path}/{REGIONS}/{META}"
+            raise DamagedData(f"{place}: {damage.text}; {RESTORE_ADVICE}") from damage
+
+    async def _check_owners(self) -> None:
+        """Raise DamagedData, with a command for the repair, if the catalogue contradicts the servers' logs."""
+        catalogue, data = self.catalogue, self._stores.folder.path
         if catalogue.ownership.unread or (catalogue.ownership.owners and has_incarnations(data)):
             from columnar.master.dead_servers import check_owners  # most folders were never served by several servers
 
-            check_owners(catalogue, data)
-        return catalogue
+            await asyncio.to_thread(check_owners, catalogue, data)
 
     def _opened(self, path: str) -> Region:
         stores, info = self._stores, RegionInfo(META_SCHEMA.name, META_REGION_ID)

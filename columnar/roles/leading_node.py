@@ -55,6 +55,7 @@ from columnar.triggers.system_tables import SYSTEM_TABLES
 
 if TYPE_CHECKING:
     from columnar.master.instructions import Request
+    from columnar.roles.storage_fences import StorageFences
     from columnar.wire.server import WireServer
 
 _log = logging.getLogger(__name__)
@@ -73,6 +74,7 @@ class LeaderTerms:
     lift: Callable[[int], Awaitable[int]] | None = None  # has the leader's record written with at least this epoch
     fence_node: Callable[[Incarnation], None] = lambda _node: None
     synced_lengths: Callable[[str], Mapping[int, int]] = lambda _server: NO_LENGTHS  # of a server's segments
+    fences: StorageFences | None = None  # of nodes that ended by time
     is_leased: bool = False  # a server that is not known to live may still run and write
 
 
@@ -98,7 +100,7 @@ class LedServers:
         await self._host.events.until(is_so)
 
     def remarks(self) -> tuple[str, ...]:
-        return tuple(filter(None, [self._folder.remark()]))
+        return tuple(filter(None, [self._folder.remark(), *self._host.list_delays()]))
 
     def facts(self, server: Incarnation) -> ServerFacts:
         return self._nodes.facts(server)
@@ -186,7 +188,7 @@ class LeadingNode:
         self, own: OwnNode, own_name: Incarnation, living: frozenset[Incarnation], generations: RowGenerations
     ) -> None:
         catalogue, data = self.leading.catalogue, self.stores.folder.path
-        self.stores.clock.observe(server_folders.newest_clock(data))
+        self.stores.clock.observe(await asyncio.to_thread(server_folders.newest_clock, data))
         invented = to_servers(catalogue, self.stores, recovers=not self.terms.is_leased)
         self.stores.folder.raise_format(NODES_SINCE if self.terms.is_leased else SERVERS_SINCE)
         hello = Hello(self.stores.folder.cluster_id, Incarnation(MASTER, self.epoch), leader_epoch=self.epoch)
@@ -201,8 +203,12 @@ class LeadingNode:
         self._make_control(answers)
         for server in {row.server for row in invented.values()}:
             self._fence_standalone(server)
-        for server in sorted(named_in(catalogue, data) - living):
-            await self.host.measured(server, is_by_time=self.terms.is_leased)
+        ended = await asyncio.to_thread(named_in, catalogue, data) - living
+        if self.terms.is_leased:
+            await self.host.measure_ended_by_time(sorted(ended))
+        else:
+            for server in sorted(ended):
+                await self.host.measured(server)
 
     def _make_host(self, invented: dict[int, Owner], generations: RowGenerations) -> None:
         catalogue = self.leading.catalogue
@@ -220,7 +226,12 @@ class LeadingNode:
         for region in invented:
             state.current.set_ideal(state.current.places[region], None, "")  # no region can return to that process
         dead_logs = FolderDeadServerLogs(
-            catalogue, self.stores, state.current.unread_logs, self._watched_folder, self.terms.synced_lengths
+            catalogue,
+            self.stores,
+            state.current.unread_logs,
+            self._watched_folder,
+            self.terms.synced_lengths,
+            self.terms.fences,
         )
         self.host = ClusterHost(state, catalogue, self.leading.sound, self.links, dead_logs, self.stores.clock)
         self.leading.lead(ClusterOwners(self.host, catalogue, self.links), self.config.trigger_modules)

@@ -39,6 +39,7 @@ from columnar.model.node_messages import (
 )
 from columnar.model.owner import Incarnation
 from columnar.roles.cluster_nodes import OwnNode
+from columnar.roles.fence_commands import CephFence, StorageFence, storage_fence
 from columnar.roles.leader_link import LeaderLink
 from columnar.roles.leadership import Leadership
 from columnar.roles.leading_node import LeadingNode
@@ -47,6 +48,7 @@ from columnar.roles.operator_calls import open_operator_socket
 from columnar.roles.ports import read_peer_tls
 from columnar.storage.cluster_file import read_cluster, read_secret, write_cluster
 from columnar.storage.data_folder import META, NODES_SINCE
+from columnar.storage.file_systems import client_of
 from columnar.storage.region_folders import RegionFolders
 from columnar.storage.rocks import RocksEngine
 from columnar.storage.server_folders import highest_number
@@ -65,17 +67,24 @@ class LeasedMembership:
     """The ``Membership`` of a node that has a lease."""
 
     def __init__(
-        self, parts: NodeParts, coordination: Coordination, own: Incarnation, secret: bytes, tls: PeerTls | None
+        self,
+        parts: NodeParts,
+        coordination: Coordination,
+        own: Incarnation,
+        secret: bytes,
+        tls: PeerTls | None,
+        client: str,
     ) -> None:
         """Pass the node's own incarnation, whose number was never given before, and the cluster's secret.
 
-        ``tls`` is that of links over TCP; None: they are plain.
+        ``tls`` is that of links over TCP; None: they are plain.  ``client`` names the client of the file system.
         """
         self._parts = parts
         self._coordination = coordination
         self.own = own
         self._secret = secret
         self._tls = tls
+        self._client = client
         self.leader: FollowLeader | None = None
         links = LinkTerms(secret=secret, tls=tls)
         self._leadership = Leadership(
@@ -85,6 +94,7 @@ class LeasedMembership:
             links,
             self._follow_leader,
             self._note_change,
+            storage_fence(parts.settings.fence_command, parts.config.data),
         )
         self._link = LeaderLink(Hello(parts.folder.cluster_id, own), make_node_answers(parts.own), self, links)
         self._own_servers: dict[Incarnation, None] = {}
@@ -94,14 +104,16 @@ class LeasedMembership:
     @classmethod
     async def connect(cls, parts: NodeParts) -> LeasedMembership:
         """Return the membership over the service that the settings name.  Raises HostError, DamagedData."""
-        settings = parts.settings
+        settings, data = parts.settings, parts.config.data
+        client = await asyncio.to_thread(client_of, data)
+        _check_fence(storage_fence(settings.fence_command, data), data, client)
         coordination = await asyncio.to_thread(connect, settings.coordination, settings.lease_s, settings.access)
         await asyncio.to_thread(_claim_folder, parts, coordination)
         secret = await asyncio.to_thread(read_secret, parts.folder.path)
         floor = await asyncio.to_thread(highest_number, parts.folder.path)
         number = await asyncio.to_thread(coordination.next_number, floor)
         tls = await asyncio.to_thread(read_peer_tls, parts.config)
-        return cls(parts, coordination, Incarnation(settings.name, number), bytes.fromhex(secret), tls)
+        return cls(parts, coordination, Incarnation(settings.name, number), bytes.fromhex(secret), tls, client)
 
     @property
     def leading(self) -> LeadingNode | None:
@@ -111,7 +123,7 @@ class LeasedMembership:
         return str(self.own)
 
     def remark(self) -> str:
-        return self._leadership.silence
+        return self._leadership.remark()
 
     # --- start ---------------------------------------------------------------------------------------
 
@@ -129,6 +141,7 @@ class LeasedMembership:
             parts.pages,
             may_lead=parts.settings.may_lead,
             epoch_floor=epoch_floor,
+            client=self._client,
         )
         self._undo.push_async_callback(self._coordination.withdraw)
         self._undo.push_async_callback(self._leadership.close)
@@ -260,6 +273,13 @@ def make_node_answers(own: OwnNode) -> PeerServer:
 
 def _serves_nothing(_table: str, _row: bytes) -> Unknown:
     return Unknown("a node serves no rows")
+
+
+def _check_fence(fence: StorageFence | None, data: str, client: str) -> None:
+    """Raise HostError if this node could never be fenced as its options say."""
+    if isinstance(fence, CephFence) and not client:
+        why = "is not on CephFS, or its client is too old to name itself (before Linux 5.11, and ceph-fuse 16)"
+        raise HostError(f"--fence-command cephfs: {data} {why}")
 
 
 def _claim_folder(parts: NodeParts, coordination: NodeCoordination) -> None:

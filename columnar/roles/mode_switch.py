@@ -40,6 +40,8 @@ from columnar.master.dead_servers import (
 from columnar.model.owner import Incarnation, Owner, OwnershipPeriod, find_unreplayed_logs, first_owner
 from columnar.model.owner_messages import Segments
 from columnar.model.region_info import RegionInfo
+from columnar.roles.storage_fences import StorageFences
+from columnar.runtime.slow_work import report_if_slow
 from columnar.storage import server_folders
 from columnar.storage.data_folder import REGIONS, VIEWS_SINCE, DataFolder
 from columnar.storage.dead_logs import READ_AGAIN_S, READINGS, DeadLog, measure, read_repeatedly
@@ -56,6 +58,8 @@ from columnar.storage.watched_folder import WatchedFolder
 _log = logging.getLogger(__name__)
 
 
+SLOW_S: Final = 1.5  # a log whose takeover takes longer is named to operators
+TAKEOVERS: Final = 2  # logs of servers that ended by time, read at once
 RETRY_S: Final = READ_AGAIN_S  # pause after the disk failed to read a log
 
 
@@ -69,15 +73,19 @@ class FolderDeadServerLogs:
         unread: dict[Incarnation, str],
         folder: WatchedFolder,
         synced_lengths: Callable[[str], Mapping[int, int]],
+        fences: StorageFences | None = None,
     ) -> None:
         """Pass ``unread``, which this object fills for operators with the unreadable logs and the reasons.
 
         ``synced_lengths`` returns what a server, by its text, had synced of its segments by its node; any thread calls
-        it.
+        it.  ``fences`` shut the machines of servers that ended by time out of the folder.
         """
         self._synced_lengths = synced_lengths
         self._damaged_by_time: set[Incarnation] = set()  # ended by time, and their logs are not taken over yet
         self._folder = folder
+        self._fences = fences
+        self._delayed: dict[Incarnation, float] = {}  # whose takeover takes long, since when
+        self._permits = asyncio.Semaphore(TAKEOVERS)
         self._unread = unread
         self._catalogue = catalogue
         self._stores = stores
@@ -87,17 +95,22 @@ class FolderDeadServerLogs:
     async def read_dead_server_log(self, server: Incarnation, *, is_by_time: bool = False) -> DeadServerLog:
         """Return the server's log.  Retries until it can be read, because its regions must not be served without it.
 
-        With ``is_by_time`` the log is taken over first: the server's process may still append to it.
+        With ``is_by_time`` the server's machine is fenced first, and then the log is taken over: the server's process
+        may still append to it.
 
         A damaged log is read READINGS times, because caches of this machine may show an older state of its files.
         """
         died_ns = time.monotonic_ns()
         readings = 0  # number of readings that found damage
+        if is_by_time and self._fences is not None:
+            await self._fences.until_fenced(server)
         while True:
             seal, owned = self._catalogue.ownership.seal_of(server), owned_by(self._catalogue, server)
             try:
-                dead_log = await asyncio.to_thread(
-                    self._read_dead_server_log, server, seal, owned, died_ns, is_by_time=is_by_time
+                dead_log = await self._read_in_thread(
+                    server,
+                    partial(self._read_dead_server_log, server, seal, owned, died_ns, is_by_time=is_by_time),
+                    is_by_time=is_by_time,
                 )
             except HostError as error:
                 if self._unread.get(server) != error.text:
@@ -111,6 +124,36 @@ class FolderDeadServerLogs:
                 _log.error("the log of server %s, which is over, is damaged: %s", server, dead_log.damage)
                 self._unread[server] = dead_log.damage
             await asyncio.sleep(RETRY_S)
+
+    async def _read_in_thread(
+        self, server: Incarnation, read: Callable[[], DeadServerLog], *, is_by_time: bool
+    ) -> DeadServerLog:
+        """Read in a thread.  Few logs of servers that ended by time are read at once: each may hold a thread up."""
+        if not is_by_time:
+            return await asyncio.to_thread(read)
+
+        def note_wait() -> None:
+            self._delayed[server] = asyncio.get_running_loop().time() - SLOW_S
+            _log.warning("%s", self._delay_text(server))
+
+        async with self._permits:
+            try:
+                return await report_if_slow(asyncio.to_thread(read), SLOW_S, note_wait)
+            finally:
+                self._delayed.pop(server, None)
+
+    def list_delays(self) -> tuple[str, ...]:
+        """Return sentences for operators about servers that ended, and whose regions wait."""
+        fences = self._fences.remarks() if self._fences is not None else ()
+        return (*fences, *(self._delay_text(server) for server in sorted(self._delayed)))
+
+    def _delay_text(self, server: Incarnation) -> str:
+        waited_s = asyncio.get_running_loop().time() - self._delayed[server]
+        return (
+            f"the file system has held back the log of server {server}, which ended, for {waited_s:.0f} s, and the "
+            "server's regions wait: CephFS does so for 60 s, unless the client of the server's machine is evicted "
+            "(--fence-command)"
+        )
 
     def _read_dead_server_log(
         self, server: Incarnation, seal: Seal | None, owned: Owned, died_ns: int, *, is_by_time: bool

@@ -40,6 +40,7 @@ from columnar.roles.server_processes import ServerProcesses
 from columnar.runtime.log_lines import flush
 from columnar.storage.cluster_file import check_cluster, read_cluster
 from columnar.storage.data_folder import REGIONS, SERVER_LOG, DataFolder
+from columnar.storage.file_systems import client_of
 from columnar.storage.watched_folder import WatchedFolder, room_of
 from columnar.webui.server import Site
 
@@ -214,12 +215,13 @@ class Node:
 def _locked_shared(data: str, settings: NodeConfig) -> DataFolder:
     """Lock the folder beside other nodes.  Raises HostError.
 
-    A folder that nodes cannot share is refused first.  The first node
-    replays what an earlier standalone process has left in its log.
+    A folder that nodes cannot share is refused first, and a mount that was fenced.  The first node replays what an
+    earlier standalone process has left in its log.
     """
     from columnar.roles.mode_switch import empty_server_log
     from columnar.storage.probe_root import probe_quickly
 
+    client_of(data)  # refuses a mount that was fenced
     if settings.probes_folder:
         for remark in probe_quickly(data):
             _log.warning("%s", remark)

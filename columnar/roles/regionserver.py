@@ -158,7 +158,8 @@ class ClusterServer:
     async def start(self, control: socket.socket, channel: socket.socket) -> None:
         """Start to serve.  The server owns the non-blocking sockets from now on.  Raises HostError, DamagedData."""
         config = own_ports(self._config.config)
-        self.stores.open()
+        await asyncio.to_thread(self.stores.open_files)  # it reads the clocks of all servers, also of dead ones
+        self.stores.begin_commits()
         async with AsyncExitStack() as undo:
             undo.callback(self.stores.close)
             self.stores.clock.observe(self._config.clock_ms)

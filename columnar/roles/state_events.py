@@ -23,7 +23,7 @@ from columnar.runtime.faults import FAULTS, surviving
 
 AGAIN_S: Final = 0.1  # after an unexpected exception
 LOOP: Final = "the master of the cluster"
-Handler = Callable[[Any], None]
+Handler = Callable[[Any], object]
 
 
 class StateEvents:
@@ -71,9 +71,9 @@ class StateEvents:
                 self._happened = asyncio.get_running_loop().create_future()
             await asyncio.shield(self._happened)
 
-    def spawn(self, work: Coroutine[Any, Any, Any]) -> None:
+    def spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         """Run ``work`` beside the events, and log its failure."""
-        self._background.spawn(work)
+        return self._background.spawn(work)
 
     def stop(self) -> None:
         """Carry out no more outputs, because the servers stop."""

@@ -12,11 +12,14 @@ Sources: mount(8), nfs(5), mount.glusterfs(8), and the measurements of ``python 
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
+
+from columnar.errors import HostError
 
 MOUNTINFO: Final = "/proc/self/mountinfo"
 _META_BYTES: Final = 64 * 1024  # of GlusterFS' file with its command line
@@ -36,6 +39,7 @@ LOCAL: Final = frozenset(
         "overlay",
     }
 )  # fmt: skip - of one machine
+CEPH_CLIENT: Final = "ceph.client_id"  # an attribute of each folder of a mount
 CEPH: Final = frozenset({"ceph", "fuse.ceph", "fuse.ceph-fuse"})
 GLUSTER: Final = "fuse.glusterfs"
 NFS: Final = frozenset({"nfs", "nfs4"})
@@ -109,6 +113,31 @@ def mount_of(path: str) -> Mount:
     except FileNotFoundError:
         return UNKNOWN
     return mount_in(text, real)
+
+
+def client_of(path: str) -> str:
+    """Return the name of the client that has mounted the folder, as CephFS names it; empty on other file systems.
+
+    The kernel's client knows its name since Linux 5.11, ``ceph-fuse`` since 16.  Blocks.  Raises HostError if the
+    client was evicted.
+    """
+    try:
+        mount = mount_of(path)
+        if mount.kind not in CEPH:
+            return ""
+        return os.getxattr(mount.place, CEPH_CLIENT).decode("ascii", "replace").rstrip("\0")
+    except OSError as error:
+        if error.errno in (errno.ENODATA, errno.EOPNOTSUPP):
+            return ""
+        raise HostError(eviction_text(path) if error.errno == errno.ESHUTDOWN else f"{path}: {error}") from error
+
+
+def eviction_text(path: str) -> str:
+    """Say what to do about a mount whose operations end with ESHUTDOWN."""
+    return (
+        f"this machine was shut out of {path}: its client of CephFS was evicted, as a fence does. Mount the folder "
+        "again (umount -l, then mount), and start the node"
+    )
 
 
 def mount_in(mountinfo: str, path: str) -> Mount:

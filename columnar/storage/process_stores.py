@@ -46,6 +46,11 @@ class StoresOfProcess(ABC):
 
     def open(self) -> None:
         """Open the clock and the server's log, which is read.  Call this once.  Raises HostError, DamagedData."""
+        self.open_files()
+        self.begin_commits()
+
+    def open_files(self) -> None:
+        """Do the part of ``open`` that uses files.  For any thread; raises HostError, DamagedData."""
         self._clock_file = ClockFile.opened(self._clock_folder)
         self.clock = StoreClock(system_ms, self._keep_clock)
         try:
@@ -55,6 +60,9 @@ class StoresOfProcess(ABC):
             self._clock_file.close()
             raise
         self.engine.use_logs(self.dead_logs, self.server_log)
+
+    def begin_commits(self) -> None:
+        """Do the rest of ``open``, on the loop."""
         self.committer = Committer(asyncio.get_running_loop(), log=self.server_log)
 
     def _keep_clock(self, moment_ms: int) -> None:
@@ -71,6 +79,10 @@ class StoresOfProcess(ABC):
     def close(self) -> None:
         """Close the shared parts, after every store.  Blocks until running syncs have ended."""
         self.committer.close()
+        self.close_files()
+
+    def close_files(self) -> None:
+        """Close what ``open_files`` has opened."""
         self.server_log.close()
         self.clock.settle()
         self._clock_file.close()
@@ -127,8 +139,8 @@ class ServerStores(StoresOfProcess):
         self._folder = folder_of(data, incarnation)
         super().__init__(data, self._folder, engine)
 
-    def open(self) -> None:
-        """Make the incarnation's folder and open the shared parts.
+    def open_files(self) -> None:
+        """Make the incarnation's folder and open the files of the shared parts.
 
         Raises HostError, also if the incarnation was started before, and DamagedData.
         """
@@ -141,7 +153,7 @@ class ServerStores(StoresOfProcess):
             raise HostError(f"cannot make the server's folder {self._folder}: {error.strerror}") from error
         self.opening_notes = OpeningNotes.begun(self._folder)
         try:
-            super().open()
+            super().open_files()
             self._sync_folder()
         except BaseException:
             self.opening_notes.close()
@@ -157,8 +169,8 @@ class ServerStores(StoresOfProcess):
         except OSError as error:
             raise refused(error, f"cannot sync the server's folder {self._folder}") from error
 
-    def close(self) -> None:
-        super().close()
+    def close_files(self) -> None:
+        super().close_files()
         self.opening_notes.close()
 
     def _keep_clock(self, moment_ms: int) -> None:
@@ -200,8 +212,8 @@ class LeaderStores(FolderStores):
         super().__init__(folder.path, self._own, engine)
         self.folder = folder
 
-    def open(self) -> None:
-        """Make the folder of this leadership, remove those of earlier ones, and open the shared parts.
+    def open_files(self) -> None:
+        """Make the folder of this leadership, remove those of earlier ones, and open the files of the shared parts.
 
         Raises HostError, DamagedData.
         """
@@ -213,7 +225,7 @@ class LeaderStores(FolderStores):
             make_lasting(self._own)
         except OSError as error:
             raise refused(error, f"cannot make the leader's folder {self._own}") from error
-        super().open()
+        super().open_files()
 
     def _newest_ms(self, own_ms: int) -> int:
         return max(own_ms, newest_clock(self.folder.path))
@@ -225,7 +237,7 @@ class LeaderStores(FolderStores):
         """Return the ownership for opening the catalogue, which no log but its own has records of."""
         return Ownership(region, epoch, is_sole=True)
 
-    def close(self) -> None:
-        super().close()
+    def close_files(self) -> None:
+        super().close_files()
         with suppress(OSError):  # the next leadership of this node removes it
             remove_tree(self._own, missing_ok=True)

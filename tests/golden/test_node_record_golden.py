@@ -9,9 +9,11 @@ import pytest
 from columnar.coordination.node_record import (
     ClusterRecord,
     LeaderRecord,
+    MountRecord,
     NodeRecord,
     decode_cluster_record,
     decode_leader_record,
+    decode_mount_record,
     decode_node_record,
     decode_number,
     encode_number,
@@ -45,6 +47,10 @@ NODES = {
     ),
     "node that withdrew": NodeRecord("ff" * 16, "n1", 17, "10.0.0.1:9100", withdrawn=True),
 }
+MOUNTS = {
+    "mount": MountRecord("n1", 17, "10.0.0.1:9100", "client4151"),
+    "mount without a name": MountRecord("n1", 17, "[::1]:9100"),
+}
 LEADERS = {
     "leader": LeaderRecord("00" * 16, "n1", 9, "10.0.0.1:9100"),
     "leader that resigned": LeaderRecord("00" * 16, "n1", 9, "10.0.0.1:9100", vacated=True),
@@ -54,7 +60,7 @@ CLUSTER = ClusterRecord("0f" * 16, "9b" * 16)
 
 
 def test_records_are_written_as_ever() -> None:
-    records: dict[str, NodeRecord | LeaderRecord] = {**NODES, **LEADERS}
+    records: dict[str, NodeRecord | MountRecord | LeaderRecord] = {**NODES, **MOUNTS, **LEADERS}
     others = {"counter": encode_number(NUMBER), "cluster": encode_record(CLUSTER)}
     hold_to(FILE, {name: encode_record(one) for name, one in records.items()} | others)
 
@@ -62,6 +68,8 @@ def test_records_are_written_as_ever() -> None:
 def test_records_are_read_as_ever() -> None:
     found = golden(FILE)
     assert {name: decode_node_record(found[name]) for name in NODES} == NODES
+    assert {name: decode_mount_record(found[name]) for name in MOUNTS} == MOUNTS
+    assert MOUNTS["mount"].key == "mounts/n1.17"
     assert {name: decode_leader_record(found[name]) for name in LEADERS} == LEADERS
     assert decode_number(found["counter"]) == NUMBER
     assert decode_cluster_record(found["cluster"]) == CLUSTER
@@ -80,7 +88,8 @@ def test_a_record_of_a_newer_program_is_read() -> None:
     [b"", b"\xff", b"[]", b"1", b"{}", b'{"nonce":1}', encode_record(NODES["node"])[:-1]],
 )
 def test_what_is_no_record_is_damage(value: bytes) -> None:
-    for decode in (decode_node_record, decode_leader_record, nonce_and_epoch, decode_number, decode_cluster_record):
+    decoders = (decode_node_record, decode_mount_record, decode_leader_record, decode_cluster_record)
+    for decode in (*decoders, nonce_and_epoch, decode_number):
         with pytest.raises(DamagedData):
             decode(value)
 
@@ -92,6 +101,15 @@ def test_a_field_of_another_type_is_damage(field: str) -> None:
     record = {**json.loads(golden(FILE)["node"]), field: None}
     with pytest.raises(DamagedData):
         decode_node_record(json.dumps(record).encode())
+
+
+@pytest.mark.parametrize("field", ["node", "incarnation", "address", "client"])
+def test_a_field_of_a_mount_of_another_type_is_damage(field: str) -> None:
+    for record in ({**json.loads(golden(FILE)["mount"]), field: None}, json.loads(golden(FILE)["mount"])):
+        if record[field] is not None:
+            del record[field]
+        with pytest.raises(DamagedData):
+            decode_mount_record(json.dumps(record).encode())
 
 
 @pytest.mark.parametrize("flag", [None, 1, "true"])

@@ -151,6 +151,9 @@ class House:
     def free_bytes(self) -> int | None:
         return self.free
 
+    def list_delays(self) -> tuple[str, ...]:
+        return ()
+
     def is_folder_stalled(self) -> bool:
         return self.is_stalled
 

@@ -94,7 +94,13 @@ class Node:
 
     async def start(self, *, may_lead: bool = True, epoch_floor: int = 0) -> None:
         await self.coordination.start(
-            self.record, self.page, self.heard, self.pages, may_lead=may_lead, epoch_floor=epoch_floor
+            self.record,
+            self.page,
+            self.heard,
+            self.pages,
+            may_lead=may_lead,
+            epoch_floor=epoch_floor,
+            client=f"client of {self.record.node}",
         )
 
     def die(self) -> None:
@@ -141,6 +147,77 @@ def test_a_node_alone_is_elected_and_sees_itself() -> None:
             assert listed.keys() == {node.record.key}
 
     run(test())
+
+
+def test_the_mount_of_a_node_is_noted_until_it_withdraws_and_outlives_its_death() -> None:
+    async def test() -> None:
+        async with nodes("n1", "n2") as [one, two]:
+            await one.start()
+            await two.start()
+            living, others = one.coordination.mounts.list_mounts()
+            number = two.record.incarnation
+            assert [(mount.node, mount.client) for mount in living.values()] == [
+                ("n1", "client of n1"),
+                ("n2", "client of n2"),
+            ]
+            assert others == {}
+            two.die()
+            await one.heard.until(lambda: two.record.key in one.heard.ended, "the end of n2")
+            living, others = one.coordination.mounts.list_mounts()
+            assert (list(living), list(others)) == ([f"mounts/n1.{one.record.incarnation}"], [f"mounts/n2.{number}"])
+            one.coordination.mounts.forget_mount(f"mounts/n2.{number}")
+            one.coordination.mounts.forget_mount(f"mounts/n2.{number}")
+            assert one.coordination.mounts.list_mounts()[1] == {}
+            await one.coordination.withdraw()
+            assert one.coordination.mounts.list_mounts() == ({}, {})
+
+    run(test())
+
+
+def test_a_mount_is_noted_before_the_node_can_lead() -> None:
+    async def test() -> None:
+        async with nodes("n1") as [node]:
+            seen: list[bool] = []
+
+            def before(call: str, key: str) -> None:
+                if key.startswith("leader/"):
+                    seen.append(bool(node.store.list_keys("mounts")))
+
+            node.before = before
+            await node.start()
+            await node.heard.until_heard("elected")
+            assert seen
+            assert all(seen)
+
+    run(test())
+
+
+def test_a_mount_whose_write_had_an_unknown_outcome_is_noted_once() -> None:
+    async def test() -> None:
+        async with nodes("n1") as [node]:
+            failed: list[str] = []
+
+            def after(call: str, key: str) -> None:
+                if call == "create" and key.startswith("mounts/") and not failed:
+                    failed.append(key)
+                    raise CasOutcomeUnknown(key, "the answer was lost")
+
+            node.after = after
+            await node.start()
+            assert failed == list(node.coordination.mounts.list_mounts()[0])
+
+    run(test())
+
+
+def test_a_damaged_record_of_a_mount_hides_no_other(caplog: pytest.LogCaptureFixture) -> None:
+    async def test() -> None:
+        async with nodes("n1") as [node]:
+            node.store.create_key("mounts/n7.7", b"{}")
+            await node.start()
+            assert list(node.coordination.mounts.list_mounts()[0]) == [f"mounts/n1.{node.record.incarnation}"]
+
+    run(test())
+    assert "mounts/n7.7" in caplog.text
 
 
 def test_an_epoch_is_above_the_folders_and_lifted_before_it_is_used() -> None:

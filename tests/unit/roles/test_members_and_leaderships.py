@@ -140,7 +140,7 @@ def test_close_waits_for_an_earlier_leadership_and_none_begins_after_it() -> Non
 def test_the_gate_of_a_term_that_is_over_stays_closed_while_the_node_leads_again() -> None:
     async def main() -> None:
         leads = [True]
-        first, second = Term(lambda: leads[0]), Term(lambda: leads[0])
+        first, second = Term(lambda: leads[0], Mock()), Term(lambda: leads[0], Mock())
         first.end()
         assert [first.gate.is_open(), second.gate.is_open()] == [False, True]
         leads[0] = False

@@ -1,0 +1,260 @@
+"""Storage fences that run commands: one of the operator's, or Ceph's own, which evicts a client of CephFS.
+
+    --fence-command CMD             CMD by ``sh -c``, with the environment of ENVIRONMENT; status 0 means fenced
+    --fence-command "cephfs ..."    ``ceph ... tell mds.NAME client evict id=N`` at the active MDSs
+
+An eviction ends the client's session, so that nobody waits for it any more, and adds the client to the blocklist: its
+later writes fail with EIO or ESHUTDOWN.  All mounts of that client fail until they are mounted again.
+
+A fence may be run again, also at the same time by two leaders: it must succeed for a machine that is fenced already.
+
+Owned by the loop; commands run as child processes, which end with this process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import selectors
+import shlex
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Final, Protocol
+
+from columnar.coordination.node_record import MountRecord
+from columnar.runtime.child_processes import before_exec
+
+LIMIT_S: Final = 30.0  # of one command; then it is killed with its children, and has failed
+OUTPUT_BYTES: Final = 1 << 20  # of a command's output, its end
+_REAPED_S: Final = 1.0  # for a killed command to end; one in an uninterruptible call is left alone
+_CONNECT_S: Final = "5"
+CEPHFS: Final = "cephfs"
+ENVIRONMENT: Final = ("COLUMNAR_NODE", "COLUMNAR_INCARNATION", "COLUMNAR_ADDRESS", "COLUMNAR_CLIENT", "COLUMNAR_DATA")
+_CLIENT: Final = re.compile(r"client\.?(\d+)")
+_READY: Final = frozenset({"up:active", "up:stopping", "up:clientreplay"})  # states in which an MDS knows all sessions
+
+
+class FenceFailed(Exception):
+    """The machine was not shut out, or nobody knows."""
+
+
+class StorageFence(Protocol):
+    def find_sparing(self, record: MountRecord, living: Iterable[MountRecord]) -> MountRecord | None:
+        """Return the mount of a living node that the fence would shut out too, or that replaces the fenced one.
+
+        Then the fence is not run: the copies of a takeover keep the ended node out.
+        """
+
+    async def fence_mount(self, record: MountRecord) -> None:
+        """Return when the node's machine cannot write to the folder any more.  Raises FenceFailed."""
+
+
+def storage_fence(option: str, data: str) -> StorageFence | None:
+    """Return the fence that the option ``--fence-command`` names; None if it is empty.  Raises ValueError."""
+    if not option.strip():
+        return None
+    words = shlex.split(option)
+    return CephFence(words[1:]) if words[0] == CEPHFS else CommandFence(option, data)
+
+
+class CommandFence:
+    def __init__(self, command: str, data: str) -> None:
+        self._command = command
+        self._data = data
+
+    def find_sparing(self, record: MountRecord, living: Iterable[MountRecord]) -> MountRecord | None:
+        """Return a newer mount of the same node: its machine is in use again, and a command may name the machine."""
+        later = (one for one in living if one.node == record.node and one.incarnation > record.incarnation)
+        return next(later, None)
+
+    async def fence_mount(self, record: MountRecord) -> None:
+        values = (record.node, str(record.incarnation), record.address, record.client, self._data)
+        await run_command(["/bin/sh", "-c", self._command], dict(zip(ENVIRONMENT, values, strict=True)))
+
+
+class CephFence:
+    def __init__(self, options: Sequence[str]) -> None:
+        """Take options of the command ``ceph``, such as ``--id fence``."""
+        self._ceph = ("ceph", *options, "--connect-timeout", _CONNECT_S)
+
+    def find_sparing(self, record: MountRecord, living: Iterable[MountRecord]) -> MountRecord | None:
+        return next((one for one in living if one.client == record.client != ""), None)
+
+    async def fence_mount(self, record: MountRecord) -> None:
+        number = client_number(record.client)
+        if number is None:
+            raise FenceFailed(f"its record names no client of CephFS, but {record.client!r}: is its folder on CephFS?")
+        names, not_ready = _active(_parsed(await self._run("fs", "dump", "--format", "json")))
+        was_found = False
+        for name in names:
+            target = ("tell", f"mds.{name}")
+            if _parsed(await self._run(*target, "session", "ls", f"id={number}", "--format", "json")):
+                await self._run(*target, "client", "evict", f"id={number}")
+                was_found = True
+        if not_ready and not was_found:
+            raise FenceFailed(f"not every MDS is active: {', '.join(not_ready)}")
+
+    async def _run(self, *words: str) -> bytes:
+        return await run_command([*self._ceph, *words])
+
+
+def client_number(client: str) -> int | None:
+    """Return the number of a CephFS client by its name, ``client4151``; None for other texts."""
+    found = _CLIENT.fullmatch(client)
+    return int(found[1]) if found is not None else None
+
+
+def _parsed(output: bytes) -> Any:
+    try:
+        return json.loads(output)
+    except ValueError:
+        raise FenceFailed(f"ceph answered {output[:100]!r}") from None
+
+
+def _active(fs_map: Any) -> tuple[list[str], list[str]]:
+    """Return the names of the MDSs that know their sessions, and descriptions of the ranks that have no such MDS."""
+    active, not_ready = [], []
+    try:
+        for file_system in fs_map["filesystems"]:
+            mds_map = file_system["mdsmap"]
+            by_rank = {one["rank"]: one for one in mds_map["info"].values() if one["rank"] >= 0}
+            for rank in mds_map["in"]:
+                found = by_rank.get(rank)
+                if found is not None and found["state"] in _READY:
+                    active.append(found["name"])
+                else:
+                    state = "failed" if found is None else found["state"]
+                    not_ready.append(f"rank {rank} of {mds_map['fs_name']} is {state}")
+    except (KeyError, TypeError, AttributeError) as error:
+        raise FenceFailed(f"the map of file systems lacks {error}") from error
+    return active, not_ready or ([] if active else ["there is none"])
+
+
+async def run_command(words: Sequence[str], environment: Mapping[str, str] | None = None) -> bytes:
+    """Run the command and return the end of its output.  Raises FenceFailed with what it said, or after LIMIT_S.
+
+    A cancellation kills the command.
+    """
+    loop = asyncio.get_running_loop()
+    result: asyncio.Future[bytes] = loop.create_future()
+    command = _Command(words, {**os.environ, **(environment or {})})
+
+    def report(found: bytes | Exception) -> None:
+        if result.done():
+            return
+        if isinstance(found, Exception):
+            result.set_exception(found)
+        else:
+            result.set_result(found)
+
+    def work() -> None:
+        try:
+            found: bytes | Exception = command.run()
+        except Exception as error:  # noqa: BLE001 - it is raised on the loop
+            found = error
+        with suppress(RuntimeError):  # the loop was closed meanwhile
+            loop.call_soon_threadsafe(report, found)
+
+    threading.Thread(target=work, name="fence command", daemon=True).start()
+    try:
+        return await result
+    finally:
+        command.kill()
+
+
+class _Command:
+    """A command in a thread of its own: those of the loop's executor may all wait for the file system."""
+
+    def __init__(self, words: Sequence[str], environment: Mapping[str, str]) -> None:
+        self._words = words
+        self._environment = environment
+        self._lock = threading.Lock()  # guards the next two
+        self._process: subprocess.Popen[bytes] | None = None  # while it runs
+        self._is_killed = False
+
+    def run(self) -> bytes:
+        """Run it to its end.  Blocks for at most LIMIT_S + _REAPED_S; raises FenceFailed."""
+        with self._lock:
+            if self._is_killed:
+                raise FenceFailed("it was called off")
+            self._process = process = self._start()
+        try:
+            output, said, is_whole = _read_ends(process, time.monotonic() + LIMIT_S)
+            if not is_whole:
+                raise FenceFailed(f"{_text_of(self._words)} did not end within {LIMIT_S:g} s")
+        finally:
+            self.kill()  # what is left of it
+            status = _reap(process)
+            with self._lock:
+                self._process = None
+        if status:
+            raise FenceFailed(f"{_text_of(self._words)} ended with status {status}: {_last_line(said or output)}")
+        return output
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        try:
+            return subprocess.Popen(
+                self._words,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=self._environment,
+                start_new_session=True,
+                preexec_fn=before_exec(signal.SIGKILL),
+            )
+        except OSError as error:
+            raise FenceFailed(f"{self._words[0]} cannot be run: {error.strerror}") from error
+
+    def kill(self) -> None:
+        """Kill the command and its children, if they live.  For any thread."""
+        with self._lock:
+            self._is_killed = True
+            if self._process is not None:
+                with suppress(ProcessLookupError):
+                    os.killpg(self._process.pid, signal.SIGKILL)
+
+
+def _read_ends(process: subprocess.Popen[bytes], until_s: float) -> tuple[bytes, bytes, bool]:
+    """Read stdout and stderr to their ends; return the last OUTPUT_BYTES of each, and whether they ended in time."""
+    ends = {process.stdout: b"", process.stderr: b""}
+    with selectors.DefaultSelector() as selector:
+        for stream in ends:
+            selector.register(stream, selectors.EVENT_READ)  # type: ignore[arg-type]  # they are pipes
+        while selector.get_map() and (left_s := until_s - time.monotonic()) > 0:
+            for key, _ in selector.select(left_s):
+                piece = os.read(key.fd, 1 << 16)
+                ends[key.fileobj] = (ends[key.fileobj] + piece)[-OUTPUT_BYTES:]  # type: ignore[index]  # as above
+                if not piece:
+                    selector.unregister(key.fileobj)
+        is_whole = not selector.get_map()
+    if is_whole:
+        try:
+            process.wait(max(0.0, until_s - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            is_whole = False
+    return ends[process.stdout], ends[process.stderr], is_whole
+
+
+def _reap(process: subprocess.Popen[bytes]) -> int | None:
+    """Return the status, or None if a killed process does not end, because it is in an uninterruptible call."""
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(_REAPED_S)
+    for stream in (process.stdout, process.stderr):
+        if stream is not None:
+            stream.close()
+    return process.returncode
+
+
+def _text_of(words: Sequence[str]) -> str:
+    return "the command" if words[0] == "/bin/sh" else shlex.join(words)
+
+
+def _last_line(said: bytes) -> str:
+    lines = said.decode(errors="replace").strip().splitlines()
+    return lines[-1][:300] if lines else "it said nothing"
