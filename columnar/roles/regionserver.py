@@ -190,7 +190,9 @@ class ClusterServer:
         """Take over and warm the folders of regions that servers of other nodes had."""
         server, assigner = self.serving.server, self.region_assigner
         server.folders.use_generations(assigner.generation_of)
-        server.openings.shared_folders = SharedFolders(server.folders, assigner.generation_of, assigner.load_logs)
+        shared = SharedFolders(server.folders, assigner.generation_of, assigner.load_logs)
+        shared.on_preparing, shared.on_ended = self.stores.opening_notes.begins, self.stores.opening_notes.ends
+        server.openings.shared_folders = shared
 
     # --- other servers -------------------------------------------------------------------------------
 

@@ -4,8 +4,9 @@
     slot     := region:u64 ended:u64                        end of the opening, ns of the monotonic clock; 0: not yet
 
 The slots outlive the process (``fixed_file``).  Slots are never synced, because they are not needed after a power cut.
-Opening number N is in slot N mod SLOTS.  A half-written slot may name a region that does not exist, or a time in the
-future; this does no harm, because the reader looks only for regions that it knows.
+An opening takes the slot after the last one's, but none of an opening under way; there are fewer than SLOTS of these.
+The preparation of a region's folder counts as an opening.  A half-written slot may name a region that does not exist,
+or a time in the future; this does no harm, because the reader looks only for regions that it knows.
 
 The notes find a region whose opening kills the process, and a region that kills the process a moment later.
 """
@@ -36,7 +37,8 @@ class OpeningNotes:
     def __init__(self, file: FixedFile | None) -> None:
         """Take the file; with None, if the disk has no room for it, openings are not noted."""
         self._file = file
-        self._count = 0
+        self._last = 0  # the slot
+        self._open_slots: dict[int, int] = {}  # slots by region
 
     @classmethod
     def begun(cls, folder: str) -> OpeningNotes:
@@ -49,18 +51,20 @@ class OpeningNotes:
             return cls(None)
 
     def begins(self, region: int) -> None:
-        self._count += 1
-        self._store(region, 0)
+        taken = set(self._open_slots.values())
+        following = ((self._last + step) % SLOTS for step in range(1, SLOTS + 1))
+        self._last = self._open_slots[region] = next(slot for slot in following if slot not in taken)
+        self._store(self._last, region, 0)
 
     def ends(self, region: int) -> None:
-        """Note that the opening that began last has ended, well or not."""
-        self._store(region, time.monotonic_ns())
+        """Note that the region's opening has ended, well or not."""
+        self._store(self._open_slots.pop(region), region, time.monotonic_ns())
 
-    def _store(self, region: int, ended_ns: int) -> None:
+    def _store(self, slot: int, region: int, ended_ns: int) -> None:
         if self._file is None:
             return
         try:
-            self._file.store(self._count % SLOTS * _SLOT.size, _SLOT.pack(region, ended_ns))
+            self._file.store(slot * _SLOT.size, _SLOT.pack(region, ended_ns))
         except OSError as error:
             _log.warning("openings are noted no more (%s): a region that ends its server is not found by them", error)
             self.close()

@@ -7,11 +7,13 @@
  *   s  fsync and fdatasync say EIO
  *   m  shared mappings are refused: ENODEV
  *   h  held: every call waits until the letter is another one
+ *   k  deadly: an open kills the process
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -88,6 +90,7 @@ static int opened(const char *name, int folder, const char *path, int flags, mod
     (void)name;
     int changes = flags & (O_CREAT | O_TRUNC | O_WRONLY | O_RDWR);
     if (ON(below(path))) {
+        if (*(volatile const char *)control == 'k') raise(SIGKILL);
         wait_while_held(1);
         if (changes && refused(1, "r")) return -1;
         if ((flags & O_CREAT) && access(path, F_OK) != 0 && refused(1, "f")) return -1;

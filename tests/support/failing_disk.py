@@ -19,7 +19,7 @@ from tests.support.standalone_store import StoreProcess
 SOURCE = Path(__file__).with_suffix(".c")
 RECOVERED_S = 20.0
 LOOK_S = 0.05
-FULL, READ_ONLY, SYNCS_FAIL, NO_MAPPINGS, HELD = "f", "r", "s", "m", "h"
+FULL, READ_ONLY, SYNCS_FAIL, NO_MAPPINGS, HELD, DEADLY = "f", "r", "s", "m", "h", "k"
 
 
 @functools.cache
@@ -34,12 +34,13 @@ def library() -> Path | None:
     return made if subprocess.run(command, capture_output=True, check=False).returncode == 0 else None
 
 
-class FailingStore(StoreProcess):
-    def __init__(self, folder: Path, *flags: str) -> None:
-        super().__init__(folder, *flags)
-        self._control = folder.with_suffix(".control")
+class FailingDisk:
+    """The disk of the processes that have its ``environment``: calls on files below a folder fail."""
+
+    def __init__(self, folder: Path, control: Path) -> None:
+        self._control = control
         self._control.write_text("-")
-        self.environment |= {
+        self.environment = {
             "LD_PRELOAD": str(library()),
             "FAILING_ROOT": str(folder),
             "FAILING_CONTROL": str(self._control),
@@ -51,16 +52,29 @@ class FailingStore(StoreProcess):
     def mend(self) -> None:
         self._set("-")
 
+    def _set(self, letter: str) -> None:
+        held = os.open(self._control, os.O_WRONLY)  # in place: the store has the file mapped
+        os.write(held, letter.encode())
+        os.close(held)
+
+
+class FailingStore(StoreProcess):
+    def __init__(self, folder: Path, *flags: str) -> None:
+        super().__init__(folder, *flags)
+        self._disk = FailingDisk(folder, folder.with_suffix(".control"))
+        self.environment |= self._disk.environment
+
+    def fail(self, how: str) -> None:
+        self._disk.fail(how)
+
+    def mend(self) -> None:
+        self._disk.mend()
+
     def refused_start(self) -> subprocess.CompletedProcess[str]:
         """Run a store that cannot start; return its end."""
         return subprocess.run(
             self._command, capture_output=True, text=True, check=False, env=self.environment, timeout=RECOVERED_S
         )
-
-    def _set(self, letter: str) -> None:
-        held = os.open(self._control, os.O_WRONLY)  # in place: the store has the file mapped
-        os.write(held, letter.encode())
-        os.close(held)
 
 
 def error_of(call: Callable[[], object]) -> str:

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Final
@@ -38,16 +38,16 @@ class NodeProcess:
         self._command = [sys.executable, "-m", "columnar", "node", "--data", str(data), "--name", name]
         self._command += ["--coordination", coordination, "--port", str(self.port), "--web-port", str(self.web_port)]
         self._command += ["--peer-port", str(self.peer_port), *flags]
+        self.environment = {**os.environ, "PYTHONPATH": str(ROOT)}
         self._process: subprocess.Popen[str] | None = None
 
     # --- life ----------------------------------------------------------------------------------------
 
     def begin(self) -> None:
         """Start the process, without waiting for it."""
-        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
         with self.log.open("a", encoding="utf-8") as log:
             self._process = subprocess.Popen(
-                self._command, stdout=subprocess.PIPE, stderr=log, text=True, env=environment, process_group=0
+                self._command, stdout=subprocess.PIPE, stderr=log, text=True, env=self.environment, process_group=0
             )
 
     def await_ready(self) -> None:
@@ -140,8 +140,10 @@ class ManyNodes:
             for n in range(count)
         ]
 
-    def start(self) -> None:
+    def start(self, environment: Mapping[str, str] | None = None) -> None:
+        """Start all nodes, with this environment added to their own from now on; return when all are ready."""
         for node in self.nodes:
+            node.environment |= environment or {}
             node.begin()
         for node in self.nodes:
             node.await_ready()
@@ -173,6 +175,10 @@ class ManyNodes:
     def kill(self) -> None:
         for node in self.nodes:
             node.kill()
+
+    def stop(self) -> None:
+        """Stop all nodes in order, one after the other."""
+        assert [node.stop() for node in self.nodes] == [0] * len(self.nodes)
 
     def logs(self) -> str:
         return "\n".join(f"--- {node.name}\n{node.log.read_text()}" for node in self.nodes if node.log.exists())

@@ -43,6 +43,8 @@ class SharedFolders:
         load_logs: Callable[[int], Awaitable[None]],
     ) -> None:
         """Take the generation of a region's folder by encoded name, and the reading of the logs that a region lacks."""
+        self.on_preparing: Callable[[int], None] = lambda _region_id: None  # before a thread works on a folder ...
+        self.on_ended: Callable[[int], None] = lambda _region_id: None  # ... and after it
         self._folders = folders
         self._generation_of = generation_of
         self._load_logs = load_logs
@@ -88,7 +90,11 @@ class SharedFolders:
             await asyncio.wait([before])
         await self._load_logs(info.region_id)
         async with self._permits:
-            await asyncio.to_thread(self._take_and_warm, info.encoded, generation, epoch)
+            self.on_preparing(info.region_id)
+            try:
+                await asyncio.to_thread(self._take_and_warm, info.encoded, generation, epoch)
+            finally:
+                self.on_ended(info.region_id)
 
     def _take_and_warm(self, encoded: str, generation: int, epoch: int) -> None:
         if generation:

@@ -92,6 +92,27 @@ def test_a_request_waits_until_the_folder_was_taken_over_and_the_loop_does_not()
     run(check)
 
 
+def test_a_preparation_is_noted_while_its_thread_works_well_or_not() -> None:
+    """The files are read there for the first time, so a region that ends its server may do so there."""
+
+    async def check(house: House, folders: SlowFolders) -> None:
+        noted: list[int] = []
+        shared = house.server.openings.shared_folders
+        assert shared is not None
+        shared.on_preparing, shared.on_ended = noted.append, noted.remove
+        await house.open(Owner(HERE, 5, generation=2))
+        for failure in (HostError("the disk is full"), None):
+            folders.failure = failure
+            put = asyncio.ensure_future(house.put())
+            await begun(folders, 1 if failure else 2)
+            assert noted == [FIRST.region_id]
+            folders.answers.release()
+            await asyncio.wait([put])
+            assert noted == []
+
+    run(check)
+
+
 def test_a_region_that_lacks_logs_is_recovered_after_the_takeover() -> None:
     async def check(house: House, folders: SlowFolders) -> None:
         owner = Owner(HERE, 9, 1, unreplayed_logs=(OwnershipPeriod(DEAD, 7),))

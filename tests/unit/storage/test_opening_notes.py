@@ -44,6 +44,19 @@ def test_the_latest_are_kept(tmp_path: Path) -> None:
     assert opened_at(str(tmp_path), time.monotonic_ns()) == set(range(2 * SLOTS, 3 * SLOTS))
 
 
+def test_one_that_lasts_is_kept_beside_any_number_of_others(tmp_path: Path) -> None:
+    notes = OpeningNotes.begun(str(tmp_path))
+    notes.begins(5)
+    notes.begins(6)
+    for region in range(7, 7 + 2 * SLOTS):
+        notes.begins(region)
+        notes.ends(region)
+    later_ns = time.monotonic_ns() + LATELY_NS
+    assert opened_at(str(tmp_path), later_ns) == {5, 6}
+    notes.ends(5)
+    assert opened_at(str(tmp_path), later_ns + LATELY_NS) == {6}
+
+
 def test_it_outlives_the_process(tmp_path: Path) -> None:
     child = os.fork()
     if not child:
