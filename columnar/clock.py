@@ -82,6 +82,10 @@ class StoreClock:
             self._rise(now)
         return self._last
 
+    def take_time(self, now_ms: Callable[[], int]) -> None:
+        """Take the time from ``now_ms`` from now on: a cluster's time, or again the system's."""
+        self._now_ms = now_ms
+
     def observe(self, moment_ms: int) -> None:
         if moment_ms <= self._last:
             return

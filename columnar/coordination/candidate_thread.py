@@ -1,5 +1,9 @@
 """The thread that watches all records, and leads if it may: polls, the leader's lease, fences.
 
+It keeps the cluster's time by the records, for the servers of this node (``LeasePage.write_time_base``): that of the
+fastest machine.  This time goes on by the time since the machine's start, so if a clock is set back, timestamps do not
+stand still until it has caught up.  A time that is ahead by more than CLOCK_AHEAD_MS is not followed.
+
 It reports what a poll has changed, and while it leads the nodes that have ended.  It stops while the event loop hangs
 (``service_thread``), because a leader whose loop hangs must be replaced.
 """
@@ -7,19 +11,18 @@ It reports what a poll has changed, and while it leads the nodes that have ended
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Mapping
-from typing import Final, Protocol
+from typing import Protocol
 
+from columnar.clock import system_ms
 from columnar.coordination.cas import CasStore
+from columnar.coordination.clock_check import CLOCK_AHEAD_MS, SET_CLOCKS
 from columnar.coordination.election import Candidate, CandidateState
 from columnar.coordination.lease import LeaseTimes, PollRecords
-from columnar.coordination.lease_page import boot_ms
+from columnar.coordination.lease_page import LeasePage, boot_ms
 from columnar.coordination.node_record import LeaderRecord, NodeRecord, encode_record
 from columnar.coordination.service_thread import LoopCalls, ServiceThread
 from columnar.errors import ColumnarError
-
-CLOCK_AHEAD_MS: Final = 30_000  # of this machine's clock
 
 
 class CandidateEvents(Protocol):
@@ -51,11 +54,14 @@ class CandidateThread(ServiceThread):
         calls: LoopCalls,
         candidate: Candidate,
         node: NodeRecord,
+        page: LeasePage,
         events: CandidateEvents,
     ) -> None:
         super().__init__("election of the leader", connect, times, calls)
         self._candidate = candidate
         self._node = node  # of which name and address are written
+        self._page = page
+        self._base_ms = 0  # of the cluster's time, as the page has it
         self._events = events
         self._lock = threading.Lock()  # guards the slots of fences
         self._to_fence: frozenset[str] = frozenset()
@@ -186,15 +192,22 @@ class CandidateThread(ServiceThread):
         self._compare_clocks(polled.nodes)
 
     def _compare_clocks(self, nodes: Mapping[str, NodeRecord]) -> None:
-        own_ms = time.time_ns() // 1_000_000
+        own_ms, since_start_ms = system_ms(), boot_ms()
+        cluster_ms = max(own_ms, self._base_ms + since_start_ms)
+        if cluster_ms - own_ms > CLOCK_AHEAD_MS:
+            cluster_ms = own_ms  # this machine's clock was set back
         for record in nodes.values():
-            ahead_ms = record.clock_ms - own_ms
+            ahead_ms = record.system_ms - own_ms
             if ahead_ms > CLOCK_AHEAD_MS:
                 self._warnings.warn(
                     record.node,
-                    f"the clock of node {record.node} is {ahead_ms // 1_000} s ahead of this machine's: set both "
-                    "clocks by one time server (chrony, ntpd)",
+                    f"the clock of node {record.node} is {ahead_ms // 1_000} s ahead of this machine's: {SET_CLOCKS}",
                 )
+            if record.cluster_ms - own_ms <= CLOCK_AHEAD_MS:
+                cluster_ms = max(cluster_ms, record.cluster_ms)
+        if cluster_ms - since_start_ms != self._base_ms:
+            self._base_ms = cluster_ms - since_start_ms
+            self._page.write_time_base(self._base_ms)
 
 
 def _report_end(events: CandidateEvents, key: str, record: NodeRecord, is_by_time: bool) -> None:

@@ -1,6 +1,7 @@
-"""The end of a node's lease, in 16 bytes of shared memory: one process writes, and all read without a call.
+"""The end of a node's lease, in shared memory: one process writes, and all read without a call.
 
     page := until:u64 complement:u64        nanoseconds of CLOCK_BOOTTIME, native order; complement = 2^64 - 1 - until
+            base:u64 complement:u64         the cluster's time less CLOCK_BOOTTIME, in milliseconds; 0: unknown
 
 The supervisor makes the page (an anonymous file in memory) and passes its descriptor to its servers.  The
 supervisor writes the page after each answer of the coordination service.  A server checks the page after the work for
@@ -26,8 +27,8 @@ from typing import Final
 
 _PAIR: Final = Struct("=QQ")
 _ALL_ONES: Final = (1 << 64) - 1
-PAGE_BYTES: Final = _PAIR.size
-assert PAGE_BYTES == 16, "processes of one start share it: a new layout needs no version"
+PAGE_BYTES: Final = 2 * _PAIR.size
+assert PAGE_BYTES == 32, "processes of one start share it: a new layout needs no version"
 NS: Final = 1_000_000  # in a millisecond
 READS: Final = 100  # attempts to read while the page is being written; a write is shorter than one read
 CLOCK: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)  # macOS's monotonic clock goes on during sleep
@@ -66,6 +67,7 @@ class LeasePage:
         descriptor = make_memory_file("columnar-lease", PAGE_BYTES)
         page = cls(descriptor, mmap.mmap(descriptor, PAGE_BYTES))
         page.write_end(0)
+        page.write_time_base(0)
         return page
 
     @classmethod
@@ -76,7 +78,23 @@ class LeasePage:
     def write_end(self, until_ms: int) -> None:
         """Set the end of the lease, in milliseconds of ``boot_ms``; 0 means that the lease is lost."""
         until_ns = until_ms * NS
-        self._memory[:] = _PAIR.pack(until_ns, _ALL_ONES - until_ns)
+        self._memory[: _PAIR.size] = _PAIR.pack(until_ns, _ALL_ONES - until_ns)
+
+    def write_time_base(self, base_ms: int) -> None:
+        """Set the cluster's time as what it is more than ``boot_ms``."""
+        self._memory[_PAIR.size :] = _PAIR.pack(base_ms, _ALL_ONES - base_ms)
+
+    def read_cluster_ms(self) -> int:
+        """Return the cluster's time now, which is not behind any machine's; 0 if unknown."""
+        base_ms = self.read_time_base()
+        return base_ms + boot_ms() if base_ms else 0
+
+    def read_time_base(self) -> int:
+        for _ in range(READS):
+            base_ms, complement = _PAIR.unpack_from(self._memory, _PAIR.size)
+            if base_ms + complement == _ALL_ONES:
+                return int(base_ms)
+        return 0
 
     def write_endless(self) -> None:
         """Grant the lease without an end, because no other process can take it."""
@@ -85,7 +103,7 @@ class LeasePage:
     def read_end_ns(self) -> int:
         """Return the end of the lease, or 0 if there is no lease."""
         for _ in range(READS):
-            until_ns, complement = _PAIR.unpack(self._memory[:])
+            until_ns, complement = _PAIR.unpack_from(self._memory)
             if until_ns + complement == _ALL_ONES:
                 return int(until_ns)
         return 0

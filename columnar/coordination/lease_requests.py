@@ -145,4 +145,4 @@ def _decoded(key: str, value: bytes) -> NodeRecord | None:
 
 
 def _membership(record: NodeRecord | None) -> NodeRecord | None:
-    return None if record is None else replace(record, logs={}, clock_ms=0, system_ms=0)
+    return None if record is None else replace(record, logs={}, clock_ms=0, system_ms=0, cluster_ms=0)

@@ -80,18 +80,21 @@ class NodeCoordination:
         """See ``Coordination``; the record's nonce is drawn here.
 
         Waits for at most ``fence_ms`` while a record of the same name stands still.  Raises CasUnavailable after
-        START_S without an answer, CasRefused, HostError if the record exists already, or a node of the same name lives;
+        START_S without an answer, CasRefused, HostError if the record exists already, a node of the same name lives, or
+        the clock of this machine is wrong;
         then the threads have ended, and the object is not used again.
         """
         loop = asyncio.get_running_loop()
-        dead = await asyncio.to_thread(self.start_calls.await_name, record.node, self._times.fence_ms / 1_000)
+        fence_s = self._times.fence_ms / 1_000
+        dead = await asyncio.to_thread(self.start_calls.await_name, record.node, fence_s)
+        await asyncio.to_thread(self.start_calls.check_clock, fence_s)
         record = replace(record, nonce=_drawn_nonce())
         calls = LoopCalls(loop)
         self._events = events
         self._joined = loop.create_future()
         self._renewal = RenewalThread(self._connect_store, self._times, calls, record, page, self, servers.read_pages)
         candidate = Candidate(self._times, _drawn_nonce, may_lead=may_lead, epoch_floor=epoch_floor)
-        self._candidate = CandidateThread(self._connect_store, self._times, calls, candidate, record, self)
+        self._candidate = CandidateThread(self._connect_store, self._times, calls, candidate, record, page, self)
         self._renewal.start(self._renewal_ended.set)
         try:
             async with asyncio.timeout(START_S):

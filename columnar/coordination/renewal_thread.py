@@ -141,6 +141,7 @@ class RenewalThread(ServiceThread):
                 logs=readings.logs,
                 clock_ms=readings.clock_ms,
                 system_ms=system_ms(),
+                cluster_ms=max(system_ms(), self._page.read_cluster_ms()),
                 withdrawn=self._holder.is_releasing,
             )
         )

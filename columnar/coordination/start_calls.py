@@ -9,6 +9,8 @@ at the same moment, the one that got its lease last sees the other, and ends; it
 
 The record of a mount stands from the beginning of the node's lease until nothing is left to be fenced at the file
 system.  So a leader finds the nodes whose fence an earlier leader has not finished.
+
+A node whose clock differs much from those of the living nodes does not start (``clock_check``).
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from time import monotonic, sleep
 from typing import Final, TypeVar
 
 from columnar.coordination.cas import CasOutcomeUnknown, CasRefused, CasStore, CasUnavailable, VersionConflict
+from columnar.coordination.clock_check import check_clock
 from columnar.coordination.node_record import (
     CLUSTER,
     MOUNTS,
@@ -127,6 +130,10 @@ class StartCalls:
 
     def forget_mount(self, key: str) -> None:
         self._call(lambda store: _forget_mount(store, key))
+
+    def check_clock(self, fence_s: float) -> None:
+        """Compare this machine's clock with those of the living nodes.  Raises HostError if it is wrong."""
+        return self._call(lambda store: check_clock(store, fence_s))
 
     def _call(self, call: Callable[[CasStore], T]) -> T:
         with self._lock:

@@ -22,6 +22,7 @@ from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 from typing import Final
 
+from columnar.clock import system_ms
 from columnar.cluster.peers import LinkTerms
 from columnar.coordination.api import Coordination
 from columnar.coordination.lease_gate import LeaseGate
@@ -104,6 +105,7 @@ class Leadership:
             if node == self.own or record.withdrawn:
                 continue
             leading.node_joined(node)
+            leading.stores.clock.observe(record.clock_ms)
             servers = frozenset(map(incarnation_of, record.servers))
             known = leading.nodes.servers_of(node)
             for server in sorted(known - servers):
@@ -123,9 +125,10 @@ class Leadership:
             self._end_node(self.leading, node, record, is_by_time)
 
     def _end_node(self, leading: LeadingNode, node: Incarnation, record: NodeRecord, is_by_time: bool) -> None:
-        log = _log.warning if is_by_time else _log.info
+        parts, log = self._parts, _log.warning if is_by_time else _log.info
         log("node %s has ended: %s", node, "its lease is over" if is_by_time else "it has withdrawn")
-        leading.stores.clock.observe(record.clock_ms)
+        # Its servers may have given timestamps after its last renewal, until the lease was over.
+        leading.stores.clock.observe(record.clock_ms + (round(parts.settings.lease_s * 1_000) if is_by_time else 0))
         for server in sorted(leading.nodes.servers_of(node) | set(map(incarnation_of, record.servers))):
             leading.server_ended(server, f"with node {node}", asked=not is_by_time, is_by_time=is_by_time)
         leading.node_ended(node)
@@ -184,7 +187,7 @@ class Leadership:
         parts, coordination, term = self._parts, self._coordination, self._term
         number = await asyncio.to_thread(coordination.next_number)
         async with AsyncExitStack() as undo:
-            stores = LeaderStores(parts.folder, self.own.name, number, RocksEngine())
+            stores = LeaderStores(parts.folder, self.own.name, number, RocksEngine(), self._cluster_ms)
             undo.callback(term.note_delay, "")
             taking = asyncio.ensure_future(self._take_catalogue_over(stores, epoch))
             undo.push_async_callback(_abandon, taking)
@@ -278,6 +281,10 @@ class Leadership:
             if not leading.links.is_linked(server):
                 leading.unlinked(server, f"it has not linked with the new leader within {HELLO_S:g} s")
         await leading.greeted(servers)
+
+    def _cluster_ms(self) -> int:
+        """Return the time by the fastest clock of the cluster's machines."""
+        return max(system_ms(), self._parts.lease_page.read_cluster_ms())
 
     def _synced_lengths(self, server: str) -> Mapping[int, int]:
         """Return what the server had synced; for any thread.  This node's own pages know it best."""

@@ -183,7 +183,9 @@ class LeasedMembership:
         return await asyncio.to_thread(self._coordination.next_number)
 
     def clock_ms(self) -> int:
-        return 0  # a server reads the clocks of all others in the folder
+        """Return the highest clock by the records; beyond it a region's own mark bounds its timestamps."""
+        readings = (record.clock_ms for record in self._coordination.nodes.values())
+        return max([self._parts.pages.read_pages().clock_ms, *readings])
 
     def peer_settings(self) -> dict[str, str]:
         return {"peer_host": self._peer_host, "secret": self._secret.hex()}

@@ -39,10 +39,12 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Final, NoReturn
 
+from columnar.clock import StoreClock, system_ms
 from columnar.config import AHEAD, RegionServerConfig
-from columnar.coordination.lease_page import LeasePage
+from columnar.coordination.lease_page import LeasePage, boot_ms
 from columnar.coordination.processes import Beat, packed
 from columnar.coordination.server_page import ServerPage
 from columnar.errors import ColumnarError
@@ -59,6 +61,7 @@ _log = logging.getLogger("columnar.server")
 
 BEAT_S: Final = 0.5
 SEEN_S: Final = 0.1  # between two checks that the loop runs
+FOLLOWED_MS: Final = 100  # a clock of the cluster that is less ahead is not followed: timestamps stand still as long
 CANNOT_START: Final = 2
 ORPHANED: Final = 3
 GONE_S: Final = 0.05  # for the last log line of a process that must not answer any more
@@ -109,6 +112,28 @@ class Beats:
             time.sleep(BEAT_S)
 
 
+class ClusterTime:
+    """The time by which this server gives timestamps: the system's, or the cluster's if that is ahead."""
+
+    def __init__(self, page: LeasePage, clock: StoreClock) -> None:
+        self._page = page
+        self._clock = clock
+        self._base_ms = 0  # of the cluster's time that the clock takes; 0: it takes the system's
+
+    def follow_cluster(self) -> None:
+        """Take the time that is ahead now; called SEEN_S after SEEN_S, so that no timestamp costs more than before."""
+        base_ms = self._page.read_time_base()
+        if base_ms + boot_ms() - system_ms() <= FOLLOWED_MS:
+            base_ms = 0
+        if base_ms != self._base_ms:
+            self._base_ms = base_ms
+            self._clock.take_time(partial(_cluster_ms, base_ms) if base_ms else system_ms)
+
+
+def _cluster_ms(base_ms: int) -> int:
+    return max(system_ms(), base_ms + boot_ms())  # not behind the system's, which may be set forward meanwhile
+
+
 def run(config: RegionServerConfig, control: int, channel: int, beats: int, page: ServerPage, lease: int) -> int:
     """Serve until the node requests the stop.  Returns the exit status."""
     log_to_stderr(config.log_level, f"{config.name}.{config.number}")
@@ -128,8 +153,16 @@ async def _serve(
     asyncio.get_running_loop().set_exception_handler(met_by_the_loop)
     stopping = _stop_on_signals()
     peer_tls = read_peer_tls(config.config) if config.peer_host else None
-    server = ClusterServer(config, LeasePage.open_inherited(lease), page, _gone, peer_tls)
-    Beats(beats, server.node_link.beat).start()
+    lease_page = LeasePage.open_inherited(lease)
+    server = ClusterServer(config, lease_page, page, _gone, peer_tls)
+
+    time_of_cluster = ClusterTime(lease_page, server.stores.clock)
+
+    def beat(iterations: int) -> Beat:
+        time_of_cluster.follow_cluster()
+        return server.node_link.beat(iterations)
+
+    Beats(beats, beat).start()
     await server.start(_socket(control), _socket(channel))
     if server.ports.tls is not None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, server.renew_certificate)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import os
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Final, Protocol
 
@@ -43,6 +44,7 @@ class StoresOfProcess(ABC):
         self.engine = engine
         self.region_folders = RegionFolders(os.path.join(data, REGIONS), engine)
         self._clock_folder = clock_folder
+        self.clock = StoreClock(self._now_ms, self._keep_clock)  # gives timestamps only when the stores are open
 
     def open(self) -> None:
         """Open the clock and the server's log, which is read.  Call this once.  Raises HostError, DamagedData."""
@@ -52,7 +54,6 @@ class StoresOfProcess(ABC):
     def open_files(self) -> None:
         """Do the part of ``open`` that uses files.  For any thread; raises HostError, DamagedData."""
         self._clock_file = ClockFile.opened(self._clock_folder)
-        self.clock = StoreClock(system_ms, self._keep_clock)
         try:
             self.clock.observe(self._newest_ms(self._clock_file.highest_ms))
             self.server_log, self.dead_logs = self._begin_log()
@@ -64,6 +65,10 @@ class StoresOfProcess(ABC):
     def begin_commits(self) -> None:
         """Do the rest of ``open``, on the loop."""
         self.committer = Committer(asyncio.get_running_loop(), log=self.server_log)
+
+    @property
+    def _now_ms(self) -> Callable[[], int]:
+        return system_ms
 
     def _keep_clock(self, moment_ms: int) -> None:
         self._clock_file.keep(moment_ms)
@@ -205,8 +210,11 @@ class LeaderStores(FolderStores):
     catalogue has a generation of its own for each leader.
     """
 
-    def __init__(self, folder: DataFolder, node: str, number: int, engine: RocksEngine) -> None:
-        """Take the data folder, the node's name, and a number that was never given before."""
+    def __init__(
+        self, folder: DataFolder, node: str, number: int, engine: RocksEngine, now_ms: Callable[[], int] = system_ms
+    ) -> None:
+        """Take the data folder, the node's name, a number that was never given before, and the cluster's time."""
+        self._cluster_ms = now_ms
         self._folders = os.path.join(folder.path, NODES, node)
         self._own = os.path.join(self._folders, f"{LEADER_PREFIX}{number}")
         super().__init__(folder.path, self._own, engine)
@@ -226,6 +234,10 @@ class LeaderStores(FolderStores):
         except OSError as error:
             raise refused(error, f"cannot make the leader's folder {self._own}") from error
         super().open_files()
+
+    @property
+    def _now_ms(self) -> Callable[[], int]:
+        return self._cluster_ms
 
     def _newest_ms(self, own_ms: int) -> int:
         return max(own_ms, newest_clock(self.folder.path))

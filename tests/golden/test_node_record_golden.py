@@ -44,6 +44,7 @@ NODES = {
         {"n1-s1.41": (("00000003", 65_536),), "n1-s2.40": (("00000001", 12),)},
         1_790_000_000_020,
         1_790_000_000_001,
+        1_790_000_001_200,
     ),
     "node that withdrew": NodeRecord("ff" * 16, "n1", 17, "10.0.0.1:9100", withdrawn=True),
 }
@@ -95,7 +96,7 @@ def test_what_is_no_record_is_damage(value: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "field", ["nonce", "node", "incarnation", "address", "servers", "logs", "clock_ms", "system_ms"]
+    "field", ["nonce", "node", "incarnation", "address", "servers", "logs", "clock_ms", "system_ms", "cluster_ms"]
 )
 def test_a_field_of_another_type_is_damage(field: str) -> None:
     record = {**json.loads(golden(FILE)["node"]), field: None}

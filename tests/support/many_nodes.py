@@ -111,6 +111,13 @@ class NodeProcess:
         self._process = None
         return status
 
+    def close_output(self) -> None:
+        """Forget a process that has ended by itself."""
+        assert self._process is not None
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+        self._process = None
+
     def has_ended(self, within_s: float) -> bool:
         assert self._process is not None
         with suppress(subprocess.TimeoutExpired):
@@ -191,13 +198,21 @@ def coordination_url(kind: str, service: Service) -> str:
 
 @contextmanager
 def many_nodes(
-    folder: Path, *flags: str, count: int = 3, servers: int = 1, kind: str = "etcd", services: int = 1
+    folder: Path,
+    *flags: str,
+    count: int = 3,
+    servers: int = 1,
+    kind: str = "etcd",
+    services: int = 1,
+    prepare: Callable[[NodeProcess], None] = lambda _node: None,
 ) -> Iterator[ManyNodes]:
-    """Start a service and nodes; kill all at the end."""
+    """Start a service and nodes, each after ``prepare``; kill all at the end."""
     with ExitStack() as undo:
         service = undo.enter_context(running(kind, folder, services, is_quick=True))
         cluster = ManyNodes(folder, service, kind, count, servers, *flags)
         undo.callback(cluster.kill)
+        for node in cluster.nodes:
+            prepare(node)
         cluster.start()
         yield cluster
 

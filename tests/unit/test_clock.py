@@ -34,6 +34,22 @@ def test_it_never_goes_back() -> None:
     assert clock() == 3_001
 
 
+def test_it_takes_another_time_and_never_goes_back() -> None:
+    machine, cluster, kept = Machine(), Machine(), [0]
+    clock = StoreClock(machine, kept.append)
+    assert clock() == 1_000
+    cluster.now_ms = 1_500
+    clock.take_time(cluster)
+    assert clock() == 1_500
+    clock.take_time(machine)
+    assert clock() == 1_500
+    clock.observe(1_700)
+    clock.take_time(cluster)
+    cluster.now_ms = 1_701
+    assert clock() == 1_701
+    assert kept[-1] >= 1_701
+
+
 def test_what_is_given_was_kept_before() -> None:
     machine, kept = Machine(), [0]
     clock = StoreClock(machine, kept.append)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -21,6 +22,20 @@ def page() -> Iterator[LeasePage]:
 
 def test_a_new_page_holds_nothing(page: LeasePage) -> None:
     assert not page.is_valid()
+
+
+def test_a_page_has_the_time_of_the_cluster(page: LeasePage) -> None:
+    page.write_end(5_000)
+    reader = LeasePage.open_inherited(os.dup(page.descriptor))
+    assert reader.read_cluster_ms() == 0
+    page.write_time_base(1_790_000_000_000)
+    assert 0 <= reader.read_cluster_ms() - 1_790_000_000_000 - boot_ms() + 1_000 <= 1_000
+    page.write_end(0)
+    assert reader.read_end_ns() == 0
+    assert reader.read_cluster_ms() > 1_790_000_000_000
+    page._memory[16:17] = b"\xff"
+    assert reader.read_cluster_ms() == 0, "it is being written"
+    reader.close()
 
 
 def test_a_page_holds_until_its_end_by_the_clock(page: LeasePage, monkeypatch: pytest.MonkeyPatch) -> None:

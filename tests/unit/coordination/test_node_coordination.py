@@ -16,7 +16,7 @@ from dataclasses import replace
 import pytest
 
 from columnar.clock import system_ms
-from columnar.coordination import node_coordination, service_thread, start_calls
+from columnar.coordination import candidate_thread, node_coordination, renewal_thread, service_thread, start_calls
 from columnar.coordination.api import NotLeading
 from columnar.coordination.cas import CasOutcomeUnknown, CasRefused, CasUnavailable, Condition, Versioned
 from columnar.coordination.cas_memory import CasMemory
@@ -24,7 +24,13 @@ from columnar.coordination.election import LEADER
 from columnar.coordination.lease import LeaseTimes
 from columnar.coordination.lease_page import LeasePage, boot_ms
 from columnar.coordination.node_coordination import NodeCoordination
-from columnar.coordination.node_record import NUMBER, NodeRecord, decode_leader_record, decode_node_record
+from columnar.coordination.node_record import (
+    NUMBER,
+    NodeRecord,
+    decode_leader_record,
+    decode_node_record,
+    encode_record,
+)
 from columnar.coordination.server_page import ServerPage, ServerPages
 from columnar.errors import HostError
 from tests.support.heard_coordination import HeardCoordination
@@ -140,7 +146,10 @@ def test_a_node_alone_is_elected_and_sees_itself() -> None:
             await node.heard.until_heard("nodes_changed")
             await node.heard.until_heard("elected")
             assert node.coordination.leads()
-            assert node.heard.nodes == {node.record.key: node.stored()}
+            (seen,), stored = node.heard.nodes.values(), node.stored()
+            assert stored is not None
+            assert stored.system_ms >= seen.system_ms > 0
+            assert replace(seen, system_ms=0, cluster_ms=0) == replace(stored, system_ms=0, cluster_ms=0)
             assert node.heard.leader is not None
             assert (node.heard.leader.node, node.heard.leader.address, node.heard.leader.epoch) == ("n1", "n1:9096", 1)
             listed = await node.coordination.wait_unlisted_over()
@@ -607,6 +616,37 @@ def test_of_two_nodes_of_a_name_that_start_at_the_same_moment_one_lives_at_most(
                 assert (node.stored() is None) == (one is not None), "who is refused leaves no record"
                 assert node.page.is_valid() == (one is None)
 
+
+# --- clocks --------------------------------------------------------------------------------------------
+
+
+def write_clock(store: CasMemory, record: NodeRecord, system: int) -> None:
+    found = store.read_key(record.key)
+    value = encode_record(replace(record, system_ms=system))
+    if found is None:
+        store.create_key(record.key, value)
+    else:
+        store.put_key(record.key, value, found.version)
+
+
+@pytest.mark.parametrize(("ahead_ms", "how"), [(31_500, "behind"), (-31_500, "ahead of"), (28_000, ""), (-28_000, "")])
+def test_a_node_whose_clock_is_wrong_does_not_start(ahead_ms: int, how: str) -> None:
+    async def test() -> None:
+        async with nodes("n1") as [node]:
+            record, slower = (NodeRecord("", name, 90, "") for name in ("n2", "n3"))
+
+            def renew(_call: str, key: str) -> None:
+                if key == "nodes":
+                    write_clock(node.store, record, system_ms() + ahead_ms)
+                    write_clock(node.store, slower, system_ms() + ahead_ms - 9_000)
+
+            node.before = renew
+            if not how:
+                await node.start()
+                return
+            with pytest.raises(HostError, match=f"31 s {how} that of node n2.*chrony"):
+                await node.start()
+
     run(test())
 
 
@@ -655,3 +695,53 @@ def test_of_nodes_that_claim_a_service_at_the_same_moment_all_get_one_identity()
     assert len(set(found)) == 1
     for node in claimers:
         node.page.close()
+
+
+def test_the_clock_of_a_dead_node_refuses_nobody() -> None:
+    async def test() -> None:
+        async with nodes("n1") as [node]:
+            for name, system in (("dead", system_ms() + 3_600_000), ("older", 0)):
+                write_clock(node.store, NodeRecord("", name, 90, ""), system)
+            await node.start()
+
+    run(test())
+
+
+def test_the_time_of_the_cluster_goes_on_if_a_clock_is_set_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    shift = {"ms": 0}
+    for module in (candidate_thread, renewal_thread):
+        monkeypatch.setattr(module, "system_ms", lambda: system_ms() + shift["ms"])
+
+    async def test() -> None:
+        async with nodes("n1") as [node]:
+            await node.start()
+            for shift["ms"], ahead_ms in (
+                (0, 0), (-20_000, 0), (-10_000, 0), (5_000, 5_000), (-5_000, 5_000), (-29_000, -29_000)
+            ):  # fmt: skip
+                await cluster_time(node, ahead_ms)
+            record = node.coordination.nodes[node.record.key]
+            assert record.cluster_ms >= record.system_ms
+
+    run(test())
+
+
+async def cluster_time(node: Node, ahead_ms: int) -> None:
+    """Wait until two polls later the cluster's time is so far ahead of the true time."""
+    async with asyncio.timeout(40):
+        while True:
+            await asyncio.sleep(0.1)
+            if abs(node.page.read_cluster_ms() - system_ms() - ahead_ms) < 1_000:
+                return
+
+
+def test_a_node_runs_ahead_as_the_fastest_node_does() -> None:
+    async def test() -> None:
+        async with nodes("n1") as [node]:
+            await node.start(may_lead=False)  # or it would fence the other one
+            fast = NodeRecord("", "n2", 90, "")
+            for ahead_ms, least_ms in ((7_000, 7_000), (3_000, 7_000), (9_000, 9_000), (31_000, 9_000)):
+                fast = replace(fast, cluster_ms=system_ms() + ahead_ms)
+                write_clock(node.store, fast, system_ms())
+                await cluster_time(node, least_ms)
+
+    run(test())
