@@ -20,16 +20,25 @@ from tests.differential.endpoint import Endpoint
 from tests.differential.generator import Generator
 from tests.differential.recording import record
 from tests.differential.shrinking import Shrinker
+from tests.support.many_nodes import PATIENT, many_nodes
 from tests.support.standalone_store import StoreProcess
 
 console = Console(width=160)
 
 
 @contextlib.contextmanager
-def endpoints(reference: str, ours: str | None, prefix: bytes) -> Iterator[tuple[Endpoint, Endpoint]]:
+def endpoints(
+    reference: str | None, ours: str | None, prefix: bytes, nodes: int = 0
+) -> Iterator[tuple[Endpoint, Endpoint]]:
+    """Yield both servers, and start one that is None: as one process, or ours as ``nodes``."""
     with contextlib.ExitStack() as stack:
-        if ours is None:
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="columnar-differential-")))
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="columnar-differential-")))
+        if reference is None:
+            reference = f"127.0.0.1:{stack.enter_context(StoreProcess(folder / 'reference')).port}"
+        if ours is None and nodes:
+            cluster = stack.enter_context(many_nodes(folder, *PATIENT, count=nodes))
+            ours = f"127.0.0.1:{cluster.nodes[-1].port}"  # most often not the leader's
+        elif ours is None:
             ours = f"127.0.0.1:{stack.enter_context(StoreProcess(folder / 'data')).port}"
         both = Endpoint.at(reference, prefix), Endpoint.at(ours, prefix)
         for endpoint in both:
@@ -90,11 +99,13 @@ def shrunk(calls: list[Call], found: Found, both: tuple[Endpoint, Endpoint], pre
     "--a",
     "reference",
     envvar="COLUMNAR_TEST_HBASE",
-    required=True,
+    default=None,
     metavar="HOST:PORT",
-    help="The reference: a Thrift 1 gateway of HBase, /framed and /compact may follow. [COLUMNAR_TEST_HBASE]",
+    help="The reference: a Thrift 1 gateway of HBase, /framed and /compact may follow. [COLUMNAR_TEST_HBASE] "
+    "With --strict it may be left out: one process of ours is started.",
 )
 @click.option("--b", "ours", default=None, metavar="HOST:PORT", help="Ours; without it one is started.")
+@click.option("--nodes", default=0, metavar="N", help="Ours is started as N nodes over an etcd, not as one process.")
 @click.option("--strict", is_flag=True, help="Both are ours: no difference is documented.")
 @click.option("--most", default=10, show_default=True, help="Stop at so many differences.")
 @click.option("--shrink/--no-shrink", default=True, help="Look for the fewest calls of the first difference.")
@@ -107,17 +118,23 @@ def shrunk(calls: list[Call], found: Found, both: tuple[Endpoint, Endpoint], pre
 )
 @click.option("--prefix", default=None, help="Of the tables' names; all that begin so are dropped. [df<seed>_]")
 def main(
-    count: int, seed: int, reference: str, ours: str | None, strict: bool, most: int, shrink: bool,
+    count: int, seed: int, reference: str | None, ours: str | None, nodes: int, strict: bool, most: int, shrink: bool,
     recorded: Path | None, prefix: str | None,
 ) -> None:  # fmt: skip
     """Compare the answers of two servers to one random session, call by call."""
+    if reference is None and (recorded is not None or not strict):
+        raise click.UsageError("name the reference by --a, or compare two of ours by --strict")
+    if ours is not None and nodes:
+        raise click.UsageError("--b names a server that runs, --nodes starts one: give one of them")
     start = (prefix or f"df{seed}_").encode()
-    console.print(f"seed {seed}, {count} calls, reference {reference}, process {os.getpid()}", highlight=False)
+    console.print(
+        f"seed {seed}, {count} calls, reference {reference or 'of ours'}, process {os.getpid()}", highlight=False
+    )
     calls = list(Generator(seed, start).calls(count))
-    if recorded is not None:
+    if recorded is not None and reference is not None:
         keep(recorded, calls, Endpoint.at(reference, start), {"seed": str(seed), "prefix": start.decode()})
         return
-    with endpoints(reference, ours, start) as both:
+    with endpoints(reference, ours, start, nodes) as both:
         found = run(calls, both, strict=strict, most=most)
         tell(found, both)
         if found.differences and shrink:

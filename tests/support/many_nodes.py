@@ -24,6 +24,8 @@ from tests.support.ports import free_port
 ROOT: Final = Path(__file__).parents[2]
 WAIT_S: Final = 60.0  # generous: the machine may be busy
 LOOK_S: Final = 0.01
+# For long suites of calls: on a busy machine the service is late, and servers without a lease close connections.
+PATIENT: Final = ("--lease", "15")
 
 
 class NodeProcess:
@@ -34,6 +36,7 @@ class NodeProcess:
     def __init__(self, name: str, data: Path, coordination: str, logs: Path, *flags: str) -> None:
         self.name = name
         self.port, self.web_port, self.peer_port = free_port(), free_port(), free_port()
+        self.thrift2_port = 0  # once it is ready, if the flags ask for one
         self.log = logs / f"{name}.log"
         self._command = [sys.executable, "-m", "columnar", "node", "--data", str(data), "--name", name]
         self._command += ["--coordination", coordination, "--port", str(self.port), "--web-port", str(self.web_port)]
@@ -55,6 +58,8 @@ class NodeProcess:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         assert line.startswith("columnar ready "), f"node {self.name} did not start: {line!r}; {self.log.read_text()}"
+        if " thrift2=" in line:
+            self.thrift2_port = int(line.split(" thrift2=")[1].split()[0].rpartition(":")[2])
 
     @property
     def pid(self) -> int:
