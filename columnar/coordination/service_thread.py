@@ -48,7 +48,7 @@ class LoopCalls:
             self._loop.call_soon_threadsafe(function, *values)
 
     def check_loop(self, on_answer: Callable[[], None]) -> None:
-        """Let the loop answer, unless it owes an answer already; ``on_answer`` is called on the loop."""
+        """Let the loop answer, unless it owes an answer already; ``on_answer`` is called on the loop if it hung."""
         if self._sent_ms is None:
             self._sent_ms = boot_ms()
             self.call(self._answer, on_answer)
@@ -58,8 +58,10 @@ class LoopCalls:
         return sent_ms is not None and boot_ms() - sent_ms >= LOOP_HANG_MS
 
     def _answer(self, on_answer: Callable[[], None]) -> None:
+        hung = self.is_hung()
         self._sent_ms = None
-        on_answer()
+        if hung:  # the answer in time must not wake the thread, which would check the loop again
+            on_answer()
 
 
 class OperatorWarnings:

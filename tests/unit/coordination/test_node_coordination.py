@@ -366,6 +366,41 @@ def test_a_fence_on_request_ends_a_node_that_renews() -> None:
     run(test())
 
 
+def test_a_thread_sleeps_between_its_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The check of the loop woke the thread at once, which checked again: an idle node used a whole processor."""
+    steps = {"renewal": 0, "candidate": 0}
+    for name, kind in (("renewal", renewal_thread.RenewalThread), ("candidate", candidate_thread.CandidateThread)):
+
+        def count(self: object, store: object, name: str = name, step: Callable[..., None] = kind._step) -> None:
+            steps[name] += 1
+            step(self, store)
+
+        monkeypatch.setattr(kind, "_step", count)
+
+    async def test() -> None:
+        async with nodes("n1", times=LONG) as (node,):
+            await node.start()
+            await node.heard.until_heard("elected")
+            renewals = polls = 0
+            enough = asyncio.Event()
+            loop = asyncio.get_running_loop()
+
+            def call(kind: str, key: str) -> None:
+                nonlocal renewals, polls
+                renewals += kind == "put" and key == node.record.key
+                polls += kind == "list"
+                if renewals == 10:
+                    loop.call_soon_threadsafe(enough.set)
+
+            steps.update(renewal=0, candidate=0)
+            node.before = call
+            await asyncio.wait_for(enough.wait(), 20)
+            assert steps["renewal"] <= 3 * renewals, "one with the request, one that waits"
+            assert steps["candidate"] <= 6 * polls + 3 * renewals, "it polls, and renews the leader's record"
+
+    run(test())
+
+
 def test_what_is_published_is_written_at_once() -> None:
     async def test() -> None:
         async with nodes("n1", times=RARELY) as [node]:
