@@ -5,6 +5,9 @@ moved, split and merged.  Meanwhile the clients of the rows concerned call all t
 longest of these calls.  No call may fail.  At the end every acknowledged write must be in the table, and the trigger
 must have got each write once, in the order of its row (``deliveries``).
 
+With ``nodes`` the servers are those of several nodes over a real etcd, one of each node; regions move between nodes.
+Meanwhile every node gets a call each PING_S that needs no region: the longest of them says how long a loop was held.
+
 With ``kills`` servers are killed in between, and calls may fail; the counts say how many calls failed, and how many
 deliveries came twice.
 """
@@ -41,12 +44,14 @@ from tests.proofs.region_clients import (
     row_of,
 )
 from tests.support.cluster_process import ClusterProcess
+from tests.support.many_nodes import NodesStore
 
 TABLE: Final = b"moved"
 TRIGGER: Final = "note"
 MOST_REGIONS: Final = 2  # for each client
 UP_S: Final = 60.0  # for a server that was killed
 LOOK_S: Final = 0.2
+PING_S: Final = 0.05
 TOLD_S: Final = 10.0
 EXAMPLES: Final = 5
 
@@ -56,6 +61,7 @@ Tell = Callable[[str], None]
 @dataclass(frozen=True, slots=True)
 class Plan:
     servers: int = 2
+    nodes: int = 0  # with one server each; 0: one machine with ``servers``
     clients: int = 16  # each with a region of its own at first
     moves: int = 1_000
     splits: int = 200
@@ -71,6 +77,7 @@ DEFAULT: Final = Plan()
 @dataclass(slots=True)
 class Findings:
     pauses_s: dict[str, list[float]] = field(default_factory=dict)
+    answers_s: list[float] = field(default_factory=list)  # of calls that need no region
     counts: dict[str, int] = field(default_factory=dict)
     refusals: Counter[str] = field(default_factory=Counter)  # of changes
     problems: list[str] = field(default_factory=list)
@@ -95,7 +102,11 @@ class Trial:
         self._names = prefixes(plan.clients)
         self._crowd = Crowd(TABLE, self._names, plan.per_second, plan.seed)
         flags = ("--log-level", "info", "--trigger-modules", noting.__name__)
-        self._store = ClusterProcess(folder / "data", plan.servers, *flags)
+        self._store: ClusterProcess | NodesStore = (
+            NodesStore(folder / "nodes", plan.nodes, *flags)
+            if plan.nodes
+            else ClusterProcess(folder / "data", plan.servers, *flags)
+        )
         self._admin = AsyncConnection(lambda: self._store.port)
         self._left = Counter({"move": plan.moves, "split": plan.splits, "merge": plan.merges, "kill": plan.kills})
         self.findings = Findings()
@@ -105,7 +116,13 @@ class Trial:
         try:
             await asyncio.to_thread(self._create)
             self._crowd.begin(self._store.port)
-            await self._change_all()
+            pings = [asyncio.ensure_future(self._ping(port)) for port in self._ports()]
+            try:
+                await self._change_all()
+            finally:
+                for ping in pings:
+                    ping.cancel()
+                await asyncio.wait(pings)
             self._admin.close()
             await self._crowd.end()
             await asyncio.to_thread(self._verify)
@@ -117,6 +134,24 @@ class Trial:
             crowd.problem(f"{crowd.failed} calls failed: {crowd.failures}")
         found.problems = crowd.problems + found.problems
         return found
+
+    def _ports(self) -> list[int]:
+        return self._store.ports() if isinstance(self._store, NodesStore) else [self._store.port]
+
+    async def _ping(self, port: int) -> None:
+        """Call a server all the time; an answer that comes late was held up by its loop, or by this one."""
+        loop, connection = asyncio.get_running_loop(), AsyncConnection(lambda: port)
+        try:
+            while True:
+                await asyncio.sleep(PING_S)
+                begun_s = loop.time()
+                try:
+                    await connection.ask("getColumnDescriptors", TABLE)
+                except (hbase.IOError, Unanswered, TimeoutError):
+                    continue  # calls that fail are the crowd's to count
+                self.findings.answers_s.append(loop.time() - begun_s)
+        finally:
+            connection.close()
 
     def _create(self) -> None:
         connection = self._store.connection()
@@ -179,13 +214,13 @@ class Trial:
         return [region], "columnarMove", region.name, "", False
 
     async def _kill(self) -> None:
-        servers = self._store.servers()
+        servers, count = self._store.servers(), self._plan.nodes or self._plan.servers
         await asyncio.to_thread(self._store.kill_server, self._rng.randrange(len(servers)))
         deadline = time.monotonic() + UP_S
         while time.monotonic() < deadline:
             with suppress(Unanswered, TimeoutError):
                 found = await self._admin.ask("columnarServers")
-                if sum(one.state == b"up" for one in found.servers) == self._plan.servers and not found.unassigned:
+                if sum(one.state == b"up" for one in found.servers) == count and not found.unassigned:
                     return
             await asyncio.sleep(LOOK_S)
         self._crowd.problem(f"not every server is up {UP_S:.0f} s after a kill")
@@ -228,6 +263,10 @@ def report(findings: Findings) -> list[str]:
             f"{len(pauses):10,} {kind}s; a client waited {1e3 * p50:.0f} ms (p50), {1e3 * p99:.0f} ms (p99),"
             f" {1e3 * max(pauses):.0f} ms (longest)"
         )
+    if findings.answers_s:
+        p50, p99, longest = (1e3 * quantile(findings.answers_s, share) for share in (0.5, 0.99, 1.0))
+        text = f"took {p50:.0f} ms (p50), {p99:.0f} ms (p99), {longest:.0f} ms (longest)"
+        lines.append(f"{len(findings.answers_s):10,} calls that need no region {text}")
     lines += [f"{count:10,} {name}" for name, count in findings.counts.items()]
     lines += [f"{count:10,} times refused: {text}" for text, count in findings.refusals.most_common(EXAMPLES)]
     return [*lines, *(f"WRONG  {problem}" for problem in findings.problems)]
@@ -235,6 +274,7 @@ def report(findings: Findings) -> list[str]:
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.option("--servers", default=DEFAULT.servers, show_default=True, type=click.IntRange(2, 16))
+@click.option("--nodes", default=DEFAULT.nodes, show_default=True, type=click.IntRange(0, 16), help="0: one machine.")
 @click.option("--clients", default=DEFAULT.clients, show_default=True, type=click.IntRange(2, 999))
 @click.option("--moves", default=DEFAULT.moves, show_default=True, type=click.IntRange(0))
 @click.option("--splits", default=DEFAULT.splits, show_default=True, type=click.IntRange(0))
@@ -245,9 +285,8 @@ def report(findings: Findings) -> list[str]:
 def main(seed: int, **options: Any) -> None:
     """Move, split and merge regions under load, and say what clients and a trigger notice of it."""
     plan = Plan(seed=seed, **options)
-    print(
-        f"seed {seed}, {plan.servers} servers, {plan.clients} clients, {plan.per_second:g} calls a second", flush=True
-    )
+    where = f"{plan.nodes} nodes" if plan.nodes else f"{plan.servers} servers"
+    print(f"seed {seed}, {where}, {plan.clients} clients, {plan.per_second:g} calls a second", flush=True)
     with tempfile.TemporaryDirectory(prefix="columnar-moves-") as folder:
         findings = asyncio.run(Trial(Path(folder), plan, told_at_times()).run())
     print(*report(findings), sep="\n")

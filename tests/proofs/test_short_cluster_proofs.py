@@ -35,6 +35,14 @@ def test_moves_splits_and_merges_fail_no_call(tmp_path: Path) -> None:
     assert {kind: len(pauses) for kind, pauses in found.pauses_s.items()} == {"move": 4, "split": 1, "merge": 1}
 
 
+def test_moves_between_nodes_fail_no_call(tmp_path: Path) -> None:
+    plan = moves.Plan(nodes=3, clients=4, moves=8, splits=1, merges=1, per_second=60, seed=SEED)
+    found = asyncio.run(moves.Trial(tmp_path, plan, print).run())
+    print(*moves.report(found), sep="\n")
+    assert found.problems == []
+    assert {kind: len(pauses) for kind, pauses in found.pauses_s.items()} == {"move": 8, "split": 1, "merge": 1}
+
+
 def test_a_killed_supervisor_leaves_no_process_and_loses_nothing(tmp_path: Path) -> None:
     """A folder is served in turn by a standalone, three servers, two servers and a standalone."""
     plan = supervisor.Plan((1, 3, 2), kills=3, per_second=100, seed=SEED, left_s=10)  # a busy machine's

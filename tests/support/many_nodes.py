@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from columnar.client import Connection
-from tests.support.cluster_process import Rows, children
+from tests.support.cluster_process import Rows, children, is_nobody, reaped
 from tests.support.coordination_services import Service, running
 from tests.support.ports import free_port
 
@@ -199,6 +199,43 @@ class ManyNodes:
 def coordination_url(kind: str, service: Service) -> str:
     hosts = ",".join(address.partition("://")[2] or address for address in service.addresses)
     return f"{kind}://{hosts}/columnar"
+
+
+class NodesStore:
+    """A store of several nodes, each with one server; clients call the first node, which is never killed."""
+
+    def __init__(self, folder: Path, count: int, *flags: str) -> None:
+        self._folder = folder
+        self._count = count
+        self._flags = flags
+        self._undo = ExitStack()
+
+    def start(self) -> None:
+        self._folder.mkdir(exist_ok=True)
+        self.cluster = self._undo.enter_context(many_nodes(self._folder, *self._flags, count=self._count))
+
+    @property
+    def port(self) -> int:
+        return self.cluster.nodes[0].port
+
+    def connection(self) -> Connection:
+        return self.cluster.nodes[0].connection()
+
+    def ports(self) -> list[int]:
+        """Return the port of each node: its own server answers there."""
+        return [node.port for node in self.cluster.nodes]
+
+    def servers(self) -> list[int]:
+        """Return the processes of all servers, without spares."""
+        return [pid for node in self.cluster.nodes for pid in node.servers() if not is_nobody(pid)]
+
+    def kill_server(self, which: int) -> None:
+        pid = self.servers()[which]
+        os.kill(pid, signal.SIGKILL)
+        reaped(pid)
+
+    def kill(self) -> None:
+        self._undo.close()
 
 
 @contextmanager
