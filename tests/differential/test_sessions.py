@@ -17,6 +17,7 @@ from tests.differential.documented import EVERY
 from tests.differential.endpoint import Endpoint
 from tests.differential.generator import Generator
 from tests.differential.shrinking import of_one_table
+from tests.support.many_nodes import PATIENT, many_nodes
 from tests.support.standalone_store import StoreProcess
 
 GATEWAY = os.environ.get("COLUMNAR_TEST_HBASE", "")
@@ -34,6 +35,19 @@ def test_both_protocols_and_framings_answer_alike(tmp_path: Path) -> None:
         dressed.close()
     assert not found.differences, "\n".join(map(str, found.differences))
     assert min(found.calls.values()) > 0
+
+
+def test_three_nodes_answer_as_one_process(tmp_path: Path) -> None:
+    """One session through each node; one of the three leads."""
+    with StoreProcess(tmp_path / "alone") as alone, many_nodes(tmp_path, *PATIENT) as cluster:
+        for seed, node in enumerate(cluster.nodes, 13):
+            prefix = b"%s_" % node.name.encode()
+            both = [Endpoint.at(f"127.0.0.1:{port}", prefix) for port in (alone.port, node.port)]
+            found = compare(Generator(seed, prefix).calls(100), both[0], both[1], strict=True)
+            for one in both:
+                one.close()
+            assert not found.differences, f"seed {seed}\n" + "\n".join(map(str, found.differences))
+            assert found.calls.total() >= 100
 
 
 @pytest.mark.skipif(not GATEWAY, reason="COLUMNAR_TEST_HBASE names no HBase gateway: nothing was compared with one")

@@ -28,6 +28,7 @@ from columnar.bench.figures import machine, now
 from columnar.bench.measuring import Line, Plan, measure
 from columnar.bench.report import sides_of
 from columnar.bench.workloads import STANDARD
+from tests.support.cluster_process import children
 
 HERE: Final = Path(__file__).parents[2]
 GOAL: Final = 1.03
@@ -44,10 +45,16 @@ def store(tree: Path, servers: int) -> Iterator[tuple[Endpoint, int]]:
         try:
             assert process.stdout is not None, "it is a pipe"
             said = dict(word.split("=", 1) for word in process.stdout.readline().split() if "=" in word)
+            if not any(map(_is_compiled, [process.pid, *children(process.pid)])):
+                raise SystemExit(f"the modules of {tree} are not compiled: 'make compile' there")
             yield parse_endpoint(said["store"]), process.pid
         finally:
             process.terminate()
             process.wait(STOP_S)
+
+
+def _is_compiled(pid: int) -> bool:
+    return f"{os.sep}_compiled{os.sep}" in Path(f"/proc/{pid}/maps").read_text()
 
 
 def _environment(tree: Path) -> dict[str, str]:
