@@ -47,8 +47,8 @@ LOOP: Final = "the leader of the cluster"
 LEAD_AGAIN_S: Final = 2.0  # after the catalogue could not be opened
 SLOW_S: Final = 1.5  # a longer wait for the file system is named to people
 DELAY: Final = (
-    "this node leads, and waits for the catalogue's files, or the logs of servers that ended: the file system delays "
-    "them (CephFS for 60 s, unless the client of the node that ended is evicted: --fence-command)"
+    "this node leads, and waits for the catalogue's files, or the logs of servers that ended: the file system may hold "
+    "them back (CephFS for 60 s, unless the client of the node that ended is evicted: --fence-command)"
 )
 HELLO_S: Final = 10.0  # for a server that lived before a new leader to link with it
 

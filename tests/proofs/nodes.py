@@ -12,6 +12,10 @@ For each kill the time until the first and the last row of the dead servers' reg
 must answer all the time.
 
     --anchor etcd|zookeeper  --kills 100  --regions 64  --kinds server,node,leader  --seed N
+    --folder ext4|ceph|gluster    a file system that is started here, with a mount for each node; a node that is killed
+                                  loses its mount too, in silence
+    --fence evict|none            with ceph: evict the client of a node that ended; or wait for the end of its session.
+                                  The second must be said within SAID_S of the end of the lease
 """
 
 from __future__ import annotations
@@ -19,6 +23,7 @@ from __future__ import annotations
 import argparse
 import os
 import random
+import re
 import signal
 import statistics
 import sys
@@ -28,16 +33,23 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Final
+
+from thriftpy2.thrift import TException
 
 from columnar.client import ClusterAdmin
 from columnar.client.errors import StoreIOError
 from tests.support.cluster_process import Rows, is_nobody, reaped
+from tests.support.many_machines import missing, shared_folder
+from tests.support.many_machines.daemons import SharedFolder
 from tests.support.many_nodes import ManyNodes, NodeProcess, many_nodes, until
 
 TABLE: Final = b"t"
-WAIT_S: Final = 60.0
+NODES: Final = 3
+WAIT_S: Final = 180.0  # also for the end of a session of CephFS
+SAID_S: Final = 2.0
 PAUSE_S: Final = 0.01  # of each thread between two rows: the generator shares the processors
 SLOW_S: Final = 8.0  # a kill whose rows answer later leaves the nodes' logs for a person
 LATE_S: Final = 1.0  # a call of a row whose server lives that takes longer has been disturbed
@@ -49,6 +61,7 @@ class Trial:
     kind: str
     first_s: float = 0.0
     last_s: float = 0.0
+    said_s: float | None = None  # after the end of the lease, until the leader said that the file system delays it
     disturbed: int = 0  # calls for rows of other servers that failed or were late
 
 
@@ -98,7 +111,7 @@ class Load:
                     if node is None:
                         time.sleep(0.01)
                         continue
-                    with suppress(OSError):
+                    with suppress(OSError, TException):  # it is just being killed
                         connection = node.rows()
                     if connection is None:
                         continue
@@ -145,7 +158,7 @@ def owners_of(cluster: ManyNodes) -> dict[bytes, str]:
         connection.close()
 
 
-def trial(cluster: ManyNodes, load: Load, kind: str, rng: random.Random) -> Trial:
+def trial(cluster: ManyNodes, shared: SharedFolder, load: Load, kind: str, rng: random.Random) -> Trial:
     """Kill, wait for every row, and start again what was killed."""
     leader = cluster.leader()
     others = [node for node in cluster.nodes if node is not leader]
@@ -167,18 +180,35 @@ def trial(cluster: ManyNodes, load: Load, kind: str, rng: random.Random) -> Tria
     else:
         for node in victims:
             node.kill()
+            shared.power_off(cluster.nodes.index(node))
     killed = time.monotonic()
     wait(cluster, lambda: [probe.row for probe in hit if probe.answered_s <= killed])
     answered = [probe.answered_s - begun for probe in hit] or [0.0]
     found = Trial(kind, min(answered), max(answered))
     if kind != "server":
+        found.said_s = said_after(cluster.logs())
         found.disturbed = sum(probe.longest_s > LATE_S or probe.failed > 0 for probe in rest)
         for node in victims:
+            shared.power_on(cluster.nodes.index(node))
             node.begin()
         for node in victims:
             node.await_ready()
     wait(cluster, lambda: without_regions(cluster))  # regions go back to the servers that had them
     return found
+
+
+def said_after(logs: str) -> float | None:
+    """Return the seconds from the last end of a lease to the line that says what delays the takeover; None without."""
+    ends = [line[:23] for line in logs.splitlines() if "has ended: its lease is over" in line]
+    said = [line[:23] for line in logs.splitlines() if re.search(r"file system (has held|may hold)", line)]
+    if not ends or not said or max(said) < max(ends):
+        return None
+    later = min(line for line in said if line >= max(ends))
+    return (_moment(later) - _moment(max(ends))).total_seconds()
+
+
+def _moment(line: str) -> datetime:
+    return datetime.strptime(line, "%Y-%m-%d %H:%M:%S,%f")
 
 
 def without_regions(cluster: ManyNodes) -> list[str]:
@@ -223,12 +253,15 @@ def loaded(cluster: ManyNodes, regions: int, threads: int) -> Iterator[Load]:
         load.stop()
 
 
-def prove(anchor: str, kinds: list[str], kills: int, regions: int, seed: int) -> int:
+def prove(anchor: str, folder_kind: str, fence: str, kinds: list[str], kills: int, regions: int, seed: int) -> int:
     rng = random.Random(seed)
     lost: list[str] = []
     with (
         tempfile.TemporaryDirectory(prefix="nodes-") as folder,
-        many_nodes(Path(folder), count=3, servers=1, kind=anchor) as cluster,
+        shared_folder(folder_kind, NODES) as shared,
+        many_nodes(
+            Path(folder), *fence_flags(shared, fence), kind=anchor, data=[mount / "data" for mount in shared.mounts]
+        ) as cluster,
         loaded(cluster, regions, threads=8) as load,
     ):
         kept = Path(tempfile.gettempdir()) / "columnar-nodes.log"
@@ -236,7 +269,7 @@ def prove(anchor: str, kinds: list[str], kills: int, regions: int, seed: int) ->
         for number in range(kills):
             kind = kinds[number % len(kinds)]
             try:
-                trials.append(trial(cluster, load, kind, rng))
+                trials.append(trial(cluster, shared, load, kind, rng))
             except (AssertionError, StoreIOError) as error:
                 kept.write_text(cluster.logs())
                 print(f"kill {number + 1} ({kind}): {error}; the nodes' logs are in {kept}")
@@ -244,7 +277,8 @@ def prove(anchor: str, kinds: list[str], kills: int, regions: int, seed: int) ->
             one = trials[-1]
             if one.last_s > SLOW_S:
                 kept.write_text(cluster.logs())
-            print(f"{number + 1}: {kind}, first {one.first_s:.2f} s, last {one.last_s:.2f} s", flush=True)
+            said = "" if one.said_s is None else f", said after {one.said_s:.2f} s"
+            print(f"{number + 1}: {kind}, first {one.first_s:.2f} s, last {one.last_s:.2f} s{said}", flush=True)
         lost = [text for probe in load.probes for text in probe.lost]
     for kind in kinds:
         of_kind = [one for one in trials if one.kind == kind]
@@ -252,9 +286,16 @@ def prove(anchor: str, kinds: list[str], kills: int, regions: int, seed: int) ->
             first, last = [one.first_s for one in of_kind], [one.last_s for one in of_kind]
             disturbed = sum(one.disturbed for one in of_kind)
             text = f"first row {spread(first)} s, every row {spread(last)} s, disturbed rows of others {disturbed}"
-            print(f"{anchor}, {kind}, n {len(of_kind)}: {text}")
+            print(f"{anchor}, {folder_kind}, {kind}, n {len(of_kind)}: {text}")
     print(f"acknowledged values lost: {len(lost)} {lost[:3]}")
-    return 1 if lost else 0
+    late = [one.said_s for one in trials if one.said_s is not None and one.said_s > SAID_S]
+    if late:
+        print(f"{len(late)} delays were said late, the last after {max(late):.2f} s")
+    return 1 if lost or late else 0
+
+
+def fence_flags(shared: SharedFolder, fence: str) -> list[str]:
+    return ["--fence-command", f"cephfs --conf {shared.conf}"] if fence == "evict" and shared.conf else []
 
 
 def main() -> int:
@@ -264,8 +305,14 @@ def main() -> int:
     asked.add_argument("--regions", type=int, default=64)
     asked.add_argument("--kinds", default=",".join(KINDS))
     asked.add_argument("--seed", type=int, default=1)
+    asked.add_argument("--folder", default="ext4", choices=("ext4", "ceph", "gluster"))
+    asked.add_argument("--fence", default="evict", choices=("evict", "none"))
     options = asked.parse_args()
-    return prove(options.anchor, options.kinds.split(","), options.kills, options.regions, options.seed)
+    if lacking := missing(options.folder):
+        print(f"{options.folder} DID NOT RUN: {', '.join(lacking)} is missing")
+        return 1
+    kinds = options.kinds.split(",")
+    return prove(options.anchor, options.folder, options.fence, kinds, options.kills, options.regions, options.seed)
 
 
 if __name__ == "__main__":

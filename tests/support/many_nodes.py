@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Final
@@ -142,14 +142,24 @@ class ManyNodes:
     """The nodes of a cluster by name."""
 
     def __init__(
-        self, folder: Path, service: Service, kind: str, count: int, servers: int, *flags: str, logs: Path | None = None
+        self,
+        folder: Path,
+        service: Service,
+        kind: str,
+        count: int,
+        servers: int,
+        *flags: str,
+        logs: Path | None = None,
+        data: Sequence[Path] = (),
     ) -> None:
-        self.data = folder / "data"
+        """Pass ``data``, the path of the data folder for each node, if they differ."""
+        paths = data or [folder / "data"] * count
+        self.data = paths[0]
         self.service = service
         self.coordination = coordination_url(kind, service)
         self.nodes = [
-            NodeProcess(f"n{n + 1}", self.data, self.coordination, logs or folder, "--servers", str(servers), *flags)
-            for n in range(count)
+            NodeProcess(f"n{n + 1}", path, self.coordination, logs or folder, "--servers", str(servers), *flags)
+            for n, path in enumerate(paths)
         ]
 
     def start(self, environment: Mapping[str, str] | None = None) -> None:
@@ -247,11 +257,15 @@ def many_nodes(
     kind: str = "etcd",
     services: int = 1,
     prepare: Callable[[NodeProcess], None] = lambda _node: None,
+    data: Sequence[Path] = (),
 ) -> Iterator[ManyNodes]:
-    """Start a service and nodes, each after ``prepare``; kill all at the end."""
+    """Start a service and nodes, each after ``prepare``; kill all at the end.
+
+    ``data``: the path of the data folder for each node, in place of one folder of this machine for ``count`` nodes.
+    """
     with ExitStack() as undo:
         service = undo.enter_context(running(kind, folder, services, is_quick=True))
-        cluster = ManyNodes(folder, service, kind, count, servers, *flags)
+        cluster = ManyNodes(folder, service, kind, count, servers, *flags, data=data)
         undo.callback(cluster.kill)
         for node in cluster.nodes:
             prepare(node)

@@ -4,20 +4,38 @@ from __future__ import annotations
 
 import sys
 import tempfile
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import click
 
 from tests.crash.zombies.trial import linked_logs, run_trial
+from tests.support.many_machines import missing, shared_folder
+
+
+@contextmanager
+def _mounts(kind: str, root: Path) -> Iterator[tuple[Path, Path]]:
+    """Yield a folder as the first owner sees it, and as the next one does."""
+    if kind == "ext4":
+        yield root, root
+        return
+    if lacking := missing(kind):
+        sys.exit(f"{kind} DID NOT RUN: {', '.join(lacking)} is missing")
+    with shared_folder(kind, 2) as shared:
+        yield shared.mounts[0], shared.mounts[1]
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--seeds", default=200, show_default=True, help="Number of owners.")
 @click.option("--first", default=1, show_default=True, help="The first seed.")
 @click.option(
-    "--folder", default="ext4", type=click.Choice(["ext4"]), show_default=True, help="File system of the folder."
+    "--folder",
+    default="ext4",
+    type=click.Choice(["ext4", "ceph", "gluster"]),
+    show_default=True,
+    help="File system of the folder; ceph and gluster are started here, with a mount for each of two machines.",
 )
 @click.option(
     "--at", type=click.Path(path_type=Path, file_okay=False), help="Parent folder. [default: a temporary one]"
@@ -36,10 +54,14 @@ def main(seeds: int, first: int, folder: str, at: Path | None, processes: int, l
     failed = written = before = 0
     with (
         tempfile.TemporaryDirectory(prefix="columnar-zombies-", dir=at) as root,
+        _mounts(folder, Path(root)) as (one, other),
         linked_logs() if linked_logs_ else nullcontext(),
         ThreadPoolExecutor(processes) as pool,
     ):
-        for outcome in pool.map(lambda seed: run_trial(Path(root) / str(seed), seed), range(first, first + seeds)):
+        for outcome in pool.map(
+            lambda seed: run_trial(one / str(seed), seed, other / str(seed), Path(root) / f"{seed}.counters"),
+            range(first, first + seeds),
+        ):
             failed += bool(outcome.faults)
             written += outcome.woken
             before += outcome.wakes_before

@@ -108,13 +108,16 @@ def linked_logs() -> Iterator[None]:
         region_takeover.copy_whole = copy
 
 
-def run_trial(folder: Path, seed: int, other: Path | None = None) -> Outcome:
-    """Run one trial in the empty ``folder``; ``other`` is the same folder through another mount, for the next owner."""
+def run_trial(folder: Path, seed: int, other: Path | None = None, counters: Path | None = None) -> Outcome:
+    """Run one trial in the empty ``folder``; ``other`` is the same folder through another mount, for the next owner.
+
+    ``counters`` is a file that can be mapped, by default in ``folder``.
+    """
     rng = Random(seed)
     outcome = Outcome(seed, wakes_before=rng.random() < 0.5)
     regions, theirs = folder / "regions", (other or folder) / "regions"
     (regions / REGION).mkdir(parents=True)
-    zombie = Zombie(str(regions / REGION), folder / "counters", seed)
+    zombie = Zombie(str(regions / REGION), counters or folder / "counters", seed)
     try:
         zombie.until(lambda: zombie.synced >= BEGUN)
         time.sleep(rng.uniform(0, 0.2))  # somewhere in a flush, a compaction, a write, an fsync

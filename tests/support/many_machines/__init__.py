@@ -1,7 +1,7 @@
-"""A folder on a real shared file system, mounted twice on this machine: two mounts stand for two machines.
+"""A folder on a real shared file system, mounted several times on this machine: a mount stands for a machine.
 
-    ext4      the folder itself, by two paths: no caches that differ, for all that needs no network folder
-    ceph      CephFS: a monitor, an MDS and three OSDs, all on loopback; two ``ceph-fuse``
+    ext4      the folder itself, by several paths: no caches that differ, for all that needs no network folder
+    ceph      CephFS: a monitor, an MDS and three OSDs, all on loopback; ``ceph-fuse``
     gluster   GlusterFS: a volume of three copies, mounted strictly, or as its defaults are (``is_strict=False``)
 
 Debian's packages are not installed here; ``missing`` names those that are absent.  Mounting needs root.  All processes
@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator
+import tempfile
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from tests.support.many_machines.ceph import ceph
 from tests.support.many_machines.daemons import SharedFolder
@@ -32,19 +33,32 @@ _PACKAGES: Final[dict[str, dict[str, str]]] = {
 
 
 @contextmanager
-def ext4(folder: Path) -> Iterator[SharedFolder]:
-    """Yield a folder of this machine by two paths."""
-    one, other = folder / "one", folder / "other"
-    one.mkdir(parents=True)
-    other.symlink_to(one, target_is_directory=True)
-    yield SharedFolder("ext4", (one, other), {}, lambda _: None)
+def ext4(folder: Path, *, mounts: int = 2) -> Iterator[SharedFolder]:
+    """Yield a folder of this machine by several paths."""
+    first = folder / "0"
+    first.mkdir(parents=True)
+    others = tuple(folder / str(number) for number in range(1, mounts))
+    for other in others:
+        other.symlink_to(first, target_is_directory=True)
+    yield SharedFolder("ext4", (first, *others), {}, lambda _: None)
 
 
-KINDS: Final[dict[str, Callable[[Path], AbstractContextManager[SharedFolder]]]] = {
-    "ext4": ext4,
-    "ceph": ceph,
-    "gluster": gluster,
-}
+class _Kind(Protocol):
+    def __call__(self, folder: Path, *, mounts: int = 2) -> AbstractContextManager[SharedFolder]: ...
+
+
+KINDS: Final[dict[str, _Kind]] = {"ext4": ext4, "ceph": ceph, "gluster": gluster}
+
+
+@contextmanager
+def shared_folder(kind: str, mounts: int) -> Iterator[SharedFolder]:
+    """Bring a file system up in a folder of its own, whose name is short.  All is gone afterwards."""
+    folder = Path(tempfile.mkdtemp(prefix="mm-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None))
+    try:
+        with KINDS[kind](folder / "fs", mounts=mounts) as shared:
+            yield shared
+    finally:
+        shutil.rmtree(folder)
 
 
 def missing(kind: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""CephFS on loopback: a monitor, an MDS and three OSDs without authentication, and two ``ceph-fuse``.
+"""CephFS on loopback: a monitor, an MDS and three OSDs without authentication, and a ``ceph-fuse`` for each mount.
 
 It is up in some 20 s.  The settings are those that ``docs/shared-folders.md`` names, and what one host needs: copies on
 the OSDs of one host, and reports of failures by OSD, else a frozen OSD is never marked as down.  There is no manager
@@ -63,8 +63,8 @@ mds data = {folder}/mds
 
 
 @contextmanager
-def ceph(folder: Path, *, is_tuned: bool = True) -> Iterator[SharedFolder]:
-    """Yield two mounts of a new CephFS; ``is_tuned`` sets the MDS's tick interval to 0.2 s.  All is gone afterwards."""
+def ceph(folder: Path, *, is_tuned: bool = True, mounts: int = 2) -> Iterator[SharedFolder]:
+    """Yield mounts of a new CephFS; ``is_tuned`` sets the MDS's tick interval to 0.2 s.  All is gone afterwards."""
     folder = short_folder(folder)
     conf = folder / "ceph.conf"
     values = {"fsid": uuid.uuid4(), "port": free_port(), "folder": folder, "osds": OSDS, "osd_bytes": _OSD_BYTES}
@@ -77,9 +77,8 @@ def ceph(folder: Path, *, is_tuned: bool = True) -> Iterator[SharedFolder]:
         for number in range(OSDS):
             _start_osd(conf, folder, number, daemons)
         _start_file_system(conf, folder, daemons)
-        mounts = tuple(_mount(conf, folder, number, daemons, stack) for number in range(2))
-        assert len(mounts) == 2
-        yield SharedFolder("ceph", mounts, daemons, lambda number: evict(conf, mounts[number]))
+        places = tuple(_mount(conf, folder, number, daemons, stack) for number in range(mounts))
+        yield SharedFolder("ceph", places, daemons, lambda number: evict(conf, places[number]), conf)
 
 
 def _asked(conf: Path, *words: str) -> Any:

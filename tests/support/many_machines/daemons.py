@@ -54,14 +54,6 @@ class Daemon:
         return self._log.read_text(errors="replace")[-2_000:] if self._log.exists() else ""
 
 
-@dataclass(frozen=True, slots=True)
-class SharedFolder:
-    kind: str
-    mounts: tuple[Path, Path]
-    daemons: dict[str, Daemon]  # by name; those that serve the mounts are ``mount0`` and ``mount1``, if they are ours
-    evict: Callable[[int], None]  # takes a mount's access away, as a fence does; nothing where that does not exist
-
-
 def run(*command: str | Path, limit_s: float = 60.0) -> str:
     """Run a command to its end and return its output.  Raises AssertionError with what it said if it fails."""
     words = [str(word) for word in command]
@@ -91,6 +83,30 @@ def unmount(place: Path) -> None:
     """Unmount at once, also a mount whose daemon hangs or is gone."""
     if is_mounted(place):
         run("umount", "--lazy", place)
+
+
+@dataclass(frozen=True, slots=True)
+class SharedFolder:
+    kind: str
+    mounts: tuple[Path, ...]
+    daemons: dict[str, Daemon]  # by name; those that serve the mounts are ``mount0``, ``mount1`` ..., if they are ours
+    evict: Callable[[int], None]  # takes a mount's access away, as a fence does; nothing where that does not exist
+    conf: Path | None = None  # of CephFS
+
+    def power_off(self, number: int) -> None:
+        """Kill the daemon of a mount, which says nothing to anybody, as a machine that loses power."""
+        daemon = self.daemons.get(f"mount{number}")
+        if daemon is not None:
+            daemon.kill()
+            unmount(self.mounts[number])
+
+    def power_on(self, number: int) -> None:
+        """Mount again after ``power_off``, or after an eviction."""
+        daemon = self.daemons.get(f"mount{number}")
+        if daemon is not None:
+            self.power_off(number)
+            daemon.start()
+            wait_until(lambda: is_mounted(self.mounts[number]), f"{self.mounts[number]} is mounted", [daemon])
 
 
 def end_all(daemons: Sequence[Daemon]) -> None:

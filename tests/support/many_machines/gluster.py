@@ -1,4 +1,4 @@
-"""GlusterFS on loopback: a volume of three copies, mounted twice.
+"""GlusterFS on loopback: a volume of three copies, mounted several times.
 
 GlusterFS refuses ``localhost``, so the volume is under a name that ``/etc/hosts`` gives to another loopback address,
 with a line that is removed afterwards.  Its daemon keeps its settings at one place, so a second one at the same time
@@ -39,8 +39,8 @@ end-volume
 
 
 @contextmanager
-def gluster(folder: Path, *, is_strict: bool = True) -> Iterator[SharedFolder]:
-    """Yield two mounts of a new volume: with ``is_strict`` as a cluster needs them, else with GlusterFS' defaults."""
+def gluster(folder: Path, *, is_strict: bool = True, mounts: int = 2) -> Iterator[SharedFolder]:
+    """Yield mounts of a new volume: with ``is_strict`` as a cluster needs them, else with GlusterFS' defaults."""
     folder.mkdir(parents=True, exist_ok=True)
     for name in ("state", "run", "log", "b0", "b1", "b2"):
         (folder / name).mkdir()
@@ -50,9 +50,9 @@ def gluster(folder: Path, *, is_strict: bool = True) -> Iterator[SharedFolder]:
         stack.callback(_end_bricks, folder)
         stack.callback(lambda: end_all(list(daemons.values())))
         _start_volume(folder, daemons, is_strict=is_strict)
-        mounts = tuple(_mount(folder, number, daemons, stack, STRICT if is_strict else ()) for number in range(2))
-        assert len(mounts) == 2
-        yield SharedFolder("gluster", mounts, daemons, lambda _: None)
+        options = STRICT if is_strict else ()
+        places = tuple(_mount(folder, number, daemons, stack, options) for number in range(mounts))
+        yield SharedFolder("gluster", places, daemons, lambda _: None)
 
 
 @contextmanager

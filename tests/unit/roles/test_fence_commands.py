@@ -132,15 +132,13 @@ found = json.loads(state.read_text())
 print("a line of the library's", file=sys.stderr)
 if words[4:] == ["fs", "dump"]:
     print(json.dumps(found["map"]))
-elif words[6:8] == ["session", "ls"]:
-    number = int(words[8].removeprefix("id="))
-    print(json.dumps([{{"id": one}} for one in found["sessions"][words[5]] if one == number]))
 elif words[6:8] == ["client", "evict"]:
     if found.get("is_refusing"):
         sys.exit("Error EACCES: access denied")
     number = int(words[8].removeprefix("id="))
-    found["sessions"][words[5]].remove(number)
-    found["evicted"].append([words[5], number])
+    if number in found["sessions"][words[5]]:
+        found["sessions"][words[5]].remove(number)
+        found["evicted"].append([words[5], number])
     state.write_text(json.dumps(found))
 else:
     sys.exit(str(words))
@@ -169,6 +167,9 @@ class Ceph:
     def run_fence(self) -> list[list[object]]:
         self.state.write_text(json.dumps(self.found))
         run_fence("cephfs --id fence")
+        return self.evicted()
+
+    def evicted(self) -> list[list[object]]:
         return list(json.loads(self.state.read_text())["evicted"])
 
     def failure(self) -> str:
@@ -200,8 +201,10 @@ def test_an_mds_that_is_not_active_may_know_the_client(ceph: Ceph) -> None:
         "filesystems": [_file_system("one", a=(0, "up:active")), _file_system("two", b=(0, "up:replay"))]
     }
     assert ceph.failure() == "not every MDS is active: rank 0 of two is up:replay"
+    assert ceph.evicted() == [], "no session is known"
     ceph.found["sessions"] = {"mds.a": [7]}
-    assert ceph.run_fence() == [["mds.a", 7]], "its file system is another one"
+    assert ceph.failure() == "not every MDS is active: rank 0 of two is up:replay"
+    assert ceph.evicted() == [["mds.a", 7]], "where it can be"
 
 
 def test_a_rank_without_an_mds_is_named(ceph: Ceph) -> None:
