@@ -55,7 +55,7 @@ class PlanExecutor:
     ) -> None:
         self.decisions: deque[Decision] = deque(maxlen=DECISIONS_KEPT)
         self.decisions_made = 0  # since the start
-        self.remarks: tuple[str, ...] = ()  # of the last plan: what cannot be done
+        self.remarks: tuple[str, ...] = ()  # what cannot be done
         self.has_begun = False
         self._desired = desired
         self._current = current
@@ -64,6 +64,7 @@ class PlanExecutor:
         self._requests = requests
         self._plan = planner
         self._rng = rng
+        self._balance_remarks: tuple[str, ...] = ()  # of the last round of balance, which are valid until the next
         self._is_write_due = False
         self._wake_at_ms: int | None = None
 
@@ -83,8 +84,7 @@ class PlanExecutor:
             made = self._plan(self._desired, self._current, now_ms, self._rng)
             if made.has_balanced:
                 self._current.balance.round_planned(now_ms)
-            if made.remarks or made.has_balanced:
-                self.remarks = made.remarks
+            self._note_remarks(made)
             wake_at_ms = min(wake_at_ms, made.wake_at_ms or wake_at_ms)
             for instruction in made.instructions:
                 self._carry_out(instruction, now_ms)
@@ -97,6 +97,14 @@ class PlanExecutor:
             self._wake_at_ms = wake_at_ms
             self._transitions.outputs.append(Wake(wake_at_ms))
         return self._transitions.take_outputs()
+
+    def _note_remarks(self, made: Plan) -> None:
+        """Show the remarks of this plan; a plan without any shows those of the last round of balance."""
+        if made.has_balanced:
+            self._balance_remarks = made.remarks
+        elif made.remarks:
+            self._balance_remarks = ()  # regions are without an owner: another balance is to come
+        self.remarks = made.remarks or self._balance_remarks
 
     def _has_write(self) -> bool:
         is_setting_due = self._requests.operator_settings_to_write is not None

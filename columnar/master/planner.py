@@ -49,6 +49,8 @@ assert len(OPENING_WAITS_MS) == OPENING_TRIES - 1
 
 def plan(desired: Desired, current: Current, now_ms: int, rng: Chance, *, balances_now: bool = False) -> Plan:
     draft = Draft(desired, current, now_ms, rng, balances_now=balances_now)
+    if current.homeless and not draft.eligible:
+        draft.remarks.append(f"no server is up: {len(current.homeless)} regions have no owner")
     if now_ms < current.catalogue.unwritable_until_ms:
         draft.wake(current.catalogue.unwritable_until_ms)
         return draft.plan()
@@ -80,7 +82,6 @@ def plan(desired: Desired, current: Current, now_ms: int, rng: Chance, *, balanc
 def _house_the_homeless(draft: Draft) -> None:
     current, places = draft.current, draft.current.places
     if not draft.eligible:
-        draft.remarks.append(f"no server is up: {len(current.homeless)} regions have no owner")
         return
     waiting = sorted((places[region] for region in current.homeless), key=lambda place: (-place.load, place.info.table))
     for place in waiting:

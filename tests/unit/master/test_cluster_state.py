@@ -55,6 +55,24 @@ def opened(state: ClusterState) -> ClusterState:
     return state
 
 
+def test_the_remark_that_no_server_is_up_ends_with_the_hello_of_the_first() -> None:
+    state = begun()
+    state.begin_planning(0)
+    assert state.plans.remarks == ("no server is up: 1 regions have no owner",)
+    state.joined(S1, 1_000)
+    assert state.plans.remarks == ("no server is up: 1 regions have no owner",)
+    state.hello(S1, {}, {}, 1_100)
+    assert state.plans.remarks == ()
+
+
+def test_the_remark_that_no_server_is_up_stays_while_the_catalogue_cannot_be_written() -> None:
+    state = begun(S1)
+    (write,) = of(Write, state.begin_planning(0))
+    state.fenced(S1, (), set(), 10)
+    state.not_written(write.number, 20)
+    assert state.plans.remarks == ("no server is up: 1 regions have no owner",)
+
+
 def test_a_row_is_on_disk_before_its_owner_is_told() -> None:
     state = begun(S1)
     outputs = state.begin_planning(0)
