@@ -340,6 +340,13 @@ def _checked_fence(_context: click.Context, _option: click.Parameter, command: s
     "what CMD gets.",
 )
 @click.option(
+    "--zone",
+    default="",
+    envvar="COLUMNAR_ZONE",
+    metavar="ZONE",
+    help="What may fail as a whole, as a rack or a room. Each zone gets its part of every table's regions.",
+)
+@click.option(
     "--folder-unprobed",
     is_flag=True,
     help="Start on a file system that the short form of probe-root refuses: acknowledged writes may be lost.",
@@ -363,6 +370,7 @@ def node(
     lease_s: float,
     never_leads: bool,
     fence_command: str,
+    zone: str,
     folder_unprobed: bool,
     trigger_modules: str,
     log_level: str,
@@ -390,6 +398,7 @@ def node(
             "lease_s": lease_s,
             "may_lead": not never_leads,
             "fence_command": fence_command,
+            "zone": _checked_zone(zone),
             "probes_folder": not folder_unprobed,
         },
         data=os.path.abspath(data),
@@ -409,6 +418,12 @@ def _checked_name(name: str) -> str:
     if re.fullmatch(r"[a-z0-9][a-z0-9-]{0,39}", name, re.IGNORECASE) is None:
         raise click.UsageError(f"'{name}' names no node: letters, digits and '-', 40 at most; choose one with --name")
     return name
+
+
+def _checked_zone(zone: str) -> str:
+    if zone and re.fullmatch(r"[a-z0-9][a-z0-9._-]{0,62}", zone, re.IGNORECASE) is None:
+        raise click.UsageError(f"'{zone}' names no zone: letters, digits, '.', '_' and '-', 63 at most (--zone)")
+    return zone
 
 
 def _checked_origins(origins: tuple[str, ...]) -> list[str]:

@@ -50,6 +50,7 @@ class NodeConfig:
     lease_s: float = 1.5
     may_lead: bool = True
     fence_command: str = ""  # run before others get the regions of a node that ended by time; "": none
+    zone: str = ""  # part of the site that may fail as a whole: regions of a table are spread over zones
     probes_folder: bool = True  # at the start; a folder that nodes cannot share is refused
 
     def server_name(self, number: int) -> str:

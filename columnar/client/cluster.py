@@ -33,6 +33,7 @@ class ServerStatus:
     connections: int
     notes: tuple[str, ...]
     last_lines: tuple[str, ...] = ()  # last log lines of its process that died last, newest last
+    zone: str = ""  # of its node; "" if the node has none
 
 
 @dataclass(frozen=True, slots=True)

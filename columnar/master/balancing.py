@@ -1,6 +1,8 @@
 """(pure) Balance by load: chooses regions of overloaded servers, and the servers that they should move to.
 
     mean        the load of the eligible servers, divided by the sum of their weights
+    zones       first each table's regions are spread over the zones (``zones``); then a region leaves its zone only if
+                no zone gets further than one region from its quota of the table
     too much    a server over 1.2 times the mean; it gives away regions until it has 1.1 times the mean
     too little  a server under 0.5 times the mean; it is given regions up to 0.9 times the mean
     worth it    a move that lowers the higher load of source and target by 5 % of the mean; and moves that take a server
@@ -20,7 +22,9 @@ moved within 5 minutes or an operator within an hour.  There is no round for 60 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from heapq import heapify, heappop, heappush
+from math import inf
 from operator import attrgetter
 from typing import Final
 
@@ -58,6 +62,7 @@ def balance(draft: Draft) -> None:
     if len(draft.eligible) > 1:
         round_ = _Round(draft)
         if round_.mean > 0:
+            round_.spread_over_zones()
             round_.relieve_all()
             round_.fill_all()
 
@@ -79,8 +84,12 @@ class _Round:
         self.mean = sum(one.load for one in servers) / sum(one.weight for one in servers)
         self._loads = {one.name: one.load / one.weight for one in servers}
         self._weights = {one.name: one.weight for one in servers}
-        self._least = [(load, name) for name, load in self._loads.items()]
-        heapify(self._least)
+        self._zones = {one.name: one.zone for one in servers}
+        self._least: dict[str, list[tuple[float, str]]] = {}  # by zone
+        for name, load in self._loads.items():
+            self._least.setdefault(self._zones[name], []).append((load, name))
+        for heap in self._least.values():
+            heapify(heap)
         self._chosen: dict[int, tuple[Place, str]] = {}  # region -> its record and its new server
 
     # --- loads -------------------------------------------------------------------------------------
@@ -89,17 +98,26 @@ class _Round:
     def _left(self) -> int:
         return OF_A_ROUND + len(self._loads) // PER_SERVERS - len(self._chosen)
 
-    def _least_loaded(self, apart_from: tuple[str, ...]) -> str | None:
+    def _least_loaded(self, apart_from: tuple[str, ...], place: Place | None = None) -> str | None:
+        """Return the server with the least load, of those in zones to which ``place`` may move."""
+        zones: Iterable[str] = self._least
+        if place is not None and not self._draft.zones.is_single:
+            assert place.server is not None, "it is open"
+            zones = self._draft.zones.allowed(place.info.table, self._zones[place.server])
+        found = [one for zone in zones if (one := self._least_of(self._least[zone], apart_from)) is not None]
+        return min(found)[1] if found else None
+
+    def _least_of(self, heap: list[tuple[float, str]], apart_from: tuple[str, ...]) -> tuple[float, str] | None:
         kept = []
         found = None
-        while self._least and found is None:
-            load, name = heappop(self._least)
+        while heap and found is None:
+            load, name = heappop(heap)
             if self._loads[name] != load:
                 continue  # an outdated entry: the heap also has one with the present load
             kept.append((load, name))
-            found = name if name not in apart_from else None
+            found = (load, name) if name not in apart_from else None
         for entry in kept:
-            heappush(self._least, entry)
+            heappush(heap, entry)
         return found
 
     def _choose(self, place: Place, server: str) -> None:
@@ -116,7 +134,8 @@ class _Round:
     def _shift(self, place: Place, source: str, target: str) -> None:
         for name, load in ((source, -place.load), (target, place.load)):
             self._loads[name] += load / self._weights[name]
-            heappush(self._least, (self._loads[name], name))
+            heappush(self._least[self._zones[name]], (self._loads[name], name))
+        self._draft.zones.shift(place.info.table, self._zones[source], self._zones[target])
 
     def _movable(self, name: str) -> list[Place]:
         """Return the regions that may move, most loaded first."""
@@ -129,10 +148,39 @@ class _Round:
     def _after(self, place: Place, server: str) -> float:
         return self._loads[server] + place.load / self._weights[server]
 
+    # --- zones -------------------------------------------------------------------------------------
+
+    def spread_over_zones(self) -> None:
+        """Move regions of each table from zones that have too many to zones that have too few."""
+        zones = self._draft.zones
+        if zones.is_single:
+            return
+        for table in zones.uneven_tables():
+            while self._left > 0 and (ends := zones.next_move(table)) is not None:
+                if not self._move_to_zone(table, *ends):
+                    break  # its regions are moving, or stay for now
+
+    def _move_to_zone(self, table: str, source: str, target: str) -> bool:
+        """Move a region of the table; returns False if no region may move."""
+        entry = self._least_of(self._least[target], ())
+        assert entry is not None, "the zone has eligible servers"
+        server, servers = entry[1], self._draft.current.servers
+        donors = [name for name in self._loads if self._zones[name] == source and table in servers[name].tables]
+        for donor in sorted(donors, key=self._loads.__getitem__, reverse=True):
+            places = [place for place in self._movable(donor) if place.info.table == table]
+            if places:
+                enough = max(self._loads[donor], self.mean)
+                place = next((one for one in places if self._after(one, server) <= enough), places[-1])
+                self._choose(place, server)
+                self._prefer_server(place, f"{_zone(source)} has more than its part of the regions of {table}")
+                return True
+        return False
+
     # --- servers with too much ---------------------------------------------------------------------
 
     def relieve_all(self) -> None:
-        over = [name for name, load in self._loads.items() if load > TOO_MUCH * self.mean]
+        servers = self._draft.current.servers  # one without regions only expects some of other zones
+        over = [name for name, load in self._loads.items() if load > TOO_MUCH * self.mean and servers[name].regions]
 
         def urgency(name: str) -> tuple[bool, float]:
             is_sole = self._largest(name).load > TOO_MUCH * self.mean * self._weights[name]
@@ -173,22 +221,31 @@ class _Round:
                 break
             if place.load / self._weights[name] > over + _DEEP * self.mean:
                 continue
-            target = self._least_loaded((name,))
+            target = self._least_loaded((name,), place)
             if target is not None and self._after(place, target) <= ENOUGH * self.mean:
                 self._choose(place, target)
                 chosen.append(place)
         return chosen
 
     def _large_one(self, name: str, movable: list[Place]) -> list[Place]:
-        target = self._least_loaded((name,))
-        if target is None or not movable or self._left <= 0:
+        if not movable or self._left <= 0:
             return []
+        targets: dict[str, str | None] = {}  # by table: the least loaded server to which its regions may move
+
+        def target_of(place: Place) -> str | None:
+            table = place.info.table
+            if table not in targets:
+                targets[table] = self._least_loaded((name,), place)
+            return targets[table]
 
         def higher(place: Place) -> float:
-            return max(self._loads[name] - place.load / self._weights[name], self._after(place, target))
+            target = target_of(place)
+            rest = self._loads[name] - place.load / self._weights[name]
+            return max(rest, self._after(place, target)) if target is not None else inf
 
         best = min(movable, key=higher)
-        if higher(best) > self._loads[name] - WORTH_IT * self.mean:
+        target = target_of(best)
+        if target is None or higher(best) > self._loads[name] - WORTH_IT * self.mean:
             return []
         self._choose(best, self._emptiest(best, name, target))
         return [best]
@@ -203,7 +260,7 @@ class _Round:
             return least  # its regions may stay beside ``place``
         most = min(self._loads[least] + _NEARLY * self.mean, self._loads[name])
         while len(found) < _COMPARED:
-            other = self._least_loaded((name, *found))
+            other = self._least_loaded((name, *found), place)
             if other is None or self._loads[other] > most:
                 break
             found.append(other)
@@ -215,22 +272,24 @@ class _Round:
 
     def _after_making_room(self, name: str, movable: list[Place]) -> list[Place]:
         """Move small regions from the least loaded server until a large region of ``name`` fits there."""
-        target = self._least_loaded((name,))
         enough = [
             place
             for place in movable
             if self._loads[name] - place.load / self._weights[name] <= TOO_MUCH * self.mean
             and place.load / self._weights[name] <= ENOUGH * self.mean
         ]
-        if target is None or not enough:
+        if not enough:
             return []
         large = enough[-1]
+        target = self._least_loaded((name,), large)
+        if target is None:
+            return []
         chosen: list[Place] = []
         for place in self._movable(target):
             over = self._after(large, target) - TOO_MUCH * self.mean
             if over <= 0 or self._left <= 1:
                 break
-            third = self._least_loaded((name, target))
+            third = self._least_loaded((name, target), place)
             if third is not None and self._after(place, third) <= ENOUGH * self.mean:
                 self._choose(place, third)
                 chosen.append(place)
@@ -269,6 +328,9 @@ class _Round:
             target = self._least_loaded((donor,))
             if target is None or self._loads[target] >= TOO_LITTLE * self.mean or self._left <= 0:
                 return
+            target = self._least_loaded((donor,), place)
+            if target is None or self._loads[target] >= TOO_LITTLE * self.mean:
+                continue
             after = self._after(place, target)
             donor_after = self._loads[donor] - place.load / self._weights[donor]
             if after <= FILLED * self.mean <= donor_after and after <= self._loads[donor] - WORTH_IT * self.mean:
@@ -280,3 +342,7 @@ class _Round:
         if why:
             _, server = self._chosen[place.info.region_id]
             self._draft.instructions.append(Prefer(place.info.region_id, server, why))
+
+
+def _zone(name: str) -> str:
+    return f"zone {name}" if name else "the zone without a name"

@@ -101,9 +101,9 @@ class ClusterState:
         self.current.end_start()
         return outputs
 
-    def joined(self, server: Incarnation, now_ms: int, weight: float = 1.0) -> list[Output]:
-        """Note that the incarnation was started."""
-        self.current.server(server.name).begin(server, weight, now_ms)
+    def joined(self, server: Incarnation, now_ms: int, weight: float = 1.0, zone: str = "") -> list[Output]:
+        """Note that the incarnation was started, on a node in ``zone``."""
+        self.current.server_began(server, weight, zone, now_ms)
         return self.plans.end_event(now_ms)
 
     def hello(

@@ -135,6 +135,7 @@ def build_server_status(state: ClusterState, server: Server, facts: FactsOf, now
         notes=(*_busy_note(found), *_notes(state, server, now_ms), *([found.last_death] if found.last_death else [])),
         busy_ms=found.busy_ms,
         last_lines=found.last_lines,
+        zone=server.zone,
     )
 
 

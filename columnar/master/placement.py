@@ -23,6 +23,7 @@ from typing import Final
 from columnar.master.catalogue_rows import OperatorSettings
 from columnar.master.instructions import Request, Throttles
 from columnar.master.placement_records import IN_TRANSITION, NEVER_MS, Phase, Place, Server, ServerState, score
+from columnar.master.zones import ZoneIndex
 from columnar.model.owner import Incarnation
 from columnar.model.owner_messages import RegionRates
 from columnar.model.region_info import RegionInfo
@@ -153,6 +154,7 @@ class Current:
         self.closing: dict[int, None] = {}  # regions whose source was asked to close them
         self.paused_tables: set[str] = set()  # copied now: none of their regions begins a transition
         self.homes = HomeIndex()
+        self.zones = ZoneIndex()
         self.moves: dict[int, tuple[str, str]] = {}  # from, to
         self.changes: dict[int, str] = {}  # regions that are split or merged, and their server
         self.large: dict[int, None] = {}  # over the limit of their table, or a large part of a server's load
@@ -180,6 +182,13 @@ class Current:
         self.free_bytes = free_bytes
 
     # --- servers -----------------------------------------------------------------------------------
+
+    def server_began(self, incarnation: Incarnation, weight: float, zone: str, now_ms: int) -> None:
+        """Note a new process of the server, which has not said hello; it may run in a different zone."""
+        server = self.server(incarnation.name)
+        if server.zone != zone:
+            self.zones.change_zone(server, zone)
+        server.begin(incarnation, weight, now_ms)
 
     def server_up(self, server: Server, now_ms: int) -> None:
         if server.state is not ServerState.UP:
@@ -235,12 +244,16 @@ class Current:
     def set_server(self, place: Place, name: str | None) -> None:
         self.homes.leave(place)
         if place.server is not None:
-            self.servers[place.server].index_region_left(place)
+            left = self.servers[place.server]
+            left.index_region_left(place)
+            self.zones.count_region(left, place.info.table, -1)
             self.load -= place.load
         place.index_server(name)
         self.set_write_fault(place, "")
         if name is not None:
-            self.server(name).index_region(place)
+            entered = self.server(name)
+            entered.index_region(place)
+            self.zones.count_region(entered, place.info.table, 1)
             self.load += place.load
         self.homes.enter(place)
 
@@ -347,6 +360,7 @@ class Current:
             elif place.owner is not None and place.server is not None:
                 assert place.server == place.owner.server.name, "P1"
             self.homes.check_place(place)
+        self.zones.check(self.servers.values())
         assert all(self.places[region].attempts.deaths for region in self.suspects), "P2"
         for region in self.moves:
             assert self.places[region].phase in IN_TRANSITION, "P3"

@@ -342,6 +342,7 @@ class ServerFailures:
 @dataclass(slots=True, eq=False)
 class Server:
     name: str
+    zone: str = ""  # of its node; empty if the node has none
     weight: float = 1.0
     state: ServerState = ServerState.DOWN
     incarnation: Incarnation | None = None
@@ -388,6 +389,9 @@ class Server:
         self.tables[table] -= 1
         if not self.tables[table]:
             del self.tables[table]
+
+    def index_zone(self, zone: str) -> None:
+        self.zone = zone
 
     def index_load(self, more: float) -> None:
         self.load += more

@@ -5,22 +5,28 @@ many instructions spreads the regions.
 
     eligible servers   are up, not drained, not shunned; if there is none, shunned servers; if there is none, drained
                        servers
-    next server        has the least load for its weight; among nearly equal loads the fewest regions of the table
+    next zone          lacks regions of the table (``zones``), if there are several zones
+    next server        of the zone has the least load for its weight; among nearly equal loads the fewest regions of
+                       the table
 """
 
 from __future__ import annotations
 
 from functools import cached_property
 from heapq import heapify, heappop, heappush
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeAlias
 
 from columnar.master.instructions import Close, Give, Instruction, Merge, Plan, Reason, Split
 from columnar.master.placement import PROVEN_MS, Current, Desired
 from columnar.master.placement_records import Phase, Place, ServerState
+from columnar.master.zones import ZoneShares
 
 _NEARLY: Final = 0.02  # of the mean load: a smaller difference does not justify more regions of the table on a server
 _COMPARED: Final = 4  # servers of nearly equal load
 _QUEUE_COUNTS: Final = 2.0  # a region that waits to be opened counts as this many average regions: openings are slow
+
+
+Entry: TypeAlias = tuple[float, float, str]  # of a server: its load divided by its weight, chance, its name
 
 
 class Chance(Protocol):
@@ -47,7 +53,7 @@ class Draft:
         self._moves = len(current.moves)
         self._moves_of: dict[str, int] = {}  # by this draft
         self._eligible: list[str] | None = None
-        self._heap: list[tuple[float, float, str]] | None = None  # load for its weight, chance, server
+        self._heaps: dict[str, list[Entry]] | None = None  # by zone
         self._tables: dict[tuple[str, str], int] = {}  # regions of a table that this draft gives to a server
         self._has_trial = False  # whether this draft gives a suspect to a server
         self._queued = 0.0  # the load that a region adds while it waits for its opening
@@ -94,28 +100,55 @@ class Draft:
             return not self._has_sound and name in self.eligible
         return True
 
-    def _ranking(self) -> list[tuple[float, float, str]]:
-        if self._heap is None:
+    @cached_property
+    def zones(self) -> ZoneShares:
+        return ZoneShares(self.current.zones, map(self.current.servers.__getitem__, self.eligible))
+
+    def _rankings(self) -> dict[str, list[Entry]]:
+        """Return a heap of the eligible servers for each zone."""
+        if self._heaps is None:
             current = self.current
             self._queued = _QUEUE_COUNTS * current.load / max(1, len(current.places))
             servers = [current.servers[name] for name in self.eligible]
-            self._heap = [
-                ((one.load + self._queued * len(one.opening)) / one.weight, self._rng.random(), one.name)
-                for one in servers
-            ]
-            heapify(self._heap)
-            self._near = _NEARLY * sum(entry[0] for entry in self._heap) / max(1, len(self._heap))
-        return self._heap
+            self._heaps = {}
+            total = 0.0
+            for one in servers:
+                load = (one.load + self._queued * len(one.opening)) / one.weight
+                total += load
+                self._heaps.setdefault(one.zone, []).append((load, self._rng.random(), one.name))
+            for heap in self._heaps.values():
+                heapify(heap)
+            self._near = _NEARLY * total / max(1, len(servers))
+        return self._heaps
 
     def choose(self, place: Place, *, apart_from: tuple[str, ...] = (), with_slot: bool = False) -> str | None:
         """Return the server that the region should go to, and count the region for that server.
 
-        Returns None if all eligible servers are in ``apart_from`` or lack a slot that ``with_slot`` asks for.
+        Returns None if all eligible servers are in ``apart_from`` or lack a slot that ``with_slot`` asks for.  A region
+        waits for a slot in a zone that lacks regions of its table, rather than go to another zone.
         """
-        heap = self._ranking()
+        heaps, zones, table = self._rankings(), self.zones, place.info.table
+        if zones.is_single:
+            return self._choose_among(next(iter(heaps.values()), []), place, apart_from, with_slot)
+        source = self.current.servers[place.server].zone if place.server is not None else None
+        zones.shift(table, source, None)
+        for zone in zones.order(table, {zone: heap[0][0] for zone, heap in heaps.items()}):
+            found = self._choose_among(heaps[zone], place, apart_from, with_slot)
+            if found is not None:
+                zones.shift(table, None, zone)
+                return found
+            is_slot_lacking = with_slot and any(entry[2] not in apart_from for entry in heaps[zone])
+            if is_slot_lacking and zones.lacks(table, zone):
+                break
+        zones.shift(table, None, source)
+        return None
+
+    def _choose_among(
+        self, heap: list[Entry], place: Place, apart_from: tuple[str, ...], with_slot: bool
+    ) -> str | None:
         table = place.info.table
-        passed: list[tuple[float, float, str]] = []
-        best: tuple[int, tuple[float, float, str]] | None = None
+        passed: list[Entry] = []
+        best: tuple[int, Entry] | None = None
         compared = 0
         while heap and compared < _COMPARED:
             entry = heap[0]
@@ -135,7 +168,7 @@ class Draft:
             heappush(heap, entry if best is None or entry is not best[1] else self._after(entry, place))
         return best[1][2] if best is not None else None
 
-    def _after(self, entry: tuple[float, float, str], place: Place) -> tuple[float, float, str]:
+    def _after(self, entry: Entry, place: Place) -> Entry:
         """Return the server's entry with the region added."""
         load, _, name = entry
         key = (name, place.info.table)

@@ -52,6 +52,7 @@ class ServerStatus:
     notes: tuple[str, ...] = ()  # anything out of the ordinary
     busy_ms: int = 0  # how long it has been in one step, without answers; 0: it is not busy
     last_lines: tuple[str, ...] = ()  # of the log of the start that died last, newest line last
+    zone: str = ""  # of its node; empty if the node has none
 
 
 @dataclass(frozen=True, slots=True)

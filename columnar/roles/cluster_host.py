@@ -116,8 +116,8 @@ class ClusterHost:
 
     # --- servers -------------------------------------------------------------------------------------
 
-    def joined(self, server: Incarnation) -> None:
-        self.events.event(self.state.joined(server, self.events.now_ms()))
+    def joined(self, server: Incarnation, zone: str = "") -> None:
+        self.events.event(self.state.joined(server, self.events.now_ms(), zone=zone))
 
     def _silence(self, server: Incarnation, why: str) -> None:
         _log.warning("server %s is killed: %s", server, why)

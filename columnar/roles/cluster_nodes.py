@@ -56,6 +56,7 @@ class ClusterNodes:
         self._links = links
         self._fence_node = fence_node
         self.node_of: dict[Incarnation, Incarnation] = {}  # living servers -> their nodes
+        self.zone_of: dict[Incarnation, str] = {}  # zones of the living nodes that have one
         self._home_of: dict[str, Incarnation] = {}  # a server's name -> the node that had it last
         self._facts: dict[str, ServerFacts] = {}  # of servers of other nodes, by name
         self.addresses: dict[Incarnation, Address] = {}  # of the living servers' own ports

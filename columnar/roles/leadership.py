@@ -104,7 +104,7 @@ class Leadership:
             node = Incarnation(record.node, record.incarnation)
             if node == self.own or record.withdrawn:
                 continue
-            leading.node_joined(node)
+            leading.node_joined(node, record.zone)
             leading.stores.clock.observe(record.clock_ms)
             servers = frozenset(map(incarnation_of, record.servers))
             known = leading.nodes.servers_of(node)
@@ -257,9 +257,9 @@ class Leadership:
 
     def _take_members(self, leading: LeadingNode, members: Mapping[Incarnation, Incarnation]) -> None:
         """Report the servers that lived when the leader began, and then all that has happened since."""
-        leading.node_joined(self.own)
+        leading.node_joined(self.own, self._parts.settings.zone)
         for server, node in members.items():
-            leading.node_joined(node)
+            leading.node_joined(node, self._zone_of(node))
             leading.server_joined(server, node)
         living = self._parts.living()
         for server, node in members.items():
@@ -285,6 +285,12 @@ class Leadership:
     def _cluster_ms(self) -> int:
         """Return the time by the fastest clock of the cluster's machines."""
         return max(system_ms(), self._parts.lease_page.read_cluster_ms())
+
+    def _zone_of(self, node: Incarnation) -> str:
+        if node == self.own:
+            return self._parts.settings.zone
+        record = self._nodes.get(NodeRecord("", node.name, node.number, "").key)
+        return "" if record is None else record.zone
 
     def _synced_lengths(self, server: str) -> Mapping[int, int]:
         """Return what the server had synced; for any thread.  This node's own pages know it best."""

@@ -301,7 +301,7 @@ class LeadingNode:
     def server_joined(self, server: Incarnation, node: Incarnation) -> None:
         self.nodes.add_server(server, node)
         self.links.expect(server)
-        self.host.joined(server)
+        self.host.joined(server, self.nodes.zone_of.get(node, ""))
 
     def server_ended(self, server: Incarnation, why: str, *, asked: bool, is_by_time: bool = False) -> None:
         self.nodes.remove_server(server)
@@ -309,10 +309,12 @@ class LeadingNode:
         self.links.end_member(server)
         self._send_addresses()
 
-    def node_joined(self, node: Incarnation) -> None:
+    def node_joined(self, node: Incarnation, zone: str) -> None:
+        self.nodes.zone_of[node] = zone
         self.links.expect(node)
 
     def node_ended(self, node: Incarnation) -> None:
+        self.nodes.zone_of.pop(node, None)
         self.links.end_member(node)
 
     # The methods of ``member_links.MemberEvents``.

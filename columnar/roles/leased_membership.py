@@ -14,6 +14,7 @@ import asyncio
 import itertools
 import logging
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from columnar.cluster.hello import Hello
@@ -131,7 +132,7 @@ class LeasedMembership:
         parts = self._parts
         address = await self._listen()
         self._undo.callback(self._link.close)
-        self._record = NodeRecord("", self.own.name, self.own.number, address)
+        self._record = NodeRecord("", self.own.name, self.own.number, address, zone=parts.settings.zone)
         folders = RegionFolders(parts.regions_path, RocksEngine())
         epoch_floor = await asyncio.to_thread(folders.highest_generation, META)
         await self._coordination.start(
@@ -205,7 +206,7 @@ class LeasedMembership:
     def _publish(self) -> None:
         """Have the record say which servers of this node live."""
         servers = tuple(sorted(map(str, self._own_servers)))
-        self._record = NodeRecord("", self.own.name, self.own.number, self._record.address, servers)
+        self._record = replace(self._record, servers=servers)
         self._coordination.publish(self._record)
 
     def note_ready(self) -> None:

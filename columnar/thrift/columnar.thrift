@@ -220,6 +220,7 @@ struct LoadedRow {
 // state is "starting", "up", "fencing" or "down"; stateMs is how long it has been so, -1: nobody knows.
 // incarnation numbers its starts, 0: it was never started.
 // lastLines: of the log of its start that died last, the newest last.
+// zone: of its node; empty if the node has none.
 struct ServerStatus {
   1: string name,
   2: string state,
@@ -235,7 +236,8 @@ struct ServerStatus {
   12: i32 pid,
   13: i32 connections,
   14: list<string> notes,
-  15: list<string> lastLines
+  15: list<string> lastLines,
+  16: string zone
 }
 
 // unassigned: regions without an owner, though they should have one.

@@ -46,6 +46,7 @@ NODES = {
         1_790_000_000_001,
         1_790_000_001_200,
     ),
+    "node in a zone": NodeRecord("ff" * 16, "n1", 17, "10.0.0.1:9100", system_ms=1_790_000_000_001, zone="eu-1a"),
     "node that withdrew": NodeRecord("ff" * 16, "n1", 17, "10.0.0.1:9100", withdrawn=True),
 }
 MOUNTS = {
@@ -80,7 +81,7 @@ def test_records_are_read_as_ever() -> None:
 
 
 def test_a_record_of_a_newer_program_is_read() -> None:
-    newer = {**json.loads(golden(FILE)["node"]), "format": 2, "zone": "a"}
+    newer = {**json.loads(golden(FILE)["node"]), "format": 2, "rack": "a"}
     assert decode_node_record(json.dumps(newer).encode()) == NODES["node"]
 
 
@@ -96,7 +97,8 @@ def test_what_is_no_record_is_damage(value: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "field", ["nonce", "node", "incarnation", "address", "servers", "logs", "clock_ms", "system_ms", "cluster_ms"]
+    "field",
+    ["nonce", "node", "incarnation", "address", "servers", "logs", "clock_ms", "system_ms", "cluster_ms", "zone"],
 )
 def test_a_field_of_another_type_is_damage(field: str) -> None:
     record = {**json.loads(golden(FILE)["node"]), field: None}

@@ -116,6 +116,7 @@ class PlannedCluster:
         self.servers: dict[Incarnation, SimulatedServer] = {}
         self.holders: dict[int, SimulatedServer] = {}  # by region: who served it last
         self.numbers: dict[str, int] = defaultdict(int)
+        self.zones: dict[str, str] = {}  # of servers that have one
         self.requests: dict[int, Request] = {}
         self.answers: dict[int, str | None] = {}
         self.changes: list[Split | Merge] = []
@@ -248,7 +249,7 @@ class PlannedCluster:
         self.servers[server] = SimulatedServer(server)
         if self.data is not None:
             self.data.logs[server] = []
-        self.event("joined", server)
+        self.event("joined", server, zone=self.zones.get(name, ""))
         self.later(self._drawn((5, 40)), lambda: self._say_hello(server))
         return server
 
