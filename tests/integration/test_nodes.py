@@ -31,7 +31,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ManyNodes]:
 
     A server that died three times within five minutes gets no regions for a while, so few tests end the same one.
     """
-    with many_nodes(tmp_path_factory.mktemp("nodes")) as nodes:
+    with many_nodes(tmp_path_factory.mktemp("nodes"), "--zone", "rack-1") as nodes:
         fill(nodes.nodes[0], b"t")
         yield nodes
 
@@ -75,6 +75,12 @@ def servers(cluster: ManyNodes) -> dict[str, str]:
     said = command("servers", "--data", str(cluster.data), "--json")
     assert said.returncode == 0, said.stderr
     return {one["name"]: one["state"] for one in json.loads(said.stdout)["servers"]}
+
+
+def test_the_leader_knows_the_zone_of_each_server(cluster: ManyNodes) -> None:
+    said = command("servers", "--data", str(cluster.data), "--json")
+    found = {one["name"]: one["zone"] for one in json.loads(said.stdout)["servers"]}
+    assert found == dict.fromkeys(("n1-s1", "n2-s1", "n3-s1"), "rack-1")
 
 
 def all_up(cluster: ManyNodes) -> bool:
