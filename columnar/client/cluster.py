@@ -6,7 +6,8 @@ second server.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, is_dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, is_dataclass
 from typing import Any, Protocol, TypeVar, get_args, get_origin, get_type_hints
 
 R = TypeVar("R")
@@ -33,7 +34,6 @@ class ServerStatus:
     connections: int
     notes: tuple[str, ...]
     last_lines: tuple[str, ...] = ()  # last log lines of its process that died last, newest last
-    zone: str = ""  # of its node; "" if the node has none
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +45,7 @@ class ClusterStatus:
     balancer: bool
     auto_split: bool
     remarks: tuple[str, ...]
+    zones: Mapping[str, str] = field(default_factory=dict)  # by server, of those whose nodes have one
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,5 +214,8 @@ def _value(hint: Any, sent: Any) -> Any:
         return sent.decode() if isinstance(sent, bytes) else str(sent)
     if get_origin(hint) is tuple:
         return tuple(_value(get_args(hint)[0], one) for one in sent or ())
+    if get_origin(hint) is Mapping:
+        key, value = get_args(hint)
+        return {_value(key, one): _value(value, other) for one, other in (sent or {}).items()}
     records = [one for one in (hint, *get_args(hint)) if is_dataclass(one)]
     return _record(records[0], sent) if records and sent is not None else sent  # type: ignore[arg-type]  # a class

@@ -98,12 +98,14 @@ class ClusterState:
         for server, why in contradicting:
             self._silence(server, why, now_ms)
         outputs = self.plans.end_event(now_ms)
-        self.current.end_start()
+        self.current.balance.end_start()
         return outputs
 
     def joined(self, server: Incarnation, now_ms: int, weight: float = 1.0, zone: str = "") -> list[Output]:
         """Note that the incarnation was started, on a node in ``zone``."""
-        self.current.server_began(server, weight, zone, now_ms)
+        found = self.current.server(server.name)
+        self.current.zones.change_zone(found, zone)
+        found.begin(server, weight, now_ms)
         return self.plans.end_event(now_ms)
 
     def hello(

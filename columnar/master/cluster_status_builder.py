@@ -75,6 +75,7 @@ def build_cluster_status(state: ClusterState, facts: FactsOf, now_ms: int) -> Cl
         is_splitting=settings.auto_split,
         is_writable=current.catalogue.is_sound,
         remarks=(*_unwritable(state, now_ms), *state.plans.remarks, *faults, *_busy_remarks(servers)),
+        zones={server.name: server.zone for _, server in sorted(current.servers.items()) if server.zone},
         faults=faults,
     )
 
@@ -135,7 +136,6 @@ def build_server_status(state: ClusterState, server: Server, facts: FactsOf, now
         notes=(*_busy_note(found), *_notes(state, server, now_ms), *([found.last_death] if found.last_death else [])),
         busy_ms=found.busy_ms,
         last_lines=found.last_lines,
-        zone=server.zone,
     )
 
 

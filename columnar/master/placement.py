@@ -95,6 +95,14 @@ class BalanceTimes:
 
     balanced_ms: int = NEVER_MS
     changed_ms: int = NEVER_MS
+    is_beginning: bool = False  # the first plan: servers have nothing yet, and regions go where they were
+
+    def begin_start(self, now_ms: int) -> None:
+        self.is_beginning = True
+        self.servers_changed(now_ms)
+
+    def end_start(self) -> None:
+        self.is_beginning = False
 
     def servers_changed(self, now_ms: int) -> None:
         self.changed_ms = now_ms
@@ -162,7 +170,6 @@ class Current:
         self.balance = BalanceTimes()
         self.catalogue = CatalogueHealth(unwritable_until_ms=NEVER_MS)
         self.suspects: dict[int, None] = {}  # open for less than PROVEN_MS, after an owner perhaps died of them
-        self.is_beginning = False  # servers have nothing yet: regions go where they were
         self.free_bytes = 1 << 62  # of the disk
         self.unread_logs: dict[Incarnation, str] = {}  # dead server -> why the disk refuses to read its log now
 
@@ -172,23 +179,12 @@ class Current:
         """Begin the first plan: phases of regions count from now on, and regions go where they were."""
         for place in self.places.values():
             place.index_phase(place.phase, now_ms)  # else since the clock's beginning
-        self.is_beginning = True
-        self.balance.servers_changed(now_ms)
-
-    def end_start(self) -> None:
-        self.is_beginning = False
+        self.balance.begin_start(now_ms)
 
     def note_free_bytes(self, free_bytes: int) -> None:
         self.free_bytes = free_bytes
 
     # --- servers -----------------------------------------------------------------------------------
-
-    def server_began(self, incarnation: Incarnation, weight: float, zone: str, now_ms: int) -> None:
-        """Note a new process of the server, which has not said hello; it may run in a different zone."""
-        server = self.server(incarnation.name)
-        if server.zone != zone:
-            self.zones.change_zone(server, zone)
-        server.begin(incarnation, weight, now_ms)
 
     def server_up(self, server: Server, now_ms: int) -> None:
         if server.state is not ServerState.UP:

@@ -109,11 +109,11 @@ def _next_owner(draft: Draft, place: Place) -> tuple[str | None, str, Reason]:
         if place.attempts.is_suspect and not draft.may_try(place):
             return None, why, Reason.FAILURE
         return draft.choose(place, apart_from=place.attempts.tried) or draft.choose(place), why, Reason.FAILURE
-    if draft.current.is_beginning and place.ideal is not None and draft.may_take(place.ideal):
+    if draft.current.balance.is_beginning and place.ideal is not None and draft.may_take(place.ideal):
         return place.ideal, "the start: the server that had it last", Reason.START
     if draft.current.is_alive(owner.server):
         return draft.choose(place), f"assigned; {owner.server} had closed it", Reason.ASSIGNED
-    reason = Reason.START if draft.current.is_beginning else Reason.DEATH
+    reason = Reason.START if draft.current.balance.is_beginning else Reason.DEATH
     return draft.choose(place), f"{owner.server} is gone", reason
 
 

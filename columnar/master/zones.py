@@ -45,7 +45,9 @@ class ZoneIndex:
         self._count(server.zone, table, by)
 
     def change_zone(self, server: Server, zone: str) -> None:
-        """Move the server with all its regions to the zone.  O(its tables)."""
+        """Move the server with all its regions to the zone, if it was in a different one.  O(its tables)."""
+        if zone == server.zone:
+            return
         for table, regions in server.tables.items():
             self._count(server.zone, table, -regions)
             self._count(zone, table, regions)

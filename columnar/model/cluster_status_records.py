@@ -16,7 +16,8 @@ Knows nothing of how a status is made: ``master.cluster_control`` makes the stat
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 from columnar.model.region_info import RegionInfo
@@ -52,7 +53,6 @@ class ServerStatus:
     notes: tuple[str, ...] = ()  # anything out of the ordinary
     busy_ms: int = 0  # how long it has been in one step, without answers; 0: it is not busy
     last_lines: tuple[str, ...] = ()  # of the log of the start that died last, newest line last
-    zone: str = ""  # of its node; empty if the node has none
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +65,7 @@ class ClusterStatus:
     is_splitting: bool = True  # the operator setting
     is_writable: bool = True  # whether the catalogue can be written
     remarks: tuple[str, ...] = ()  # operations that are impossible now
+    zones: Mapping[str, str] = field(default_factory=dict)  # by server, of those whose nodes have one
     faults: tuple[str, ...] = ()  # the remarks about regions whose requests fail; with one the store is unhealthy
 
 

@@ -69,11 +69,11 @@ def servers(server: Server) -> None:
             {
                 "servers": [server_json(one) for one in found.servers],
                 **plain_fields(found, "regions", "unassigned", "transitions", "balancer", "auto_split", "remarks"),
+                **({"zones": dict(found.zones)} if found.zones else {}),
             }
         )
         return
     for_people = output.is_terminal
-    has_zones = any(one.zone for one in found.servers)
     rows = [
         (
             _full_name(one),
@@ -86,14 +86,14 @@ def servers(server: Server) -> None:
             one.address or "-",
             one.pid or "-",
             one.version or "-",
-            *([one.zone or "-"] if has_zones else []),
+            *([found.zones.get(one.name, "-")] if found.zones else []),
             "; ".join(one.notes) or "-",
         )
         for one in found.servers
     ]
     headings = (
         "Server", "State", "For", "Regions", "Load", "Requests/s", "Clients", "Address", "Process", "Version",
-        *(["Zone"] if has_zones else []), "Notes",
+        *(["Zone"] if found.zones else []), "Notes",
     )  # fmt: skip
     output.table(headings, rows, numbers=(3, 4, 5, 6, 8))
     if for_people:
@@ -108,7 +108,7 @@ def servers(server: Server) -> None:
 def server_json(one: ServerStatus) -> dict[str, Any]:
     return plain_fields(
         one, "name", "state", "incarnation", "drained", "state_ms", "regions", "load", "requests_per_s", "moves",
-        "version", "address", "pid", "connections", "notes", "last_lines", "zone",
+        "version", "address", "pid", "connections", "notes", "last_lines",
     )  # fmt: skip
 
 

@@ -220,7 +220,6 @@ struct LoadedRow {
 // state is "starting", "up", "fencing" or "down"; stateMs is how long it has been so, -1: nobody knows.
 // incarnation numbers its starts, 0: it was never started.
 // lastLines: of the log of its start that died last, the newest last.
-// zone: of its node; empty if the node has none.
 struct ServerStatus {
   1: string name,
   2: string state,
@@ -236,11 +235,11 @@ struct ServerStatus {
   12: i32 pid,
   13: i32 connections,
   14: list<string> notes,
-  15: list<string> lastLines,
-  16: string zone
+  15: list<string> lastLines
 }
 
 // unassigned: regions without an owner, though they should have one.
+// zones: by server, of those whose nodes were given one.
 struct ClusterStatus {
   1: list<ServerStatus> servers,
   2: i32 regions,
@@ -248,7 +247,8 @@ struct ClusterStatus {
   4: i32 transitions,
   5: bool balancer,
   6: bool autoSplit,
-  7: list<string> remarks
+  7: list<string> remarks,
+  8: map<string, string> zones
 }
 
 // state in HBase's words: OPENING, OPEN, CLOSING, SPLITTING, MERGING, OFFLINE, FAILED_OPEN.

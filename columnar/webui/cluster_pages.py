@@ -129,7 +129,6 @@ class ClusterStatusPages:
             unserved=[one for one in transitions if one.kind in UNSERVED][:MAX_LISTED_UNSERVED],
             hidden=max(0, len(tables) - MAX_LISTED_TABLES),
             busiest=busiest,
-            zones=any(one.zone for one in status.cluster.servers),
         )
 
     def _server(self, request: Request) -> Response:

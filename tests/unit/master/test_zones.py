@@ -167,6 +167,13 @@ def test_a_drained_server_gives_its_regions_to_zones_that_lack_them(seed: int) -
 # --- single plans ------------------------------------------------------------------------------------
 
 
+def begin(current: Current, incarnation: Incarnation, zone: str) -> None:
+    server = current.server(incarnation.name)
+    current.zones.change_zone(server, zone)
+    server.begin(incarnation, 1.0, 0)
+    current.server_up(server, 0)
+
+
 def placed(seed: int) -> tuple[Current, Random]:
     """Return open regions that lie anywhere, on servers of zones of unequal size."""
     rng, current = Random(seed), Current()
@@ -174,8 +181,7 @@ def placed(seed: int) -> tuple[Current, Random]:
     for zone in range(rng.randint(2, 4)):
         for n in range(rng.randint(1, 5)):
             names.append(name := f"z{zone}-s{n}")
-            current.server_began(Incarnation(name, 1), 1.0, f"z{zone}", 0)
-            current.server_up(current.server(name), 0)
+            begin(current, Incarnation(name, 1), f"z{zone}")
     for info in of_regions(rng, tables=rng.randint(1, 5), regions=rng.randint(1, 200)):
         name = rng.choice(names[: rng.randint(1, len(names))])
         place = Place(info, first_owner(Incarnation(name, 1)))
@@ -221,7 +227,7 @@ def test_every_move_for_a_table_betters_its_spread_and_no_move_for_load_takes_a_
 
 def test_a_server_that_returns_in_a_different_zone_takes_its_regions_along_in_the_counts() -> None:
     current, _ = placed(1)
-    current.server_began(Incarnation("z0-s0", 2), 1.0, "elsewhere", 5)
+    begin(current, Incarnation("z0-s0", 2), "elsewhere")
     current.check_invariants()
     assert all("elsewhere" in current.zones.tables[table] for table in current.servers["z0-s0"].tables)
 
@@ -239,8 +245,7 @@ def test_the_time_of_a_plan_grows_with_the_regions_and_no_faster() -> None:
     for regions in (2_000, 20_000):
         current = Current()
         for n in range(60):
-            current.server_began(Incarnation(f"s{n}", 1), 1.0, f"z{n % 3}", 0)
-            current.server_up(current.server(f"s{n}"), 0)
+            begin(current, Incarnation(f"s{n}", 1), f"z{n % 3}")
         for n in range(regions):
             current.add_place(Place(RegionInfo(f"t{n % 40}", n + 2, b"%05d" % n, b"%05d" % (n + 1)), None))
         begun = time.process_time()
