@@ -56,6 +56,7 @@ class ClusterNodes:
         self._links = links
         self._fence_node = fence_node
         self.node_of: dict[Incarnation, Incarnation] = {}  # living servers -> their nodes
+        self._servers: dict[Incarnation, dict[Incarnation, None]] = {}  # by node, of nodes that have any
         self.zone_of: dict[Incarnation, str] = {}  # zones of the living nodes that have one
         self._home_of: dict[str, Incarnation] = {}  # a server's name -> the node that had it last
         self._facts: dict[str, ServerFacts] = {}  # of servers of other nodes, by name
@@ -69,19 +70,25 @@ class ClusterNodes:
 
     def add_server(self, server: Incarnation, node: Incarnation) -> None:
         self.node_of[server] = self._home_of[server.name] = node
+        self._servers.setdefault(node, {})[server] = None
 
     def remove_server(self, server: Incarnation) -> None:
-        self.node_of.pop(server, None)
+        node = self.node_of.pop(server, None)
+        if node is not None:
+            del self._servers[node][server]
+            if not self._servers[node]:
+                del self._servers[node]
         self.addresses.pop(server, None)
         if server not in self.ended:
             self.ended.append(server)
 
     def servers_of(self, node: Incarnation) -> frozenset[Incarnation]:
-        return frozenset(server for server, its_node in self.node_of.items() if its_node == node)
+        """Return the node's living servers; each poll of the records asks this for each node."""
+        return frozenset(self._servers.get(node, ()))
 
     def nodes(self) -> list[Incarnation]:
         """Return the other nodes that have servers."""
-        return [node for node in dict.fromkeys(self.node_of.values()) if node != self._own_name]
+        return [node for node in self._servers if node != self._own_name]
 
     # --- processes -----------------------------------------------------------------------------------
 

@@ -335,9 +335,7 @@ class LeadingNode:
             self._send_addresses()
 
     def _send_addresses(self) -> None:
-        message = self.addresses()
-        for one in self.host.routes.greeted:
-            self.host.routes.send_message(one, message)
+        self.host.routes.send_latest(self.addresses)
 
     def addresses(self) -> Addresses:
         return Addresses(tuple(self.nodes.addresses.values()), tuple(self.nodes.ended))

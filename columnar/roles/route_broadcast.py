@@ -11,7 +11,8 @@ Owned by the loop.
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable
+from typing import Final, TypeAlias
 
 from columnar.cluster.link_errors import LinkBroke, NotSent
 from columnar.master.cluster_status_builder import list_blocked_regions
@@ -23,6 +24,7 @@ from columnar.roles.cluster_servers import Servers
 from columnar.roles.state_events import StateEvents
 
 CHANGES_BITS: Final = 32  # of a change's number: a master makes fewer changes
+Compose: TypeAlias = Callable[[], Message[None]]  # makes the newest message
 
 
 class RouteBroadcast:
@@ -30,6 +32,7 @@ class RouteBroadcast:
         """``leader``: the master's epoch, so that a server that had routes of an earlier master replaces them all."""
         self.publishing = Publishing(leader << CHANGES_BITS)
         self.greeted: dict[Incarnation, bool] = {}  # linked servers that are not reaped, and whether each has routes
+        self._latest: dict[Incarnation, Compose | None] = {}  # servers that have not answered -> what they get next
         self._events = events
         self._servers = servers
         self._blocked_regions: dict[int, str] = {}  # regions that stay closed, as last published
@@ -64,6 +67,28 @@ class RouteBroadcast:
             self._blocked_regions = blocked
             self.publishing.set_blocked_regions(blocked)
             self.publish_routes()
+
+    def send_latest(self, compose: Compose) -> None:
+        """Send every server ``compose()``, by which a newer message replaces an older one.
+
+        A server that has not answered yet gets the newest message once it has: when all servers of a large cluster
+        start, each of them gets a few of these messages instead of one for each other server.
+        """
+        for server in self.greeted:
+            is_busy = server in self._latest
+            self._latest[server] = compose
+            if not is_busy:
+                self._events.spawn(self._send_latest(server))
+
+    async def _send_latest(self, server: Incarnation) -> None:
+        try:
+            while (compose := self._latest[server]) is not None:
+                self._latest[server] = None
+                await self._servers.request_server(server, compose())
+        except (NotSent, LinkBroke):
+            return  # the end of the server is reported separately
+        finally:
+            del self._latest[server]
 
     def send_message(self, server: Incarnation, message: Message[None]) -> None:
         """Send a request without waiting for its answer."""
