@@ -259,7 +259,8 @@ class Leadership:
         """Report the servers that lived when the leader began, and then all that has happened since."""
         leading.node_joined(self.own, self._parts.settings.zone)
         for server, node in members.items():
-            leading.node_joined(node, self._zone_of(node))
+            if node != self.own:
+                leading.node_joined(node, _zone_of(self._nodes, node))
             leading.server_joined(server, node)
         living = self._parts.living()
         for server, node in members.items():
@@ -285,12 +286,6 @@ class Leadership:
     def _cluster_ms(self) -> int:
         """Return the time by the fastest clock of the cluster's machines."""
         return max(system_ms(), self._parts.lease_page.read_cluster_ms())
-
-    def _zone_of(self, node: Incarnation) -> str:
-        if node == self.own:
-            return self._parts.settings.zone
-        record = self._nodes.get(NodeRecord("", node.name, node.number, "").key)
-        return "" if record is None else record.zone
 
     def _synced_lengths(self, server: str) -> Mapping[int, int]:
         """Return what the server had synced; for any thread.  This node's own pages know it best."""
@@ -323,6 +318,11 @@ async def _abandon(work: asyncio.Future[None]) -> None:
     await asyncio.wait([work])
     if not work.cancelled():
         work.exception()
+
+
+def _zone_of(nodes: Mapping[str, NodeRecord], node: Incarnation) -> str:
+    record = nodes.get(NodeRecord("", node.name, node.number, "").key)
+    return "" if record is None else record.zone
 
 
 def _remove_older(stores: LeaderStores, generation: int) -> None:
