@@ -254,3 +254,27 @@ def test_the_time_of_a_plan_grows_with_the_regions_and_no_faster() -> None:
         assert len(made.instructions) == regions
         assert all(isinstance(one, Give) and one.reason is Reason.NEW for one in made.instructions)
     assert times[1] < 25 * times[0]
+
+
+def test_a_zone_that_lacks_a_whole_region_is_first_however_loaded_its_servers_are() -> None:
+    index, current = ZoneIndex(), Current()
+    for name, zone in (("s1", "a"), ("s2", "b"), ("s3", "c")):
+        begin(current, Incarnation(name, 1), zone)
+    for name in ("s1", "s1", "s1", "s2"):
+        index.count_region(current.server(name), "t", 1)
+    shares = ZoneShares(index, current.servers.values())
+    assert shares.order("t", {"a": 1.0, "b": 1.0, "c": 99.0}) == ["c", "b", "a"]
+
+
+def test_a_region_that_leaves_a_server_stays_in_its_zone_if_the_zone_would_lack_it() -> None:
+    current = Current()
+    for name, zone in (("a1", "a"), ("a2", "a"), ("b1", "b")):
+        begin(current, Incarnation(name, 1), zone)
+    for n, (name, table) in enumerate((("a1", "t"), ("b1", "t"), ("a2", "other"))):
+        place = Place(RegionInfo(table, n + 2, b"%d" % n, b"%d" % (n + 1)), first_owner(Incarnation(name, 1)))
+        current.add_place(place)
+        current.set_server(place, name)
+        current.set_phase(place, Phase.OPEN, 0)
+        current.set_load(place, 50.0 if table == "other" else 1.0)
+    made = plan(Desired(leaving={"a1"}), current, 1_000_000, Random(1))
+    assert [(one.region, one.server) for one in made.instructions if isinstance(one, Give)] == [(2, "a2")]
