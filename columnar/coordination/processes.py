@@ -26,7 +26,6 @@ import asyncio
 import os
 import signal
 import socket
-import subprocess
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -37,6 +36,7 @@ from typing import Final, NamedTuple
 
 from columnar.coordination.connection_channel import DispatchedConnection, pair, send_connection
 from columnar.coordination.server_page import ServerPage
+from columnar.runtime.child_processes import SpawnedProcess
 from columnar.runtime.last_lines import last_lines, lines_file
 
 _BEATS_READ: Final = 512  # at a time; the last beat includes the information of older ones
@@ -76,7 +76,7 @@ class Child:
 
     def __init__(
         self,
-        process: subprocess.Popen[bytes],
+        process: SpawnedProcess,
         control: socket.socket,
         channel: socket.socket,
         lines: int,
@@ -97,7 +97,6 @@ class Child:
     def settings(self, line: bytes) -> None:
         """Write the child's settings to it; has no effect if the child has died meanwhile."""
         stdin = self._process.stdin
-        assert stdin is not None, "a pipe"
         with suppress(BrokenPipeError):
             stdin.write(line + b"\n")
             stdin.flush()
@@ -184,14 +183,12 @@ def started(
     ours = [control.fileno(), channel.fileno(), beats]
     try:
         passed = (its_control.fileno(), its_channel.fileno(), its_beats, lines, its_page, *kept)
-        process = subprocess.Popen(
+        process = SpawnedProcess.start(
             [*command, *map(str, passed)],
-            stdin=subprocess.PIPE,
-            stdout=sys.stderr.fileno(),  # the supervisor's stdout has only the ready line
-            pass_fds=passed,
-            env=dict(environment),
-            process_group=0,  # Ctrl-C of a terminal reaches only the supervisor, which stops the children in order
-        )
+            passed,
+            sys.stderr.fileno(),  # the supervisor's stdout has only the ready line
+            environment,
+        )  # in a process group of its own: Ctrl-C reaches only the supervisor, which stops the children in order
     except BaseException:
         control.close()
         channel.close()

@@ -13,7 +13,7 @@ import os
 import socket
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from columnar.cluster.link_listener import LinkListener
@@ -130,7 +130,9 @@ class ControlSocket:
     async def open_socket(self) -> None:
         """Open the socket.  Raises HostError if the socket or its file cannot be made."""
         await self._listen()
-        run_file.write(self._place, run_file.RunFile(os.getpid(), self._folder.cluster_id, self._path))
+        made = run_file.RunFile(os.getpid(), self._folder.cluster_id, self._path)
+        run_file.write(self._place, made)
+        run_file.write(self._run_folder.path, replace(made, data=self._folder.path))
         self._listening.begin()
 
     async def _listen(self) -> None:

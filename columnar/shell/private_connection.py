@@ -7,18 +7,20 @@
                          commands only if it asks for certificates
 
 A supervisor that hangs accepts connections and answers nothing, so a short call is made first.  A data folder that
-stalls gives neither its run file nor an error, so a thread reads it, with a time limit.
+stalls gives neither its run file nor an error, so a thread reads it, with a time limit; then the copy of the run file
+beside the socket is used, if this user's temporary folder has it.
 """
 
 from __future__ import annotations
 
 import functools
+import os
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import closing
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 import click
 from thriftpy2.transport import TTransportException
@@ -34,6 +36,7 @@ LONGEST_S: Final = 900.0  # a server is emptied, stopped, started, and its regio
 PING_S: Final = 10.0  # a loop that does not answer within it hangs: servers are killed for that after 3 to 10 s
 
 
+SOON_S: Final = 0.7  # a folder that answers later may stall
 FOLDER_S: Final = 2.0  # a folder that does not answer within it stalls
 FOLDER: Final = "the data folder's answer"  # a thread's name
 
@@ -42,13 +45,32 @@ class _FolderOption(click.Path):
     """The path of a folder that may stall."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        return _answer_of(value, partial(super().convert, value, param, ctx))
+        return _answer_of(value, partial(super().convert, value, param, ctx), partial(_served, value))
 
 
-def _answer_of(data: Any, call: Callable[[], T]) -> T:
-    """Return the result of a call on the data folder, or raise its error.  Unreachable: there is none in FOLDER_S.
+class _StalledFolder(str):
+    """The path of a folder that does not answer, with the copy of its run file."""
 
-    The thread of a call that is never answered ends with the process.
+    __slots__ = ("run",)
+    run: run_file.RunFile
+
+    def __new__(cls, path: str, run: run_file.RunFile) -> Self:
+        self = super().__new__(cls, path)
+        self.run = run
+        return self
+
+
+def _served(data: Any) -> _StalledFolder | None:
+    """Return the folder if a process of this machine serves it."""
+    copy = run_file.find_copy(os.fspath(data))
+    return None if copy is None else _StalledFolder(os.fspath(data), copy)
+
+
+def _answer_of(data: Any, call: Callable[[], T], otherwise: Callable[[], T | None] = lambda: None) -> T:
+    """Return the result of a call on the data folder, or raise its error.
+
+    After SOON_S without an answer the result of ``otherwise`` is returned unless it is None.  Raises Unreachable after
+    FOLDER_S.  The thread of a call that is never answered ends with the process.
     """
     answer: Future[T] = Future()
 
@@ -59,11 +81,15 @@ def _answer_of(data: Any, call: Callable[[], T]) -> T:
             answer.set_exception(error)
 
     threading.Thread(target=answered, name=FOLDER, daemon=True).start()
-    try:
-        return answer.result(FOLDER_S)
-    except TimeoutError:
-        if answer.done():  # it is the folder's own error
-            raise
+    for limit_s in (SOON_S, FOLDER_S - SOON_S):
+        try:
+            return answer.result(limit_s)
+        except TimeoutError:
+            if answer.done():  # it is the folder's own error
+                raise
+        found = otherwise()
+        if found is not None:
+            return found
     text = f"the data folder {data} does not answer within {FOLDER_S:g} s"
     raise Unreachable(f"{text}; the pages of its store, and this command by --store, say since when")
 
@@ -110,7 +136,9 @@ def _with_data(
 
 
 def _serving(data: str) -> run_file.RunFile:
-    found = _answer_of(data, partial(run_file.read_local, data))
+    if isinstance(data, _StalledFolder):
+        return data.run
+    found = _answer_of(data, partial(run_file.read_local, data), partial(run_file.find_copy, data))
     if found is None:
         raise Unreachable(
             f"nobody serves {data} with several servers; start it with 'columnar standalone --servers N --data {data}'"

@@ -4,8 +4,8 @@ The nodes' folder is a FUSE mount whose process is stopped (``stalling_mount``),
 Clients put and get rows of all regions all the time.  During each stall, and after it:
 
     no death        each node and each server is the same process as before, and the same node leads at the same epoch
-    answers         ``columnar servers`` at any node, and pages of each node, answer within 2 s and name the folder
-    /health         answers 200: nobody should restart a node for a folder that stands still
+    answers         ``columnar servers --data`` and the page of each node answer within 2 s and name the folder
+    /live           answers 200: nobody should restart a node for a folder that stands still
     nothing lost    afterwards every row answers, with its last acknowledged value
 
     --anchor etcd|zookeeper  --rounds 3  --stall-s 60
@@ -33,9 +33,12 @@ from tests.support.many_nodes import ManyNodes, NodeProcess, until
 from tests.support.stalling_mount import StallingMount, missing, stalling_mount
 
 REGIONS: Final = 9
+ROWS: Final = "rows again"  # after the stall
 ANSWER_S: Final = 2.0  # of a command and a page
+LIMITS_S: Final = {"metrics": 3.0}  # the leader waits 2 s for the figures of servers
 CALM_S: Final = 2.0
 NOTICED_S: Final = 4.0  # from the stall until the nodes name the folder: a probe each second, which may take a second
+LIMIT_S: Final = 10.0  # after which a question counts as unanswered
 WAIT_S: Final = 60.0
 
 
@@ -60,26 +63,33 @@ class Trial:
         try:
             while time.monotonic() < stalled_s + stall_s:
                 has_names = time.monotonic() > stalled_s + NOTICED_S
+                words = f"the data folder {self._cluster.data} has not answered for"
+                self._check("columnar servers", lambda: "\n".join(self._remarks()), words if has_names else "")
                 for node in self._cluster.nodes:
                     self._ask(node, must_name=has_names)
                 threading.Event().wait(0.5)
-            if self._processes() != before:
-                self._found.problems.append(f"processes ended during the stall: {self._processes()}, before {before}")
+            self._check_processes("during", before)
             if self._leader() != leader:
                 self._found.problems.append(f"{leader} led, and {self._leader()} leads")
         finally:
             self._mount.answer()
         answering_s = time.monotonic()
         until(lambda: all(probe.answered_s > answering_s for probe in load.probes), WAIT_S)
-        self._note("rows again", answering_s)
-        until(lambda: not self._remarks(self._cluster.nodes[0]), WAIT_S)
-        if self._processes() != before:
-            self._found.problems.append(f"processes ended after the stall: {self._processes()}, before {before}")
+        self._note(ROWS, answering_s)
+        until(self._is_calm, WAIT_S)
+        self._check_processes("after", before)
         if self._leader() != leader:
             self._found.problems.append(f"after the stall {leader} led, and {self._leader()} leads")
 
     def _processes(self) -> dict[str, list[int]]:
         return {node.name: sorted(node.family()) if node.lives else [] for node in self._cluster.nodes}
+
+    def _check_processes(self, when: str, before: dict[str, list[int]]) -> None:
+        """Note which processes have ended; a spare may have started."""
+        now = self._processes()
+        ended = {name: gone for name, pids in before.items() if (gone := sorted(set(pids) - set(now[name])))}
+        if ended:
+            self._found.problems.append(f"processes ended {when} the stall: {ended}")
 
     def _leader(self) -> tuple[str, int]:
         with self._cluster.client() as store:
@@ -87,10 +97,8 @@ class Trial:
         return record["node"], record["epoch"]
 
     def _ask(self, node: NodeProcess, *, must_name: bool) -> None:
-        words = f"the data folder {self._cluster.data} has not answered for"
-        self._check("columnar servers", lambda: "\n".join(self._remarks(node)), words if must_name else "")
         self._check("page", lambda: read_page(node, "/"), "has not answered for" if must_name else "")
-        self._check("health", lambda: read_page(node, "/health"), "ok\n")
+        self._check("live", lambda: read_page(node, "/live"), "")
         self._check("metrics", lambda: read_page(node, "/metrics"), "columnar_")
 
     def _check(self, what: str, ask: Callable[[], str], words: str) -> None:
@@ -107,16 +115,22 @@ class Trial:
     def _note(self, what: str, begun_s: float) -> None:
         self._found.asked.setdefault(what, []).append(time.monotonic() - begun_s)
 
-    def _remarks(self, node: NodeProcess) -> list[str]:
-        words = [sys.executable, "-m", "columnar", "servers", "--store", f"127.0.0.1:{node.port}", "--json"]
-        said = subprocess.run(words, capture_output=True, text=True, timeout=WAIT_S, check=False)
+    def _is_calm(self) -> bool:
+        try:
+            return not self._remarks()
+        except (subprocess.TimeoutExpired, AssertionError):  # it is asked again
+            return False
+
+    def _remarks(self) -> list[str]:
+        words = [sys.executable, "-m", "columnar", "servers", "--data", str(self._cluster.data), "--json"]
+        said = subprocess.run(words, capture_output=True, text=True, timeout=LIMIT_S, check=False)
         assert said.returncode == 0, said.stderr
         return [str(one) for one in json.loads(said.stdout)["remarks"]]
 
 
 def read_page(node: NodeProcess, path: str) -> str:
     try:
-        with urlopen(f"http://127.0.0.1:{node.web_port}{path}", timeout=WAIT_S) as answer:
+        with urlopen(f"http://127.0.0.1:{node.web_port}{path}", timeout=LIMIT_S) as answer:
             return str(answer.read().decode())
     except HTTPError as error:
         raise AssertionError(f"{path} is {error.code}: {error.read()[:200]!r}") from error
