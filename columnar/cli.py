@@ -58,6 +58,7 @@ _SUBCOMMANDS: Final[dict[str, tuple[str, str]]] = {  # name -> module:command, s
     "merge": ("columnar.shell.regions:merge", "Merge two neighbouring regions."),
     "status": ("columnar.shell.tables:status", "Say how the server is."),
     "servers": ("columnar.shell.servers:servers", "Show the servers: state, regions, load."),
+    "nodes": ("columnar.shell.nodes:nodes", "Show the nodes of a cluster: who leads, servers, load."),
     "where": ("columnar.shell.cluster:where", "Say where a row is, why there, and what it may wait for."),
     "move": ("columnar.shell.cluster:move", "Move a region to another server."),
     "assign": ("columnar.shell.cluster:assign", "Open a region that was unassigned or could not be opened."),

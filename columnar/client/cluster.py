@@ -46,6 +46,8 @@ class ClusterStatus:
     auto_split: bool
     remarks: tuple[str, ...]
     zones: Mapping[str, str] = field(default_factory=dict)  # by server, of those whose nodes have one
+    nodes: Mapping[str, str] = field(default_factory=dict)  # by server, the node that had it last; empty on one machine
+    living_nodes: tuple[str, ...] = ()  # the leader first; empty on one machine
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,7 +75,9 @@ class ClusterReports:
     def cluster_status(self) -> ClusterStatus:
         found = builder.build_cluster_status(self._state, self._servers.facts, self._servers.now_ms())
         servers = (replace(one, notes=(*one.notes, *self._notes_on(one.name))) for one in found.servers)
-        return replace(found, servers=tuple(servers), remarks=(*self._servers.remarks(), *found.remarks))
+        remarks = (*self._servers.remarks(), *found.remarks)
+        nodes, living = self._servers.nodes()
+        return replace(found, servers=tuple(servers), remarks=remarks, nodes=nodes, living_nodes=living)
 
     def tables(self) -> list[TableStatus]:
         return builder.list_table_statuses(self._state)

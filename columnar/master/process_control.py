@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, Final, Protocol
 
@@ -51,6 +51,9 @@ class Servers(Protocol):
         """Wait until ``is_so()`` holds; it is evaluated after each event."""
 
     def facts(self, server: Incarnation) -> ServerFacts: ...
+
+    def nodes(self) -> tuple[Mapping[str, str], tuple[str, ...]]:
+        """Return the nodes by server, and those that live, the leader first; nothing for a store of one machine."""
 
     def remarks(self) -> tuple[str, ...]:
         """Return sentences about what the shell cannot do now."""

@@ -66,6 +66,8 @@ class ClusterStatus:
     is_writable: bool = True  # whether the catalogue can be written
     remarks: tuple[str, ...] = ()  # operations that are impossible now
     zones: Mapping[str, str] = field(default_factory=dict)  # by server, of those whose nodes have one
+    nodes: Mapping[str, str] = field(default_factory=dict)  # by server, the node that had it last; empty on one machine
+    living_nodes: tuple[str, ...] = ()  # the leader first; empty on one machine
     faults: tuple[str, ...] = ()  # the remarks about regions whose requests fail; with one the store is unhealthy
 
 

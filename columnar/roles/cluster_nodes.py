@@ -90,6 +90,11 @@ class ClusterNodes:
         """Return the other nodes that have servers."""
         return [node for node in self._servers if node != self._own_name]
 
+    def list_nodes(self) -> tuple[dict[str, str], tuple[str, ...]]:
+        """Return the node that had each server last, by the server's name, and the living nodes, this one first."""
+        others = sorted(str(node) for node in self.zone_of if node != self._own_name)
+        return {name: str(node) for name, node in sorted(self._home_of.items())}, (str(self._own_name), *others)
+
     # --- processes -----------------------------------------------------------------------------------
 
     async def kill(self, server: Incarnation, why: str) -> None:

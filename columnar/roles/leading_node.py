@@ -81,10 +81,11 @@ class LeaderTerms:
 class LedServers:
     """The ``Servers`` of a cluster control."""
 
-    def __init__(self, host: ClusterHost, nodes: ClusterNodes, folder: WatchedFolder) -> None:
+    def __init__(self, host: ClusterHost, nodes: ClusterNodes, folder: WatchedFolder, *, is_leased: bool) -> None:
         self._host = host
         self._nodes = nodes
         self._folder = folder
+        self._is_leased = is_leased
 
     @property
     def state(self) -> ClusterState:
@@ -98,6 +99,9 @@ class LedServers:
 
     async def until(self, is_so: Callable[[], bool]) -> None:
         await self._host.events.until(is_so)
+
+    def nodes(self) -> tuple[Mapping[str, str], tuple[str, ...]]:
+        return self._nodes.list_nodes() if self._is_leased else ({}, ())
 
     def remarks(self) -> tuple[str, ...]:
         return tuple(filter(None, [self._folder.remark(), *self._host.list_delays()]))
@@ -242,7 +246,7 @@ class LeadingNode:
         )
 
     def _make_control(self, answers: PeerServer) -> None:
-        servers = LedServers(self.host, self.nodes, self._watched_folder)
+        servers = LedServers(self.host, self.nodes, self._watched_folder, is_leased=self.terms.is_leased)
         self.leading.cluster = self.control = ClusterControl(servers, lambda: round(time.time() * 1_000))
         self.service = MasterService(self.config, self.stores.folder, self.leading, self.host)
         self.host.tables.on_table = self.service.refresh

@@ -240,6 +240,7 @@ struct ServerStatus {
 
 // unassigned: regions without an owner, though they should have one.
 // zones: by server, of those whose nodes were given one.
+// nodes: by server, the node that had it last.  livingNodes: the leader first.  Both are empty for a store of one machine.
 struct ClusterStatus {
   1: list<ServerStatus> servers,
   2: i32 regions,
@@ -248,7 +249,9 @@ struct ClusterStatus {
   5: bool balancer,
   6: bool autoSplit,
   7: list<string> remarks,
-  8: map<string, string> zones
+  8: map<string, string> zones,
+  9: map<string, string> nodes,
+  10: list<string> livingNodes
 }
 
 // state in HBase's words: OPENING, OPEN, CLOSING, SPLITTING, MERGING, OFFLINE, FAILED_OPEN.

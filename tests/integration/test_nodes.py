@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
@@ -80,6 +81,27 @@ def servers(cluster: ManyNodes) -> dict[str, str]:
 def test_the_leader_knows_the_zone_of_each_server(cluster: ManyNodes) -> None:
     said = command("servers", "--data", str(cluster.data), "--json")
     assert json.loads(said.stdout)["zones"] == dict.fromkeys(("n1-s1", "n2-s1", "n3-s1"), "rack-1")
+
+
+def nodes_of(*at: str) -> dict[str, dict[str, Any]]:
+    said = command("nodes", *at, "--json")
+    assert said.returncode == 0, said.stderr
+    return {one["name"].partition(".")[0]: one for one in json.loads(said.stdout)["nodes"]}
+
+
+def test_the_nodes_are_listed_with_their_servers_and_who_leads(cluster: ManyNodes) -> None:
+    until(lambda: all_up(cluster))
+    found, leader = nodes_of("--data", str(cluster.data)), cluster.leader().name
+    assert {name: one["state"] for name, one in found.items()} == {
+        node.name: "leads" if node.name == leader else "follows" for node in cluster.nodes
+    }
+    assert [(one["servers"], one["servers_up"]) for _, one in sorted(found.items())] == [
+        ([f"{node.name}-s1"], 1) for node in cluster.nodes
+    ]
+    assert sum(one["regions"] for one in found.values()) >= len(ROWS)
+    assert {one["zone"] for one in found.values()} == {"rack-1"}
+    said = command("nodes", "--store", f"127.0.0.1:{cluster.nodes[1].port}")
+    assert said.stdout.partition(".")[0] == leader
 
 
 def all_up(cluster: ManyNodes) -> bool:
@@ -245,6 +267,8 @@ def test_a_dead_node_loses_nothing_and_comes_back(cluster: ManyNodes) -> None:
     follower.kill()
     other = next(node for node in cluster.nodes if node.lives)
     assert values(other, b"t") == [b"8"] * len(ROWS)
+    ended = nodes_of("--store", f"127.0.0.1:{other.port}")[follower.name]
+    assert (ended["state"], ended["servers_up"], ended["regions"]) == ("ended", 0, 0)
     write(other, b"t", b"9")
     revive(cluster, follower)
     assert values(follower, b"t") == [b"9"] * len(ROWS)

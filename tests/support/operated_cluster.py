@@ -74,6 +74,9 @@ class OperatedCluster:
 
     # --- as ``cluster_control.Processes`` ----------------------------------------------------------
 
+    def nodes(self) -> tuple[dict[str, str], tuple[str, ...]]:
+        return {}, ()
+
     def remarks(self) -> tuple[str, ...]:
         return self.said
 
