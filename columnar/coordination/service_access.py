@@ -8,8 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
-from columnar.errors import HostError
-
 PASSWORD_FILE: Final = "--coordination-password-file"  # noqa: S105 - an option's name
 PASSWORD: Final = "COLUMNAR_COORDINATION_PASSWORD"  # noqa: S105 - the name of a variable of the environment
 
@@ -32,6 +30,8 @@ class ServiceAccess:
         """Return the password.  Raises HostError if the file cannot be read or is empty.  Blocks."""
         if self.password or not self.password_file:
             return self.password
+        from columnar.errors import HostError  # which loads asyncio: the help of commands has this module too
+
         try:
             with open(self.password_file, encoding="utf-8", errors="replace") as file:
                 found = file.read().rstrip("\r\n")

@@ -23,9 +23,7 @@ def command(service: Secured, data: Path, *flags: str, password: str | None = No
 
 
 @pytest.mark.parametrize("kind", ["etcd", "zookeeper"])
-def test_a_node_serves_over_a_secured_service(
-    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests
-) -> None:
+def test_a_node_serves_over_a_secured_service(kind: str, tmp_path: Path, subtests: pytest.Subtests) -> None:
     with secured(kind, tmp_path) as service:
         flags = ("--servers", "1", "--folder-unprobed")
         by_file = NodeProcess("n1", tmp_path / "data", service.url, tmp_path, *flags, *service.flags())
@@ -35,9 +33,8 @@ def test_a_node_serves_over_a_secured_service(
         try:
             by_file.begin()
             by_file.await_ready()
-            monkeypatch.setenv(VARIABLE, PASSWORD)
+            by_variable.environment[VARIABLE] = PASSWORD
             by_variable.begin()
-            monkeypatch.delenv(VARIABLE)
             by_variable.await_ready()
             connection = by_file.connection()
             connection.create_table("t", {"f": {}})
