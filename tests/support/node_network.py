@@ -82,6 +82,8 @@ def node_network(count: int) -> Iterator[NodeNetwork]:
             undo.callback(_run, "ip", "netns", "del", machine.namespace)
             peer = ("peer", "name", "e0", "netns", machine.namespace)
             _run("ip", "link", "add", machine.cable, "type", "veth", *peer)
+            # Before the namespace, which the kernel removes later, with what it has: the next network has these names.
+            undo.callback(_run, "ip", "link", "del", machine.cable)
             _run("ip", "link", "set", machine.cable, "master", bridge, "up")
             machine._run("ip", "link", "set", "lo", "up")
             machine._run("ip", "addr", "add", f"{machine.address}/24", "dev", "e0")
