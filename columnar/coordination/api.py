@@ -1,7 +1,7 @@
 """The interface of a node's coordination: its lease, who lives, who leads.
 
 ``Coordination`` is what a node uses; ``CoordinationEvents`` is what it hears.  ``node_coordination`` implements it over
-etcd or ZooKeeper, ``local_coordination`` without a service, for a node whose servers are the whole cluster.
+etcd or ZooKeeper.  A node whose servers are the whole cluster needs none of it: its lease has no end (``lease_page``).
 
 Invariants:
     N1. A number is given at most once, whatever is killed (``next_number``).

@@ -1,8 +1,8 @@
 """The thread that watches all records, and leads if it may: polls, the leader's lease, fences.
 
-It keeps the cluster's time by the records, for the servers of this node (``LeasePage.write_time_base``): that of the
-fastest machine.  This time goes on by the time since the machine's start, so if a clock is set back, timestamps do not
-stand still until it has caught up.  A time that is ahead by more than CLOCK_AHEAD_MS is not followed.
+The thread keeps the cluster's time, that of the fastest machine by the records, for the servers of this node
+(``LeasePage.write_time_base``).  This time goes on by the time since the machine's start, so if a clock is set back,
+timestamps do not stand still until it has caught up.  A time that is ahead by more than CLOCK_AHEAD_MS is not followed.
 
 It reports what a poll has changed, and while it leads the nodes that have ended.  It stops while the event loop hangs
 (``service_thread``), because a leader whose loop hangs must be replaced.

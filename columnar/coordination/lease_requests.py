@@ -55,7 +55,7 @@ class PolledRecords:
         self.changes = 0  # rises if a poll shows anything new in ``nodes`` but logs and clocks
         self.is_whole = True  # ``nodes`` has each node that the poll showed
         self._versions: dict[str, int] = {}
-        # What the last record about a server says that it has synced, also after the record is gone.
+        # Synced lengths by the last record about each server; they stay when the record is gone.
         self._synced: OrderedDict[str, tuple[tuple[str, int], ...]] = OrderedDict()
 
     def take(self, found: Mapping[str, Versioned]) -> WasPolled:
