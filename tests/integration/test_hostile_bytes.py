@@ -30,6 +30,7 @@ STOP, STRUCT, STRING, LIST, MAP, I64, I32 = 0, 12, 11, 15, 13, 10, 8
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoreProcess]:
     with StoreProcess(tmp_path_factory.mktemp("besieged") / "data", is_forked=False) as running:
+        running.await_log()
         furnish(running)
         yield running
 

@@ -80,6 +80,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     flags += ["--web-port", str(web_port), "--thrift2-port", str(thrift2_port)]
     flags += ["--trigger-modules", "tests.support.trigger_functions"]
     with StoreProcess(folder / "data", *flags) as store:
+        store.await_log()
         made = House(store, ours, server, client, web_port, thrift2_port)
         connection = made.connect()
         connection.create_table("t", {"a": {}})
@@ -176,6 +177,7 @@ def test_a_certificate_for_another_host_is_refused_by_the_client(house: House) -
 
 def test_a_client_of_tls_at_a_plain_port(tmp_path: Path) -> None:
     with StoreProcess(tmp_path / "data") as store:
+        store.await_log()
         before = len(log_lines(store))
         told = refusal(lambda: Connection("127.0.0.1", store.port, timeout=20_000, tls=True))
         assert told.startswith(f"no TLS with 127.0.0.1:{store.port}: ")

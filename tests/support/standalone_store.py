@@ -20,6 +20,7 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
 PROGRAM = [sys.executable, "-m", "columnar", "standalone"]
 WAIT_S = 30.0  # generous: the machine may be busy
 LOOK_S = 0.01
+LAST_LINE_OF_START = b"hot modules: "
 Dump = dict[bytes, list[tuple[bytes, dict[bytes, tuple[bytes, int]]]]]  # of each table: rows with cells
 
 
@@ -46,6 +47,7 @@ class StoreProcess:
         self.await_ready()
 
     def begin(self) -> None:
+        self._logged_bytes = self.log.stat().st_size if self.log.exists() else 0
         self._process: subprocess.Popen[str] | ForkedProgram
         if self._is_forked and self._command[:4] == PROGRAM and suits(self.environment, ENVIRONMENT):
             self._process = ForkedProgram(self._command[4:], self.environment, self.log)
@@ -59,6 +61,13 @@ class StoreProcess:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         assert line.startswith("columnar ready "), f"it did not start: {line!r}; {self.log.read_text()}"
+
+    def await_log(self) -> None:
+        """Wait for the log's last line of a start, for who counts lines: a thread of its own writes them."""
+        deadline = time.monotonic() + WAIT_S
+        while LAST_LINE_OF_START not in self.log.read_bytes()[self._logged_bytes :]:
+            assert time.monotonic() < deadline, self.log.read_text()
+            time.sleep(LOOK_S)
 
     @property
     def pid(self) -> int:
