@@ -1,9 +1,15 @@
 """(pure) A candidate for leader: it watches the leader's lease, takes it over, and fences holders while it leads.
 
-    FOLLOWING     polls all records; becomes ACQUIRING if the leader's record is missing, stands still or is vacated
+    FOLLOWING     polls; becomes ACQUIRING if the leader's record is missing, stands still or is vacated
     ACQUIRING     writes the leader's record through its own holder of the lease, with the epoch after the last one
     LEADING       renews, polls, and fences silent holders; a lost lease makes it FOLLOWING again
     RESIGNING     acts no more, and writes that the record is vacated; then it is FOLLOWING for ever
+
+A candidate that follows is a standby or an observer.  The longest living candidates, at most STANDBYS of them, are
+standbys: each polls all records, so that its counts of silent holders are complete when it takes the leader's place.
+An observer polls all records every OBSERVE_MS only, and the leader's record between; otherwise the bytes of all polls
+would grow with the square of the number of nodes.  It takes the place of a leader ``stale_ms`` later than a standby
+would, and then its counts begin anew, which is as safe and slower.
 
 The leader's record is never deleted, so no two of its values have the same version (V2 of ``cas``), and no epoch is
 given twice.  An epoch exceeds ``epoch_floor`` too: the highest that the candidate's data folder names, in case the
@@ -43,6 +49,8 @@ from columnar.coordination.membership import Fence, Membership
 
 LEADER_FOLDER: Final = "leader"
 LEADER: Final = f"{LEADER_FOLDER}/leader"  # the key of the leader's record
+STANDBYS: Final = 5
+OBSERVE_MS: Final = 5_000
 
 
 class CandidateState(Enum):
@@ -55,11 +63,18 @@ class CandidateState(Enum):
 class Candidate:
     """A process that may lead.  ``draw_nonce`` returns a new nonce, never used before, for each attempt.
 
-    Without ``may_lead`` it only polls.
+    Without ``may_lead`` it only polls.  ``key`` is that of its node's record, by which it finds out whether it is a
+    standby; a candidate without a node is one.
     """
 
     def __init__(
-        self, times: LeaseTimes, draw_nonce: Callable[[], str], *, may_lead: bool = True, epoch_floor: int = 0
+        self,
+        times: LeaseTimes,
+        draw_nonce: Callable[[], str],
+        *,
+        may_lead: bool = True,
+        epoch_floor: int = 0,
+        key: str = "",
     ) -> None:
         self.epoch = 0  # of the leadership that is acquired or held; otherwise the last epoch seen
         self.written_epoch = 0  # the last one that a record of this candidate has certainly had
@@ -67,6 +82,7 @@ class Candidate:
         self._draw_nonce = draw_nonce
         self._may_lead = may_lead
         self._epoch_floor = epoch_floor
+        self._polls = _Polls(times, key)
         self.members = Membership(times)
         self._leader = LeaseWatcher(times)
         self._lease: LeaseHolder | None = None
@@ -75,7 +91,6 @@ class Candidate:
         self._was_polled = False  # since the leadership was acquired
         self._sent_epoch = 0  # in the write of the leader's record that is under way
         self._pending: Request | None = None
-        self._poll_ms = 0  # when the next poll is due
 
     @property
     def state(self) -> CandidateState:
@@ -137,7 +152,8 @@ class Candidate:
         """Return the time at which ``next_request`` has a request, if none is under way."""
         if self._fences:
             return 0
-        return self._poll_ms if self._lease is None else min(self._lease.due_ms, self._poll_ms)
+        due_ms = self._polls.due_ms
+        return due_ms if self._lease is None else min(self._lease.due_ms, due_ms)
 
     def next_request(self, now_ms: int) -> Request | None:
         """Return the request to make now; None if one is under way, or if none is due before ``due_ms``."""
@@ -146,10 +162,9 @@ class Candidate:
         request = None if self._lease is None else self._lease.next_request(now_ms)
         if request is None:
             request = self._fence(now_ms)
-        if request is None and now_ms >= self._poll_ms:
-            self._poll_ms = now_ms + self._times.poll_ms
-            request = PollRecords(has_leader=self._lease is None)
-        elif request is not None:
+        if request is None:
+            request = self._polls.next_poll(now_ms, is_following=self._lease is None)
+        else:
             self._sent_epoch = self.epoch
         self._pending = request
         return request
@@ -157,8 +172,8 @@ class Candidate:
     def on_answer(self, answer: Answer, now_ms: int) -> None:
         request, self._pending = self._pending, None
         match request:
-            case PollRecords():
-                self._polled(answer, now_ms)
+            case PollRecords(_, has_holders):
+                self._polled(answer, now_ms, has_holders=has_holders)
             case DeleteRecord():
                 self._fenced(answer, now_ms)
             case _:
@@ -173,24 +188,25 @@ class Candidate:
 
     # --- polls ---------------------------------------------------------------------------------------
 
-    def _polled(self, answer: Answer, now_ms: int) -> None:
+    def _polled(self, answer: Answer, now_ms: int, *, has_holders: bool) -> None:
         if not isinstance(answer, WasPolled):
             self.members.on_poll_failed()
             self._leader.on_poll_failed()
-            self._poll_ms = max(self._poll_ms, now_ms + RETRY_MS)
+            self._polls.on_poll_failed(now_ms)
             return
-        self._fences = self.members.on_polled(answer, now_ms)
+        if has_holders:
+            self._fences = self.members.on_polled(answer, now_ms)
+            self._was_polled = self._lease is not None
+            self._polls.on_polled_all(answer.standbys, now_ms)
         if self._lease is None:
             self._watch_leader(answer.leader, now_ms)
-        else:
-            self._was_polled = True
 
     def _watch_leader(self, found: Found | None, now_ms: int) -> None:
         self._leader.on_polled({} if found is None else {LEADER: found.version}, now_ms)
         if found is not None:
             self.epoch = found.epoch
         is_free = found is None or found.is_vacated or LEADER in self._leader.silent(now_ms)
-        if is_free and self._may_lead:
+        if self._polls.may_succeed(now_ms, is_free=is_free) and self._may_lead:
             over = None if found is None else found.version
             self._lease = LeaseHolder(LEADER, self._draw_nonce(), self._times, over=over)
             self._was_polled = False
@@ -218,3 +234,38 @@ class Candidate:
         fence, self._sent_fence = self._sent_fence, None
         if isinstance(answer, Done) and fence is not None:
             self.members.on_deleted(fence, now_ms)
+
+
+class _Polls:
+    """The times of a candidate's polls: a standby polls all records, an observer does so every OBSERVE_MS."""
+
+    def __init__(self, times: LeaseTimes, key: str) -> None:
+        self.due_ms = 0
+        self._times = times
+        self._key = key
+        self._is_standby = True
+        self._all_due_ms = 0  # of an observer's next poll of all records
+        self._free_ms: int | None = None  # since when nobody leads; None: somebody leads
+
+    def next_poll(self, now_ms: int, *, is_following: bool) -> PollRecords | None:
+        if now_ms < self.due_ms:
+            return None
+        self.due_ms = now_ms + self._times.poll_ms
+        has_holders = self._is_standby or not is_following or now_ms >= self._all_due_ms
+        return PollRecords(has_leader=is_following, has_holders=has_holders)
+
+    def on_poll_failed(self, now_ms: int) -> None:
+        self.due_ms = max(self.due_ms, now_ms + RETRY_MS)
+
+    def on_polled_all(self, standbys: frozenset[str] | None, now_ms: int) -> None:
+        self._is_standby = not self._key or standbys is None or self._key in standbys
+        self._all_due_ms = now_ms + OBSERVE_MS
+
+    def may_succeed(self, now_ms: int, *, is_free: bool) -> bool:
+        """Tell whether this candidate may take the leader's place, which is free or not: standbys come first."""
+        if not is_free:
+            self._free_ms = None
+            return False
+        if self._free_ms is None:
+            self._free_ms = now_ms
+        return self._is_standby or now_ms - self._free_ms >= self._times.stale_ms

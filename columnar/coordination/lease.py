@@ -93,9 +93,10 @@ class DeleteRecord:
 
 @dataclass(frozen=True, slots=True)
 class PollRecords:
-    """List the records of all holders, and with ``has_leader`` the leader's record too."""
+    """List the records of all holders, of the leader, or of both."""
 
     has_leader: bool
+    has_holders: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +126,7 @@ class WasPolled:
     versions: Mapping[str, int]  # of the records of holders
     leader: Found | None
     withdrawn: frozenset[str] = frozenset()  # keys of holders whose record says that they gave the lease up
+    standbys: frozenset[str] | None = None  # keys of holders that are to follow the leader closely; None: all
 
 
 class Failed(Enum):
@@ -287,6 +289,10 @@ class LeaseWatcher:
             return {}
         fence_ms = self._times.fence_ms
         return {key: seen.version for key, seen in self._seen.items() if now_ms - seen.since_ms >= fence_ms}
+
+    def over_ms(self, key: str) -> int:
+        """Return when the lease is over if the record is deleted at the version that the last poll showed."""
+        return self._seen[key].since_ms + self._times.fence_ms
 
     def known(self, now_ms: int) -> frozenset[str]:
         """Return the keys that were first seen at least ``fence_ms`` ago."""

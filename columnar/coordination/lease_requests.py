@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
 from columnar.coordination.cas import CasOutcomeUnknown, CasStore, CasUnavailable, VersionConflict, Versioned
-from columnar.coordination.election import LEADER, LEADER_FOLDER
+from columnar.coordination.election import LEADER, LEADER_FOLDER, STANDBYS
 from columnar.coordination.lease import (
     Answer,
     CreateRecord,
@@ -55,6 +55,7 @@ class PolledRecords:
         self.changes = 0  # rises if a poll shows anything new in ``nodes`` but logs and clocks
         self.is_whole = True  # ``nodes`` has each node that the poll showed
         self._versions: dict[str, int] = {}
+        self._standbys: frozenset[str] = frozenset()
         # Synced lengths by the last record about each server; they stay when the record is gone.
         self._synced: OrderedDict[str, tuple[tuple[str, int], ...]] = OrderedDict()
 
@@ -74,7 +75,10 @@ class PolledRecords:
         self.nodes = nodes
         self.is_whole = len(nodes) == len(found)
         self.changes += has_change
-        return WasPolled(self._versions, None, frozenset(key for key, one in nodes.items() if one.withdrawn))
+        if has_change:
+            self._standbys = find_standbys(nodes.values())
+        withdrawn = frozenset(key for key, one in nodes.items() if one.withdrawn)
+        return WasPolled(self._versions, None, withdrawn, self._standbys)
 
     def _note_logs(self, record: NodeRecord) -> None:
         for server, segments in record.logs.items():
@@ -118,10 +122,11 @@ def make_request(
             case DeleteRecord(key, version, also):
                 store.delete_key(key, version, also)
                 return Done()
-            case PollRecords(has_leader):
+            case PollRecords(has_leader, has_holders):
                 # The leader's record is listed, because a read would be a write to ZooKeeper.
                 leader = polled.take_leader(store.list_keys(LEADER_FOLDER).get(LEADER)) if has_leader else None
-                return replace(polled.take(store.list_keys(NODES)), leader=leader)
+                holders = polled.take(store.list_keys(NODES)) if has_holders else WasPolled({}, None)
+                return replace(holders, leader=leader)
     except VersionConflict:
         return Failed.CONFLICT
     except CasUnavailable as error:
@@ -130,6 +135,12 @@ def make_request(
     except CasOutcomeUnknown as error:
         failed(error)
         return Failed.UNKNOWN
+
+
+def find_standbys(nodes: Iterable[NodeRecord]) -> frozenset[str]:
+    """Return the keys of the STANDBYS nodes that have lived longest, of those that may lead."""
+    may_lead = [one for one in nodes if not (one.never_leads or one.withdrawn)]
+    return frozenset(one.key for one in sorted(may_lead, key=lambda one: one.incarnation)[:STANDBYS])
 
 
 def _found(read: Versioned | None) -> Found | None:

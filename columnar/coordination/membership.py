@@ -6,7 +6,8 @@ holder on it, the two waits overlap and cost only one.
 A record must go if its holder
     withdrew      its record says that its servers have ended; the lease is over with the record
     is silent     its version stood still for ``fence_ms``; the lease is over with the record
-    is requested  it renews; its lease is over ``fence_ms`` after the record was deleted
+    is requested  it may renew; its lease is over ``fence_ms`` after a poll showed the version that was deleted first,
+                  because no renewal after that version has succeeded
 
 A record may also be missing in a poll, because a different leader deleted it.  Then the lease counts as over
 ``fence_ms`` after that poll, unless the record was withdrawn.
@@ -40,7 +41,7 @@ class Fence:
 
     key: str
     version: int
-    is_over: bool  # the lease ends with the record
+    over_ms: int  # the lease ends then, or with the record if that is later
     is_by_time: bool
 
 
@@ -79,8 +80,7 @@ class Membership:
     def on_deleted(self, fence: Fence, now_ms: int) -> None:
         """Note that this candidate has deleted the record."""
         self._watcher.on_deleted(fence.key)
-        over_ms = now_ms if fence.is_over else now_ms + self._times.fence_ms
-        self._end(fence.key, over_ms, is_by_time=fence.is_by_time)
+        self._end(fence.key, max(now_ms, fence.over_ms), is_by_time=fence.is_by_time)
 
     def request_fence(self, key: str) -> None:
         """Request the fence of a holder even if it renews its record, once it is known for long enough (M2)."""
@@ -101,11 +101,11 @@ class Membership:
         silent = self._watcher.silent(now_ms).keys() - self._withdrawn
         requested = (self._requested & self._watcher.known(now_ms)) - silent - self._withdrawn
         for key in sorted(self._withdrawn):
-            yield Fence(key, versions[key], is_over=True, is_by_time=False)
+            yield Fence(key, versions[key], now_ms, is_by_time=False)
         for key in sorted(silent):
-            yield Fence(key, versions[key], is_over=True, is_by_time=True)
+            yield Fence(key, versions[key], now_ms, is_by_time=True)
         for key in sorted(requested):
-            yield Fence(key, versions[key], is_over=False, is_by_time=True)
+            yield Fence(key, versions[key], self._watcher.over_ms(key), is_by_time=True)
 
     def _end(self, key: str, over_ms: int, *, is_by_time: bool) -> None:
         self._requested.discard(key)

@@ -93,7 +93,7 @@ class NodeCoordination:
         self._events = events
         self._joined = loop.create_future()
         self._renewal = RenewalThread(self._connect_store, self._times, calls, record, page, self, servers.read_pages)
-        candidate = Candidate(self._times, _drawn_nonce, may_lead=may_lead, epoch_floor=epoch_floor)
+        candidate = Candidate(self._times, _drawn_nonce, may_lead=may_lead, epoch_floor=epoch_floor, key=record.key)
         self._candidate = CandidateThread(self._connect_store, self._times, calls, candidate, record, page, self)
         self._renewal.start(self._renewal_ended.set)
         try:

@@ -11,7 +11,8 @@
 A value is one JSON object, UTF-8, keys in this order, without spaces; an operator reads it with ``etcdctl get`` or
 ``zkCli.sh get``:
 
-    node    format nonce node incarnation address servers logs clock_ms [system_ms] [cluster_ms] [zone] [withdrawn]
+    node    format nonce node incarnation address servers logs clock_ms [system_ms] [cluster_ms] [zone] [never_leads]
+            [withdrawn]
     mount   format node incarnation address client
     leader  format nonce node epoch address [vacated]
     counter format number
@@ -27,6 +28,7 @@ A value is one JSON object, UTF-8, keys in this order, without spaces; an operat
     system_ms    the machine's clock when the record was written; records of older programs lack it
     cluster_ms   the cluster's time then, by which the node's servers give timestamps; records of older programs lack it
     zone         the part of the site that may fail as a whole, as the node was told; missing if it was not told
+    never_leads  true if the node leads in no case; otherwise the field is missing
     service_id   16 random bytes in hexadecimal, which ``CLUSTER`` in the data folder repeats.  So a service that lost
                  its data is noticed, and a different service at the same address
     client       the client of the file system by which the node has mounted the data folder, as the file system names
@@ -52,7 +54,7 @@ NODES: Final = "nodes"
 MOUNTS: Final = "mounts"
 NUMBER: Final = "counters/incarnation"
 CLUSTER: Final = "cluster/id"
-_OMITTED: Final = {"withdrawn", "vacated", "system_ms", "cluster_ms", "zone"}  # if they say nothing
+_OMITTED: Final = {"withdrawn", "vacated", "system_ms", "cluster_ms", "zone", "never_leads"}  # if they say nothing
 Logs: TypeAlias = dict[str, tuple[tuple[str, int], ...]]
 
 
@@ -68,6 +70,7 @@ class NodeRecord:
     system_ms: int = 0
     cluster_ms: int = 0
     zone: str = ""
+    never_leads: bool = False
     withdrawn: bool = False
 
     @classmethod
@@ -136,6 +139,7 @@ def decode_node_record(value: bytes) -> NodeRecord:
             _number(found.get("system_ms", 0)),
             _number(found.get("cluster_ms", 0)),
             _text(found.get("zone", "")),
+            _flag(found, "never_leads"),
             _flag(found, "withdrawn"),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:

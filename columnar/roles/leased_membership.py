@@ -132,7 +132,8 @@ class LeasedMembership:
         parts = self._parts
         address = await self._listen()
         self._undo.callback(self._link.close)
-        self._record = NodeRecord("", self.own.name, self.own.number, address, zone=parts.settings.zone)
+        zone, never_leads = parts.settings.zone, not parts.settings.may_lead
+        self._record = NodeRecord("", self.own.name, self.own.number, address, zone=zone, never_leads=never_leads)
         folders = RegionFolders(parts.regions_path, RocksEngine())
         epoch_floor = await asyncio.to_thread(folders.highest_generation, META)
         await self._coordination.start(

@@ -18,6 +18,7 @@ FAULTS = {
     "blind": "a record is deleted at whatever version it has",
     "leader": "a fence is not conditioned on the leader's own record",
     "counts": "a poll that failed, or came late, does not begin the counts anew",
+    "observer": "an observer that leads counts on from its last poll of all records, seconds ago",
     "vacated-acts": "a leader that resigned acts on until its lease is over",
     "lift-unwritten": "a leader acts under a lifted epoch before its record has it",
     "withdrawn-early": "a node's record says that it withdrew before its server has ended",
@@ -47,8 +48,8 @@ class _GoesOnCounting(LeaseWatcher):
 class _NeverVacates(Candidate):
     """A candidate whose leadership goes on after it has resigned, by its own clock."""
 
-    def __init__(self, world: LeaseWorld) -> None:
-        super().__init__(world.times, world.nonce)
+    def __init__(self, world: LeaseWorld, key: str) -> None:
+        super().__init__(world.times, world.nonce, key=key)
         self._past_ms = 0
 
     def resign(self, now_ms: int) -> None:
@@ -69,10 +70,11 @@ def holder_of(world: LeaseWorld, key: str, nonce: str) -> LeaseHolder:
     return made(key, nonce, world.times)
 
 
-def candidate_of(world: LeaseWorld) -> Candidate:
+def candidate_of(world: LeaseWorld, *, is_observer: bool) -> Candidate:
+    key = "nodes/observer.0" if is_observer else ""
     if world.fault == "vacated-acts":
-        return _NeverVacates(world)
-    candidate = Candidate(world.times, world.nonce)
-    if world.fault == "counts":
+        return _NeverVacates(world, key)
+    candidate = Candidate(world.times, world.nonce, key=key)
+    if world.fault == "counts" or (world.fault == "observer" and is_observer):
         candidate.members._watcher = _GoesOnCounting(world.times)
     return candidate

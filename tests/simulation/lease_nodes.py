@@ -226,7 +226,7 @@ class SimulatedCandidate:
         self.number = number
         self.machine = Machine(world)
         self.process = Process(f"c{number}")
-        self.candidate: Candidate = candidate_of(world)
+        self.candidate: Candidate = candidate_of(world, is_observer=number < world.observers)
         self._minimum = 0  # the epoch under which this candidate acts at the least; 0: it does not lead
         self._awaits_unlisted = False
         self._dies = False
@@ -254,6 +254,7 @@ class SimulatedCandidate:
             return
         if isinstance(request, DeleteRecord):
             self._world.fence_was_sent(self, request)
+        self._world.seen["observed"] += isinstance(request, PollRecords) and not request.has_holders
         is_vacated = candidate.state is CandidateState.RESIGNING
         record = LeaderRecord(candidate.nonce, self.process.name, candidate.epoch, "", is_vacated)
         machine.call(self.process, request, partial(encode_record, record), self._heard)

@@ -42,6 +42,7 @@ class LeaseWorld:
     def __init__(self, seed: int, fault: str | None, tell: Callable[[str], None]) -> None:
         self.rng = Random(f"lease {seed}")
         self.fault = fault
+        self.observers = (0, 1, 0, 2)[seed % 4]  # of the candidates
         self.times: LeaseTimes = times_of(fault)
         self.agenda = Agenda(self.rng)
         self.seen: Counter[str] = Counter()

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
 
 from columnar.coordination.cas import Condition
-from columnar.coordination.election import LEADER, Candidate, CandidateState
+from columnar.coordination.election import LEADER, OBSERVE_MS, Candidate, CandidateState
 from columnar.coordination.lease import (
     CreateRecord,
     DeleteRecord,
@@ -20,6 +23,7 @@ from columnar.coordination.lease import (
     PollRecords,
     PutRecord,
     ReadRecord,
+    Request,
     WasPolled,
     WasRead,
 )
@@ -186,9 +190,29 @@ def test_a_holder_that_renews_is_over_only_when_its_lease_must_be() -> None:
     request, now_ms, version = fence_by(candidate, now_ms, version, lambda now_ms: now_ms)
     assert request == DeleteRecord(KEY, now_ms - 50, Condition(LEADER, version))
     candidate.on_answer(Done(), now_ms)
-    over_ms = now_ms + TIMES.fence_ms
+    over_ms = now_ms - 50 + TIMES.fence_ms  # the version was first seen then
     assert candidate.members.take_ended(over_ms - 1) == {}
     assert candidate.members.take_ended(over_ms) == {KEY: Ended(over_ms, is_by_time=True)}
+
+
+def test_a_request_to_fence_a_dead_holder_does_not_lengthen_the_wait() -> None:
+    candidate = leading({KEY: 0})
+    request: Request | None = None
+    now_ms = 50
+    while not isinstance(request, DeleteRecord):
+        now_ms += 50
+        if now_ms == 3_000:  # the holder renewed until 2,000, and somebody noticed only now
+            candidate.members.request_fence(KEY)
+        request = candidate.next_request(now_ms)
+        match request:
+            case PutRecord(_, written):
+                candidate.on_answer(Done(written + 1), now_ms)
+            case PollRecords():
+                candidate.on_answer(WasPolled({KEY: min(now_ms, 2_000)}, None), now_ms)
+    assert (request.version, request.key) == (2_000, KEY)
+    assert now_ms < 3_200
+    candidate.on_answer(Done(), now_ms)
+    assert 0 <= candidate.members.ended[KEY].over_ms - (2_000 + TIMES.fence_ms) <= TIMES.poll_ms, "of the poll"
 
 
 def test_a_leader_without_a_lease_fences_nobody() -> None:
@@ -330,3 +354,63 @@ def test_a_new_leader_knows_when_nodes_without_a_record_are_over() -> None:
     candidate.on_answer(Done(12), 356)
     polled(candidate, 400, {}, None)
     assert candidate.unlisted_over_ms == 2_050, "nodes may have come and gone between two polls"
+
+
+OTHERS = frozenset(f"nodes/n{n}.{n}" for n in range(1, 6))  # the standbys
+THEIRS = Found(9, "theirs", epoch=4)
+
+
+def observing(leader: Found | None = THEIRS) -> Candidate:
+    """A candidate that has polled at 0, and is not among the standbys."""
+    candidate = Candidate(TIMES, lambda: "mine", key="nodes/n6.6")
+    assert candidate.next_request(0) == PollRecords(has_leader=True)
+    candidate.on_answer(WasPolled({KEY: 7}, leader, standbys=OTHERS), 0)
+    return candidate
+
+
+def test_an_observer_polls_the_leader_alone_until_it_is_time_for_all() -> None:
+    candidate = observing()
+    polls = []
+    for now_ms in range(50, 2 * OBSERVE_MS + 300, 50):
+        if (request := candidate.next_request(now_ms)) is not None:
+            assert isinstance(request, PollRecords)
+            polls.append((now_ms, request.has_holders))
+            found = WasPolled({KEY: now_ms} if request.has_holders else {}, Found(now_ms, "theirs", epoch=4))
+            candidate.on_answer(replace(found, standbys=OTHERS), now_ms)
+    assert len(polls) > 2 * OBSERVE_MS // TIMES.poll_ms - 10, "as often as a standby"
+    assert [now_ms for now_ms, has_holders in polls if has_holders] == [5_000, 10_000]
+    assert candidate.members.versions == {KEY: 10_000}, "polls of the leader alone say nothing of holders"
+
+
+def test_an_observer_becomes_a_standby_when_one_of_them_is_gone() -> None:
+    candidate = observing()
+    assert candidate.next_request(OBSERVE_MS) == PollRecords(has_leader=True, has_holders=True)
+    candidate.on_answer(WasPolled({}, THEIRS, standbys=frozenset({"nodes/n6.6"})), OBSERVE_MS)
+    assert candidate.next_request(OBSERVE_MS + 100) == PollRecords(has_leader=True, has_holders=True)
+
+
+@pytest.mark.parametrize("leader", [None, Found(9, "theirs", 4, is_vacated=True)])
+def test_an_observer_leaves_a_free_place_to_the_standbys_for_a_while(leader: Found | None) -> None:
+    candidate = observing(leader)
+    for now_ms in range(100, TIMES.stale_ms + 100, 100):
+        assert candidate.state is CandidateState.FOLLOWING, now_ms
+        assert candidate.next_request(now_ms) == PollRecords(has_leader=True, has_holders=False)
+        candidate.on_answer(WasPolled({}, leader), now_ms)
+    assert candidate.state is CandidateState.ACQUIRING
+
+
+def test_an_observer_that_leads_begins_its_counts_anew() -> None:
+    candidate = observing(None)
+    now_ms = 0
+    while candidate.state is not CandidateState.LEADING:
+        now_ms += 100
+        match candidate.next_request(now_ms):
+            case CreateRecord():
+                candidate.on_answer(Done(0), now_ms)
+            case PollRecords():
+                candidate.on_answer(WasPolled({}, None), now_ms)
+    assert candidate.unlisted_over_ms is None
+    request, fenced_ms, _ = fence_by(candidate, now_ms, 0, lambda _: 7)
+    assert request.version == 7
+    assert fenced_ms >= now_ms + TIMES.fence_ms, "though the record stood still since 0"
+    assert (candidate.unlisted_over_ms or 0) >= now_ms + TIMES.fence_ms
