@@ -73,6 +73,7 @@ _SUBCOMMANDS: Final[dict[str, tuple[str, str]]] = {  # name -> module:command, s
     "restart": ("columnar.shell.servers:restart", "Restart servers, while others serve their regions."),
     "stop": ("columnar.shell.servers:stop", "Empty a server and stop it."),
     "fence": ("columnar.shell.servers:fence", "End a server that hangs, at once."),
+    "maintenance": ("columnar.shell.maintenance:maintenance", "Say who restarts or drains servers now."),
     "trigger": ("columnar.shell.triggers:trigger", "Look at triggers and change them."),
     "flows": ("columnar.shell.triggers:flows", "Show which tables feed which triggers, and how far behind."),
     "view": ("columnar.shell.views:view", "Declare views of tables and read them."),

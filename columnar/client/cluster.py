@@ -126,6 +126,17 @@ class ClusterChange:
     regions_left: int
 
 
+@dataclass(frozen=True, slots=True)
+class MaintenanceStatus:
+    """The holder of the maintenance lock, who may empty or end servers."""
+
+    holder: str  # empty: nobody
+    what: str  # the node that is emptied or ended; empty: no single one
+    age_ms: int
+    silent_ms: int  # since the leader has seen a renewal
+    own: bool  # the caller is the holder
+
+
 class ClusterAdmin:
     """The administration of a cluster over a ``columnar.client.Connection``.
 
@@ -183,6 +194,26 @@ class ClusterAdmin:
     def switch(self, what: str, on: bool, *, dry_run: bool = False) -> ClusterChange:
         """Switch ``what``, the balancer or auto-split, on or off."""
         return self._change("columnarSwitch", what, on, dry_run)
+
+    # --- the maintenance lock, which a holder renews every ten seconds -----------------------------
+
+    def maintenance(self) -> MaintenanceStatus:
+        return _record(MaintenanceStatus, self._connection.call("columnarMaintenance"))
+
+    def acquire_maintenance(
+        self, nonce: str, holder: str, what: str = "", *, renews: bool = False
+    ) -> MaintenanceStatus:
+        """Acquire the lock unless another one holds it, or only renew it; returns who holds it then.
+
+        ``nonce``: 32 hexadecimal digits, drawn anew for each holding.  A holder that has not renewed for a minute may
+        lose the lock.
+        """
+        call = self._connection.call
+        return _record(MaintenanceStatus, call("columnarAcquireMaintenance", nonce, holder, what, renews))
+
+    def release_maintenance(self, nonce: str = "") -> MaintenanceStatus:
+        """End the holding of this nonce, or anybody's; returns who held the lock before."""
+        return _record(MaintenanceStatus, self._connection.call("columnarReleaseMaintenance", nonce))
 
     # --- over the private socket of a supervisor, or with a client certificate ---------------------
 

@@ -79,7 +79,8 @@ _THRIFT1: Final = {
         " columnarSnapshotClone columnarSnapshotRestore columnarSnapshotDelete columnarStage columnarStageRelease"
         " columnarStageAdopt columnarServers columnarLocations columnarLocate columnarTransitions columnarDecisions"
         " columnarMove columnarAssign columnarUnassign columnarDrain columnarBalance columnarSwitch columnarRestart"
-        " columnarStop columnarFence columnarViewAdd columnarViewDrop"
+        " columnarStop columnarFence columnarMaintenance columnarAcquireMaintenance columnarReleaseMaintenance"
+        " columnarViewAdd columnarViewDrop"
         " columnarViewRebuild columnarViewSwap columnarViewRollback",
     ),
     **_listed(

@@ -19,6 +19,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from columnar.coordination.lease_page import LeasePage
+from columnar.coordination.maintenance_lock import MaintenanceLock
 from columnar.coordination.node_record import LeaderRecord, MountRecord, NodeRecord
 from columnar.coordination.server_page import ServerPages
 from columnar.errors import RetryLater
@@ -86,6 +87,9 @@ class Coordination(Protocol):
     @property
     def mounts(self) -> MountRecords:
         """Return the records of the nodes' mounts."""
+
+    def maintenance_lock(self) -> MaintenanceLock:
+        """Return the cluster's maintenance lock, for a leader that begins.  Not for the loop: its methods block."""
 
     def next_number(self, floor: int = 0) -> int:
         """Return a number that was never given before, above ``floor``.  Blocks; for any thread but the loop's."""

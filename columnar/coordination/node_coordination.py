@@ -20,6 +20,7 @@ from columnar.coordination.cas import CasOutcomeUnknown, CasRefused, CasStore, C
 from columnar.coordination.election import Candidate
 from columnar.coordination.lease import LEASE_MS, LeaseTimes
 from columnar.coordination.lease_page import LeasePage
+from columnar.coordination.maintenance_lock import MaintenanceLock
 from columnar.coordination.node_record import (
     LeaderRecord,
     MountRecord,
@@ -49,7 +50,7 @@ class NodeCoordination:
         """Take the settings.  ``address`` names the service in errors and logs, without a password."""
         self._connect_store = connect_store
         self._address = address
-        self._find_address = find_address
+        self.local_address = find_address
         self._times = times
         self.mounts = self.start_calls = StartCalls(connect_store, address)
         self._events: CoordinationEvents | None = None
@@ -61,6 +62,9 @@ class NodeCoordination:
         self._unanswered: ColumnarError | None = None  # the last error before the lease was held
         self._leadership: _Leadership | None = None
         self._mount = ""  # the key of its record; empty before the lease is held
+
+    def maintenance_lock(self) -> MaintenanceLock:
+        return MaintenanceLock(self.start_calls.call_store)
 
     def next_number(self, floor: int = 0) -> int:
         """See ``Coordination``.  Raises CasUnavailable after START_S without an answer, CasRefused, DamagedData."""
@@ -148,9 +152,6 @@ class NodeCoordination:
     def request_fence(self, key: str) -> None:
         if self._candidate is not None:
             self._candidate.request_fence(key)
-
-    def local_address(self) -> str:
-        return self._find_address()
 
     async def withdraw(self) -> None:
         renewal, candidate = self._renewal, self._candidate

@@ -7,6 +7,7 @@
     leader/leader             written by the leader with each renewal
     counters/incarnation      the last number that was given to a node or server; never deleted
     cluster/id                which data folder the service guards; written by the first node, never changed
+    maintenance/lock          who may empty or end servers now; written by leaders (``maintenance_lock``), never deleted
 
 A value is one JSON object, UTF-8, keys in this order, without spaces; an operator reads it with ``etcdctl get`` or
 ``zkCli.sh get``:
@@ -17,6 +18,7 @@ A value is one JSON object, UTF-8, keys in this order, without spaces; an operat
     leader  format nonce node epoch address [vacated]
     counter format number
     cluster format cluster_id service_id
+    maintenance format nonce holder what since_ms
 
     format       1.  A reader accepts any format that has the fields it needs, and ignores unknown fields, so that a
                  newer node can join an older leader while a cluster is upgraded
@@ -33,6 +35,9 @@ A value is one JSON object, UTF-8, keys in this order, without spaces; an operat
                  its data is noticed, and a different service at the same address
     client       the client of the file system by which the node has mounted the data folder, as the file system names
                  it (CephFS: client4151); empty if the file system has no such names
+    holder       who has the maintenance lock, for people; empty, as the nonce: nobody
+    what         the node that is emptied or ended, or an empty text
+    since_ms     the leader's clock when the holder got the lock
     withdrawn    true in the last record of a node that has ended all its servers; otherwise the field is missing
     vacated      true in the last record of a leader that resigned; otherwise the field is missing
 
@@ -54,6 +59,7 @@ NODES: Final = "nodes"
 MOUNTS: Final = "mounts"
 NUMBER: Final = "counters/incarnation"
 CLUSTER: Final = "cluster/id"
+MAINTENANCE: Final = "maintenance/lock"
 _OMITTED: Final = {"withdrawn", "vacated", "system_ms", "cluster_ms", "zone", "never_leads"}  # if they say nothing
 Logs: TypeAlias = dict[str, tuple[tuple[str, int], ...]]
 
@@ -113,7 +119,24 @@ class ClusterRecord:
     service_id: str
 
 
-def encode_record(record: NodeRecord | MountRecord | LeaderRecord | ClusterRecord) -> bytes:
+@dataclass(frozen=True, slots=True)
+class MaintenanceRecord:
+    """The holder of the maintenance lock; without arguments a lock that nobody holds."""
+
+    nonce: str = ""
+    holder: str = ""
+    what: str = ""
+    since_ms: int = 0
+
+    @property
+    def is_free(self) -> bool:
+        return not self.nonce
+
+
+Record: TypeAlias = NodeRecord | MountRecord | LeaderRecord | ClusterRecord | MaintenanceRecord
+
+
+def encode_record(record: Record) -> bytes:
     fields = {"format": FORMAT, **asdict(record)}
     for name in _OMITTED & fields.keys():
         if not fields[name]:
@@ -184,6 +207,16 @@ def decode_number(value: bytes) -> int:
     """Decode the counter.  Raises DamagedData if the value is none."""
     try:
         return _number(_object(value)["number"])
+    except (KeyError, TypeError) as error:
+        raise _damaged(value) from error
+
+
+def decode_maintenance_record(value: bytes) -> MaintenanceRecord:
+    """Decode the record of the maintenance lock.  Raises DamagedData if the value is no such record."""
+    found = _object(value)
+    try:
+        nonce, holder, what = _text(found["nonce"]), _text(found["holder"]), _text(found["what"])
+        return MaintenanceRecord(nonce, holder, what, _number(found["since_ms"]))
     except (KeyError, TypeError) as error:
         raise _damaged(value) from error
 

@@ -69,7 +69,7 @@ class StartCalls:
         guards another folder, or is not the one that the folder names; CasUnavailable after START_S without an answer,
         CasRefused, DamagedData.
         """
-        return self._call(lambda store: self._claimed(store, cluster_id, known_id))
+        return self.call_store(lambda store: self._claimed(store, cluster_id, known_id))
 
     def _claimed(self, store: CasStore, cluster_id: str, known_id: str) -> str:
         found = store.read_key(CLUSTER)
@@ -96,14 +96,14 @@ class StartCalls:
         return record.service_id
 
     def next_number(self, floor: int) -> int:
-        return self._call(lambda store: _raised_number(store, floor))
+        return self.call_store(lambda store: _raised_number(store, floor))
 
     def await_name(self, node: str, fence_s: float) -> frozenset[str]:
         """Return when no node of this name lives: the keys of records that dead ones have left.
 
         Raises HostError if a node of this name renews its lease.
         """
-        return self._call(lambda store: _await_name(store, node, fence_s))
+        return self.call_store(lambda store: _await_name(store, node, fence_s))
 
     def check_alone(self, node: str, known: frozenset[str]) -> None:
         """Raise HostError if a node of this name has joined whose record is not among the ``known``."""
@@ -115,27 +115,28 @@ class StartCalls:
                     f"a node named {node} started at the same moment, as {min(found)}; start one of them again"
                 )
 
-        self._call(check)
+        self.call_store(check)
 
     def note_mount(self, record: MountRecord) -> None:
         """Write the record, whose key was never used before."""
-        self._call(lambda store: _note_mount(store, record))
+        self.call_store(lambda store: _note_mount(store, record))
 
     def list_mounts(self) -> tuple[dict[str, MountRecord], dict[str, MountRecord]]:
         """Return the mounts of nodes that have a record of a lease, and all other mounts, by key.
 
         A damaged record is left out: its node has none.
         """
-        return self._call(_list_mounts)
+        return self.call_store(_list_mounts)
 
     def forget_mount(self, key: str) -> None:
-        self._call(lambda store: _forget_mount(store, key))
+        self.call_store(lambda store: _forget_mount(store, key))
 
     def check_clock(self, fence_s: float) -> None:
         """Compare this machine's clock with those of the living nodes.  Raises HostError if it is wrong."""
-        return self._call(lambda store: check_clock(store, fence_s))
+        return self.call_store(lambda store: check_clock(store, fence_s))
 
-    def _call(self, call: Callable[[CasStore], T]) -> T:
+    def call_store(self, call: Callable[[CasStore], T]) -> T:
+        """Call the function with a client; again if it raised VersionConflict, CasUnavailable or CasOutcomeUnknown."""
         with self._lock:
             store = self._connect_store()
             try:

@@ -10,10 +10,13 @@ Owned by the loop.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, Literal
 
+from columnar.clock import system_ms
+from columnar.coordination.maintenance_lock import Acquire, MaintenanceLock, MaintenanceState, Release
 from columnar.errors import CallerError, NotAllowed
 from columnar.master import cluster_status_builder as builder
 from columnar.master.instructions import (
@@ -36,6 +39,7 @@ from columnar.model.cluster_status_records import (
     Change,
     ClusterStatus,
     DecisionStatus,
+    MaintenanceStatus,
     PlannedMove,
     RegionStatus,
     RowStatus,
@@ -48,6 +52,9 @@ _SWITCHES: Final[Mapping[str, Literal["balancer", "auto_split"]]] = {
     "balancer": "balancer",
     "auto-split": "auto_split",
 }
+
+
+HOLDER_CHARACTERS: Final = 200
 
 
 class _Evenly:
@@ -115,12 +122,51 @@ class ClusterReports:
         return self.decisions()[:fresh][::-1] if fresh else []
 
 
+class Maintenance:
+    """The maintenance lock for its callers.  A call at a time uses a thread, however long the service is silent."""
+
+    def __init__(self, lock: MaintenanceLock) -> None:
+        self._lock = lock
+        self._one_call = asyncio.Lock()
+
+    async def read_lock(self) -> MaintenanceStatus:
+        async with self._one_call:
+            return _maintenance(await asyncio.to_thread(self._lock.read_lock))
+
+    async def acquire_lock(self, nonce: str, holder: str, what: str, *, is_renewal: bool) -> MaintenanceStatus:
+        """Acquire or renew the lock for the holder of this nonce; return who has it then."""
+        call = Acquire(nonce, _printable(holder), _printable(what), is_renewal)
+        async with self._one_call:
+            return _maintenance(await asyncio.to_thread(self._lock.acquire_lock, call), nonce)
+
+    async def release_lock(self, nonce: str) -> MaintenanceStatus:
+        """End the holding of this nonce, or with an empty one anybody's; return who had the lock before."""
+        async with self._one_call:
+            return _maintenance(await asyncio.to_thread(self._lock.release_lock, Release(nonce)), nonce)
+
+
+def _maintenance(state: MaintenanceState, nonce: str = "") -> MaintenanceStatus:
+    record = state.record
+    if record.is_free:
+        return MaintenanceStatus("", "", 0, 0)
+    age_ms = max(0, system_ms() - record.since_ms)
+    return MaintenanceStatus(record.holder, record.what, age_ms, state.silent_ms, record.nonce == nonce)
+
+
+def _printable(text: str) -> str:
+    """Return the text of a holder, as terminals of others may show it."""
+    return "".join(letter if letter.isprintable() else "?" for letter in text[:HOLDER_CHARACTERS])
+
+
 class ClusterControl:
-    def __init__(self, servers: Servers, wall_ms: Callable[[], int] | None = None) -> None:
+    def __init__(
+        self, servers: Servers, maintenance: MaintenanceLock, wall_ms: Callable[[], int] | None = None
+    ) -> None:
         """``wall_ms``: as for ``ClusterReports``."""
         self._servers = servers
         self._state = servers.state
         self.processes = ProcessControl(servers)
+        self.maintenance = Maintenance(maintenance)
         self.reports = ClusterReports(servers, self.processes.notes_on, wall_ms)
 
     # --- regions -----------------------------------------------------------------------------------

@@ -146,6 +146,17 @@ class Change:
     left: int = 0  # regions that a drained server still has
 
 
+@dataclass(frozen=True, slots=True)
+class MaintenanceStatus:
+    """The holder of the maintenance lock, who may empty or end servers; times are as the leader counts them."""
+
+    holder: str  # empty: nobody
+    what: str  # the node that is emptied or ended; empty: no single one
+    age_ms: int
+    silent_ms: int  # since the holder's last renewal, as far as this leader has seen
+    is_own: bool = False  # the holder is whoever requested this status
+
+
 def split_address(address: str) -> tuple[str, int]:
     """Return host and port of ``HOST:PORT``; an empty address gives an empty host and port 0."""
     host, _, port = address.rpartition(":")

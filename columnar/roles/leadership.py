@@ -207,6 +207,7 @@ class Leadership:
                 self._fence_node,
                 self._synced_lengths,
                 term.fences,
+                coordination.maintenance_lock(),
                 is_leased=True,
             )
             leading = LeadingNode(parts.config, stores, parts.watched_folder, terms)

@@ -27,6 +27,8 @@ from columnar.cluster.peers import LinkTerms
 from columnar.cluster.refusals import Unknown
 from columnar.cluster.row_forms import THRIFT1_OPERATOR
 from columnar.config import StandaloneConfig
+from columnar.coordination.cas_memory import CasMemory
+from columnar.coordination.maintenance_lock import MaintenanceLock, MemoryCalls
 from columnar.master.cluster_control import ClusterControl
 from columnar.master.cluster_state import ClusterState
 from columnar.master.dead_servers import named_in
@@ -75,6 +77,7 @@ class LeaderTerms:
     fence_node: Callable[[Incarnation], None] = lambda _node: None
     synced_lengths: Callable[[str], Mapping[int, int]] = lambda _server: NO_LENGTHS  # of a server's segments
     fences: StorageFences | None = None  # of nodes that ended by time
+    maintenance: MaintenanceLock = field(default_factory=lambda: MaintenanceLock(MemoryCalls(CasMemory())))
     is_leased: bool = False  # a server that is not known to live may still run and write
 
 
@@ -247,7 +250,9 @@ class LeadingNode:
 
     def _make_control(self, answers: PeerServer) -> None:
         servers = LedServers(self.host, self.nodes, self._watched_folder, is_leased=self.terms.is_leased)
-        self.leading.cluster = self.control = ClusterControl(servers, lambda: round(time.time() * 1_000))
+        self.leading.cluster = self.control = ClusterControl(
+            servers, self.terms.maintenance, lambda: round(time.time() * 1_000)
+        )
         self.service = MasterService(self.config, self.stores.folder, self.leading, self.host)
         self.host.tables.on_table = self.service.refresh
         self.host.tables.load()

@@ -12,6 +12,7 @@ from columnar.client import ClusterAdmin
 from columnar.client.cluster import ClusterChange, ServerStatus
 from columnar.shell.completion import completing
 from columnar.shell.connecting import Misused, Refused, Server, somebody_answers
+from columnar.shell.maintenance import maintenance_lock, maintenance_wait_option
 from columnar.shell.numbers import Seconds
 from columnar.shell.private_connection import with_cluster, with_supervisor
 from columnar.shell.server_changes import ServerChanges
@@ -238,9 +239,10 @@ def _switch(server: Server, what: str, wanted: str | None, dry_run: bool) -> Non
 @click.command()
 @click.argument("name", metavar="[SERVER]", required=False, shell_complete=completing("server"))
 @click.option("--rolling", is_flag=True, help="Every server that is up, one behind the other.")
+@maintenance_wait_option
 @dry_run_option
 @with_supervisor
-def restart(server: Server, name: str | None, rolling: bool, dry_run: bool) -> None:
+def restart(server: Server, name: str | None, rolling: bool, timeout: float, dry_run: bool) -> None:
     """Restart a server: its regions leave it, it stops, starts, and they come back.
 
     Meanwhile other servers serve its regions, and take over its connections, which clients do not notice. A connection
@@ -248,7 +250,7 @@ def restart(server: Server, name: str | None, rolling: bool, dry_run: bool) -> N
     60 s. With --rolling every server is restarted in turn. A stopped server is started. The command needs the private
     socket of the store, which the store's own user reaches on its machine, or a port that asks for client certificates.
     If the server that answers there is the one to restart, the command polls it over new connections until it is up
-    again.
+    again. While another command restarts, stops or drains servers, this one waits ('columnar maintenance').
 
     \b
       columnar restart s2
@@ -259,26 +261,38 @@ def restart(server: Server, name: str | None, rolling: bool, dry_run: bool) -> N
         raise Misused("say which: 'columnar restart SERVER', or 'columnar restart --rolling' for all of them in turn")
     with closing(ServerChanges(server)) as changes:
         names = [name] if name else [one.name for one in changes.admin.servers().servers if one.state == "up"]
-        for one in names:
-            show_change(server, changes.admin.restart(one, dry_run=True) if dry_run else changes.restart(one))
+        if dry_run:
+            for one in names:
+                show_change(server, changes.admin.restart(one, dry_run=True))
+            return
+        with maintenance_lock(server, f"restart {name or '--rolling'}", timeout_s=timeout) as lock:
+            for one in names:
+                lock.check_lock()
+                show_change(server, changes.restart(one))
 
 
 @click.command()
 @server_argument
+@maintenance_wait_option
 @dry_run_option
 @with_supervisor
-def stop(server: Server, name: str, dry_run: bool) -> None:
+def stop(server: Server, name: str, timeout: float, dry_run: bool) -> None:
     """Empty a server and stop its process, until 'columnar restart SERVER' or the next start of the store.
 
     Other servers answer for its regions, and its clients go on at them, as at a restart. The last server that may
-    have regions is not stopped: SIGTERM to the store stops all of it.
+    have regions is not stopped: SIGTERM to the store stops all of it. While another command restarts, stops or drains
+    servers, this one waits ('columnar maintenance').
 
     \b
       columnar stop s2
       columnar stop s2 --dry-run
     """
     with closing(ServerChanges(server)) as changes:
-        show_change(server, changes.admin.stop(name, dry_run=True) if dry_run else changes.stop(name))
+        if dry_run:
+            show_change(server, changes.admin.stop(name, dry_run=True))
+            return
+        with maintenance_lock(server, f"stop {name}", timeout_s=timeout):
+            show_change(server, changes.stop(name))
 
 
 @click.command()

@@ -21,6 +21,7 @@ from columnar.model.cluster_status_records import (
     Change,
     ClusterStatus,
     DecisionStatus,
+    MaintenanceStatus,
     PlannedMove,
     RegionStatus,
     RowStatus,
@@ -34,6 +35,7 @@ from columnar.operations.descriptions import Descriptions
 from columnar.wire.idl import columnar
 
 _UPPER: Final = re.compile("[A-Z]")
+_NONCE: Final = re.compile("[0-9a-f]{32}")
 LONGEST_WAIT_S: Final = 3_600.0  # of one call for a drain
 
 
@@ -59,7 +61,18 @@ class ProcessControl(Protocol):
     async def fence(self, server: str, dry_run: bool) -> Change: ...
 
 
+class MaintenanceControl(Protocol):
+    async def read_lock(self) -> MaintenanceStatus: ...
+
+    async def acquire_lock(self, nonce: str, holder: str, what: str, *, is_renewal: bool) -> MaintenanceStatus: ...
+
+    async def release_lock(self, nonce: str) -> MaintenanceStatus: ...
+
+
 class Cluster(Protocol):
+    @property
+    def maintenance(self) -> MaintenanceControl: ...
+
     @property
     def reports(self) -> ClusterReports: ...
 
@@ -151,6 +164,20 @@ class ClusterMethods:
     async def columnarSwitch(self, _ctx: Any, what: str, on: bool, dry_run: bool) -> Any:
         return await _changed(self._cluster.switch(what or "", bool(on), bool(dry_run)))
 
+    # --- maintenance -------------------------------------------------------------------------------
+
+    async def columnarMaintenance(self, _ctx: Any) -> Any:
+        return _maintenance(await self._cluster.maintenance.read_lock())
+
+    async def columnarAcquireMaintenance(self, _ctx: Any, nonce: str, holder: str, what: str, renews: bool) -> Any:
+        maintenance = self._cluster.maintenance
+        if not _NONCE.fullmatch(nonce or ""):
+            raise IllegalArgument("the nonce of a holder has 32 hexadecimal digits")
+        return _maintenance(await maintenance.acquire_lock(nonce, holder or "", what or "", is_renewal=bool(renews)))
+
+    async def columnarReleaseMaintenance(self, _ctx: Any, nonce: str) -> Any:
+        return _maintenance(await self._cluster.maintenance.release_lock(nonce or ""))
+
     # --- processes ---------------------------------------------------------------------------------
 
     async def columnarRestart(self, ctx: Any, server: str, dry_run: bool) -> Any:
@@ -188,6 +215,10 @@ def _named(server: str) -> str:
     if not server:
         raise IllegalArgument("say which server, by its name as 'columnar servers' shows it")
     return server
+
+
+def _maintenance(status: MaintenanceStatus) -> Any:
+    return _struct(columnar.MaintenanceStatus, status, own=status.is_own)
 
 
 def _server(status: ServerStatus) -> Any:
@@ -284,6 +315,7 @@ class SingleServerControl:
     def __init__(self, reports: SingleServer) -> None:
         self.reports = reports
         self.processes = SingleProcess()
+        self.maintenance = SingleMaintenance()
 
     async def move(self, info: RegionInfo, _server: str, _dry_run: bool) -> Change:
         raise _alone(f"region {info.encoded} cannot move")
@@ -323,6 +355,19 @@ class SingleProcess:
 
     async def fence(self, _server: str, _dry_run: bool) -> Change:
         raise _alone("there is nobody to fence")
+
+
+class SingleMaintenance:
+    """The maintenance lock of a standalone process: it keeps nobody apart, because every maintenance is refused."""
+
+    async def read_lock(self) -> MaintenanceStatus:
+        return MaintenanceStatus("", "", 0, 0)
+
+    async def acquire_lock(self, nonce: str, holder: str, what: str, *, is_renewal: bool) -> MaintenanceStatus:
+        return MaintenanceStatus(holder, what, 0, 0, is_own=True)
+
+    async def release_lock(self, nonce: str) -> MaintenanceStatus:
+        return MaintenanceStatus("", "", 0, 0)
 
 
 def _alone(what: str) -> NotAllowed:

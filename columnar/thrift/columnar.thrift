@@ -331,6 +331,17 @@ struct ClusterChange {
   5: i32 regionsLeft
 }
 
+// The holder of the maintenance lock, who may empty or end servers.  holder: empty: nobody.  what: the node that is emptied or ended, or empty.
+// silentMs: since the leader has seen a renewal; after a minute another may take the lock.
+// own: the caller is the holder.
+struct MaintenanceStatus {
+  1: string holder,
+  2: string what,
+  3: i64 ageMs,
+  4: i64 silentMs,
+  5: bool own
+}
+
 service ColumnarStore extends hbase.Hbase {
   // The conditions are looked at and the operations applied, in the order given, as one step.
   CheckAndMutateResult columnarCheckAndMutate(1: binary table, 2: binary row,
@@ -565,6 +576,16 @@ service ColumnarStore extends hbase.Hbase {
     throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
   // what is "balancer" or "auto-split".
   ClusterChange columnarSwitch(1: string what, 2: bool on, 3: bool dryRun)
+    throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
+  MaintenanceStatus columnarMaintenance()
+    throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
+  // Acquires the maintenance lock of a cluster, unless another one holds it, or only renews it if the caller holds it;
+  // answers who holds it then.  nonce: 32 hexadecimal digits, drawn by the caller for all calls of one holding.
+  // A holder renews every 10 seconds.
+  MaintenanceStatus columnarAcquireMaintenance(1: string nonce, 2: string holder, 3: string what, 4: bool renews)
+    throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
+  // Ends the holding of this nonce, or with an empty nonce anybody's; answers who held the lock before.
+  MaintenanceStatus columnarReleaseMaintenance(1: string nonce)
     throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
   // These three only over the supervisor's private socket, or with a client certificate.  A restart or stop of the
   // server by which the call comes is answered when it begins (not done): the call would wait for its own end.

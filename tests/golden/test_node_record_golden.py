@@ -9,10 +9,13 @@ import pytest
 from columnar.coordination.node_record import (
     ClusterRecord,
     LeaderRecord,
+    MaintenanceRecord,
     MountRecord,
     NodeRecord,
+    Record,
     decode_cluster_record,
     decode_leader_record,
+    decode_maintenance_record,
     decode_mount_record,
     decode_node_record,
     decode_number,
@@ -58,12 +61,18 @@ LEADERS = {
     "leader": LeaderRecord("00" * 16, "n1", 9, "10.0.0.1:9100"),
     "leader that resigned": LeaderRecord("00" * 16, "n1", 9, "10.0.0.1:9100", vacated=True),
 }
+LOCKS = {
+    "maintenance": MaintenanceRecord(
+        "ab" * 16, "columnar restart --rolling by root at höst-1", "n1", 1_790_000_000_000
+    ),
+    "maintenance of nobody": MaintenanceRecord(),
+}
 NUMBER = 4_711
 CLUSTER = ClusterRecord("0f" * 16, "9b" * 16)
 
 
 def test_records_are_written_as_ever() -> None:
-    records: dict[str, NodeRecord | MountRecord | LeaderRecord] = {**NODES, **MOUNTS, **LEADERS}
+    records: dict[str, Record] = {**NODES, **MOUNTS, **LEADERS, **LOCKS}
     others = {"counter": encode_number(NUMBER), "cluster": encode_record(CLUSTER)}
     hold_to(FILE, {name: encode_record(one) for name, one in records.items()} | others)
 
@@ -74,6 +83,8 @@ def test_records_are_read_as_ever() -> None:
     assert {name: decode_mount_record(found[name]) for name in MOUNTS} == MOUNTS
     assert MOUNTS["mount"].key == "mounts/n1.17"
     assert {name: decode_leader_record(found[name]) for name in LEADERS} == LEADERS
+    assert {name: decode_maintenance_record(found[name]) for name in LOCKS} == LOCKS
+    assert [one.is_free for one in LOCKS.values()] == [False, True]
     assert decode_number(found["counter"]) == NUMBER
     assert decode_cluster_record(found["cluster"]) == CLUSTER
     assert nonce_and_epoch(found["node"]) == (NODES["node"].nonce, 0)
@@ -92,7 +103,7 @@ def test_a_record_of_a_newer_program_is_read() -> None:
 )
 def test_what_is_no_record_is_damage(value: bytes) -> None:
     decoders = (decode_node_record, decode_mount_record, decode_leader_record, decode_cluster_record)
-    for decode in (*decoders, nonce_and_epoch, decode_number):
+    for decode in (*decoders, decode_maintenance_record, nonce_and_epoch, decode_number):
         with pytest.raises(DamagedData):
             decode(value)
 
@@ -114,6 +125,13 @@ def test_a_field_of_a_mount_of_another_type_is_damage(field: str) -> None:
             del record[field]
         with pytest.raises(DamagedData):
             decode_mount_record(json.dumps(record).encode())
+
+
+@pytest.mark.parametrize("field", ["nonce", "holder", "what", "since_ms"])
+def test_a_field_of_a_lock_of_another_type_is_damage(field: str) -> None:
+    record = {**json.loads(golden(FILE)["maintenance"]), field: None}
+    with pytest.raises(DamagedData):
+        decode_maintenance_record(json.dumps(record).encode())
 
 
 @pytest.mark.parametrize("flag", [None, 1, "true"])

@@ -9,6 +9,8 @@ import asyncio
 from collections.abc import Callable
 from random import Random
 
+from columnar.coordination.cas_memory import CasMemory
+from columnar.coordination.maintenance_lock import MaintenanceLock, MemoryCalls
 from columnar.errors import CallerError
 from columnar.master.cluster_control import ClusterControl
 from columnar.master.cluster_state import ClusterState
@@ -33,7 +35,7 @@ class OperatedCluster:
         self.cluster.run(100)
         self.cluster.event("begin_planning")
         self.cluster.run(3_000)
-        self.control = ClusterControl(self)
+        self.control = ClusterControl(self, MaintenanceLock(MemoryCalls(CasMemory())))
         self.said: tuple[str, ...] = ()  # what the shell cannot do
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 from columnar.wire import idl
 
 OURS = [
+    "columnarAcquireMaintenance",
     "columnarAlterNamespace",
     "columnarAlterTable",
     "columnarAssign",
@@ -33,11 +34,13 @@ OURS = [
     "columnarLoadTarget",
     "columnarLocate",
     "columnarLocations",
+    "columnarMaintenance",
     "columnarMerge",
     "columnarMove",
     "columnarMutateRows",
     "columnarRegionOwners",
     "columnarRegions",
+    "columnarReleaseMaintenance",
     "columnarRestart",
     "columnarRoute",
     "columnarRowSlice",
