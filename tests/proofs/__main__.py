@@ -70,6 +70,7 @@ def where_to_look(name: str, plan: Plan, folder: Path) -> None:
     help="Seconds between kills, on average; 0: nobody is killed.",
 )
 @click.option("--servers", default=1, show_default=True, type=click.IntRange(1, 16), help="1: one process.")
+@click.option("--nodes", default=0, show_default=True, type=click.IntRange(0, 16), help="Of many machines; 0: one.")
 @click.option("--routing", is_flag=True, help="Clients call the owners of rows themselves.")
 @click.option("--seed", default=1, show_default=True, help="Of all choices but the machine's own.")
 @click.option("--writers", default=4, show_default=True, type=click.IntRange(1, 64), help="Threads that write.")
@@ -84,6 +85,7 @@ def main(
     minutes: float,
     kill_every: float,
     servers: int,
+    nodes: int,
     routing: bool,
     seed: int,
     writers: int,
@@ -103,16 +105,20 @@ def main(
     Each starts a `columnar standalone` of its own, kills it with -9 every few seconds, and meanwhile
     has its regions flushed, compacted, split and merged. With --servers N it is a store of several
     servers: a shot hits one of them, its trigger worker, or the supervisor; some servers are stopped
-    for a while; and regions are moved, too. The exit status is 0 if all promises hold.
+    for a while; and regions are moved, too. With --nodes N it is a cluster of N nodes with a server each
+    over an etcd: a shot hits a server, a worker, a node, or all nodes; some nodes are frozen for a while.
+    The exit status is 0 if all promises hold.
 
     \b
       python -m tests.proofs acid --minutes 2
       python -m tests.proofs all --minutes 30 --kill-every 5 --seed 7
       python -m tests.proofs all --minutes 30 --servers 3
+      python -m tests.proofs all --minutes 30 --nodes 3
     """
-    plan = Plan(60 * minutes, writers, seed, kill_every, servers=servers, routing=routing)
+    plan = Plan(60 * minutes, writers, seed, kill_every, servers=servers, nodes=nodes, routing=routing)
+    where = f"{nodes} nodes" if nodes else f"{servers} servers"
     console.print(
-        f"seed {seed}, {writers} writers, {minutes:g} minutes, a kill every {kill_every:g} s, {servers} servers",
+        f"seed {seed}, {writers} writers, {minutes:g} minutes, a kill every {kill_every:g} s, {where}",
         highlight=False,
     )
     names = list(PROOFS) if proof == "all" else [proof]

@@ -21,6 +21,7 @@ from tests.proofs.asking import PATIENCE_S, Refused, StoreClient
 from tests.proofs.cluster_asking import client_of
 from tests.proofs.grounds import LOGGED, MARKED, PLAIN, TRIGGERED, Ground
 from tests.proofs.killed_cluster import KilledCluster
+from tests.proofs.killed_nodes import KilledNodes
 from tests.proofs.killed_store import KilledStore, StoreBroken
 from tests.proofs.list_accounts import KEY_BYTES
 from tests.proofs.upheaval import Upheaval
@@ -135,7 +136,7 @@ def fight(name: str, plan: Plan, folder: Path, tell: Tell) -> Verdict:
     total = Verdict(name)
     share_s = min(ROUND_S, plan.seconds / len(proof.grounds))  # each ground is fought on, however short the time
     begun = time.monotonic()
-    kind = KilledCluster if plan.servers > 1 else KilledStore
+    kind = KilledNodes if plan.nodes else KilledCluster if plan.servers > 1 else KilledStore
     store = kind(folder / "data", plan, (referring.__name__,))
     try:
         with store:
@@ -158,7 +159,7 @@ def fight(name: str, plan: Plan, folder: Path, tell: Tell) -> Verdict:
     except Refused as failure:
         total.add(f"the store refused for {PATIENCE_S:.0f} s what it should do: {failure}")
     total.look_for_nothing()
-    for what in ("split", *(["move"] if plan.servers > 1 else [])):
+    for what in ("split", *(["move"] if plan.servers > 1 or plan.nodes else [])):
         if plan.seconds >= LONG_S and not total.against[what]:
             total.add(f"there was no {what} of a region: the run shows less than it should")
     if store.broken:

@@ -24,7 +24,7 @@ from tests.proofs.killed_store import KilledStore, StoreBroken
 from tests.proofs.row_semantics import Change, Read
 from tests.proofs.verdict import Plan
 from tests.support.cluster_process import gone, until
-from tests.support.deep import seeds
+from tests.support.deep import IS_DEEP, seeds
 from tests.support.standalone_store import WAIT_S
 
 SEED = int(os.environ.get("COLUMNAR_SEED", "20261121"))
@@ -62,6 +62,19 @@ def test_it_holds_over_three_servers(
     plan = Plan(
         SECONDS, 3, SEED, kill_every_s=SECONDS / 3, upheaval_pause_s=0.1, most_kills=KILLS, servers=3, routing=routing
     )
+    verdict = fight(name, plan, tmp_path, lambda _: None)
+    print(verdict.counts, verdict.against)
+    assert verdict.problems == []
+    assert any(how.startswith("kill -9") for how in verdict.against)
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+@pytest.mark.skipif(not IS_DEEP, reason="a kill of a node costs its lease")
+@pytest.mark.parametrize("name", PROOFS)
+def test_it_holds_over_three_nodes(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    print(f"COLUMNAR_SEED={SEED}")
+    monkeypatch.setitem(PROOFS, name, replace(PROOFS[name], grounds=(LOGGED if name == "linearizable" else PLAIN,)))
+    plan = Plan(15.0, 3, SEED, kill_every_s=3.0, upheaval_pause_s=0.2, nodes=3)
     verdict = fight(name, plan, tmp_path, lambda _: None)
     print(verdict.counts, verdict.against)
     assert verdict.problems == []

@@ -65,4 +65,5 @@ class Plan:
     upheaval_pause_s: float = 0.3  # between flushes, compactions, splits and merges
     most_kills: int = 1 << 30
     servers: int = 1  # 1: one process
+    nodes: int = 0  # with one server each; 0: one machine with ``servers``
     routing: bool = False  # clients call the owners of rows themselves

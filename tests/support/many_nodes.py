@@ -70,6 +70,11 @@ class NodeProcess:
     def lives(self) -> bool:
         return self._process is not None and self._process.poll() is None
 
+    @property
+    def status(self) -> int | None:
+        """Return the exit status, or None while the node lives."""
+        return None if self._process is None else self._process.poll()
+
     def servers(self) -> list[int]:
         """Return the processes of the servers and the spare."""
         return children(self.pid)
