@@ -15,6 +15,7 @@ Times are milliseconds of ``lease_page.boot_ms``.  Knows nothing of servers, reg
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import Protocol
 
@@ -69,7 +70,7 @@ class CoordinationEvents(Protocol):
 
 
 class MountRecords(Protocol):
-    """The records of the nodes' mounts.  The methods block; for any thread but the loop's.
+    """The records of the nodes' mounts, and those of their leases.  The methods block; for any thread but the loop's.
 
     Each raises ColumnarError if the service does not answer.
     """
@@ -77,12 +78,15 @@ class MountRecords(Protocol):
     def list_mounts(self) -> tuple[Mapping[str, MountRecord], Mapping[str, MountRecord]]:
         """Return the mounts of nodes that have a record of a lease, and all other mounts, by their keys."""
 
+    def read_nodes(self) -> Mapping[str, NodeRecord]:
+        """Return the records of all nodes' leases as they are now, by their keys."""
+
     def forget_mount(self, key: str) -> None:
         """Delete the record: nothing is left to be fenced."""
 
 
 class Coordination(Protocol):
-    """The coordination of a node.  All methods but ``leads`` and ``next_number`` belong to the event loop."""
+    """The coordination of a node.  All methods but those that say otherwise belong to the event loop."""
 
     @property
     def mounts(self) -> MountRecords:
@@ -111,8 +115,8 @@ class Coordination(Protocol):
         ``servers`` says then.
         """
 
-    def publish(self, record: NodeRecord) -> None:
-        """Renew with this record at once."""
+    def publish(self, record: NodeRecord) -> asyncio.Future[None]:
+        """Renew with this record at once; the result is done when the service has this record or a later one."""
 
     def leads(self) -> bool:
         """Tell whether this node leads now, by the clock and without a call.  For any thread."""

@@ -122,9 +122,9 @@ class NodeCoordination:
             raise
         self._candidate.start(self._candidate_ended.set)
 
-    def publish(self, record: NodeRecord) -> None:
+    def publish(self, record: NodeRecord) -> asyncio.Future[None]:
         assert self._renewal is not None
-        self._renewal.publish(record)
+        return self._renewal.publish(record)
 
     def leads(self) -> bool:
         return self._candidate is not None and self._candidate.leads()

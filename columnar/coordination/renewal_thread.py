@@ -11,8 +11,9 @@ is no other node, the thread deletes the record itself.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from columnar.clock import system_ms
@@ -20,6 +21,7 @@ from columnar.coordination.cas import CasOutcomeUnknown, CasStore, CasUnavailabl
 from columnar.coordination.lease import (
     RETRY_MS,
     Answer,
+    Done,
     Failed,
     HolderState,
     LeaseHolder,
@@ -71,7 +73,8 @@ class RenewalThread(ServiceThread):
         self._events = events
         self._read_servers = read_servers
         self._page = page
-        self._record = record  # set by the loop
+        self._published = _Published(record, ())  # set by the loop
+        self._sent = self._published  # in the write that is under way
         self._is_new = False  # the record; set by the loop
         self._is_releasing = False  # set by the loop
         self._has_others = False
@@ -84,11 +87,18 @@ class RenewalThread(ServiceThread):
 
     # --- called on the loop --------------------------------------------------------------------------
 
-    def publish(self, record: NodeRecord) -> None:
-        """Renew with this record at once; its logs and clocks are read for each renewal."""
-        self._record = replace(record, nonce=self._record.nonce)
+    def publish(self, record: NodeRecord) -> asyncio.Future[None]:
+        """Renew with this record at once; its logs and clocks are read for each renewal.
+
+        The result is done when the service has this record or a later one.
+        """
+        before = self._published
+        waiting = tuple(one for one in before.waiting if not one.done())
+        published: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._published = _Published(replace(record, nonce=before.record.nonce), (*waiting, published))
         self._is_new = True
         self.wake()
+        return published
 
     def release(self, *, has_others: bool) -> None:
         """Withdraw the node, whose servers have ended, and end the thread.  ``has_others``: a leader may notice it."""
@@ -119,6 +129,8 @@ class RenewalThread(ServiceThread):
         answer = self._answer_of(store, request, self._compose)
         holder.on_answer(answer, boot_ms())
         self._page.write_end(holder.until_ms)
+        if isinstance(answer, Done) and self._sent.waiting:
+            self._calls.call(_settle, self._sent.waiting)
         self._note(request, answer)
         if holder.state is HolderState.LOST and not holder.is_releasing:
             self._calls.call(self._events.lost, self._lost_text(answer))
@@ -135,9 +147,10 @@ class RenewalThread(ServiceThread):
 
     def _compose(self) -> bytes:
         readings = self._read_servers()
+        self._sent = self._published
         return encode_record(
             replace(
-                self._record,
+                self._sent.record,
                 logs=readings.logs,
                 clock_ms=readings.clock_ms,
                 system_ms=system_ms(),
@@ -200,3 +213,17 @@ class RenewalThread(ServiceThread):
             return  # the leader was faster
         except (CasUnavailable, CasOutcomeUnknown) as error:
             self._warnings.warn("withdrawal", f"{key} may stay in the service until a leader deletes it: {error}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Published:
+    """A record to write, and the results that are done when it is written."""
+
+    record: NodeRecord
+    waiting: tuple[asyncio.Future[None], ...]
+
+
+def _settle(waiting: tuple[asyncio.Future[None], ...]) -> None:
+    for one in waiting:
+        if not one.done():
+            one.set_result(None)

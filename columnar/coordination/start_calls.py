@@ -31,6 +31,7 @@ from columnar.coordination.node_record import (
     NUMBER,
     ClusterRecord,
     MountRecord,
+    NodeRecord,
     decode_cluster_record,
     decode_mount_record,
     decode_node_record,
@@ -127,6 +128,12 @@ class StartCalls:
         A damaged record is left out: its node has none.
         """
         return self.call_store(_list_mounts)
+
+    def read_nodes(self) -> dict[str, NodeRecord]:
+        """Return the records of all nodes, by their keys."""
+        return self.call_store(
+            lambda store: {key: decode_node_record(stored.value) for key, stored in store.list_keys(NODES).items()}
+        )
 
     def forget_mount(self, key: str) -> None:
         self.call_store(lambda store: _forget_mount(store, key))

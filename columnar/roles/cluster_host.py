@@ -186,6 +186,10 @@ class ClusterHost:
             return
         self.events.spawn(self._to_its_end(lambda: self._expire_server(server, why, asked, is_by_time)))
 
+    def has_ended(self, server: Incarnation) -> bool:
+        """Tell whether the server counts as ended, even if it was not reported."""
+        return server in self._ended
+
     async def _to_its_end(self, work: Callable[[], Awaitable[None]]) -> None:
         """Retry the work after a growing pause if it raises; else regions of the server would stay without an owner."""
 
@@ -207,8 +211,10 @@ class ClusterHost:
 
         The regions of servers whose logs are not measured by then get owners when they are.
         """
+        wanted = list(servers)
+        self._ended.update(wanted)
         measuring = [
-            self.events.spawn(self._to_its_end(partial(self.measured, server, is_by_time=True))) for server in servers
+            self.events.spawn(self._to_its_end(partial(self.measured, server, is_by_time=True))) for server in wanted
         ]
         if measuring:
             await asyncio.wait(measuring, timeout=MEASURED_S)

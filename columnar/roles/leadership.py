@@ -4,8 +4,7 @@
                owners.  If that fails, it is tried again while the leadership lasts
     deposed    the catalogue is closed; servers go on without a leader until they follow the next one
 
-The leader learns of servers by the nodes' records: a server in a record lives; a server that was struck off has been
-reaped by its node; all servers of a node whose lease is over have ended by time.  Its own node reports directly.
+The leader learns of servers by the nodes' records (``member_feed``), and of those of its own node directly.
 
 Invariant: after each write of the catalogue the lease is checked (``Term``), and links send nothing without it.  So
 whatever another process hears of this leader follows from a write that the next leader has read.
@@ -28,9 +27,10 @@ from columnar.coordination.api import Coordination
 from columnar.coordination.lease_gate import LeaseGate
 from columnar.coordination.node_record import MOUNTS, NODES, LeaderRecord, NodeRecord
 from columnar.errors import ColumnarError, HostError, OutcomeUnknown
-from columnar.model.owner import Incarnation, incarnation_of
+from columnar.model.owner import Incarnation
 from columnar.roles.fence_commands import StorageFence
 from columnar.roles.leading_node import LeaderTerms, LeadingNode
+from columnar.roles.member_feed import MemberFeed
 from columnar.roles.membership import NodeParts
 from columnar.roles.meta_region import CatalogueTerms
 from columnar.roles.storage_fences import StorageFences
@@ -81,8 +81,7 @@ class Leadership:
         self._links = links
         self._fence = fence
         self._term = self._make_term()
-        self._nodes: Mapping[str, NodeRecord] = {}
-        self._ended: list[tuple[Incarnation, NodeRecord, bool]] = []  # nodes, while the leader starts
+        self._members = MemberFeed(parts, coordination, own)
         self._task: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()  # also of earlier leaderships, until they are closed
         self._is_closed = False
@@ -94,24 +93,7 @@ class Leadership:
     # --- who lives -----------------------------------------------------------------------------------
 
     def nodes_changed(self, nodes: Mapping[str, NodeRecord]) -> None:
-        self._nodes = nodes
-        if self.leading is not None:
-            self._feed(self.leading)
-
-    def _feed(self, leading: LeadingNode) -> None:
-        """Report what the records of other nodes say about servers."""
-        for record in self._nodes.values():
-            node = Incarnation(record.node, record.incarnation)
-            if node == self.own or record.withdrawn:
-                continue
-            leading.node_joined(node, record.zone)
-            leading.stores.clock.observe(record.clock_ms)
-            servers = frozenset(map(incarnation_of, record.servers))
-            known = leading.nodes.servers_of(node)
-            for server in sorted(known - servers):
-                leading.server_ended(server, "and its node has reaped it", asked=False)
-            for server in sorted(servers - known):
-                leading.server_joined(server, node)
+        self._members.nodes_changed(nodes, self.leading)
 
     def node_ended(self, key: str, record: NodeRecord, *, is_by_time: bool) -> None:
         node = Incarnation(record.node, record.incarnation)
@@ -119,32 +101,21 @@ class Leadership:
             self._term.fences.begin_fence(node)  # first: the catalogue may be held back by the same client
         else:
             self._term.fences.forget(node)
-        if self.leading is None:
-            self._ended.append((node, record, is_by_time))
-        else:
-            self._end_node(self.leading, node, record, is_by_time)
-
-    def _end_node(self, leading: LeadingNode, node: Incarnation, record: NodeRecord, is_by_time: bool) -> None:
-        parts, log = self._parts, _log.warning if is_by_time else _log.info
-        log("node %s has ended: %s", node, "its lease is over" if is_by_time else "it has withdrawn")
-        # Its servers may have given timestamps after its last renewal, until the lease was over.
-        leading.stores.clock.observe(record.clock_ms + (round(parts.settings.lease_s * 1_000) if is_by_time else 0))
-        for server in sorted(leading.nodes.servers_of(node) | set(map(incarnation_of, record.servers))):
-            leading.server_ended(server, f"with node {node}", asked=not is_by_time, is_by_time=is_by_time)
-        leading.node_ended(node)
+        self._members.node_ended(node, record, self.leading, is_by_time=is_by_time)
 
     def elected(self, epoch: int) -> None:
         self._term.end()
         self._term = self._make_term()
         if self._is_closed:
             return  # the node withdraws
-        self._ended = []  # of an earlier term: the records say it
+        self._members.begin_term()
         self._task = asyncio.ensure_future(self._lead(epoch, frozenset(self._tasks)))
         self._tasks.add(self._task)
         self._task.add_done_callback(self._tasks.discard)
 
     def deposed(self, why: str) -> None:
         _log.warning("this node does not lead any more: %s", why)
+        self.leading = None  # at once: what is reported from now on is for the next leadership
         self._term.end()
         if self._task is not None:
             self._task.cancel()
@@ -211,19 +182,21 @@ class Leadership:
                 is_leased=True,
             )
             leading = LeadingNode(parts.config, stores, parts.watched_folder, terms)
-            members = self._members_of(records)
-            await report_if_slow(leading.start(parts.own, self.own, members), SLOW_S, term.note_delay)
+            starting = leading.start(parts.own, self.own, self._members.find_living)
+            await report_if_slow(starting, SLOW_S, term.note_delay)
             term.note_delay("")
             undo.push_async_callback(leading.close)
             undo.callback(self._forget_leading)
             await asyncio.to_thread(_remove_older, stores, epoch)
-            self._take_members(leading, members)
+            members = self._members.members_of(records)
+            self._members.take_members(leading, members)
             self.leading = leading  # in the same step: events from now on go there
             _log.info("node %s leads, at epoch %d", self.own, leading.epoch)
             owners = leading.owner_servers()
             await self._greet(leading, owners)
             leading.host.events.spawn(self._greet(leading, members.keys() - owners))
             await leading.begin_assignment(members.keys())
+            self._members.note_assigned()
             self._on_change()
             await asyncio.get_running_loop().create_future()  # until cancelled
 
@@ -235,7 +208,14 @@ class Leadership:
             folders.take_over(META, epoch, epoch)
             warm(folders.catalogue(epoch))
 
-        await report_if_slow(asyncio.to_thread(take), SLOW_S, self._term.note_delay)
+        term = self._term
+        if term.taking is not None:
+            # The thread of a start that failed may still make this generation, which one at a time may do.
+            await report_if_slow(asyncio.wait([term.taking]), SLOW_S, term.note_delay)
+        term.taking = taking = asyncio.get_running_loop().run_in_executor(None, take)
+        taking.add_done_callback(_take_exception)
+        await report_if_slow(asyncio.wait([taking]), SLOW_S, term.note_delay)  # a cancellation leaves the thread
+        taking.result()
         opening = asyncio.get_running_loop().run_in_executor(None, stores.open_files)
         try:
             await asyncio.shield(opening)
@@ -245,35 +225,6 @@ class Leadership:
 
     def _forget_leading(self) -> None:
         self.leading = None
-
-    def _members_of(self, records: Mapping[str, NodeRecord]) -> dict[Incarnation, Incarnation]:
-        """Return the servers that live by the records, and those of this node, with their nodes."""
-        found = {
-            incarnation_of(server): Incarnation(record.node, record.incarnation)
-            for record in records.values()
-            for server in record.servers
-        }
-        found = {server: node for server, node in found.items() if node != self.own}
-        return {**found, **dict.fromkeys(self._parts.living(), self.own)}
-
-    def _take_members(self, leading: LeadingNode, members: Mapping[Incarnation, Incarnation]) -> None:
-        """Report the servers that lived when the leader began, and then all that has happened since."""
-        leading.node_joined(self.own, self._parts.settings.zone)
-        for server, node in members.items():
-            if node != self.own:
-                leading.node_joined(node, _zone_of(self._nodes, node))
-            leading.server_joined(server, node)
-        living = self._parts.living()
-        for server, node in members.items():
-            if node == self.own and server not in living:
-                leading.server_ended(server, "while this node began to lead", asked=False)
-        for server in living:
-            if server not in members:
-                leading.server_joined(server, self.own)
-        self._feed(leading)
-        ended, self._ended = self._ended, []
-        for node, record, is_by_time in ended:
-            self._end_node(leading, node, record, is_by_time)
 
     async def _greet(self, leading: LeadingNode, servers: Collection[Incarnation]) -> None:
         """Wait until each of the servers, which lived before this leader, is up; fence those that do not link."""
@@ -304,11 +255,11 @@ class Leadership:
 
     async def close(self) -> None:
         self._is_closed = True
-        self._term.fences.stop()
         if self._task is not None:
             if self.leading is not None:
                 await self.leading.stop_changes()
             self._task.cancel()
+        self._term.fences.stop()
         if self._tasks:
             await asyncio.wait(self._tasks)
 
@@ -317,13 +268,13 @@ async def _abandon(work: asyncio.Future[None]) -> None:
     """End the work, whose result nobody needs, without waiting for its thread."""
     work.cancel()
     await asyncio.wait([work])
+    _take_exception(work)
+
+
+def _take_exception(work: asyncio.Future[None]) -> None:
+    """Mark the exception as retrieved: perhaps nobody waits for the work any more."""
     if not work.cancelled():
         work.exception()
-
-
-def _zone_of(nodes: Mapping[str, NodeRecord], node: Incarnation) -> str:
-    record = nodes.get(NodeRecord("", node.name, node.number, "").key)
-    return "" if record is None else record.zone
 
 
 def _remove_older(stores: LeaderStores, generation: int) -> None:
@@ -341,6 +292,7 @@ class Term:
         self._leads = leads
         self.fences = fences
         self.delay = ""  # what a new leader waits for, for people
+        self.taking: asyncio.Future[None] | None = None  # the last takeover of the catalogue, in a thread
         self.gate = LeaseGate(self._is_open)  # of the term's links; a later term of the node does not open it again
         self._is_over = False
         self._waiting: set[_AtGate] = set()

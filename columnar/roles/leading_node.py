@@ -170,10 +170,13 @@ class LeadingNode:
 
     # --- start ---------------------------------------------------------------------------------------
 
-    async def start(self, own: OwnNode, own_name: Incarnation, living: Iterable[Incarnation]) -> None:
-        """Read the catalogue and accept members.  ``living``: the servers that are known to live.
+    async def start(
+        self, own: OwnNode, own_name: Incarnation, find_living: Callable[[], Awaitable[Collection[Incarnation]]]
+    ) -> None:
+        """Read the catalogue and accept members.
 
-        Raises HostError or DamagedData, with nothing left open.
+        ``find_living`` returns the servers that may live, of those that had a folder before the call.  All others have
+        ended.  Raises HostError or DamagedData, with nothing left open.
         """
         generations = RowGenerations(self.terms.catalogue.generation)
         if self.terms.is_leased:
@@ -186,13 +189,17 @@ class LeadingNode:
             if self.terms.lift is not None and self.epoch > self.terms.epoch:
                 await self.terms.lift(self.epoch)
             await self.leading.prepare()
-            await self._lead(own, own_name, frozenset(living), generations)
+            await self._lead(own, own_name, find_living, generations)
             undo.pop_all()
         self._decisions = DecisionRecorder(self.stores.folder.path, self.control.reports)
         self._decisions.start()
 
     async def _lead(
-        self, own: OwnNode, own_name: Incarnation, living: frozenset[Incarnation], generations: RowGenerations
+        self,
+        own: OwnNode,
+        own_name: Incarnation,
+        find_living: Callable[[], Awaitable[Collection[Incarnation]]],
+        generations: RowGenerations,
     ) -> None:
         catalogue, data = self.leading.catalogue, self.stores.folder.path
         self.stores.clock.observe(await asyncio.to_thread(server_folders.newest_clock, data))
@@ -210,7 +217,8 @@ class LeadingNode:
         self._make_control(answers)
         for server in {row.server for row in invented.values()}:
             self._fence_standalone(server)
-        ended = await asyncio.to_thread(named_in, catalogue, data) - living
+        named = await asyncio.to_thread(named_in, catalogue, data)
+        ended = named.difference(await find_living())
         if self.terms.is_leased:
             await self.host.measure_ended_by_time(sorted(ended))
         else:

@@ -181,8 +181,19 @@ class LeasedMembership:
 
     # --- this node's servers -------------------------------------------------------------------------
 
-    async def next_number(self) -> int:
-        return await asyncio.to_thread(self._coordination.next_number)
+    async def number_server(self, name: str) -> Incarnation:
+        server = Incarnation(name, await asyncio.to_thread(self._coordination.next_number))
+        self._own_servers[server] = None
+        try:
+            await self._publish()
+        except BaseException:
+            self.forget_server(server)
+            raise
+        return server
+
+    def forget_server(self, server: Incarnation) -> None:
+        self._own_servers.pop(server, None)
+        self._publish()
 
     def clock_ms(self) -> int:
         """Return the highest clock by the records; beyond it a region's own mark bounds its timestamps."""
@@ -193,8 +204,6 @@ class LeasedMembership:
         return {"peer_host": self._peer_host, "secret": self._secret.hex()}
 
     def server_joined(self, server: Incarnation) -> None:
-        self._own_servers[server] = None
-        self._publish()
         if self.leading is not None:
             self.leading.server_joined(server, self.own)
 
@@ -204,11 +213,11 @@ class LeasedMembership:
         if self.leading is not None:
             self.leading.server_ended(server, why, asked=asked)
 
-    def _publish(self) -> None:
-        """Have the record say which servers of this node live."""
+    def _publish(self) -> asyncio.Future[None]:
+        """Have the record say which servers of this node live; the result is done when it does."""
         servers = tuple(sorted(map(str, self._own_servers)))
         self._record = replace(self._record, servers=servers)
-        self._coordination.publish(self._record)
+        return self._coordination.publish(self._record)
 
     def note_ready(self) -> None:
         self._note_change()

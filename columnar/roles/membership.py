@@ -84,8 +84,15 @@ class Membership(Protocol):
     async def start(self) -> None:
         """Join the cluster.  Returns when servers can be numbered.  Raises HostError, DamagedData."""
 
-    async def next_number(self) -> int:
-        """Return a number for a start of a server that is never given again."""
+    async def number_server(self, name: str) -> Incarnation:
+        """Return an incarnation for a start of a server that is never given again.
+
+        Returns when every node can know that the server may live.  So a server that has a folder, and is in no record
+        that is read after the folder was seen, does not live.
+        """
+
+    def forget_server(self, server: Incarnation) -> None:
+        """Note that no process was started for the number."""
 
     def clock_ms(self) -> int:
         """Return a timestamp above which a server that starts now gives all of its own."""
@@ -185,7 +192,7 @@ class SoleMembership:
         catalogue = CatalogueTerms(parts.watched_folder.until_it_answers)
         terms = LeaderTerms(catalogue, synced_lengths=parts.pages.synced_lengths)
         leading = LeadingNode(parts.config, self._stores, parts.watched_folder, terms)
-        await leading.start(parts.own, SOLE, ())
+        await leading.start(parts.own, SOLE, _find_none_living)
         self.leading = leading
         self._undo.push_async_callback(leading.close)
         await self._listen()
@@ -212,9 +219,12 @@ class SoleMembership:
         self.leader = FollowLeader(leading.epoch, str(address))
         self._parts.name_leader()
 
-    async def next_number(self) -> int:
+    async def number_server(self, name: str) -> Incarnation:
         assert self.leading is not None, "it leads"
-        return await self.leading.leading.catalogue.ownership.raise_epoch()
+        return Incarnation(name, await self.leading.leading.catalogue.ownership.raise_epoch())
+
+    def forget_server(self, server: Incarnation) -> None:
+        """Do nothing: only this node knows of it."""
 
     def clock_ms(self) -> int:
         return self._stores.clock()
@@ -260,3 +270,8 @@ class SoleMembership:
 
     async def close(self) -> None:
         await self._undo.aclose()
+
+
+async def _find_none_living() -> frozenset[Incarnation]:
+    """Return no server: those of earlier starts died with the process that held the lock."""
+    return frozenset()

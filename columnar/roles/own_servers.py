@@ -64,7 +64,7 @@ class OwnServers:
         """Report to ``membership``; ``fault`` is set if a server ends before the ports are open, and would again."""
         self._membership = membership
         self._fault = fault
-        self.processes.follow(self, Hello(cluster_id, NODE), membership.next_number, self.answers)
+        self.processes.follow(self, Hello(cluster_id, NODE), membership, self.answers)
 
     # The methods of ``server_processes.Events`` notify the ports first, then the cluster.
 

@@ -22,7 +22,7 @@ import asyncio
 import json
 import logging
 import signal
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeAlias, TypeVar, cast
 
@@ -107,6 +107,14 @@ class ServerDeaths:
         """Return whether to give up the start, because a new process would fail like the one that has just died."""
         deaths = self._deaths.get(name, [])
         return bool(deaths) and (not deaths[-1].is_by_signal or len(deaths) >= DEATHS_AT_ONCE)
+
+
+class Numbers(Protocol):
+    """See ``roles.membership.Membership``."""
+
+    async def number_server(self, name: str) -> Incarnation: ...
+
+    def forget_server(self, server: Incarnation) -> None: ...
 
 
 class Events(Protocol):
@@ -241,20 +249,18 @@ class ServerProcesses:
         self._background = Background("the care of servers")
         self._ends: dict[Incarnation, asyncio.Future[None]] = {}
 
-    def follow(
-        self, events: Events, hello: Hello, next_number: Callable[[], Awaitable[int]], answerer: LinkEnds
-    ) -> None:
-        """Pass the node's own ``hello``, and ``next_number``, which records and returns a number never used yet."""
+    def follow(self, events: Events, hello: Hello, numbers: Numbers, answerer: LinkEnds) -> None:
+        """Pass the node's own ``hello``, and who numbers servers."""
         self._answerer = answerer
         self._events = events
         self._hello = hello
-        self._next_number = next_number
+        self._numbers = numbers
 
     # --- starting ------------------------------------------------------------------------------------
 
     async def join(self, name: str, begun: Begun) -> None:
         """Number the process, send its settings, and link with it.  A process that is dead is reported as ended."""
-        self._joined(Incarnation(name, await self._next_number()), begun)
+        self._joined(await self._numbers.number_server(name), begun)
 
     def _joined(self, incarnation: Incarnation, begun: Begun) -> None:
         child, known = begun
@@ -357,9 +363,16 @@ class ServerProcesses:
         """
         if self._living_of(name) or self.is_stopping:
             return
-        number = await self._next_number()
-        if not self.is_stopping:
-            self._joined(Incarnation(name, number), begin())
+        server = await self._numbers.number_server(name)
+        begun: Begun | None = None
+        try:
+            if not self.is_stopping:
+                begun = begin()
+        finally:
+            if begun is None:
+                self._numbers.forget_server(server)
+        if begun is not None:
+            self._joined(server, begun)
 
     # --- requests ------------------------------------------------------------------------------------
 
