@@ -75,9 +75,7 @@ async def test_owners_are_notified_in_their_order_when_the_lease_holds(scene: Sc
 async def test_many_owners_expire_together(scene: Scene) -> None:
     for n in range(3 * OPENED_AT_ONCE):
         scene.gate.wait(scene.owner(f"n{n}"))
-    await scene.until(lambda: bool(scene.heard))
-    for _ in range(5):
-        await asyncio.sleep(0)
+    await scene.until(lambda: not scene.gate.waiting_count)
     assert scene.heard == [f"n{n} expired" for n in range(3 * OPENED_AT_ONCE)]
     assert scene.gate._timer is None
 
