@@ -44,6 +44,7 @@ from tests.proofs.region_clients import (
     row_of,
 )
 from tests.support.cluster_process import ClusterProcess
+from tests.support.many_machines import missing
 from tests.support.many_nodes import NodesStore
 
 TABLE: Final = b"moved"
@@ -62,6 +63,7 @@ Tell = Callable[[str], None]
 class Plan:
     servers: int = 2
     nodes: int = 0  # with one server each; 0: one machine with ``servers``
+    folder: str = "ext4"  # of nodes (``many_machines``)
     clients: int = 16  # each with a region of its own at first
     moves: int = 1_000
     splits: int = 200
@@ -103,7 +105,7 @@ class Trial:
         self._crowd = Crowd(TABLE, self._names, plan.per_second, plan.seed)
         flags = ("--log-level", "info", "--trigger-modules", noting.__name__)
         self._store: ClusterProcess | NodesStore = (
-            NodesStore(folder / "nodes", plan.nodes, *flags)
+            NodesStore(folder / "nodes", plan.nodes, *flags, kind=plan.folder)
             if plan.nodes
             else ClusterProcess(folder / "data", plan.servers, *flags)
         )
@@ -275,6 +277,9 @@ def report(findings: Findings) -> list[str]:
 @click.command(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.option("--servers", default=DEFAULT.servers, show_default=True, type=click.IntRange(2, 16))
 @click.option("--nodes", default=DEFAULT.nodes, show_default=True, type=click.IntRange(0, 16), help="0: one machine.")
+@click.option(
+    "--folder", default=DEFAULT.folder, show_default=True, type=click.Choice(("ext4", "ceph")), help="Of the nodes."
+)
 @click.option("--clients", default=DEFAULT.clients, show_default=True, type=click.IntRange(2, 999))
 @click.option("--moves", default=DEFAULT.moves, show_default=True, type=click.IntRange(0))
 @click.option("--splits", default=DEFAULT.splits, show_default=True, type=click.IntRange(0))
@@ -285,7 +290,11 @@ def report(findings: Findings) -> list[str]:
 def main(seed: int, **options: Any) -> None:
     """Move, split and merge regions under load, and say what clients and a trigger notice of it."""
     plan = Plan(seed=seed, **options)
-    where = f"{plan.nodes} nodes" if plan.nodes else f"{plan.servers} servers"
+    if plan.folder != "ext4" and not plan.nodes:
+        raise click.UsageError("--folder is that of nodes: say --nodes 3 too")
+    if lacking := missing(plan.folder):
+        raise click.ClickException(f"{plan.folder} DID NOT RUN: {', '.join(lacking)} is missing")
+    where = f"{plan.nodes} nodes on {plan.folder}" if plan.nodes else f"{plan.servers} servers"
     print(f"seed {seed}, {where}, {plan.clients} clients, {plan.per_second:g} calls a second", flush=True)
     with tempfile.TemporaryDirectory(prefix="columnar-moves-") as folder:
         findings = asyncio.run(Trial(Path(folder), plan, told_at_times()).run())

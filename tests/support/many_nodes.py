@@ -19,6 +19,7 @@ from typing import Final
 from columnar.client import Connection
 from tests.support.cluster_process import Rows, children, is_nobody, reaped
 from tests.support.coordination_services import Service, running
+from tests.support.many_machines import shared_folder
 from tests.support.ports import free_port
 
 ROOT: Final = Path(__file__).parents[2]
@@ -219,15 +220,21 @@ def coordination_url(kind: str, service: Service) -> str:
 class NodesStore:
     """A store of several nodes, each with one server; clients call the first node, which is never killed."""
 
-    def __init__(self, folder: Path, count: int, *flags: str) -> None:
+    def __init__(self, folder: Path, count: int, *flags: str, kind: str = "ext4") -> None:
+        """Take the ``kind`` of the shared folder (``many_machines``); ext4 is a folder of this machine."""
         self._folder = folder
         self._count = count
+        self._kind = kind
         self._flags = flags
         self._undo = ExitStack()
 
     def start(self) -> None:
         self._folder.mkdir(exist_ok=True)
-        self.cluster = self._undo.enter_context(many_nodes(self._folder, *self._flags, count=self._count))
+        data = []
+        if self._kind != "ext4":
+            shared = self._undo.enter_context(shared_folder(self._kind, self._count))
+            data = [mount / "data" for mount in shared.mounts]
+        self.cluster = self._undo.enter_context(many_nodes(self._folder, *self._flags, count=self._count, data=data))
 
     @property
     def port(self) -> int:
