@@ -63,6 +63,13 @@ _CERTIFICATE_ALERTS: Final = {
 # etcd with users refuses a request to its gateway by a client whose certificate has a CommonName.
 _COMMON_NAME: Final = b"CommonName of client"
 _NAMELESS: Final = "where etcd has users, make the node's certificate without a CommonName (CN)"
+# etcd that is full refuses every write but deletions: it keeps each old value until a compaction.
+_FULL: Final = "database space exceeded"
+_REPAIR: Final = (
+    "the old values of its keys fill it. 'etcdctl compact REVISION', with the revision of 'etcdctl endpoint status -w "
+    "json', 'etcdctl defrag --cluster' and 'etcdctl alarm disarm', in this order, make room; start each etcd with "
+    "--auto-compaction-mode=revision --auto-compaction-retention=10000, so that it does not fill up again"
+)
 # etcd rejects a token from before its restart, or one that is too old, with these words under various codes.
 _TOKEN_WORDS: Final = ("invalid auth token", "revision of auth store is old")
 
@@ -269,7 +276,7 @@ class CasEtcd:
         if code == _UNAUTHENTICATED or any(word in why for word in _TOKEN_WORDS):
             raise _Unauthenticated(f"{url}: {why}")
         if code in _REFUSALS:
-            raise CasRefused(f"{url}: {why}")
+            raise CasRefused(f"{url}: {why}; {_REPAIR}" if _FULL in why else f"{url}: {why}")
         raise _NoAnswer(f"{url}: {why}", was_sent=True)
 
     def _use_next(self) -> None:
