@@ -124,6 +124,7 @@ class ClusterChange:
     moves: tuple[RegionMove, ...]
     remarks: tuple[str, ...]
     regions_left: int
+    resigning: bool = False  # the drained node leads, and resigns when it is empty
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +188,18 @@ class ClusterAdmin:
 
     def undrain(self, server: str, *, dry_run: bool = False) -> ClusterChange:
         return self._change("columnarDrain", server, False, 0, dry_run)
+
+    def drain_node(
+        self, node: str, *, until_restart: bool = False, wait_s: float = 0.0, dry_run: bool = False
+    ) -> ClusterChange:
+        """Drain all servers of a node, each ``until_restart`` or until ``undrain_node``; a node that leads resigns.
+
+        Returns when the node is empty, or after ``wait_s``.
+        """
+        return self._change("columnarDrainNode", node, True, until_restart, round(wait_s * 1_000), dry_run)
+
+    def undrain_node(self, node: str, *, dry_run: bool = False) -> ClusterChange:
+        return self._change("columnarDrainNode", node, False, False, 0, dry_run)
 
     def balance(self, *, dry_run: bool = False) -> ClusterChange:
         return self._change("columnarBalance", dry_run)

@@ -78,10 +78,10 @@ _THRIFT1: Final = {
         " columnarSnapshotTake columnarSnapshotList"
         " columnarSnapshotClone columnarSnapshotRestore columnarSnapshotDelete columnarStage columnarStageRelease"
         " columnarStageAdopt columnarServers columnarLocations columnarLocate columnarTransitions columnarDecisions"
-        " columnarMove columnarAssign columnarUnassign columnarDrain columnarBalance columnarSwitch columnarRestart"
-        " columnarStop columnarFence columnarMaintenance columnarAcquireMaintenance columnarReleaseMaintenance"
-        " columnarViewAdd columnarViewDrop"
-        " columnarViewRebuild columnarViewSwap columnarViewRollback",
+        " columnarMove columnarAssign columnarUnassign columnarDrain columnarDrainNode columnarBalance columnarSwitch"
+        " columnarRestart columnarStop columnarFence columnarMaintenance columnarAcquireMaintenance"
+        " columnarReleaseMaintenance columnarViewAdd columnarViewDrop columnarViewRebuild columnarViewSwap"
+        " columnarViewRollback",
     ),
     **_listed(
         MethodRoute.OWNERS,

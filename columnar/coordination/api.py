@@ -20,9 +20,9 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from columnar.coordination.lease_page import LeasePage
-from columnar.coordination.maintenance_lock import MaintenanceLock
 from columnar.coordination.node_record import LeaderRecord, MountRecord, NodeRecord
 from columnar.coordination.server_page import ServerPages
+from columnar.coordination.start_calls import StartCalls
 from columnar.errors import RetryLater
 
 
@@ -89,11 +89,8 @@ class Coordination(Protocol):
     """The coordination of a node.  All methods but those that say otherwise belong to the event loop."""
 
     @property
-    def mounts(self) -> MountRecords:
-        """Return the records of the nodes' mounts."""
-
-    def maintenance_lock(self) -> MaintenanceLock:
-        """Return the cluster's maintenance lock, for a leader that begins.  Not for the loop: its methods block."""
+    def start_calls(self) -> StartCalls:
+        """Return the calls of the service that need neither the lease nor the leadership; not for the loop."""
 
     def next_number(self, floor: int = 0) -> int:
         """Return a number that was never given before, above ``floor``.  Blocks; for any thread but the loop's."""
@@ -143,6 +140,13 @@ class Coordination(Protocol):
 
         The records were read after the election.  Raises NotLeading.  Takes at most ``fence_ms`` plus two polls after
         the election, and less if this process has watched for so long.
+        """
+
+    def step_down(self) -> None:
+        """Lead no more from now on; ``deposed`` follows.  Does nothing if this node does not lead.
+
+        Other nodes are elected first: this node leads again only after another one has led, or if for 2 ``fence_ms``
+        none has taken the place.
         """
 
     def request_fence(self, key: str) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
+from enum import Enum, auto
 from typing import Protocol
 
 from columnar.clock import system_ms
@@ -44,6 +45,12 @@ class CandidateEvents(Protocol):
     def deposed(self, why: str) -> None: ...
 
 
+class Resignation(Enum):
+    NONE = auto()
+    FOR_NOW = auto()  # until the leader's record says so
+    FOR_EVER = auto()
+
+
 class CandidateThread(ServiceThread):
     """``leads`` is for any thread, the slots are the loop's; all else is the thread's."""
 
@@ -66,7 +73,7 @@ class CandidateThread(ServiceThread):
         self._lock = threading.Lock()  # guards the slots of fences
         self._to_fence: frozenset[str] = frozenset()
         self._minimum = 0  # the epoch to lift to; set by the loop
-        self._is_resigning = False  # set by the loop
+        self._resignation = Resignation.NONE  # set by the loop; the thread ends one for now
         self._until_ms = 0  # the end of the leader's lease; read by any thread
         self._last: dict[str, NodeRecord] = {}  # the last record of each node, until its end is reported
         self._reported = 0  # ``changes`` of the polled records
@@ -78,7 +85,7 @@ class CandidateThread(ServiceThread):
 
     def leads(self) -> bool:
         """Tell whether this node leads now, by the clock."""
-        return not self._is_resigning and boot_ms() < self._until_ms
+        return self._resignation is Resignation.NONE and boot_ms() < self._until_ms
 
     @property
     def nodes(self) -> Mapping[str, NodeRecord]:
@@ -100,13 +107,22 @@ class CandidateThread(ServiceThread):
 
     def resign(self) -> None:
         """Lead no more, from now on; the thread ends when the record says so, or the lease is over."""
-        self._is_resigning = True
+        with self._lock:
+            self._resignation = Resignation.FOR_EVER
+        self.wake()
+
+    def step_down(self) -> None:
+        """Lead no more from now on, and leave the next leadership to others.  Call it while this node leads."""
+        with self._lock:
+            if self._resignation is Resignation.NONE:
+                self._resignation = Resignation.FOR_NOW
         self.wake()
 
     # --- the thread ----------------------------------------------------------------------------------
 
     def _has_ended(self) -> bool:
-        return self._is_resigning and self._candidate.has_resigned and not self._candidate.is_waiting
+        is_resigning = self._resignation is Resignation.FOR_EVER
+        return is_resigning and self._candidate.has_resigned and not self._candidate.is_waiting
 
     def _step(self, store: CasStore) -> None:
         self._wake.clear()
@@ -131,8 +147,11 @@ class CandidateThread(ServiceThread):
         """Do nothing: the renewal thread reports a service that gives no answer."""
 
     def _take_slots(self, now_ms: int) -> None:
-        if self._is_resigning:
+        if self._resignation is Resignation.FOR_EVER:
             self._candidate.resign(now_ms)
+            return
+        if self._resignation is Resignation.FOR_NOW:
+            self._step_down(now_ms)
             return
         with self._lock:
             keys, self._to_fence = self._to_fence, frozenset()
@@ -140,6 +159,16 @@ class CandidateThread(ServiceThread):
             self._candidate.members.request_fence(key)
         if self._epoch and self._minimum > self._candidate.epoch:
             self._candidate.lift_epoch(self._minimum, now_ms)
+
+    def _step_down(self, now_ms: int) -> None:
+        """Vacate the leadership; when that is written, or lost, this node may lead again."""
+        state = self._candidate.state
+        if state is CandidateState.FOLLOWING:
+            with self._lock:
+                if self._resignation is Resignation.FOR_NOW:
+                    self._resignation = Resignation.NONE
+        elif state is not CandidateState.RESIGNING:
+            self._candidate.step_down(now_ms)
 
     def _compose(self) -> bytes:
         return encode_record(self._own_record())
@@ -156,7 +185,12 @@ class CandidateThread(ServiceThread):
         is_leading = candidate.state is CandidateState.LEADING
         if self._epoch and not is_leading:
             self._epoch, self._minimum = 0, 0
-            call(events.deposed, "it resigned" if self._is_resigning else "another node took the leader's lease over")
+            call(
+                events.deposed,
+                "it resigned"
+                if self._resignation is not Resignation.NONE
+                else "another node took the leader's lease over",
+            )
         if is_leading and not self._epoch and self.leads():  # not if the answer came when the lease was over
             self._epoch, self._has_unlisted = candidate.epoch, True
             self._set_leader(self._own_record())

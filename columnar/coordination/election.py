@@ -3,7 +3,8 @@
     FOLLOWING     polls; becomes ACQUIRING if the leader's record is missing, stands still or is vacated
     ACQUIRING     writes the leader's record through its own holder of the lease, with the epoch after the last one
     LEADING       renews, polls, and fences silent holders; a lost lease makes it FOLLOWING again
-    RESIGNING     acts no more, and writes that the record is vacated; then it is FOLLOWING for ever
+    RESIGNING     acts no more, and writes that the record is vacated; then it is FOLLOWING, after ``resign`` for ever,
+                  after ``step_down`` until another candidate has led, or none has taken the place for a while
 
 A candidate that follows is a standby or an observer.  The longest living candidates, at most STANDBYS of them, are
 standbys: each polls all records, so that its counts of silent holders are complete when it takes the leader's place.
@@ -51,6 +52,7 @@ LEADER_FOLDER: Final = "leader"
 LEADER: Final = f"{LEADER_FOLDER}/leader"  # the key of the leader's record
 STANDBYS: Final = 5
 OBSERVE_MS: Final = 5_000
+ABSTAIN_FENCES: Final = 2
 
 
 class CandidateState(Enum):
@@ -141,6 +143,13 @@ class Candidate:
         self._fences = []
         if self._lease is not None:
             self._lease.release(now_ms)
+
+    def step_down(self, now_ms: int) -> None:
+        """Vacate a held leadership for others; if none of them takes it, this candidate leads again later."""
+        self._fences = []
+        if self._lease is not None:
+            self._lease.release(now_ms)
+            self._polls.abstain()
 
     @property
     def is_waiting(self) -> bool:
@@ -246,6 +255,7 @@ class _Polls:
         self._is_standby = True
         self._all_due_ms = 0  # of an observer's next poll of all records
         self._free_ms: int | None = None  # since when nobody leads; None: somebody leads
+        self._abstains = False  # this candidate has stepped down, and no other has led since
 
     def next_poll(self, now_ms: int, *, is_following: bool) -> PollRecords | None:
         if now_ms < self.due_ms:
@@ -261,11 +271,20 @@ class _Polls:
         self._is_standby = not self._key or standbys is None or self._key in standbys
         self._all_due_ms = now_ms + OBSERVE_MS
 
+    def abstain(self) -> None:
+        """Leave the next free place to others for ABSTAIN_FENCES times the time in which they notice a dead leader."""
+        self._abstains = True
+        self._free_ms = None
+
     def may_succeed(self, now_ms: int, *, is_free: bool) -> bool:
         """Tell whether this candidate may take the leader's place, which is free or not: standbys come first."""
         if not is_free:
             self._free_ms = None
+            self._abstains = False
             return False
         if self._free_ms is None:
             self._free_ms = now_ms
-        return self._is_standby or now_ms - self._free_ms >= self._times.stale_ms
+        free_ms = now_ms - self._free_ms
+        if self._abstains:
+            return free_ms >= ABSTAIN_FENCES * self._times.fence_ms
+        return self._is_standby or free_ms >= self._times.stale_ms

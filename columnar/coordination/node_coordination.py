@@ -20,7 +20,6 @@ from columnar.coordination.cas import CasOutcomeUnknown, CasRefused, CasStore, C
 from columnar.coordination.election import Candidate
 from columnar.coordination.lease import LEASE_MS, LeaseTimes
 from columnar.coordination.lease_page import LeasePage
-from columnar.coordination.maintenance_lock import MaintenanceLock
 from columnar.coordination.node_record import (
     LeaderRecord,
     MountRecord,
@@ -52,7 +51,7 @@ class NodeCoordination:
         self._address = address
         self.local_address = find_address
         self._times = times
-        self.mounts = self.start_calls = StartCalls(connect_store, address)
+        self.start_calls = StartCalls(connect_store, address)
         self._events: CoordinationEvents | None = None
         self._renewal: RenewalThread | None = None
         self._candidate: CandidateThread | None = None
@@ -62,9 +61,6 @@ class NodeCoordination:
         self._unanswered: ColumnarError | None = None  # the last error before the lease was held
         self._leadership: _Leadership | None = None
         self._mount = ""  # the key of its record; empty before the lease is held
-
-    def maintenance_lock(self) -> MaintenanceLock:
-        return MaintenanceLock(self.start_calls.call_store)
 
     def next_number(self, floor: int = 0) -> int:
         """See ``Coordination``.  Raises CasUnavailable after START_S without an answer, CasRefused, DamagedData."""
@@ -148,6 +144,10 @@ class NodeCoordination:
         if self._leadership is None:
             raise NotLeading("it was not elected")
         return await asyncio.shield(self._leadership.unlisted)
+
+    def step_down(self) -> None:
+        if self._candidate is not None and self._leadership is not None:
+            self._candidate.step_down()
 
     def request_fence(self, key: str) -> None:
         if self._candidate is not None:

@@ -3,7 +3,9 @@ r"""(pure) Names of the catalogue's rows, and mutations and values of their cell
     row ``s/NAME.INC``   info:sealed = JSON ``[[segment, length], ...]``: a dead incarnation's log when it was fenced
                          info:whole = 1: each length counts whole frames that are on disk, and none of them may be
                          missing; rows of older programs lack this cell, and their lengths are lengths of files
-    row ``w/wishes``     info:wishes = JSON ``{"auto_split", "balancer", "drained", "unassigned"}``
+    row ``w/wishes``     info:wishes = JSON ``{"auto_split", "balancer", "drained", "unassigned"}``, and if it is not
+                         empty ``"until_restart"``: of the drained servers those whose drain ends with their next
+                         start, as NAME.INCARNATION.  Older programs drain them until an operator ends it
 
 The owner of a region is a cell of the region's row (``model.owner``).
 """
@@ -34,6 +36,7 @@ class OperatorSettings:
     unassigned: frozenset[int] = frozenset()  # regions
     balancer: bool = True
     auto_split: bool = True
+    until_restart: frozenset[Incarnation] = frozenset()  # of the drained, those that a later incarnation ends
 
 
 def table_row(name: str) -> bytes:
@@ -108,17 +111,23 @@ def sealed_from_json(data: bytes) -> Segments:
 
 
 def operator_settings_to_json(settings: OperatorSettings) -> bytes:
-    fields = {
+    fields: dict[str, Any] = {
         "drained": sorted(settings.drained),
         "unassigned": sorted(settings.unassigned),
         "balancer": settings.balancer,
         "auto_split": settings.auto_split,
     }
+    if settings.until_restart:
+        fields["until_restart"] = sorted(map(str, settings.until_restart))
     return json.dumps(fields, sort_keys=True).encode()
 
 
 def operator_settings_from_json(data: bytes) -> OperatorSettings:
     fields: dict[str, Any] = json.loads(data)
     return OperatorSettings(
-        frozenset(fields["drained"]), frozenset(fields["unassigned"]), fields["balancer"], fields["auto_split"]
+        frozenset(fields["drained"]),
+        frozenset(fields["unassigned"]),
+        fields["balancer"],
+        fields["auto_split"],
+        frozenset(map(incarnation_of, fields.get("until_restart", ()))),
     )

@@ -31,6 +31,7 @@ from columnar.master.instructions import (
     SwitchSetting,
     UnassignRegion,
 )
+from columnar.master.node_drains import NodeDrains
 from columnar.master.placement_records import Phase, Place
 from columnar.master.plan_draft import Draft
 from columnar.master.planner import plan
@@ -167,6 +168,7 @@ class ClusterControl:
         self._state = servers.state
         self.processes = ProcessControl(servers)
         self.maintenance = Maintenance(maintenance)
+        self.node_drains = NodeDrains(servers)
         self.reports = ClusterReports(servers, self.processes.notes_on, wall_ms)
 
     # --- regions -----------------------------------------------------------------------------------

@@ -92,6 +92,7 @@ class ClusterState:
         """
         self.plans.begin()
         self.current.begin_start(now_ms)
+        self._requests.end_drains(now_ms)
         contradicting = self._resumption.resume_regions(now_ms)
         if contradicting:
             self.plans.write_unsent()
@@ -129,6 +130,7 @@ class ClusterState:
         if not self.plans.has_begun:
             self._resumption.note_hello(server, ServerRegions(dict(serving), dict(closed), dict(leaving or {})))
             return self.plans.end_event(now_ms)
+        self._requests.end_drains(now_ms)
         for region, (epoch, is_behind) in closed.items():
             self._transitions.closed(server, region, epoch, is_behind, now_ms)
         for region, epoch in serving.items():
@@ -298,6 +300,7 @@ class ClusterState:
             self._silence(server, why, now_ms)
         for name in list(self.current.homes.astray):
             self._give_up_home(name, now_ms)
+        self._requests.end_drains(now_ms)  # again, if the catalogue could not be written
         self.plans.write_unsent()
         return self.plans.end_event(now_ms)
 

@@ -142,7 +142,9 @@ def build_server_status(state: ClusterState, server: Server, facts: FactsOf, now
 def _notes(state: ClusterState, server: Server, now_ms: int) -> Iterable[str]:
     if server.name in state.desired.operator_settings.drained:
         left = left_on(state, server)
-        yield f"drained, {counted(left)} left on it" if left else "drained: it gets no region"
+        is_ending = any(one.name == server.name for one in state.desired.operator_settings.until_restart)
+        drained = "drained until its next start" if is_ending else "drained"
+        yield f"{drained}, {counted(left)} left on it" if left else f"{drained}: it gets no region"
     if server.name in state.desired.leaving:
         yield f"it is to stop, {counted(left_on(state, server))} left on it"
     if server.failures.shunned_until_ms > now_ms:

@@ -230,6 +230,19 @@ class DrainServer:
 
 
 @dataclass(frozen=True, slots=True)
+class DrainNode:
+    """Drain all servers of a node at once, so that none of them gets the regions of another.
+
+    ``until_restart``: the incarnations after which the drain ends; a server that an operator had drained before stays
+    drained.
+    """
+
+    servers: tuple[str, ...]
+    on: bool = True
+    until_restart: tuple[Incarnation, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class SwitchSetting:
     setting: Literal["balancer", "auto_split"]  # a field of ``OperatorSettings``
     on: bool
@@ -249,7 +262,7 @@ class EvacuateServer:
 
 
 RegionRequest: TypeAlias = MoveRegion | AssignRegion | UnassignRegion | SplitRegion | MergeRegions
-OperatorSettingRequest: TypeAlias = DrainServer | SwitchSetting
+OperatorSettingRequest: TypeAlias = DrainServer | DrainNode | SwitchSetting
 Request: TypeAlias = RegionRequest | OperatorSettingRequest | BalanceNow | EvacuateServer
 
 

@@ -55,6 +55,15 @@ class Servers(Protocol):
     def nodes(self) -> tuple[Mapping[str, str], tuple[str, ...]]:
         """Return the nodes by server, and those that live, the leader first; nothing for a store of one machine."""
 
+    def successors(self) -> tuple[str, ...]:
+        """Return the nodes that can lead in the place of this one."""
+
+    async def resign(self) -> None:
+        """Let another node lead; returns when this one makes no more decisions."""
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Run ``work`` until the master closes, and log its failure."""
+
     def remarks(self) -> tuple[str, ...]:
         """Return sentences about what the shell cannot do now."""
 

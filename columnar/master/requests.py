@@ -21,6 +21,7 @@ from columnar.master.instructions import (
     Answer,
     AssignRegion,
     BalanceNow,
+    DrainNode,
     DrainServer,
     EvacuateServer,
     Give,
@@ -37,6 +38,7 @@ from columnar.master.instructions import (
 from columnar.master.placement import Current, Desired
 from columnar.master.placement_records import Phase, Place, Server, ServerState
 from columnar.master.replacements import check_merge, check_split
+from columnar.model.owner import Incarnation
 
 GONE: Final = "the region was dropped, split or merged meanwhile; ask for the regions again"
 REFUSED: Final = "the catalogue refused the write"
@@ -62,6 +64,9 @@ def refusal(request: Request, desired: Desired, current: Current, now_ms: int) -
         return f"nothing was done: {current.catalogue.remark(now_ms)}"
     if isinstance(request, DrainServer | EvacuateServer):
         return None if request.server in current.servers else f"there is no server {request.server}"
+    if isinstance(request, DrainNode):
+        unknown = sorted(set(request.servers) - current.servers.keys())
+        return f"there is no server {unknown[0]}" if unknown else None
     if any(region not in current.places for region in regions_of(request)):
         return GONE
     if isinstance(request, SplitRegion | MergeRegions):
@@ -137,10 +142,16 @@ def _obstacle(server: Server, desired: Desired, now_ms: int) -> str:
     return ""
 
 
+def _has_restarted(server: Server, since: Incarnation) -> bool:
+    found = server.incarnation
+    return server.state is ServerState.UP and found is not None and found.number > since.number
+
+
 def update_operator_settings(request: Request, settings: OperatorSettings) -> OperatorSettings:
     if isinstance(request, DrainServer):
-        server = {request.server}
-        return replace(settings, drained=settings.drained | server if request.on else settings.drained - server)
+        return _update_drains(DrainNode((request.server,), request.on), settings)
+    if isinstance(request, DrainNode):
+        return _update_drains(request, settings)
     if isinstance(request, UnassignRegion):
         return replace(settings, unassigned=settings.unassigned | {request.region})
     if isinstance(request, AssignRegion):
@@ -150,6 +161,16 @@ def update_operator_settings(request: Request, settings: OperatorSettings) -> Op
             return replace(settings, balancer=request.on)
         return replace(settings, auto_split=request.on)
     return settings
+
+
+def _update_drains(request: DrainNode, settings: OperatorSettings) -> OperatorSettings:
+    servers = frozenset(request.servers)
+    ending = {one.name for one in settings.until_restart}
+    others = frozenset(one for one in settings.until_restart if one.name not in servers)
+    if not request.on:
+        return replace(settings, drained=settings.drained - servers, until_restart=others)
+    own = frozenset(one for one in request.until_restart if one.name in ending or one.name not in settings.drained)
+    return replace(settings, drained=settings.drained | servers, until_restart=others | own)
 
 
 def _is_in(settings: OperatorSettings, request: Request) -> bool:
@@ -250,6 +271,17 @@ class Requests:
                 self.drained_ms[name] = now_ms
             self._desired.set_operator_settings(settings)
             self.operator_settings_to_write = settings
+
+    def end_drains(self, now_ms: int) -> None:
+        """End the drains of servers that have started anew since."""
+        servers = self._current.servers
+        ended = tuple(
+            one.name
+            for one in self._desired.operator_settings.until_restart
+            if one.name in servers and _has_restarted(servers[one.name], one)
+        )
+        if ended:
+            self._set_operator_settings(DrainNode(ended, on=False), now_ms)
 
     def _add_region_request(self, number: int, request: Request, now_ms: int) -> None:
         for earlier, other in list(self._desired.requests.items()):

@@ -143,7 +143,8 @@ class Change:
     is_done: bool = True  # False for a dry run, or if the change has only begun
     moves: tuple[PlannedMove, ...] = ()
     remarks: tuple[str, ...] = ()
-    left: int = 0  # regions that a drained server still has
+    left: int = 0  # regions that a drained server or node still has
+    is_resigning: bool = False  # the drained node leads, and resigns when it is empty
 
 
 @dataclass(frozen=True, slots=True)

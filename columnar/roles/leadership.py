@@ -25,6 +25,7 @@ from columnar.clock import system_ms
 from columnar.cluster.peers import LinkTerms
 from columnar.coordination.api import Coordination
 from columnar.coordination.lease_gate import LeaseGate
+from columnar.coordination.maintenance_lock import MaintenanceLock
 from columnar.coordination.node_record import MOUNTS, NODES, LeaderRecord, NodeRecord
 from columnar.errors import ColumnarError, HostError, OutcomeUnknown
 from columnar.model.owner import Incarnation
@@ -136,7 +137,7 @@ class Leadership:
         _log.warning("the coordination service answers again, after %.1f s", silent_ms / 1_000)
 
     def _make_term(self) -> Term:
-        return Term(self._coordination.leads, StorageFences(self._fence, self._coordination.mounts))
+        return Term(self._coordination.leads, StorageFences(self._fence, self._coordination.start_calls))
 
     # --- leading -------------------------------------------------------------------------------------
 
@@ -178,7 +179,9 @@ class Leadership:
                 self._fence_node,
                 self._synced_lengths,
                 term.fences,
-                coordination.maintenance_lock(),
+                successors=lambda: _list_successors(coordination.nodes, self.own),
+                step_down=coordination.step_down,
+                maintenance=MaintenanceLock(coordination.start_calls.call_store),
                 is_leased=True,
             )
             leading = LeadingNode(parts.config, stores, parts.watched_folder, terms)
@@ -275,6 +278,13 @@ def _take_exception(work: asyncio.Future[None]) -> None:
     """Mark the exception as retrieved: perhaps nobody waits for the work any more."""
     if not work.cancelled():
         work.exception()
+
+
+def _list_successors(nodes: Mapping[str, NodeRecord], own: Incarnation) -> tuple[str, ...]:
+    """Return the other nodes that may lead."""
+    records = (one for one in nodes.values() if not (one.never_leads or one.withdrawn))
+    found = sorted(Incarnation(one.node, one.incarnation) for one in records)
+    return tuple(str(node) for node in found if node != own)
 
 
 def _remove_older(stores: LeaderStores, generation: int) -> None:

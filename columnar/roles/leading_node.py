@@ -16,10 +16,10 @@ import itertools
 import logging
 import random
 import time
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from columnar.cluster.hello import Hello
 from columnar.cluster.peer_server import PeerServer
@@ -77,6 +77,8 @@ class LeaderTerms:
     fence_node: Callable[[Incarnation], None] = lambda _node: None
     synced_lengths: Callable[[str], Mapping[int, int]] = lambda _server: NO_LENGTHS  # of a server's segments
     fences: StorageFences | None = None  # of nodes that ended by time
+    successors: Callable[[], tuple[str, ...]] = tuple  # nodes that can lead in the place of this one
+    step_down: Callable[[], None] = lambda: None  # lets one of them lead
     maintenance: MaintenanceLock = field(default_factory=lambda: MaintenanceLock(MemoryCalls(CasMemory())))
     is_leased: bool = False  # a server that is not known to live may still run and write
 
@@ -84,11 +86,19 @@ class LeaderTerms:
 class LedServers:
     """The ``Servers`` of a cluster control."""
 
-    def __init__(self, host: ClusterHost, nodes: ClusterNodes, folder: WatchedFolder, *, is_leased: bool) -> None:
+    def __init__(
+        self,
+        host: ClusterHost,
+        nodes: ClusterNodes,
+        folder: WatchedFolder,
+        terms: LeaderTerms,
+        resign: Callable[[], Awaitable[None]],
+    ) -> None:
         self._host = host
         self._nodes = nodes
         self._folder = folder
-        self._is_leased = is_leased
+        self._terms = terms
+        self._resign = resign
 
     @property
     def state(self) -> ClusterState:
@@ -104,7 +114,16 @@ class LedServers:
         await self._host.events.until(is_so)
 
     def nodes(self) -> tuple[Mapping[str, str], tuple[str, ...]]:
-        return self._nodes.list_nodes() if self._is_leased else ({}, ())
+        return self._nodes.list_nodes() if self._terms.is_leased else ({}, ())
+
+    def successors(self) -> tuple[str, ...]:
+        return self._terms.successors()
+
+    async def resign(self) -> None:
+        await self._resign()
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        return self._host.events.spawn(work)
 
     def remarks(self) -> tuple[str, ...]:
         return tuple(filter(None, [self._folder.remark(), *self._host.list_delays()]))
@@ -257,7 +276,7 @@ class LeadingNode:
         )
 
     def _make_control(self, answers: PeerServer) -> None:
-        servers = LedServers(self.host, self.nodes, self._watched_folder, is_leased=self.terms.is_leased)
+        servers = LedServers(self.host, self.nodes, self._watched_folder, self.terms, self.resign)
         self.leading.cluster = self.control = ClusterControl(
             servers, self.terms.maintenance, lambda: round(time.time() * 1_000)
         )
@@ -366,6 +385,11 @@ class LeadingNode:
         self.leading.stop_copies()
         await self.leading.stop_changes()
         self.host.stop()
+
+    async def resign(self) -> None:
+        """Stop the changes, and let another node lead, which has this leadership closed."""
+        await self.stop_changes()
+        self.terms.step_down()
 
     async def close(self) -> None:
         """End links and requests, and close the catalogue.  Without ``stop_changes`` before, changes are cut off."""

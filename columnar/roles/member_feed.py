@@ -63,7 +63,7 @@ class MemberFeed:
 
     async def find_living(self) -> Collection[Incarnation]:
         """Return the servers of all nodes by their records as they are now, and those of this node."""
-        records = await asyncio.to_thread(self._coordination.mounts.read_nodes)
+        records = await asyncio.to_thread(self._coordination.start_calls.read_nodes)
         named = {incarnation_of(server) for record in records.values() for server in record.servers}
         return named.union(self._parts.living())
 
@@ -123,7 +123,7 @@ class MemberFeed:
 
     async def _end_counted(self, leading: LeadingNode, server: Incarnation) -> None:
         """End a server that counts as ended, if a record that is read now has it."""
-        records = await asyncio.to_thread(self._coordination.mounts.read_nodes)
+        records = await asyncio.to_thread(self._coordination.start_calls.read_nodes)
         if any(str(server) in record.servers for record in records.values()):
             _log.error("server %s lives, and counts as ended: it is killed", server)
             await leading.nodes.kill(server, "the leader has counted it as ended")

@@ -55,7 +55,7 @@ CLUSTER_METHODS: Final = frozenset(  # of ``thrift.cluster_methods``; as text, b
     """
     columnarServers columnarLocations columnarLocate columnarTransitions columnarDecisions columnarMove columnarAssign
     columnarUnassign columnarDrain columnarBalance columnarSwitch columnarRestart columnarStop columnarFence
-    columnarMaintenance columnarAcquireMaintenance columnarReleaseMaintenance
+    columnarDrainNode columnarMaintenance columnarAcquireMaintenance columnarReleaseMaintenance
     """.split()  # noqa: SIM905
 )
 VIEW_METHODS: Final = (  # of ``thrift.view_methods``

@@ -13,6 +13,7 @@ from columnar.client.cluster import ClusterChange, ServerStatus
 from columnar.shell.completion import completing
 from columnar.shell.connecting import Misused, Refused, Server, somebody_answers
 from columnar.shell.maintenance import maintenance_lock, maintenance_wait_option
+from columnar.shell.node_drains import drain_node
 from columnar.shell.numbers import Seconds
 from columnar.shell.private_connection import with_cluster, with_supervisor
 from columnar.shell.server_changes import ServerChanges
@@ -124,22 +125,59 @@ def _on(on: bool) -> str:
 # --- operator settings --------------------------------------------------------------------------------
 
 
+_server_or_none = click.argument("name", metavar="[SERVER]", required=False, shell_complete=completing("server"))
+_node_option = click.option("--node", metavar="NODE", default="", help="All servers of this node, of many machines.")
+
+
+def _check_one(command: str, name: str | None, node: str) -> None:
+    if bool(name) == bool(node):
+        raise Misused(
+            f"say which: 'columnar {command} SERVER', or 'columnar {command} --node NODE' for all of its servers"
+        )
+
+
 @click.command()
-@server_argument
+@_server_or_none
+@_node_option
+@click.option("--until-restart", is_flag=True, help="With --node: the drain of each server ends with its next start.")
 @click.option("--wait", is_flag=True, help="Return when no region is left on it.")
-@click.option("--timeout", default=WAIT_S, show_default=True, type=Seconds(), help="Seconds for --wait.")
+@click.option(
+    "--timeout",
+    default=WAIT_S,
+    show_default=True,
+    type=Seconds(),
+    help="Seconds for --wait, and for other maintenance.",
+)
 @dry_run_option
 @with_cluster
-def drain(server: Server, name: str, wait: bool, timeout: float, dry_run: bool) -> None:
+def drain(
+    server: Server, name: str | None, node: str, until_restart: bool, wait: bool, timeout: float, dry_run: bool
+) -> None:
     """Move all regions away from a server, and keep it empty until 'columnar undrain'.
 
     Four regions move at a time, each with a pause of some hundredths of a second. The drain outlives restarts.
 
+    With --node all servers of a node are emptied, before its machine is stopped. A node that leads lets another node
+    lead, and --wait returns when that one does. While another command restarts, stops or drains servers, this one waits
+    ('columnar maintenance'). With --until-restart the node needs no 'undrain' after its next start.
+
     \b
       columnar drain s2 --dry-run
       columnar drain s2 --wait
+      columnar drain --node n1 --until-restart --wait
     """
+    _check_one("drain", name, node)
+    if until_restart and not node:
+        raise Misused("--until-restart is for --node NODE; 'columnar restart SERVER' needs no drain")
     admin = ClusterAdmin(server.connection)
+    if node:
+        if dry_run:
+            change = admin.drain_node(node, until_restart=until_restart, dry_run=True)
+        else:
+            change = drain_node(server, node, until_restart=until_restart, wait=wait, timeout_s=timeout)
+        show_change(server, change)
+        return
+    assert name is not None, "looked at"
     until = time.monotonic() + timeout
     change = admin.drain(name, dry_run=dry_run)
     while wait and change.done and change.regions_left and time.monotonic() < until:
@@ -154,16 +192,25 @@ def drain(server: Server, name: str, wait: bool, timeout: float, dry_run: bool) 
 
 
 @click.command()
-@server_argument
+@_server_or_none
+@_node_option
 @dry_run_option
 @with_cluster
-def undrain(server: Server, name: str, dry_run: bool) -> None:
-    """Let a drained server have regions again; those that left it within ten minutes come back.
+def undrain(server: Server, name: str | None, node: str, dry_run: bool) -> None:
+    """Let a drained server, or all servers of a node, have regions again.
+
+    The regions that left it within ten minutes come back.
 
     \b
       columnar undrain s2
+      columnar undrain --node n1
     """
-    show_change(server, ClusterAdmin(server.connection).undrain(name, dry_run=dry_run))
+    _check_one("undrain", name, node)
+    admin = ClusterAdmin(server.connection)
+    if name is not None:
+        show_change(server, admin.undrain(name, dry_run=dry_run))
+    else:
+        show_change(server, admin.undrain_node(node, dry_run=dry_run))
 
 
 @click.command()

@@ -69,7 +69,14 @@ class MaintenanceControl(Protocol):
     async def release_lock(self, nonce: str) -> MaintenanceStatus: ...
 
 
+class NodeDrains(Protocol):
+    async def drain_node(self, name: str, on: bool, until_restart: bool, wait_s: float, dry_run: bool) -> Change: ...
+
+
 class Cluster(Protocol):
+    @property
+    def node_drains(self) -> NodeDrains: ...
+
     @property
     def maintenance(self) -> MaintenanceControl: ...
 
@@ -158,6 +165,15 @@ class ClusterMethods:
         wait_s = min(max(0, wait_ms or 0) / 1_000, LONGEST_WAIT_S)
         return await _changed(self._cluster.drain(_named(server), bool(on), wait_s, bool(dry_run)))
 
+    async def columnarDrainNode(
+        self, _ctx: Any, node: str, on: bool, until_restart: bool, wait_ms: int, dry_run: bool
+    ) -> Any:
+        drain = self._cluster.node_drains.drain_node
+        if not node:
+            raise IllegalArgument("say which node, by its name as 'columnar nodes' shows it")
+        wait_s = min(max(0, wait_ms or 0) / 1_000, LONGEST_WAIT_S)
+        return await _changed(drain(node, bool(on), bool(until_restart), wait_s, bool(dry_run)))
+
     async def columnarBalance(self, _ctx: Any, dry_run: bool) -> Any:
         return await _changed(self._cluster.balance(bool(dry_run)))
 
@@ -208,7 +224,14 @@ async def _changed(work: Coroutine[Any, Any, Change]) -> Any:
     """Complete the change even if the caller disconnects, because half a restart would leave a server stopped."""
     change = await asyncio.shield(asyncio.ensure_future(work))
     moves = [_struct(columnar.RegionMove, one, **_names(one.info), **_ends(one)) for one in change.moves]
-    return _struct(columnar.ClusterChange, change, moves=moves, done=change.is_done, regionsLeft=change.left)
+    return _struct(
+        columnar.ClusterChange,
+        change,
+        moves=moves,
+        done=change.is_done,
+        regionsLeft=change.left,
+        resigning=change.is_resigning,
+    )
 
 
 def _named(server: str) -> str:
@@ -316,6 +339,7 @@ class SingleServerControl:
         self.reports = reports
         self.processes = SingleProcess()
         self.maintenance = SingleMaintenance()
+        self.node_drains = SingleNode()
 
     async def move(self, info: RegionInfo, _server: str, _dry_run: bool) -> Change:
         raise _alone(f"region {info.encoded} cannot move")
@@ -355,6 +379,13 @@ class SingleProcess:
 
     async def fence(self, _server: str, _dry_run: bool) -> Change:
         raise _alone("there is nobody to fence")
+
+
+class SingleNode:
+    """The drains of a standalone process, which has no other node."""
+
+    async def drain_node(self, name: str, _on: bool, _until_restart: bool, _wait_s: float, _dry_run: bool) -> Change:
+        raise _alone(f"{name} cannot be drained")
 
 
 class SingleMaintenance:

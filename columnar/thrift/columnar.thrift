@@ -323,12 +323,14 @@ struct RegionMove {
 }
 
 // What was done, or (done is false) what a dry run says would be.
+// resigning: of a drained node that leads: it resigns when it is empty.
 struct ClusterChange {
   1: string text,
   2: bool done,
   3: list<RegionMove> moves,
   4: list<string> remarks,
-  5: i32 regionsLeft
+  5: i32 regionsLeft,
+  6: bool resigning
 }
 
 // The holder of the maintenance lock, who may empty or end servers.  holder: empty: nobody.  what: the node that is emptied or ended, or empty.
@@ -570,6 +572,10 @@ service ColumnarStore extends hbase.Hbase {
     throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
   // Keeps a server empty (on) or no longer; answers when it is, or after waitMs with what is left.
   ClusterChange columnarDrain(1: string server, 2: bool on, 3: i64 waitMs, 4: bool dryRun)
+    throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
+  // Keeps all servers of a node empty (on) or no longer; a node that leads resigns then.  node: with or without its
+  // incarnation.  untilRestart: each server until its next start.  Answers as columnarDrain.
+  ClusterChange columnarDrainNode(1: string node, 2: bool on, 3: bool untilRestart, 4: i64 waitMs, 5: bool dryRun)
     throws (1: hbase.IOError io, 2: hbase.IllegalArgument ia)
   // A round of balance now.
   ClusterChange columnarBalance(1: bool dryRun)

@@ -11,6 +11,7 @@ import pytest
 
 from columnar.master.instructions import (
     AssignRegion,
+    DrainNode,
     DrainServer,
     MergeRegions,
     MoveRegion,
@@ -18,6 +19,7 @@ from columnar.master.instructions import (
     UnassignRegion,
 )
 from columnar.master.placement_records import Phase, ServerState
+from columnar.model.owner import Incarnation
 from columnar.model.owner_messages import RegionRates
 from columnar.model.region_info import RegionInfo
 from tests.support.deep import seeds
@@ -62,7 +64,9 @@ def happen(cluster: PlannedCluster, rng: Random) -> None:
     elif what < 0.20:
         cluster.ask(MoveRegion(rng.choice(regions), rng.choice([None, *names])))
     elif what < 0.24:
-        cluster.ask(DrainServer(rng.choice(names), rng.choice((True, False))))
+        cluster.ask(
+            rng.choice((DrainServer(rng.choice(names), rng.choice((True, False))), drained_until_restart(cluster)))
+        )
     elif what < 0.28:
         cluster.ask(rng.choice((UnassignRegion, AssignRegion, AssignRegion))(rng.choice(regions)))
     elif what < 0.30:
@@ -82,6 +86,11 @@ def happen(cluster: PlannedCluster, rng: Random) -> None:
             cluster.event("unopened", server, region, epoch, "a request could not have it opened", rng.random() < 0.1)
     else:
         cluster.write_somewhere()
+
+
+def drained_until_restart(cluster: PlannedCluster) -> DrainNode:
+    present = tuple(Incarnation(name, number) for name, number in sorted(cluster.numbers.items()))[:2]
+    return DrainNode(tuple(one.name for one in present), until_restart=present)
 
 
 def come_back(cluster: PlannedCluster, name: str) -> None:

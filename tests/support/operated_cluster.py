@@ -6,8 +6,9 @@ A wait lets virtual time pass, so a request ends as soon as only time is missing
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from random import Random
+from typing import Any
 
 from columnar.coordination.cas_memory import CasMemory
 from columnar.coordination.maintenance_lock import MaintenanceLock, MemoryCalls
@@ -36,6 +37,8 @@ class OperatedCluster:
         self.cluster.event("begin_planning")
         self.cluster.run(3_000)
         self.control = ClusterControl(self, MaintenanceLock(MemoryCalls(CasMemory())))
+        self.node_of: dict[str, str] = {}
+        self.living_nodes: tuple[str, ...] = ()
         self.said: tuple[str, ...] = ()  # what the shell cannot do
 
     @property
@@ -77,7 +80,20 @@ class OperatedCluster:
     # --- as ``cluster_control.Processes`` ----------------------------------------------------------
 
     def nodes(self) -> tuple[dict[str, str], tuple[str, ...]]:
-        return {}, ()
+        return self.node_of, self.living_nodes
+
+    def successors(self) -> tuple[str, ...]:
+        return self.living_nodes[1:]
+
+    async def resign(self) -> None:
+        self.ended.append("resign")
+
+    def settle(self, node_of: dict[str, str], *living: str) -> None:
+        """Set the nodes, by server and those that live, the leader first."""
+        self.node_of, self.living_nodes = node_of, living
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        return asyncio.ensure_future(work)
 
     def remarks(self) -> tuple[str, ...]:
         return self.said

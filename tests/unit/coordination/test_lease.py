@@ -281,6 +281,51 @@ def test_a_leader_that_resigns_acts_no_more_and_never_leads_again() -> None:
     assert candidate.state is CandidateState.FOLLOWING
 
 
+def stepped_down() -> Candidate:
+    """A candidate that led, and whose record says at 55 that its place is free."""
+    candidate = leading({KEY: 7})
+    candidate.members.request_fence(KEY)
+    candidate.step_down(50)
+    assert (candidate.state, candidate.leads(50)) == (CandidateState.RESIGNING, False)
+    assert candidate.next_request(50) == PutRecord(LEADER, 0), "and it fences nobody"
+    candidate.on_answer(Done(1), 55)
+    assert (candidate.state, candidate.has_resigned) == (CandidateState.FOLLOWING, False)
+    return candidate
+
+
+FREE = Found(1, "0", epoch=1, is_vacated=True)
+
+
+def test_a_candidate_that_stepped_down_leaves_its_place_to_others_for_a_while() -> None:
+    candidate = stepped_down()
+    polled(candidate, 100, {}, FREE)
+    for now_ms in range(200, 100 + 2 * TIMES.fence_ms, 100):
+        polled(candidate, now_ms, {}, FREE)
+        assert candidate.state is CandidateState.FOLLOWING
+    polled(candidate, 100 + 2 * TIMES.fence_ms, {}, FREE)
+    assert candidate.state is CandidateState.ACQUIRING, "nobody else has taken it"
+
+
+def test_a_candidate_that_stepped_down_may_lead_after_another() -> None:
+    candidate = stepped_down()
+    polled(candidate, 100, {}, FREE)
+    polled(candidate, 200, {}, Found(2, "theirs", epoch=2))
+    polled(candidate, 300, {}, Found(3, "theirs", epoch=2, is_vacated=True))
+    assert candidate.next_request(300) == PutRecord(LEADER, 3)
+    candidate.on_answer(Done(4), 305)
+    assert (candidate.leads(305), candidate.epoch) == (True, 3)
+
+
+def test_a_step_down_whose_answer_was_lost_is_written_until_it_is_certain() -> None:
+    candidate = leading({})
+    candidate.step_down(50)
+    candidate.next_request(50)
+    candidate.on_answer(Failed.UNKNOWN, 60)
+    assert candidate.next_request(200) == ReadRecord(LEADER)
+    candidate.on_answer(WasRead(Found(1, "theirs", epoch=2)), 201)
+    assert (candidate.state, candidate.leads(201)) == (CandidateState.FOLLOWING, False)
+
+
 def test_a_fence_under_way_at_a_resignation_is_noted() -> None:
     candidate = leading({})
     request, now_ms, _ = fence_by(candidate, 50, 0, lambda _: 7)

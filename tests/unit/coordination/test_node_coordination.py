@@ -163,7 +163,7 @@ def test_the_mount_of_a_node_is_noted_until_it_withdraws_and_outlives_its_death(
         async with nodes("n1", "n2") as [one, two]:
             await one.start()
             await two.start()
-            living, others = one.coordination.mounts.list_mounts()
+            living, others = one.coordination.start_calls.list_mounts()
             number = two.record.incarnation
             assert [(mount.node, mount.client) for mount in living.values()] == [
                 ("n1", "client of n1"),
@@ -172,13 +172,13 @@ def test_the_mount_of_a_node_is_noted_until_it_withdraws_and_outlives_its_death(
             assert others == {}
             two.die()
             await one.heard.until(lambda: two.record.key in one.heard.ended, "the end of n2")
-            living, others = one.coordination.mounts.list_mounts()
+            living, others = one.coordination.start_calls.list_mounts()
             assert (list(living), list(others)) == ([f"mounts/n1.{one.record.incarnation}"], [f"mounts/n2.{number}"])
-            one.coordination.mounts.forget_mount(f"mounts/n2.{number}")
-            one.coordination.mounts.forget_mount(f"mounts/n2.{number}")
-            assert one.coordination.mounts.list_mounts()[1] == {}
+            one.coordination.start_calls.forget_mount(f"mounts/n2.{number}")
+            one.coordination.start_calls.forget_mount(f"mounts/n2.{number}")
+            assert one.coordination.start_calls.list_mounts()[1] == {}
             await one.coordination.withdraw()
-            assert one.coordination.mounts.list_mounts() == ({}, {})
+            assert one.coordination.start_calls.list_mounts() == ({}, {})
 
     run(test())
 
@@ -213,7 +213,7 @@ def test_a_mount_whose_write_had_an_unknown_outcome_is_noted_once() -> None:
 
             node.after = after
             await node.start()
-            assert failed == list(node.coordination.mounts.list_mounts()[0])
+            assert failed == list(node.coordination.start_calls.list_mounts()[0])
 
     run(test())
 
@@ -223,7 +223,7 @@ def test_a_damaged_record_of_a_mount_hides_no_other(caplog: pytest.LogCaptureFix
         async with nodes("n1") as [node]:
             node.store.create_key("mounts/n7.7", b"{}")
             await node.start()
-            assert list(node.coordination.mounts.list_mounts()[0]) == [f"mounts/n1.{node.record.incarnation}"]
+            assert list(node.coordination.start_calls.list_mounts()[0]) == [f"mounts/n1.{node.record.incarnation}"]
 
     run(test())
     assert "mounts/n7.7" in caplog.text
@@ -313,6 +313,59 @@ def test_a_node_that_withdraws_has_ended_by_itself_and_its_place_is_taken_at_onc
             assert one.stored() is None
             assert one.heard.names()[-1] == "deposed"
             assert ("leader_changed", None) not in one.heard.events
+
+    run(test())
+
+
+def test_a_leader_that_steps_down_is_followed_at_once_and_may_lead_again() -> None:
+    async def test() -> None:
+        async with nodes("n1", "n2", times=LONG) as [one, other]:
+            await one.start()
+            await one.heard.until_heard("elected")
+            await other.start()
+            await one.heard.until(lambda: other.record.key in one.heard.nodes)
+            began_ms = boot_ms()
+            one.coordination.step_down()
+            assert not one.coordination.leads(), "from this moment"
+            await other.heard.until_heard("elected")
+            await one.heard.until(lambda: ("deposed", "it resigned") in one.heard.events)
+            await one.heard.until(lambda: ("leader_changed", ("n2", 2)) in one.heard.events)
+            assert boot_ms() - began_ms < LONG.lease_ms, "nobody waits for a lease"
+            assert one.page.is_valid(), "the node lives"
+            assert not one.heard.ended
+            assert not other.heard.ended
+            other.coordination.step_down()
+            await one.heard.until(lambda: ("elected", 3) in one.heard.events)
+            assert one.coordination.leads()
+
+    run(test())
+
+
+def test_a_leader_that_nobody_follows_leads_again() -> None:
+    async def test() -> None:
+        async with nodes("n1", times=TIMES) as [node]:
+            node.coordination.step_down()
+            await node.start()
+            await node.heard.until_heard("elected")
+            node.coordination.step_down()
+            await node.heard.until(lambda: ("elected", 2) in node.heard.events)
+            assert node.coordination.leads()
+
+    run(test())
+
+
+def test_a_node_may_withdraw_while_it_steps_down() -> None:
+    async def test() -> None:
+        async with nodes("n1", "n2", times=LONG) as [one, other]:
+            await one.start()
+            await one.heard.until_heard("elected")
+            await other.start()
+            await one.heard.until(lambda: other.record.key in one.heard.nodes)
+            one.coordination.step_down()
+            await one.coordination.withdraw()
+            await other.heard.until_heard("node_ended")
+            assert other.heard.ended[one.record.key][1] is False
+            assert one.stored() is None
 
     run(test())
 

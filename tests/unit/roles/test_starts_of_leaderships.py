@@ -117,7 +117,7 @@ def test_a_leader_reads_who_lives_after_it_has_seen_who_has_a_folder(
 def test_a_server_that_counts_as_ended_gets_no_region_and_is_ended_if_it_lives(*, lives: bool) -> None:
     async def main() -> None:
         coordination, killed = Mock(), []
-        coordination.mounts.read_nodes.return_value = {record().key: record(*([str(S2)] if lives else []))}
+        coordination.start_calls.read_nodes.return_value = {record().key: record(*([str(S2)] if lives else []))}
         leadership = leadership_of(coordination)
         leading, work = Mock(), []
         leading.host.has_ended.return_value = True

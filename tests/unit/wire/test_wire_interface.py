@@ -22,6 +22,7 @@ OURS = [
     "columnarDescribeNamespace",
     "columnarDescribeTable",
     "columnarDrain",
+    "columnarDrainNode",
     "columnarDropNamespace",
     "columnarDropTable",
     "columnarFence",
