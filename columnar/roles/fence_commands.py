@@ -19,8 +19,6 @@ import os
 import re
 import selectors
 import shlex
-import signal
-import subprocess
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,7 +26,7 @@ from contextlib import suppress
 from typing import Any, Final, Protocol
 
 from columnar.coordination.node_record import MountRecord
-from columnar.runtime.child_processes import before_exec
+from columnar.runtime.spawned_command import SpawnedCommand
 
 LIMIT_S: Final = 30.0  # of one command; then it is killed with its children, and has failed
 OUTPUT_BYTES: Final = 1 << 20  # of a command's output, its end
@@ -170,81 +168,61 @@ class _Command:
     def __init__(self, words: Sequence[str], environment: Mapping[str, str]) -> None:
         self._words = words
         self._environment = environment
-        self._lock = threading.Lock()  # guards the next two
-        self._process: subprocess.Popen[bytes] | None = None  # while it runs
+        # ``run`` sets the first and then reads the second, ``kill`` the other way around: so one of them kills.
+        self._process: SpawnedCommand | None = None  # while it runs
         self._is_killed = False
 
     def run(self) -> bytes:
         """Run it to its end.  Blocks for at most LIMIT_S + _REAPED_S; raises FenceFailed."""
-        with self._lock:
-            if self._is_killed:
-                raise FenceFailed("it was called off")
-            self._process = process = self._start()
+        until_s = time.monotonic() + LIMIT_S
+        if self._is_killed:
+            raise FenceFailed("it was called off")
+        self._process = process = self._start()
+        if self._is_killed:
+            process.kill()
         try:
-            output, said, is_whole = _read_ends(process, time.monotonic() + LIMIT_S)
+            output, said, is_whole = _read_ends(process, until_s)
             if not is_whole:
                 raise FenceFailed(f"{_text_of(self._words)} did not end within {LIMIT_S:g} s")
         finally:
-            self.kill()  # what is left of it
-            status = _reap(process)
-            with self._lock:
-                self._process = None
+            self._process = None
+            status = process.close(_REAPED_S)
         if status:
-            raise FenceFailed(f"{_text_of(self._words)} ended with status {status}: {_last_line(said or output)}")
+            why = _last_line(said or output)
+            if why.startswith(f"{self._words[0]} cannot be run: "):
+                raise FenceFailed(why)
+            raise FenceFailed(f"{_text_of(self._words)} ended with status {status}: {why}")
         return output
 
-    def _start(self) -> subprocess.Popen[bytes]:
+    def _start(self) -> SpawnedCommand:
         try:
-            return subprocess.Popen(
-                self._words,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                env=self._environment,
-                start_new_session=True,
-                preexec_fn=before_exec(signal.SIGKILL),
-            )
+            return SpawnedCommand.start(self._words, self._environment)
         except OSError as error:
             raise FenceFailed(f"{self._words[0]} cannot be run: {error.strerror}") from error
 
     def kill(self) -> None:
-        """Kill the command and its children, if they live.  For any thread."""
-        with self._lock:
-            self._is_killed = True
-            if self._process is not None:
-                with suppress(ProcessLookupError):
-                    os.killpg(self._process.pid, signal.SIGKILL)
+        """Kill the command and its children, if they live.  For any thread; does not wait."""
+        self._is_killed = True
+        process = self._process
+        if process is not None:
+            process.kill()
 
 
-def _read_ends(process: subprocess.Popen[bytes], until_s: float) -> tuple[bytes, bytes, bool]:
-    """Read stdout and stderr to their ends; return the last OUTPUT_BYTES of each, and whether they ended in time."""
+def _read_ends(process: SpawnedCommand, until_s: float) -> tuple[bytes, bytes, bool]:
+    """Read stdout and stderr to their ends; return the last OUTPUT_BYTES of each, and whether all ended in time."""
     ends = {process.stdout: b"", process.stderr: b""}
     with selectors.DefaultSelector() as selector:
-        for stream in ends:
-            selector.register(stream, selectors.EVENT_READ)  # type: ignore[arg-type]  # they are pipes
+        for descriptor in ends:
+            selector.register(descriptor, selectors.EVENT_READ)
         while selector.get_map() and (left_s := until_s - time.monotonic()) > 0:
             for key, _ in selector.select(left_s):
                 piece = os.read(key.fd, 1 << 16)
-                ends[key.fileobj] = (ends[key.fileobj] + piece)[-OUTPUT_BYTES:]  # type: ignore[index]  # as above
+                ends[key.fd] = (ends[key.fd] + piece)[-OUTPUT_BYTES:]
                 if not piece:
-                    selector.unregister(key.fileobj)
+                    selector.unregister(key.fd)
         is_whole = not selector.get_map()
-    if is_whole:
-        try:
-            process.wait(max(0.0, until_s - time.monotonic()))
-        except subprocess.TimeoutExpired:
-            is_whole = False
+    is_whole = is_whole and process.has_ended(max(0.0, until_s - time.monotonic()))
     return ends[process.stdout], ends[process.stderr], is_whole
-
-
-def _reap(process: subprocess.Popen[bytes]) -> int | None:
-    """Return the status, or None if a killed process does not end, because it is in an uninterruptible call."""
-    with suppress(subprocess.TimeoutExpired):
-        process.wait(_REAPED_S)
-    for stream in (process.stdout, process.stderr):
-        if stream is not None:
-            stream.close()
-    return process.returncode
 
 
 def _text_of(words: Sequence[str]) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, BinaryIO, Final
 
 _PR_SET_PDEATHSIG: Final = 1  # linux/prctl.h
+_STARTING: Final = threading.Lock()  # a child that another thread starts meanwhile would inherit descriptors, too
 # Set by a parent that itself kills a child which does not stop.  The child treats every signal after the first as the
 # same stop, because a service manager signals all processes of a unit and the parent also signals its children.
 STOP_ONCE: Final = "COLUMNAR_STOP_ONCE"
@@ -50,25 +51,18 @@ class SpawnedProcess:
         """Start ``command``, whose first word is a path, in a process group of its own.  Raises OSError.
 
         The child inherits ``descriptors``, and those that this program has inherited; Python and RocksDB open all
-        others so that the start of a program closes them.  Takes some 2 ms.  Call it from one thread: a child that
-        another thread starts meanwhile would inherit, too.
+        others so that the start of a program closes them.  Takes some 2 ms.
         """
         theirs, ours = os.pipe()
         actions = [(os.POSIX_SPAWN_DUP2, theirs, 0), (os.POSIX_SPAWN_DUP2, stdout, 1)]
         reset = [signal.SIGPIPE, signal.SIGXFSZ]  # which Python ignores
         try:
-            for descriptor in descriptors:
-                os.set_inheritable(descriptor, True)
-            pid = os.posix_spawn(
-                command[0], list(command), environment, file_actions=actions, setpgroup=0, setsigdef=reset
-            )
+            pid = spawn(command, environment, actions, descriptors, setpgroup=0, setsigdef=reset)
         except BaseException:
             os.close(ours)
             raise
         finally:
             os.close(theirs)
-            for descriptor in descriptors:
-                os.set_inheritable(descriptor, False)
         return cls(pid, os.fdopen(ours, "wb"))
 
     def wait(self) -> int:
@@ -84,6 +78,27 @@ class SpawnedProcess:
         with self._lock:
             if self._status is None:
                 os.kill(self.pid, number)
+
+
+def spawn(
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    actions: Sequence[tuple[Any, ...]],
+    descriptors: Sequence[int] = (),
+    **options: Any,
+) -> int:
+    """Call ``os.posix_spawn`` with the file actions and options; the child inherits ``descriptors``.  Returns its pid.
+
+    Any thread may call: one child is started at a time.  Raises OSError.
+    """
+    with _STARTING:
+        try:
+            for descriptor in descriptors:
+                os.set_inheritable(descriptor, True)
+            return os.posix_spawn(command[0], list(command), environment, file_actions=actions, **options)
+        finally:
+            for descriptor in descriptors:
+                os.set_inheritable(descriptor, False)
 
 
 def die_with_parent(number: int = signal.SIGKILL) -> None:

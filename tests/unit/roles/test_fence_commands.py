@@ -6,9 +6,12 @@ import asyncio
 import json
 import os
 import stat
+import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -54,8 +57,10 @@ def test_a_command_that_fails_says_why() -> None:
 
 
 def test_a_program_that_is_missing_is_a_failure() -> None:
-    with pytest.raises(FenceFailed, match="cannot be run"):
+    with pytest.raises(FenceFailed, match=r"^/no/such/program cannot be run: No such file or directory$"):
         asyncio.run(run_command(["/no/such/program"]))
+    with pytest.raises(FenceFailed, match=r"^/dev/null cannot be run: Permission denied$"):
+        asyncio.run(run_command(["/dev/null"]))
 
 
 def test_a_command_that_hangs_is_killed_with_its_children(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,6 +85,93 @@ def test_a_command_that_is_called_off_is_killed(tmp_path: Path) -> None:
 
     asyncio.run(call_off())
     assert _has_ended(int(pid.read_text()))
+
+
+def test_a_command_that_starts_slowly_holds_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As while the new process closes files of a folder that stands still."""
+    pid = tmp_path / "pid"
+    begun, goes_on = threading.Event(), threading.Event()
+    start = fence_commands._Command._start
+    started: list[object] = []
+
+    def start_slowly(command: fence_commands._Command) -> object:
+        begun.set()
+        goes_on.wait(20)
+        started.append(start(command))
+        return started[0]
+
+    monkeypatch.setattr(fence_commands._Command, "_start", start_slowly)
+
+    async def call_off() -> None:
+        task = asyncio.ensure_future(run_command(["/bin/sh", "-c", f"echo $$ > {pid}; sleep 600"]))
+        await asyncio.to_thread(begun.wait)
+        task.cancel()
+        await asyncio.wait([task])
+
+    began_s = time.monotonic()
+    asyncio.run(call_off())
+    took_s = time.monotonic() - began_s
+    goes_on.set()
+    for thread in threading.enumerate():
+        if thread.name == "fence command":
+            thread.join(20)
+    assert took_s < 10
+    assert started, "it was started after all"
+    assert not pid.exists() or _has_ended(int(pid.read_text() or "0")), "and killed at once"
+
+
+def test_a_slow_start_counts_for_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    start = fence_commands._Command._start
+    now_s = [0.0]
+
+    def start_slowly(command: fence_commands._Command) -> object:
+        now_s[0] += fence_commands.LIMIT_S
+        return start(command)
+
+    monkeypatch.setattr(fence_commands, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + now_s[0]))
+    monkeypatch.setattr(fence_commands._Command, "_start", start_slowly)
+    began_s = time.monotonic()
+    assert failure("sleep 600").endswith("did not end within 30 s")
+    assert time.monotonic() - began_s < 20
+
+
+def test_a_command_ends_with_its_process(tmp_path: Path) -> None:
+    pid = tmp_path / "pid"
+    code = (
+        "import asyncio\nfrom columnar.roles.fence_commands import run_command\n"
+        f"asyncio.run(run_command(['/bin/sh', '-c', 'echo $$ > {pid}; exec sleep 600']))"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code])
+    until_s = time.monotonic() + 60
+    while not (pid.exists() and pid.read_text().strip()):
+        assert process.poll() is None
+        assert time.monotonic() < until_s
+        time.sleep(0.01)  # another process writes it
+    process.kill()
+    process.wait()
+    assert _has_ended(int(pid.read_text()))
+
+
+def test_a_command_gets_the_signals_input_and_files_of_a_new_program() -> None:
+    read, write = os.pipe()
+    code = (
+        "import os, signal, sys; print(signal.getsignal(signal.SIGTERM) == signal.SIG_DFL, len(sys.stdin.read()), "
+        "sorted(map(int, os.listdir('/proc/self/fd')))[:3], os.getsid(0) == os.getpid(), "
+        f"os.path.exists('/proc/self/fd/{write}'))"
+    )
+    found = asyncio.run(run_command([sys.executable, "-c", code]))
+    assert found.decode().split() == ["True", "0", "[0,", "1,", "2]", "True", "False"]
+    ignored = asyncio.run(run_command(["/bin/sh", "-c", "grep SigIgn /proc/self/status"]))
+    assert int(ignored.split()[1], 16) % (1 << 31) == 0, "as Python ignores SIGPIPE, and no program expects it"
+    os.close(read)
+    os.close(write)
+
+
+def test_what_a_command_leaves_behind_is_killed(tmp_path: Path) -> None:
+    pid = tmp_path / "pid"
+    run_fence(f"sleep 600 > /dev/null 2>&1 & echo $! > {pid}")
+    assert _has_ended(int(pid.read_text()))
+    assert asyncio.run(run_command(["/bin/sh", "-c", "(sleep 0.2; echo late) & echo first"])) == b"first\nlate\n"
 
 
 def _has_ended(pid: int) -> bool:
