@@ -12,7 +12,8 @@ T = TypeVar("T")
 async def report_if_slow(work: Coroutine[Any, Any, T], limit_s: float, on_slow: Callable[[], None]) -> T:
     """Return the result of the work; call ``on_slow`` once if it is not there after ``limit_s``.
 
-    A cancellation cancels the work too.
+    A cancellation cancels the work too, and waits for its end: what the caller has opened before is closed after what
+    the work has opened.  Work in a thread (``asyncio.to_thread``) ends at once, without its thread.
     """
     task = asyncio.ensure_future(work)
     try:
@@ -21,4 +22,6 @@ async def report_if_slow(work: Coroutine[Any, Any, T], limit_s: float, on_slow: 
             on_slow()
         return await task
     finally:
-        task.cancel()
+        if not task.done():
+            task.cancel()
+            await asyncio.wait([task])
