@@ -41,6 +41,7 @@ class LinkListener:
         self._greeting: list[PeerLink] = []  # links that were not open when last checked, the oldest first
         self._server: asyncio.Server | None = None
         self._is_closed = False
+        self._emptied: asyncio.Future[None] | None = None  # done when no accepted link is left
 
     async def listen(self, address: PeerAddress) -> None:
         """Accept links at the address, and no longer at an earlier address.  Raises OSError."""
@@ -72,6 +73,8 @@ class LinkListener:
     def _ended(self, link: PeerLink) -> None:
         self._links.discard(link)
         self._on_ended(link)
+        if self._emptied is not None and not self._links and not self._emptied.done():
+            self._emptied.set_result(None)
         if not self._is_closed:
             _log.debug("a link of %s has ended: %s", link.peer.server if link.peer else "a stranger", link.why)
 
@@ -80,6 +83,14 @@ class LinkListener:
             assert link.state is not State.ENDED
             link.check_invariants()
         assert len(self._greeting) <= GREETINGS + 1
+
+    async def wait_empty(self) -> None:
+        """Accept no more links, and wait until each accepted link has ended."""
+        if self._server is not None:
+            self._server.close()
+        if self._links:
+            self._emptied = asyncio.get_running_loop().create_future()
+            await self._emptied
 
     def begin_close(self) -> None:
         """Listen no more, and end all links."""

@@ -143,6 +143,7 @@ class PeerLink:
         self._reader = FrameReader()
         self._writer = FrameWriter(gate, self.end, outlasts_lease=outlasts_lease)
         self._calls: dict[int, QueuedFrame] = {}  # calls without an answer, by number; without bytes once written
+        self._is_retired = False  # no call is to come
         self._last_number = 0
 
     @property
@@ -194,6 +195,14 @@ class PeerLink:
         queued = self._calls.pop(number, None)
         if queued is not None and queued.waits:
             self._writer.recall(queued)
+        if self._is_retired:
+            self.retire()
+
+    def retire(self) -> None:
+        """End the link when each of its calls has an answer.  The caller sends no more over it."""
+        self._is_retired = True
+        if not self._calls:
+            self.end("the peer stops")
 
     # --- answers -------------------------------------------------------------------------------------
 
@@ -318,6 +327,8 @@ class PeerLink:
             raise
         except Exception:  # noqa: BLE001 - one caller's fault must not affect other callers
             _log.exception("the caller of a peer failed")
+        if self._is_retired:
+            self.retire()
 
     # --- the end -------------------------------------------------------------------------------------
 

@@ -23,6 +23,14 @@ from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import Message
 from columnar.model.row_ranges import RowRange
 
+# --- the end of a server -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class LeaveLinks(Message[None]):
+    """Send nothing more over the links with the sender, which stops, and end each when all its answers have come."""
+
+
 # --- rows --------------------------------------------------------------------------------------------
 
 

@@ -14,15 +14,20 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from columnar.cluster.hello import Hello, obstacle
+from columnar.cluster.link_errors import LinkBroke, NotSent
 from columnar.cluster.link_listener import LinkListener, OnLink, end_silent_later
 from columnar.cluster.peer_address import PeerAddress, connect
-from columnar.cluster.peer_link import Answerer, PeerLink
+from columnar.cluster.peer_link import Answerer, PeerLink, State
+from columnar.cluster.peer_requests import LeaveLinks
+from columnar.cluster.value_codec import BadValue
 from columnar.coordination.lease_gate import LeaseGate
+from columnar.errors import ColumnarError
 from columnar.limits import GREETING_S
 from columnar.model.owner import Incarnation
 from columnar.model.region_messages import Message
@@ -34,6 +39,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 LARGE_BYTES: Final = 64 * 1024
+LEAVE_S: Final = 1.0  # for calls of other servers when this one stops; their regions are closed after it
 RETRY_S: Final = 0.01  # a refused connection costs some 0.1 ms
 
 R = TypeVar("R")
@@ -61,6 +67,7 @@ class Peers:
         self._terms = terms if terms is not None else LinkTerms()
         self._small: dict[Incarnation, PeerLink] = {}
         self._large: dict[Incarnation, PeerLink] = {}
+        self._retired: dict[PeerLink, Incarnation] = {}  # links to servers that stop, until their calls are answered
         tls = self._terms.tls
         self._listener = LinkListener(self._accepted, answerer.link_ended, tls.accepting if tls is not None else None)
         self._connecting = Background("links of servers")
@@ -134,6 +141,7 @@ class Peers:
 
     def _ended(self, links: dict[Incarnation, PeerLink], server: Incarnation, link: PeerLink) -> None:
         self._answerer.link_ended(link)
+        self._retired.pop(link, None)
         if self._is_closed or links.get(server) is not link:
             return
         _log.log(logging.DEBUG if link.peer is None else logging.INFO, "no link to server %s: %s", server, link.why)
@@ -141,11 +149,36 @@ class Peers:
 
     # --- ends ------------------------------------------------------------------------------------------
 
+    async def leave(self) -> None:
+        """Have the other servers end their links with this one, which stops, when all their calls are answered.
+
+        Call it while calls are still answered; returns after LEAVE_S at the latest.  Without it, a call in flight would
+        end with a broken link: a write with an unknown outcome.  Servers of older versions end their links later.
+        """
+        for link in self._listener.links:
+            if link.state is State.OPEN:
+                self._connecting.spawn(_request_end(link))
+            else:
+                link.end("this server stops")  # its greeting is not over, so nothing was sent over it
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._listener.wait_empty(), LEAVE_S)
+
+    async def retire_links(self, server: Incarnation, _message: LeaveLinks) -> None:
+        """Send nothing more over the links to a server that stops; each ends when its calls are answered."""
+        for links in (self._small, self._large):
+            link = links.pop(server, None)
+            if link is not None:
+                self._retired[link] = server
+                link.retire()
+
     def fenced(self, server: Incarnation) -> None:
         """End the links of a server that answers nothing any more: calls sent to it end as with a broken link."""
         for links in (self._small, self._large):
             link = links.get(server)
             if link is not None:
+                link.end(f"server {server} was fenced")
+        for link, other in list(self._retired.items()):
+            if other == server:
                 link.end(f"server {server} was fenced")
         for link in self._listener.links:
             if link.peer is not None and link.peer.server == server:
@@ -161,10 +194,15 @@ class Peers:
         """Listen no more and end all links."""
         self._is_closed = True
         self._connecting.close()
-        for link in [*self._small.values(), *self._large.values()]:
+        for link in [*self._small.values(), *self._large.values(), *self._retired]:
             link.end("this server stops")
         self._listener.begin_close()
         await self._listener.wait_closed()
+
+
+async def _request_end(link: PeerLink) -> None:
+    with suppress(NotSent, LinkBroke, BadValue, ColumnarError):  # the end of the link is awaited, not the answer
+        await link.send_request(LeaveLinks())
 
 
 def _forget(links: dict[Incarnation, PeerLink], server: Incarnation, link: PeerLink) -> None:

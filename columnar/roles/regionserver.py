@@ -3,8 +3,8 @@
     start    stores and ports are opened, and the server is linked with its node; then its node tells who leads,
              connections of clients arrive over the connection channel, and the leader assigns regions
     leave    clients are transferred to other servers, if the node requests it before a stop
-    stop     these are ended in order: trigger worker, ports (calls in flight are answered), links, regions (synced and
-             closed), threads
+    stop     these are ended in order: trigger worker, links of other servers and ports (calls in flight are answered),
+             links of this server, regions (synced and closed), threads
 
 A client may call any server: a call about a row is forwarded to the owner of its region, a change of tables to the
 leader.
@@ -31,7 +31,14 @@ from typing import TYPE_CHECKING
 from columnar.cluster.forwarding import Forwarding
 from columnar.cluster.hello import Hello
 from columnar.cluster.peer_address import PeerAddress, TcpAddress, UnixAddress, parse_address
-from columnar.cluster.peer_requests import VIEW_CHECKS, FlowStatuses, OwnFigures, TriggerStatuses, ViewStatuses
+from columnar.cluster.peer_requests import (
+    VIEW_CHECKS,
+    FlowStatuses,
+    LeaveLinks,
+    OwnFigures,
+    TriggerStatuses,
+    ViewStatuses,
+)
 from columnar.cluster.peer_server import PeerServer
 from columnar.cluster.peers import LinkTerms, Peers
 from columnar.cluster.refusals import Moved, Unknown, refuse_not_local
@@ -201,6 +208,7 @@ class ClusterServer:
         ports = self.ports
         self.peer_server = PeerServer(ports.wires, self._refuse_not_local, ports.connection_ids)
         self.peers = Peers(self._hello, self._address_of_peer, self.peer_server, self._link_terms)
+        self.peer_server.register_with_sender(LeaveLinks, self.peers.retire_links)
         self.forwarding = Forwarding(self.local_server, self.routes, self.peers, self.peer_server.serve_locally)
         self.request_forwarders: dict[int, RequestForwarder] = {}
         for service, made in ports.services.items():
@@ -341,13 +349,14 @@ class ClusterServer:
         """Stop in order.  The node, which requested the stop, notices it by the end of the process."""
         self.node_link.begin_stop()
         await self.serving.stop_triggers()
+        await self.endpoint.close()
+        await self.peers.leave()
         await self.ports.close_thrift2()
         await self.ports.close()
         self.leader_link.close()
         await self.answering.close()
         await self.node_link.close()
         await self.peer_server.close()
-        await self.endpoint.close()
         await self.peers.close()
         self.region_assigner.openings.stop()
         await self.serving.close()

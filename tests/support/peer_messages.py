@@ -141,6 +141,7 @@ ANSWERS: list[tuple[Message[Any], Any]] = [
         ),
         peer_requests.RowsFound((b"packed", None), (2,)),
     ),
+    (peer_requests.LeaveLinks(), None),
     (peer_requests.Apply("t", WRITES), peer_requests.Applied((1, 300), (5, 2, 1 << 40))),
     (
         peer_requests.Ingest("t", b"a", b"z", 1 << 40, 7, (("f1", ("/data/x", "/data/y")), ("versions", ()))),

@@ -63,6 +63,7 @@ TO_MASTER: Final[Mapping[str, frozenset[str]]] = {
 }
 FROM_SERVER: Final[Mapping[str, frozenset[str]]] = {"roles/node_link": frozenset({"TakesConnections"})}
 TO_OWNER: Final[Mapping[str, frozenset[str]]] = {
+    "cluster/peers": frozenset({"LeaveLinks"}),
     "operations/distributed_reads": frozenset({"Rows"}),
     "operations/distributed_scans": frozenset({"Scan"}),
     "operations/distributed_calls": frozenset({"DeleteRows", "RegionStates", "Tend"}),

@@ -8,7 +8,7 @@ import ssl
 import tempfile
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +16,13 @@ import pytest
 import uvloop
 
 from columnar.cluster import link_errors, link_listener, peer_frames
+from columnar.cluster import peers as peer_module
 from columnar.cluster.hello import HELLO, Hello
 from columnar.cluster.link_errors import LinkBroke, NotSent
 from columnar.cluster.peer_address import UNIX_PREFIX, PeerAddress, TcpAddress, UnixAddress
 from columnar.cluster.peer_frames import Frame
 from columnar.cluster.peer_link import PeerLink, State
+from columnar.cluster.peer_requests import LeaveLinks
 from columnar.cluster.peers import LARGE_BYTES, LinkTerms, Peers
 from columnar.coordination.lease_gate import LeaseGate
 from columnar.errors import IllegalArgument
@@ -41,14 +43,24 @@ class Answering:
         self.ended: list[PeerLink] = []
         self.is_silent = False
         self.came = asyncio.Event()
+        self.owed: list[Callable[[], None]] = []  # answers, while silent
+        self.peers: Peers | None = None  # which a server that stops may leave
 
     def called(self, link: PeerLink, frame: Frame) -> None:
         raise IllegalArgument("nobody calls here")
 
     def handle_request(self, link: PeerLink, number: int, message: Message[Any]) -> None:
+        if isinstance(message, LeaveLinks):
+            assert self.peers is not None
+            assert link.peer is not None
+            leaving = asyncio.ensure_future(self.peers.retire_links(link.peer.server, message))
+            leaving.add_done_callback(lambda _: link.send_response(number, message, None))
+            return
         self.asks.append(message)
         self.came.set()
-        if not self.is_silent:
+        if self.is_silent:
+            self.owed.append(partial(link.send_response, number, message, None))
+        else:
             link.send_response(number, message, None)
 
     def link_ended(self, link: PeerLink) -> None:
@@ -64,6 +76,7 @@ class Two:
         }
         self.sides = {S1: Answering(), S2: Answering()}
         self.one, self.two = self.made(S1), self.made(S2)
+        self.sides[S1].peers, self.sides[S2].peers = self.one, self.two
 
     def made(self, server: Incarnation, cluster: str = "c", secret: bytes | None = SECRET) -> Peers:
         return Peers(Hello(cluster, server), self.addresses.get, self.sides[server], LinkTerms(secret=secret))
@@ -184,6 +197,61 @@ async def test_links_with_a_fenced_server_end_on_both_ways(two: Two) -> None:
     assert not two.one._listener.links
     two.addresses[S2] = None
     await link_gone(two.two, S1)
+
+
+@linked
+async def test_a_server_that_leaves_answers_what_was_sent_and_gets_no_more(two: Two) -> None:
+    await two.two.listen(two.address(S2))
+    await two.one.request_server(S2, CloseTable("before"))
+    side = two.sides[S2]
+    side.is_silent = True
+    asked = [asyncio.ensure_future(two.one.request_server(S2, CloseTable(f"t{n}"))) for n in range(3)]
+    asked.append(asyncio.ensure_future(two.one.request_server(S2, CloseTable("large"), LARGE_BYTES + 1)))
+    while len(side.owed) < len(asked):
+        side.came.clear()
+        await side.came.wait()
+    leaving = asyncio.ensure_future(two.two.leave())
+    await link_gone(two.one, S2)
+    with pytest.raises(NotSent):  # the listener is closed: another owner is found later
+        await two.one.request_server(S2, CloseTable("after"))
+    assert not leaving.done()
+    for answer in side.owed:
+        answer()
+    assert await asyncio.gather(*asked) == [None] * 4
+    await leaving
+    assert not two.two._listener.links
+    assert not two.one._retired
+
+
+@linked
+async def test_a_server_that_leaves_waits_for_a_bounded_time(two: Two) -> None:
+    await two.two.listen(two.address(S2))
+    two.sides[S2].is_silent = True
+    asked = asyncio.ensure_future(two.one.request_server(S2, CloseTable("t")))
+    await two.sides[S2].came.wait()
+    patience, peer_module.LEAVE_S = peer_module.LEAVE_S, 0.02  # type: ignore[misc]
+    try:
+        await two.two.leave()
+    finally:
+        peer_module.LEAVE_S = patience  # type: ignore[misc]
+    assert not asked.done()
+    await two.two.close()
+    with pytest.raises(LinkBroke):
+        await asked
+
+
+@linked
+async def test_a_link_to_a_server_that_left_ends_when_the_server_is_fenced(two: Two) -> None:
+    await two.two.listen(two.address(S2))
+    two.sides[S2].is_silent = True
+    asked = asyncio.ensure_future(two.one.request_server(S2, CloseTable("t")))
+    await two.sides[S2].came.wait()
+    leaving = asyncio.ensure_future(two.two.leave())
+    await link_gone(two.one, S2)
+    two.one.fenced(S2)
+    with pytest.raises(LinkBroke):
+        await asked
+    await leaving
 
 
 @linked
