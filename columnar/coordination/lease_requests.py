@@ -43,7 +43,7 @@ from columnar.errors import ColumnarError, DamagedData
 
 _log = logging.getLogger(__name__)
 
-SYNCED_KEPT: Final = 1_024  # servers, living and ended ones, whose synced lengths are known
+SYNCED_KEPT: Final = 4_096  # servers that no record names any more, whose synced lengths are known
 
 
 class PolledRecords:
@@ -56,8 +56,9 @@ class PolledRecords:
         self.is_whole = True  # ``nodes`` has each node that the poll showed
         self._versions: dict[str, int] = {}
         self._standbys: frozenset[str] = frozenset()
-        # Synced lengths by the last record about each server; they stay when the record is gone.
+        # Synced lengths by the last record about each server; they stay when the record is gone.  Named last: last.
         self._synced: OrderedDict[str, tuple[tuple[str, int], ...]] = OrderedDict()
+        self._full_at = SYNCED_KEPT  # the number of servers above which some are forgotten
 
     def take(self, found: Mapping[str, Versioned]) -> WasPolled:
         """Take the records of the nodes by their keys; returns the answer to the poll, without the leader."""
@@ -73,6 +74,8 @@ class PolledRecords:
                     self._note_logs(record)
         self._versions = {key: one.version for key, one in found.items()}
         self.nodes = nodes
+        if len(self._synced) > self._full_at:
+            self._forget_logs()
         self.is_whole = len(nodes) == len(found)
         self.changes += has_change
         if has_change:
@@ -81,11 +84,21 @@ class PolledRecords:
         return WasPolled(self._versions, None, withdrawn, self._standbys)
 
     def _note_logs(self, record: NodeRecord) -> None:
-        for server, segments in record.logs.items():
+        for server, segments in reversed(record.logs.items()):  # the living servers come first there
             self._synced[server] = segments
             self._synced.move_to_end(server)
-        while len(self._synced) > SYNCED_KEPT:
-            self._synced.popitem(last=False)
+
+    def _forget_logs(self) -> None:
+        """Forget the servers that no record has named for longest, but SYNCED_KEPT of them.
+
+        A server that a record names is never forgotten: its log may have to be sealed next, and a log is sealed only
+        as long as it was synced.
+        """
+        named = {server for record in self.nodes.values() for server in record.logs}
+        others = [server for server in self._synced if server not in named]
+        for server in others[: max(0, len(others) - SYNCED_KEPT)]:
+            del self._synced[server]
+        self._full_at = len(named) + SYNCED_KEPT
 
     def synced_lengths(self, server: str) -> Mapping[int, int]:
         """Return the synced lengths of the server's segments by the last record about it.  For any thread."""

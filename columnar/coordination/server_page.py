@@ -23,10 +23,11 @@ from __future__ import annotations
 import mmap
 import os
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from struct import Struct
 from threading import Lock
+from time import monotonic
 from typing import Final
 
 from columnar.coordination.lease_page import make_memory_file
@@ -44,6 +45,7 @@ LOGS_BYTES: Final = 8_192  # of the logs in a node's record; those of 16 servers
 _ENTRY_BYTES: Final = 8  # of a server in JSON beside its name and its segments
 _SEGMENT_BYTES: Final = 28  # of a segment in JSON, at most
 ENDED_KEPT: Final = 64  # servers that this node has reaped, whose last pages are known
+EMPTY_NAMED_S: Final = 60.0  # for a server that left no log: all nodes read all records every 5 s (``election``)
 
 
 class ServerPage:
@@ -121,10 +123,12 @@ class ServerReadings:
 class ServerPages:
     """The pages of a node's servers by incarnation, such as ``s2.17``.  Any thread may call the methods."""
 
-    def __init__(self) -> None:
+    def __init__(self, now_s: Callable[[], float] = monotonic) -> None:
+        self._now_s = now_s
         self._lock = Lock()  # guards the fields below
         self._pages: dict[str, ServerPage] = {}
         self._ended: OrderedDict[str, dict[int, int]] = OrderedDict()  # synced lengths of the last reaped servers
+        self._emptied_s: dict[str, float] = {}  # of those, when the ones without a log were reaped
         self._clock_ms = 0  # of the reaped servers
 
     def add_server(self, server: str, page: ServerPage) -> None:
@@ -138,9 +142,12 @@ class ServerPages:
             if page is None:
                 return
             self._clock_ms = max(self._clock_ms, page.read_clock_ms())
-            self._ended[server] = page.read_synced()
+            synced = page.read_synced()
+            self._ended[server] = synced
+            if not synced:
+                self._emptied_s[server] = self._now_s()
             while len(self._ended) > ENDED_KEPT:
-                self._ended.popitem(last=False)
+                self._emptied_s.pop(self._ended.popitem(last=False)[0], None)
 
     def synced_lengths(self, server: str) -> Mapping[int, int]:
         """Return the synced lengths of the server's segments now, or at its end; none if the server is unknown."""
@@ -148,12 +155,20 @@ class ServerPages:
             page = self._pages.get(server)
             return page.read_synced() if page is not None else self._ended.get(server, {})
 
+    def _forget_emptied(self) -> None:
+        now_s = self._now_s()
+        for server, since_s in tuple(self._emptied_s.items()):
+            if now_s - since_s >= EMPTY_NAMED_S:
+                del self._emptied_s[server], self._ended[server]
+
     def read_pages(self) -> ServerReadings:
         """Read all pages: 5 us for each server.
 
-        The logs of servers that have ended come too, the last ones first, as long as all take less than LOGS_BYTES.
+        The logs of servers that have ended come too, the last ones first, as long as all take less than LOGS_BYTES.  A
+        server that has left no log is named for EMPTY_NAMED_S, so that earlier lengths of its log count no more.
         """
         with self._lock:
+            self._forget_emptied()
             clock_ms = max([self._clock_ms, *(page.read_clock_ms() for page in self._pages.values())])
             found = [(server, page.read_synced()) for server, page in self._pages.items()]
             found += reversed(self._ended.items())

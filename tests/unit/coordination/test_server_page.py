@@ -63,6 +63,33 @@ def test_an_ended_server_is_known_with_its_last_page() -> None:
     assert readings.clock_ms == 70, "what an ended server gave counts"
 
 
+def test_a_server_that_ended_without_a_log_is_named_for_a_while() -> None:
+    """As after each stop in order: the names would fill the records, and are needed until all nodes have read them."""
+    now_s = 0.0
+    pages, one, other = ServerPages(lambda: now_s), page(), page()
+    pages.add_server("s1.1", one)
+    pages.add_server("s2.2", other)
+    one.raise_synced(1, 50)
+    one.forget_segments([1])
+    one.raise_clock(70)
+    other.raise_synced(4, 9)
+    pages.end_server("s1.1")
+    pages.end_server("s2.2")
+    now_s = server_page.EMPTY_NAMED_S - 1
+    assert pages.read_pages().logs == {"s2.2": (("00000004", 9),), "s1.1": ()}, "an earlier length counts no more"
+    now_s = server_page.EMPTY_NAMED_S
+    assert pages.read_pages().logs == {"s2.2": (("00000004", 9),)}, "its log may have to be sealed at any time"
+    assert pages.read_pages().clock_ms == 70
+
+
+def test_servers_without_logs_are_bounded_too() -> None:
+    pages = ServerPages(lambda: 0.0)
+    for number in range(2 * ENDED_KEPT):
+        pages.add_server(f"s{number}", page())
+        pages.end_server(f"s{number}")
+    assert len(pages._ended) == len(pages._emptied_s) == ENDED_KEPT
+
+
 def test_a_record_is_bounded_and_has_the_living_servers_first() -> None:
     pages = ServerPages()
     for number in range(1_000):
