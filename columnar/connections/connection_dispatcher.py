@@ -18,6 +18,7 @@ from typing import Final, Generic, TypeVar
 from columnar.cluster.link_errors import LinkBroke, NotSent
 from columnar.coordination.connection_channel import DispatchedConnection
 from columnar.coordination.processes import Beat, Child
+from columnar.errors import OutcomeUnknown
 from columnar.model.owner import Incarnation
 from columnar.model.owner_messages import ReturnConnections
 from columnar.runtime.faults import surviving
@@ -209,7 +210,7 @@ class ConnectionRebalancer:
             _log.info("server %s gives back %d of %d connections that it has over its share", server, given, surplus)
             if given == surplus:
                 pause_s = TICK_S
-        except (NotSent, LinkBroke):
+        except (NotSent, LinkBroke, OutcomeUnknown):
             pass  # the server is ending, which closes its connections
         except Exception:  # noqa: BLE001 - connections are uneven until the next check, and every client is served
             _log.exception("server %s gives no connections back", server)

@@ -48,6 +48,10 @@ class Plan:
     clients: int = 8
     seconds: float = 0.0  # at least
     seed: int = 1
+    nodes: int = 0  # of a cluster on many machines (``rolling_nodes``); 0: one machine
+    is_whole: bool = False  # nodes are restarted as a whole
+    routing: bool = False  # clients call the owners of rows themselves
+    requests: int = 0  # at least, with nodes
 
 
 @dataclass
@@ -65,15 +69,19 @@ class Client:
     counted: int = 0
 
     def work(self, stop: threading.Event) -> None:
-        connection = happybase.Connection("127.0.0.1", self.port, timeout=TIMEOUT_MS)
-        self._note_requests(connection.client)
+        connection = self._connected()
         try:
             while not stop.is_set() and not self.failed:
-                getattr(self, self.rng.choice(STEPS))(connection.table(TABLE))
+                self.step(connection.table(TABLE))
         except Exception as failure:  # noqa: BLE001 - whatever it is, a request has failed
             self.failed.append(f"client {self.number}, request {self.requests}: {type(failure).__name__}: {failure}")
         finally:
             connection.close()
+
+    def _connected(self) -> Any:
+        connection = happybase.Connection("127.0.0.1", self.port, timeout=TIMEOUT_MS)
+        self._note_requests(connection.client)
+        return connection
 
     def _note_requests(self, client: Any) -> None:
         ask = client._req
@@ -104,9 +112,16 @@ class Client:
         if found != self.rows.get(row):
             self.wrong.append(f"client {self.number}: row {row!r} is not the one that was put last")
 
+    def step(self, table: happybase.Table) -> None:
+        getattr(self, self.rng.choice(STEPS))(table)
+
+    @property
+    def counter(self) -> tuple[bytes, bytes]:
+        return b"%02x-counter" % (self.number * 32 % 256), b"f:n%d" % self.number
+
     def increment(self, table: happybase.Table) -> None:
         self.counted += 1
-        found = table.counter_inc(b"%02x-counter" % (self.number * 32 % 256), b"f:n%d" % self.number)
+        found = table.counter_inc(*self.counter)
         if found != self.counted:
             self.wrong.append(f"client {self.number}: its counter has {found} after {self.counted} increments")
 
@@ -199,21 +214,39 @@ def prove(plan: Plan, folder: Path, tell: Tell) -> Verdict:
 @click.option("--clients", default=8, show_default=True, type=click.IntRange(1, 99))
 @click.option("--seconds", default=0.0, show_default=True, help="The clients work so long at least.")
 @click.option("--seed", default=1, show_default=True, help="Of what the clients ask.")
+@click.option("--nodes", default=0, show_default=True, type=click.IntRange(0, 16), help="Of many machines; 0: one.")
+@click.option("--whole-nodes", is_flag=True, help="Nodes are drained, stopped and started, not only their servers.")
+@click.option("--routing", is_flag=True, help="Clients of nodes call the owners of rows themselves.")
+@click.option("--requests", default=0, show_default=True, help="With nodes: restart until so many are done.")
 @click.option(
     "--folder",
     type=click.Path(file_okay=False, path_type=Path),
     default=None,
     help="Where the store and its log are made; kept. Without it a temporary folder.",
 )
-def main(servers: int, restarts: int, clients: int, seconds: float, seed: int, folder: Path | None) -> None:
+def main(
+    servers: int,
+    restarts: int,
+    clients: int,
+    seconds: float,
+    seed: int,
+    nodes: int,
+    whole_nodes: bool,
+    routing: bool,
+    requests: int,
+    folder: Path | None,
+) -> None:
     """Show that rolling restarts fail no request.  Exit status 0: they do not."""
+    from tests.proofs import rolling_nodes  # which has this module's clients
+
     console = Console(width=140)
-    plan = Plan(servers, restarts, clients, seconds, seed)
+    plan = Plan(servers, restarts, clients, seconds, seed, nodes, whole_nodes, routing, requests)
     made = tempfile.TemporaryDirectory(prefix="columnar-rolling-") if folder is None else nullcontext(str(folder))
     with made as here, console.status("starting") as status:
         Path(here).mkdir(parents=True, exist_ok=True)
-        verdict = prove(plan, Path(here), status.update)
-    table = Table(title=f"rolling restarts of {servers} servers, {clients} clients", show_header=False)
+        verdict = (rolling_nodes.prove if nodes else prove)(plan, Path(here), status.update)
+    what = f"{nodes} nodes" if nodes else f"{servers} servers"
+    table = Table(title=f"rolling restarts of {what}, {clients} clients", show_header=False)
     for name, count in verdict.counts.items():
         table.add_row(name, f"{count:,}")
     table.add_row("requests per second", f"{verdict.done / max(verdict.seconds, 1e-9):,.0f}")

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from tests.proofs import rolling_nodes
 from tests.proofs.rolling import Plan, by_the_log, prove
 from tests.support.seeds import seed
 
@@ -24,3 +27,15 @@ def test_connections_that_end_with_a_server_are_seen() -> None:
         "WARNING columnar.roles.node_ports: 7 connections have ended with server s2.3\n"
     )
     assert account == {"handed over": 4, "closed": 1, "connections lost": 9, "scanners lost": 3}
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")  # sockets that the other side has closed
+@pytest.mark.parametrize("routing", [False, True])
+def test_a_rolling_restart_of_nodes_fails_no_request(tmp_path: Path, *, routing: bool) -> None:
+    """Behind a balancer clients may connect again; those that call owners themselves repeat nothing."""
+    number = seed(20261127)
+    print(f"COLUMNAR_SEED={number}")
+    plan = Plan(restarts=1, clients=3, seed=number, nodes=2, is_whole=not routing, routing=routing)
+    verdict = rolling_nodes.prove(plan, tmp_path, lambda _: None)
+    print(verdict.counts)
+    assert verdict.problems == []
