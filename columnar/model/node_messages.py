@@ -81,3 +81,5 @@ class NamedFacts:
 @dataclass(frozen=True, slots=True)
 class DescribeServers(Message[tuple[NamedFacts, ...]]):
     """Request the facts of all servers of the node, also of those that are stopped."""
+
+    is_leaving: bool = False  # the node is drained until its next start, so balancers should leave it

@@ -43,18 +43,28 @@ class OwnNode(Protocol):
 
     async def start_server(self, name: str) -> None: ...
 
-    def describe_servers(self) -> tuple[NamedFacts, ...]: ...
+    def describe_servers(self, *, is_leaving: bool) -> tuple[NamedFacts, ...]:
+        """Return the facts of the node's servers.  ``is_leaving``: the node is drained until its next start."""
 
 
 class ClusterNodes:
     def __init__(
-        self, own: OwnNode, own_name: Incarnation, links: MemberLinks, fence_node: Callable[[Incarnation], None]
+        self,
+        own: OwnNode,
+        own_name: Incarnation,
+        links: MemberLinks,
+        fence_node: Callable[[Incarnation], None],
+        until_restart: Callable[[], frozenset[Incarnation]],
     ) -> None:
-        """Pass ``fence_node``, which requests that the lease of a node is ended."""
+        """Pass ``fence_node``, which requests that the lease of a node is ended.
+
+        ``until_restart`` returns the servers whose drain ends with their next start.
+        """
         self._own = own
         self._own_name = own_name
         self._links = links
         self._fence_node = fence_node
+        self._until_restart = until_restart
         self.node_of: dict[Incarnation, Incarnation] = {}  # living servers -> their nodes
         self._servers: dict[Incarnation, dict[Incarnation, None]] = {}  # by node, of nodes that have any
         self.zone_of: dict[Incarnation, str] = {}  # zones of the living nodes that have one
@@ -146,14 +156,21 @@ class ClusterNodes:
         """Return the facts of the server's process, of at most FACTS_S ago."""
         found = self._facts.get(server.name, ServerFacts())
         if self._home_of.get(server.name, self._own_name) == self._own_name:
-            own: Mapping[str, ServerFacts] = {one.server: one.facts for one in self._own.describe_servers()}
+            described = self._own.describe_servers(is_leaving=self._is_leaving(self._own_name))
+            own: Mapping[str, ServerFacts] = {one.server: one.facts for one in described}
             found = own.get(server.name, ServerFacts())
         address = self.addresses.get(server)
         return found if address is None else replace(found, address=f"{address.host}:{address.port}")
 
+    def _is_leaving(self, node: Incarnation) -> bool:
+        """Return whether all servers of the node are drained until their next start."""
+        servers = self._servers.get(node, ())
+        return bool(servers) and self._until_restart().issuperset(servers)
+
     def poll_facts(self) -> None:
-        """Request the facts of other nodes, now and every FACTS_S."""
+        """Request the facts of all nodes, now and every FACTS_S; each hears whether it is to be left."""
         self._step.after(FACTS_S)
+        self._own.describe_servers(is_leaving=self._is_leaving(self._own_name))
         for node in self.nodes():
             if node not in self._polling:
                 self._polling.add(node)
@@ -161,7 +178,7 @@ class ClusterNodes:
 
     async def _poll(self, node: Incarnation) -> None:
         try:
-            described = await self._links.request_server(node, DescribeServers())
+            described = await self._links.request_server(node, DescribeServers(self._is_leaving(node)))
         except (NotSent, LinkBroke):
             return  # the next poll follows
         finally:

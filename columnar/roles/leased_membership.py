@@ -270,8 +270,8 @@ def make_node_answers(own: OwnNode) -> PeerServer:
     """Return the handlers of the leader's requests to a node that does not lead."""
     answers = PeerServer({}, _serves_nothing, itertools.count(1))
 
-    async def describe(_message: DescribeServers) -> tuple[NamedFacts, ...]:
-        return own.describe_servers()
+    async def describe(message: DescribeServers) -> tuple[NamedFacts, ...]:
+        return own.describe_servers(is_leaving=message.is_leaving)
 
     answers.register(
         {

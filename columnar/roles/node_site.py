@@ -107,9 +107,10 @@ class NodeSite:
             leader=leader.address if leader is not None else "",
             leader_epoch=leader.epoch if leader is not None else 0,
             leader_web="",
-            servers=node.servers.describe_servers(),
+            servers=node.servers.list_facts(),
             ready=len(node.ports.ready),
             faults=tuple(filter(None, faults)),
             lease_left_s=node.lease_page.left_s(),
             hot_modules=self._hot_modules(),
+            is_leaving=node.servers.is_leaving,
         )

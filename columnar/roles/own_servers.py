@@ -59,6 +59,7 @@ class OwnServers:
         self.answers.register_with_sender(TakesConnections, self._takes_connections)
         self._work = Background("the servers of this node")
         self._was_renewed = False
+        self.is_leaving = False  # as the leader said last: this node is drained until its next start
 
     def follow(self, membership: Membership, cluster_id: str, fault: asyncio.Future[None]) -> None:
         """Report to ``membership``; ``fault`` is set if a server ends before the ports are open, and would again."""
@@ -136,7 +137,12 @@ class OwnServers:
     async def start_server(self, name: str) -> None:
         await self.processes.start_one(name)
 
-    def describe_servers(self) -> tuple[NamedFacts, ...]:
+    def describe_servers(self, *, is_leaving: bool) -> tuple[NamedFacts, ...]:
+        self.is_leaving = is_leaving
+        return self.list_facts()
+
+    def list_facts(self) -> tuple[NamedFacts, ...]:
+        """Return the facts of this node's servers."""
         living = {server.name: server for server in self.processes.living}
         return tuple(NamedFacts(name, self._facts(name, living.get(name))) for name in self._names)
 

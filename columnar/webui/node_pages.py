@@ -40,6 +40,7 @@ class NodeStatus:
     lease_left_s: float  # below 0: the lease does not hold
     hot_modules: str = ""
     has_triggers_page: bool = False
+    is_leaving: bool = False  # it is drained until its next start
 
     @property
     def obstacles(self) -> tuple[str, ...]:
@@ -51,6 +52,8 @@ class NodeStatus:
             found.append("no server of this node knows the routes of all tables yet")
         if self.lease_left_s <= 0:
             found.append("the lease of this node does not hold: answers wait")
+        if self.is_leaving:
+            found.append("this node is drained until its next start: take another one")
         return tuple(found)
 
 

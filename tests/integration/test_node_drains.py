@@ -10,6 +10,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import urlopen
 
 import pytest
 
@@ -79,6 +81,14 @@ class Writers:
         self.longest_s = max(self.longest_s, time.monotonic() - begun_s)
 
 
+def ready(node: NodeProcess) -> tuple[int, str]:
+    try:
+        with urlopen(f"http://{node.host}:{node.web_port}/ready") as page:
+            return page.status, page.read().decode()
+    except HTTPError as refused:
+        return refused.code, refused.read().decode()
+
+
 def state_of(cluster: ManyNodes, name: str) -> tuple[bool, int]:
     """Return whether a node's server is drained, and its regions."""
     node = next(one for one in cluster.nodes if one.lives and one.name != name)
@@ -117,6 +127,11 @@ def test_no_call_fails_while_a_node_is_drained_stopped_and_started(
         assert state_of(cluster, node.name) == (True, 0)
         assert cluster.leader() is not node, "the command returns when another node leads"
         assert shell.out("maintenance").startswith("nobody ")
+        until(lambda: ready(node)[0] == 503)
+        assert "not ready: this node is drained until its next start" in ready(node)[1]
+        with node.rows() as rows:
+            rows.put(b"t", b"z", b"1")  # its servers still answer
+        assert [ready(other)[0] for other in others] == [200] * len(others)
         drained_s, writers.longest_s = writers.longest_s, 0.0
         assert node.stop() == 0
         with admin_of(others[0]) as admin:  # calls about tables wait for no next leader
@@ -126,6 +141,7 @@ def test_no_call_fails_while_a_node_is_drained_stopped_and_started(
         node.begin()
         node.await_ready()
         until(lambda: not state_of(cluster, node.name)[0])
+        until(lambda: ready(node)[0] == 200)
         if which == "other":  # a leader that changed does not know which regions had been at home there
             until(lambda: state_of(cluster, node.name)[1] > 0)
     with capsys.disabled():
@@ -152,6 +168,7 @@ def test_a_second_drain_waits_and_says_for_whom(cluster: ManyNodes, monkeypatch:
         admin.release_maintenance(NONCE)
         shell.out("drain", "--node", node.name, "--wait")
         assert state_of(cluster, node.name) == (True, 0)
+        assert ready(node)[0] == 200, "it has no end, and the servers serve"
         shell.out("undrain", "--node", node.name)
         until(lambda: state_of(cluster, node.name)[0] is False)
 
