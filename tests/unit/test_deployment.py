@@ -73,7 +73,7 @@ def command_lines() -> Iterator[tuple[str, list[str]]]:
     yield "Containerfile", [str(word) for word in yaml.safe_load(cmd[1])]
 
 
-def unit_command(path: Path) -> list[str]:
+def unit_command(path: Path, setting: str = "ExecStart") -> list[str]:
     """The words after the program, with the settings of the example of the unit's environment file."""
     unit = settings(path)
     (environment,) = unit["EnvironmentFile"]
@@ -82,9 +82,9 @@ def unit_command(path: Path) -> list[str]:
         for line in (PACKAGING / "systemd" / Path(environment.lstrip("-")).name).read_text().splitlines()
         if line and not line.startswith("#")
     )
-    (line,) = unit["ExecStart"]
+    (line,) = unit[setting]
     program, *words = shlex.split(re.sub(r"\$\{?(\w+)\}?", lambda name: example[name[1]], line))
-    assert program == "/opt/columnar/bin/columnar"
+    assert program.removeprefix("-") == "/opt/columnar/bin/columnar"
     return words
 
 
@@ -242,10 +242,41 @@ def test_probes_ask_for_pages_that_there_are(name: str) -> None:
 def test_pods_have_time_to_stop_and_little_room_in_memory(name: str) -> None:
     for _, pod in pods(PACKAGING / "kubernetes" / name):
         (container,) = pod["spec"]["containers"]
-        pause_s = container.get("lifecycle", {}).get("preStop", {}).get("sleep", {}).get("seconds", 0)
-        assert pod["spec"]["terminationGracePeriodSeconds"] >= pause_s + STOPS_S + 20
+        before_s = drain_before_stop(container)[1] if "lifecycle" in container else 0
+        assert pod["spec"]["terminationGracePeriodSeconds"] >= before_s + STOPS_S + 20
         (place,) = [one["value"] for one in container["env"] if one["name"] == "TMPDIR"]
         assert place in {mount["mountPath"] for mount in container["volumeMounts"]}, "the root is read-only"
+
+
+def drain_before_stop(container: dict[str, Any]) -> tuple[list[str], int]:
+    """Return the drain before a pod's stop, and the seconds that all before the stop may take."""
+    shell, flag, line = container["lifecycle"]["preStop"]["exec"]["command"]
+    assert (shell, flag) == ("sh", "-c")
+    drain, pause = line.split(";")
+    timeout, seconds, program, *words = shlex.split(drain)
+    assert (timeout, program) == ("timeout", "columnar"), "a server that hangs does not keep the stop waiting"
+    sleep, pause_s = shlex.split(pause)
+    assert sleep == "sleep"
+    return words, int(seconds) + int(pause_s)
+
+
+def check_drain(words: list[str]) -> dict[str, Any]:
+    """Check that the command line is a drain of a node until its restart; return its options."""
+    assert words[0] == "drain"
+    found = parsed(words)
+    assert (found["until_restart"], found["wait"], found["dry_run"], found["name"]) == (True, True, False, None)
+    return found
+
+
+def test_a_pod_is_drained_before_its_stop_under_its_own_name() -> None:
+    ((_, pod),) = pods(PACKAGING / "kubernetes/nodes.yaml")
+    (container,) = pod["spec"]["containers"]
+    words, before_s = drain_before_stop(container)
+    found = check_drain(words)
+    assert found["node"] == "$POD_NAME", "the shell knows it; Kubernetes replaces $(POD_NAME) in no preStop"
+    assert "--name=$(POD_NAME)" in container["args"]
+    assert {"POD_NAME", "COLUMNAR_STORE"} <= {one["name"] for one in container["env"]}
+    assert found["timeout"] + 10 < before_s, "the command ends by itself, and the Services forget the pod"
 
 
 # --- flags, ports, paths, user -------------------------------------------------------------------------------
@@ -334,8 +365,22 @@ def test_a_unit_gives_the_store_what_it_needs(path: Path) -> None:
     assert unit["RequiresMountsFor"] == [data]
     writable = {f"/var/lib/{name}" for name in unit.get("StateDirectory", [])} | set(unit.get("ReadWritePaths", []))
     assert writable == {data}
-    assert unit["Environment"] == [f"TMPDIR=/run/{unit['RuntimeDirectory'][0]}"], "commands of the user reach sockets"
+    names = ["COLUMNAR_NODE=%l"] if "node" in words else []
+    sockets = f"TMPDIR=/run/{unit['RuntimeDirectory'][0]}"
+    assert unit["Environment"] == [sockets, *names], "commands of the user reach sockets"
     assert "PrivateTmp" not in unit
+
+
+def test_a_node_is_drained_before_its_stop_which_goes_on_in_any_case() -> None:
+    path = PACKAGING / "systemd/columnar-node.service"
+    unit = settings(path)
+    found = check_drain(unit_command(path, "ExecStop"))
+    assert unit["ExecStop"][0].startswith("-"), "a drain that fails is no failure of the unit"
+    assert found["timeout"] + 20 < float(unit["TimeoutStopSec"][0])
+    started = parsed(unit_command(path))
+    assert (found["node"], started["data"]) == (started["name"], "/srv/columnar")
+    words = unit_command(path, "ExecStop")
+    assert words[words.index("--data") + 1] == started["data"]
 
 
 def test_a_fenced_node_is_started_again_however_often() -> None:
