@@ -12,6 +12,7 @@ import secrets
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from columnar.coordination.api import CoordinationEvents, NotLeading
@@ -80,15 +81,17 @@ class NodeCoordination:
         """See ``Coordination``; the record's nonce is drawn here.
 
         Waits for at most ``fence_ms`` while a record of the same name stands still.  Raises CasUnavailable after
-        START_S without an answer, CasRefused, HostError if the record exists already, a node of the same name lives, or
-        the clock of this machine is wrong;
+        START_S without an answer, CasRefused, HostError if the record exists already, a node of the same name lives,
+        the clock of this machine is wrong, or another node has a lease of another length;
         then the threads have ended, and the object is not used again.
         """
         loop = asyncio.get_running_loop()
         fence_s = self._times.fence_ms / 1_000
         dead = await asyncio.to_thread(self.start_calls.await_name, record.node, fence_s)
         await asyncio.to_thread(self.start_calls.check_clock, fence_s)
-        record = replace(record, nonce=_drawn_nonce())
+        check_leases = partial(self.start_calls.check_leases, record.key, self._times.lease_ms)
+        over = await asyncio.to_thread(check_leases)
+        record = replace(record, nonce=_drawn_nonce(), lease_ms=self._times.lease_ms)
         calls = LoopCalls(loop)
         self._events = events
         self._joined = loop.create_future()
@@ -108,6 +111,7 @@ class NodeCoordination:
             raise
         try:
             await asyncio.to_thread(self.start_calls.check_alone, record.node, dead | {record.key})
+            await asyncio.to_thread(check_leases, over)
             mount = MountRecord(record.node, record.incarnation, record.address, client)
             self._mount = mount.key
             await asyncio.to_thread(self.start_calls.note_mount, mount)

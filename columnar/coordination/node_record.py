@@ -13,7 +13,7 @@ A value is one JSON object, UTF-8, keys in this order, without spaces; an operat
 ``zkCli.sh get``:
 
     node    format nonce node incarnation address servers logs clock_ms [system_ms] [cluster_ms] [zone] [never_leads]
-            [withdrawn]
+            [lease_ms] [withdrawn]
     mount   format node incarnation address client
     leader  format nonce node epoch address [vacated]
     counter format number
@@ -31,6 +31,7 @@ A value is one JSON object, UTF-8, keys in this order, without spaces; an operat
     cluster_ms   the cluster's time then, by which the node's servers give timestamps; records of older programs lack it
     zone         the part of the site that may fail as a whole, as the node was told; missing if it was not told
     never_leads  true if the node leads in no case; otherwise the field is missing
+    lease_ms     how long the node's lease lasts; records of older programs lack it.  All nodes have the same
     service_id   16 random bytes in hexadecimal, which ``CLUSTER`` in the data folder repeats.  So a service that lost
                  its data is noticed, and a different service at the same address
     client       the client of the file system by which the node has mounted the data folder, as the file system names
@@ -60,7 +61,15 @@ MOUNTS: Final = "mounts"
 NUMBER: Final = "counters/incarnation"
 CLUSTER: Final = "cluster/id"
 MAINTENANCE: Final = "maintenance/lock"
-_OMITTED: Final = {"withdrawn", "vacated", "system_ms", "cluster_ms", "zone", "never_leads"}  # if they say nothing
+_OMITTED: Final = {
+    "withdrawn",
+    "vacated",
+    "system_ms",
+    "cluster_ms",
+    "zone",
+    "never_leads",
+    "lease_ms",
+}  # if they say nothing
 Logs: TypeAlias = dict[str, tuple[tuple[str, int], ...]]
 
 
@@ -77,6 +86,7 @@ class NodeRecord:
     cluster_ms: int = 0
     zone: str = ""
     never_leads: bool = False
+    lease_ms: int = 0  # 0: the record of an older program
     withdrawn: bool = False
 
     @classmethod
@@ -163,6 +173,7 @@ def decode_node_record(value: bytes) -> NodeRecord:
             _number(found.get("cluster_ms", 0)),
             _text(found.get("zone", "")),
             _flag(found, "never_leads"),
+            _number(found.get("lease_ms", 0)),
             _flag(found, "withdrawn"),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:

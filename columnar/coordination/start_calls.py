@@ -10,6 +10,9 @@ at the same moment, the one that got its lease last sees the other, and ends; it
 The record of a mount stands from the beginning of the node's lease until nothing is left to be fenced at the file
 system.  So a leader finds the nodes whose fence an earlier leader has not finished.
 
+A node whose lease lasts longer or shorter than that of another node does not start: each node counts the other's lease
+by its own times.  The node compares before it has a lease, and again when it has it.
+
 A node whose clock differs much from those of the living nodes does not start (``clock_check``).
 """
 
@@ -24,6 +27,7 @@ from typing import Final, TypeVar
 
 from columnar.coordination.cas import CasOutcomeUnknown, CasRefused, CasStore, CasUnavailable, VersionConflict
 from columnar.coordination.clock_check import check_clock
+from columnar.coordination.lease import LeaseTimes
 from columnar.coordination.node_record import (
     CLUSTER,
     MOUNTS,
@@ -118,6 +122,14 @@ class StartCalls:
 
         self.call_store(check)
 
+    def check_leases(self, own: str, lease_ms: int, known: frozenset[str] = frozenset()) -> frozenset[str]:
+        """Return the keys of other nodes' records with a lease of another length, which are all over.
+
+        ``own`` is the key of this node's record, ``known`` those that an earlier call returned.  Blocks until the
+        longest of these leases is over.  Raises HostError if a node that lives has such a lease.
+        """
+        return self.call_store(lambda store: _check_leases(store, own, lease_ms, known))
+
     def note_mount(self, record: MountRecord) -> None:
         """Write the record, whose key was never used before."""
         self.call_store(lambda store: _note_mount(store, record))
@@ -190,6 +202,35 @@ def _await_name(store: CasStore, node: str, fence_s: float) -> frozenset[str]:
             return frozenset(found)
         versions = found
         sleep(NAME_POLL_S)
+
+
+def _check_leases(store: CasStore, own: str, lease_ms: int, known: frozenset[str]) -> frozenset[str]:
+    versions, still_since_s = dict[str, int](), monotonic()
+    while True:
+        found, fence_s = dict[str, int](), 0.0
+        for key, stored in store.list_keys(NODES).items():
+            other_ms = _lease_of(stored.value) if key != own and key not in known else 0
+            if other_ms in (0, lease_ms):
+                continue
+            if versions.get(key, stored.version) != stored.version:
+                raise HostError(
+                    f"node {NodeRecord.of_key(key).node} has a lease of {other_ms / 1_000:g} s, and this one "
+                    f"{lease_ms / 1_000:g} s: start all nodes with the same --lease. To change it, stop all nodes first"
+                )
+            found[key], fence_s = stored.version, max(fence_s, LeaseTimes.of_lease(other_ms).fence_ms / 1_000)
+        if not found or monotonic() - still_since_s > fence_s:
+            return known | found.keys()
+        versions |= found
+        sleep(NAME_POLL_S)
+
+
+def _lease_of(value: bytes) -> int:
+    """Return how long the lease of a record lasts; 0 if it was withdrawn, or does not say."""
+    try:
+        record = decode_node_record(value)
+    except DamagedData:
+        return 0  # its node is named to operators by who leads
+    return 0 if record.withdrawn else record.lease_ms
 
 
 def _records_of(store: CasStore, node: str) -> dict[str, int]:

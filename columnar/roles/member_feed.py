@@ -129,10 +129,11 @@ class MemberFeed:
             await leading.nodes.kill(server, "the leader has counted it as ended")
 
     def _end_node(self, leading: LeadingNode, node: Incarnation, record: NodeRecord, is_by_time: bool) -> None:
-        parts, log = self._parts, _log.warning if is_by_time else _log.info
+        log = _log.warning if is_by_time else _log.info
         log("node %s has ended: %s", node, "its lease is over" if is_by_time else "it has withdrawn")
         # Its servers may have given timestamps after its last renewal, until the lease was over.
-        leading.stores.clock.observe(record.clock_ms + (round(parts.settings.lease_s * 1_000) if is_by_time else 0))
+        lease_ms = record.lease_ms or round(self._parts.settings.lease_s * 1_000)
+        leading.stores.clock.observe(record.clock_ms + (lease_ms if is_by_time else 0))
         for server in sorted(leading.nodes.servers_of(node) | set(map(incarnation_of, record.servers))):
             leading.server_ended(server, f"with node {node}", asked=not is_by_time, is_by_time=is_by_time)
         leading.node_ended(node)

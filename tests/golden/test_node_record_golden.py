@@ -51,6 +51,7 @@ NODES = {
     ),
     "node in a zone": NodeRecord("ff" * 16, "n1", 17, "10.0.0.1:9100", system_ms=1_790_000_000_001, zone="eu-1a"),
     "node that never leads": NodeRecord("ff" * 16, "n1", 17, "10.0.0.1:9100", never_leads=True),
+    "node with a long lease": NodeRecord("ff" * 16, "n1", 17, "10.0.0.1:9100", lease_ms=15_000),
     "node that withdrew": NodeRecord("ff" * 16, "n1", 17, "10.0.0.1:9100", withdrawn=True),
 }
 MOUNTS = {

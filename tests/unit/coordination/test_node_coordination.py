@@ -705,6 +705,62 @@ def test_of_two_nodes_of_a_name_that_start_at_the_same_moment_one_lives_at_most(
                 assert node.page.is_valid() == (one is None)
 
 
+# --- leases of other lengths -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("times", [LeaseTimes.of_lease(TIMES.lease_ms * 3), LeaseTimes.of_lease(TIMES.lease_ms // 2)])
+def test_a_node_with_another_lease_than_a_living_one_does_not_start(times: LeaseTimes) -> None:
+    async def test() -> None:
+        async with nodes("n1") as [one]:
+            await one.start()
+            other = Node(one.store, "n2", times)
+            try:
+                with pytest.raises(HostError, match=r"node n1 has a lease of .* start all nodes with the same --lease"):
+                    await other.start()
+                assert other.stored() is None
+            finally:
+                other.page.close()
+
+    run(test())
+
+
+def test_of_two_nodes_with_different_leases_that_start_at_the_same_moment_one_lives_at_most() -> None:
+    async def test() -> None:
+        async with nodes("n1") as [first]:
+            second = Node(first.store, "n2", LeaseTimes.of_lease(TIMES.lease_ms * 2))
+            both_looked = threading.Barrier(2)
+
+            def meets_the_other(call: str, key: str) -> None:
+                if call == "create" and key.startswith("nodes/"):
+                    both_looked.wait()
+
+            first.before = second.before = meets_the_other
+            try:
+                ended = await asyncio.gather(first.start(), second.start(), return_exceptions=True)
+                refused = [one for one in ended if one is not None]
+                assert refused
+                assert all(isinstance(one, HostError) and "same --lease" in one.text for one in refused)
+            finally:
+                await second.coordination.withdraw()
+                second.page.close()
+
+    run(test())
+
+
+def test_a_dead_nodes_longer_lease_is_waited_for() -> None:
+    async def test() -> None:
+        async with nodes("n1") as [node]:
+            longer_ms = TIMES.lease_ms * 4
+            dead = NodeRecord("ff" * 16, "n2", 90, "", lease_ms=longer_ms)
+            node.store.create_key(dead.key, encode_record(dead))
+            began_ms = boot_ms()
+            await node.start()
+            assert boot_ms() - began_ms >= longer_ms * 11 // 10
+            await node.heard.until(lambda: dead.key in node.heard.ended, "its end")
+
+    run(test())
+
+
 # --- clocks --------------------------------------------------------------------------------------------
 
 
