@@ -8,9 +8,9 @@ results.
 from __future__ import annotations
 
 import asyncio
+import logging
 import secrets
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -33,8 +33,11 @@ from columnar.coordination.service_address import ServiceAddress
 from columnar.coordination.service_thread import LoopCalls
 from columnar.coordination.start_calls import START_S, StartCalls
 from columnar.errors import ColumnarError, HostError
+from columnar.runtime.own_thread import call_in_own_thread
 
-WITHDRAW_S: Final = 3.0  # of each of the two steps of a clean stop
+_log = logging.getLogger(__name__)
+
+WITHDRAW_S: Final = 3.0  # of each of the two steps of a clean stop, and of what is done beside the first
 
 
 class NodeCoordination:
@@ -164,10 +167,9 @@ class NodeCoordination:
         has_others = len(candidate.nodes) > 1
         try:
             candidate.resign()
-            await _wait_end(self._candidate_ended, WITHDRAW_S)
-            if self._mount:
-                with suppress(ColumnarError):  # else the leader forgets it, when it sees that the node withdrew
-                    await asyncio.to_thread(self.start_calls.forget_mount, self._mount)
+            await asyncio.gather(
+                _wait_end(self._candidate_ended, WITHDRAW_S), _forget_mount(self.start_calls, self._mount)
+            )
             renewal.release(has_others=has_others)
             await _wait_end(self._renewal_ended, WITHDRAW_S)
         finally:
@@ -300,3 +302,15 @@ async def _wait_end(ended: asyncio.Event, limit_s: float) -> None:
             await ended.wait()
     except TimeoutError:
         return
+
+
+async def _forget_mount(calls: StartCalls, mount: str) -> None:
+    """Delete the record of a node's mount, in WITHDRAW_S at most; else the leader does it at the withdrawal."""
+    if not mount:
+        return
+    try:
+        async with asyncio.timeout(WITHDRAW_S):
+            await call_in_own_thread(lambda: calls.forget_mount(mount), "end of the mount")
+    except (ColumnarError, TimeoutError) as error:
+        why = error.text if isinstance(error, ColumnarError) else "no answer"
+        _log.warning("the record %s stays until the leader deletes it: %s", mount, why)

@@ -13,19 +13,17 @@ Owned by the loop; commands run as child processes, which end with this process.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import re
 import selectors
 import shlex
-import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from typing import Any, Final, Protocol
 
 from columnar.coordination.node_record import MountRecord
+from columnar.runtime.own_thread import call_in_own_thread
 from columnar.runtime.spawned_command import SpawnedCommand
 
 LIMIT_S: Final = 30.0  # of one command; then it is killed with its children, and has failed
@@ -135,29 +133,9 @@ async def run_command(words: Sequence[str], environment: Mapping[str, str] | Non
 
     A cancellation kills the command.
     """
-    loop = asyncio.get_running_loop()
-    result: asyncio.Future[bytes] = loop.create_future()
     command = _Command(words, {**os.environ, **(environment or {})})
-
-    def report(found: bytes | Exception) -> None:
-        if result.done():
-            return
-        if isinstance(found, Exception):
-            result.set_exception(found)
-        else:
-            result.set_result(found)
-
-    def work() -> None:
-        try:
-            found: bytes | Exception = command.run()
-        except Exception as error:  # noqa: BLE001 - it is raised on the loop
-            found = error
-        with suppress(RuntimeError):  # the loop was closed meanwhile
-            loop.call_soon_threadsafe(report, found)
-
-    threading.Thread(target=work, name="fence command", daemon=True).start()
     try:
-        return await result
+        return await call_in_own_thread(command.run, "fence command")
     finally:
         command.kill()
 

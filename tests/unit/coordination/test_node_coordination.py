@@ -10,6 +10,7 @@ import os
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
@@ -179,6 +180,53 @@ def test_the_mount_of_a_node_is_noted_until_it_withdraws_and_outlives_its_death(
             assert one.coordination.start_calls.list_mounts()[1] == {}
             await one.coordination.withdraw()
             assert one.coordination.start_calls.list_mounts() == ({}, {})
+
+    run(test())
+
+
+def test_a_withdrawal_does_not_wait_for_the_record_of_the_mount(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Neither for a service that does not answer, nor for threads that wait for the folder."""
+    monkeypatch.setattr(node_coordination, "WITHDRAW_S", 0.5)
+    goes_on = threading.Event()
+
+    def blocks(_call: str, key: str) -> None:
+        if key.startswith("mounts/"):
+            goes_on.wait(20)
+
+    async def test() -> None:
+        async with nodes("n1", "n2") as [one, two]:
+            await one.start()
+            await two.start()
+            await two.heard.until(lambda: len(two.heard.nodes) == 2)
+            two.before = blocks
+            began_s = time.monotonic()
+            await two.coordination.withdraw()
+            assert time.monotonic() - began_s < 10
+            assert not goes_on.is_set()
+            await one.heard.until(lambda: two.record.key in one.heard.ended, "the end of n2")
+            assert one.heard.ended[two.record.key][1] is False, "it has withdrawn in order"
+            goes_on.set()
+
+    run(test())
+    assert "the record mounts/n2.2 stays until the leader deletes it: no answer" in caplog.text
+
+
+def test_the_record_of_the_mount_goes_though_the_loops_threads_wait_for_the_folder() -> None:
+    goes_on = threading.Event()
+
+    async def test() -> None:
+        async with nodes("n1") as [node]:
+            await node.start()
+            loop = asyncio.get_running_loop()
+            loop.set_default_executor(ThreadPoolExecutor(1))
+            stalled = asyncio.ensure_future(asyncio.to_thread(goes_on.wait, 20))
+            await node.coordination.withdraw()
+            assert node.store.list_keys("mounts") == {}
+            assert not stalled.done()
+            goes_on.set()
+            await stalled
 
     run(test())
 
