@@ -9,6 +9,7 @@ Owned by the loop.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import socket
 from collections.abc import Callable
@@ -29,6 +30,7 @@ from columnar.model.owner import Incarnation
 from columnar.roles.cluster_nodes import OwnNode
 from columnar.roles.leading_node import LeaderTerms, LeadingNode
 from columnar.roles.meta_region import CatalogueTerms
+from columnar.runtime.own_thread import call_in_own_thread
 from columnar.storage import run_file
 from columnar.storage.data_folder import REGIONS, DataFolder
 from columnar.storage.process_stores import ProcessStores
@@ -36,8 +38,11 @@ from columnar.storage.rocks import RocksEngine
 from columnar.storage.watched_folder import WatchedFolder
 from columnar.wire.server import WireServer
 
+_log = logging.getLogger(__name__)
+
 CONTROL: Final = "control"
 _BACKLOG: Final = 16
+REMOVAL_S: Final = 1.0  # of the run file, at a stop; a file that stays is as after a kill
 _GRACE_S: Final = 1.0  # for calls in flight at a stop
 LEADER: Final = "leader"  # the leader's socket in the run folder
 SOLE: Final = Incarnation("node", 1)
@@ -138,7 +143,7 @@ class ControlSocket:
         """Open the socket.  Raises HostError if the socket or its file cannot be made."""
         await self._listen()
         made = run_file.RunFile(os.getpid(), self._folder.cluster_id, self._path)
-        run_file.write(self._place, made)
+        await call_in_own_thread(lambda: run_file.write(self._place, made), "run file")
         run_file.write(self._run_folder.path, replace(made, data=self._folder.path))
         self._listening.begin()
 
@@ -155,9 +160,17 @@ class ControlSocket:
         await self._wire.serve_privately(listening)
 
     async def close(self) -> None:
-        run_file.remove(self._place)
+        await self._remove_file()
         await self._listening.close()
         await self._wire.close(_GRACE_S)
+
+    async def _remove_file(self) -> None:
+        """Remove the run file, which a folder that stands still may hold up: a node's lease must not end meanwhile."""
+        try:
+            async with asyncio.timeout(REMOVAL_S):
+                await call_in_own_thread(lambda: run_file.remove(self._place), "run file")
+        except TimeoutError:
+            _log.warning("%s stays: the folder does not answer", os.path.join(self._place, run_file.NAME))
 
 
 class SoleMembership:
