@@ -241,6 +241,13 @@ class SimulatedCandidate:
             self.candidate.resign(self.machine.now_ms)
             self._pump()
 
+    def step_down(self) -> None:
+        if not self.process.is_dead and not self.process.is_stopped:
+            self._world.tell(f"{self.process} steps down")
+            self.candidate.step_down(self.machine.now_ms)
+            self._minimum = 0  # it acts no more, until it is elected again
+            self._pump()
+
     def _pump(self) -> None:
         candidate, machine = self.candidate, self.machine
         if candidate.has_resigned and not candidate.is_waiting:

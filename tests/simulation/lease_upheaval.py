@@ -80,6 +80,12 @@ class LeaseUpheaval:
         leading = [one for one in self._world.candidates if one.leads()]
         self._rng.choice(leading or self._world.candidates).resign()
 
+    def _step_down_candidate(self) -> None:
+        """Let the leader leave its place to others; it goes on as a candidate."""
+        for candidate in self._world.candidates:
+            if candidate.leads():
+                candidate.step_down()
+
     def _withdraw_node(self) -> None:
         self._rng.choice(self._world.running).withdraw()
 
@@ -139,4 +145,5 @@ _UPHEAVALS: tuple[tuple[Callable[[LeaseUpheaval], None], int], ...] = (
     (LeaseUpheaval._request_fence, 1),
     (LeaseUpheaval._resign_candidate, 1),
     (LeaseUpheaval._withdraw_node, 1),
+    (LeaseUpheaval._step_down_candidate, 1),
 )

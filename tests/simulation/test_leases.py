@@ -28,7 +28,15 @@ def test_whatever_happens_the_law_of_leases_holds(number: int) -> None:
     assert seen["answers"] > 1_000 * TOGETHER, "servers answer most of the time"
     often = ("fences", "withheld", "elected", "outage", "cut_node", "takeovers", "observed")
     assert all(seen[kind] > TOGETHER for kind in often), seen
-    rare = ("deposed", "lifted", "resign_candidate", "withdraw_node", "request_fence", "short reads")
+    rare = (
+        "deposed",
+        "lifted",
+        "resign_candidate",
+        "step_down_candidate",
+        "withdraw_node",
+        "request_fence",
+        "short reads",
+    )
     assert all(seen[kind] for kind in rare), seen
 
 
