@@ -33,7 +33,7 @@ from columnar.cluster import message_codec, peer_frames, refusals
 from columnar.cluster.frame_writer import Call, FrameWriter, QueuedFrame, notify
 from columnar.cluster.hello import RANDOM_BYTES, Greeting, Hello, NoProof
 from columnar.cluster.link_errors import REFUSED_PEERS, LinkBroke, NotSent
-from columnar.cluster.peer_address import is_local
+from columnar.cluster.peer_address import is_local, watch_peer
 from columnar.cluster.peer_frames import BadFrame, Frame, FrameReader, FrameTooLong
 from columnar.cluster.refusals import Refusal
 from columnar.cluster.value_codec import BadValue
@@ -234,6 +234,7 @@ class PeerLink:
         except NoProof as fault:
             self.end(str(fault))
         else:
+            watch_peer(transport)
             self._transport.write(hello)
 
     def pause_writing(self) -> None:

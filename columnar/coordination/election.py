@@ -231,7 +231,9 @@ class Candidate:
 
     def _fence(self, now_ms: int) -> Request | None:
         lease = self._lease
-        if lease is None or lease.state is not HolderState.RENEWING or not lease.is_valid(now_ms):
+        # A leader that could not write for half a lease fences nobody: a service that is full refuses all renewals.
+        left_ms = 0 if lease is None or lease.state is not HolderState.RENEWING else lease.until_ms - now_ms
+        if left_ms <= self._times.lease_ms // 2:
             self._fences = []
         if not self._fences or lease is None or lease.version is None:
             return None

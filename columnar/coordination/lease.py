@@ -168,6 +168,7 @@ class LeaseHolder:
         self._is_new = over is None
         self._sent_release = False  # the request that is under way was composed with ``is_releasing``
         self._sent_ms: int | None = None  # of the request that is under way
+        self._failed_writes = 0  # since the last one that succeeded
 
     def is_valid(self, now_ms: int) -> bool:
         return now_ms < self.until_ms
@@ -213,6 +214,7 @@ class LeaseHolder:
             case Failed.CONFLICT if self.state is HolderState.JOINING:
                 self._lose()
             case Failed():
+                self._failed_writes += self.state is not HolderState.UNSURE
                 self.due_ms = now_ms + (RETRY_MS if self.state is HolderState.UNSURE else 0)
                 self.state = HolderState.UNSURE
             case _:
@@ -221,6 +223,7 @@ class LeaseHolder:
     def _renewed(self, version: int, sent_ms: int) -> None:
         self.state = HolderState.RELEASED if self._sent_release else HolderState.RENEWING
         self.version = version
+        self._failed_writes = 0
         if not self.is_releasing:
             self.until_ms = sent_ms + self._times.lease_ms
             self.due_ms = sent_ms + self._times.renew_ms
@@ -235,7 +238,7 @@ class LeaseHolder:
             return
         self.state = HolderState.RENEWING
         self.version = found.version
-        self.due_ms = now_ms
+        self.due_ms = now_ms + (RETRY_MS if self._failed_writes > 1 else 0)  # the service may refuse each write
 
     def _lose(self) -> None:
         self.state = HolderState.LOST

@@ -101,9 +101,9 @@ class DecisionRecorder:
         self._reports = reports
         self._task: asyncio.Task[None] | None = None
 
-    def start(self) -> None:
+    async def start(self) -> None:
         """Give the reports the decisions of earlier leaders, and begin to append."""
-        self._reports.follow_decisions(self._journal.read_decisions())
+        self._reports.follow_decisions(await asyncio.to_thread(self._journal.read_decisions))
         self._task = asyncio.create_task(self._keep_all())
 
     async def _keep_all(self) -> None:

@@ -153,12 +153,13 @@ class Leading:
             await older_triggers.take_in(self.catalogue, self._rows_of)
 
     async def start(self, system_tables: tuple[tuple[str, Family], ...]) -> None:
-        self.snapshots.sweep()
+        # In threads, because the folder may be slow: a leader whose loop stands still is fenced.
+        await asyncio.to_thread(self.snapshots.sweep)
         await self.changes.start()
         await self.triggers.start()
         await self.views.start()
         self.view_generations.start()
-        self._warn_of_unnamed()
+        await asyncio.to_thread(self._warn_of_unnamed)
         for name, family in system_tables:
             if name not in self.catalogue.tables:
                 await self.changes.create(name.encode(), [family], system=True)
@@ -190,7 +191,7 @@ class Leading:
             region.close()
 
     def _warn_of_unnamed(self) -> None:
-        """Warn of folders that no table names.
+        """Warn of folders that no table names.  Blocks.
 
         Such a folder may be part of a table; only an operator may remove it.
         """

@@ -209,9 +209,9 @@ class LeadingNode:
                 await self.terms.lift(self.epoch)
             await self.leading.prepare()
             await self._lead(own, own_name, find_living, generations)
+            self._decisions = DecisionRecorder(self.stores.folder.path, self.control.reports)
+            await self._decisions.start()
             undo.pop_all()
-        self._decisions = DecisionRecorder(self.stores.folder.path, self.control.reports)
-        self._decisions.start()
 
     async def _lead(
         self,

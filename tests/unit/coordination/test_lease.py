@@ -11,6 +11,7 @@ import pytest
 from columnar.coordination.cas import Condition
 from columnar.coordination.election import LEADER, OBSERVE_MS, Candidate, CandidateState
 from columnar.coordination.lease import (
+    RETRY_MS,
     CreateRecord,
     DeleteRecord,
     Done,
@@ -459,3 +460,41 @@ def test_an_observer_that_leads_begins_its_counts_anew() -> None:
     assert request.version == 7
     assert fenced_ms >= now_ms + TIMES.fence_ms, "though the record stood still since 0"
     assert (candidate.unlisted_over_ms or 0) >= now_ms + TIMES.fence_ms
+
+
+def test_a_leader_that_cannot_write_fences_nobody_before_its_own_lease_is_over() -> None:
+    """A service that is full refuses renewals, answers polls, and carries deletions out."""
+    candidate = leading({KEY: 1})
+    now_ms, version, refused_from_ms = 50, 0, 1_000
+    sent: list[int] = []
+    while now_ms < 4_000:
+        request = candidate.next_request(now_ms)
+        match request:
+            case PutRecord(_, _) if now_ms >= refused_from_ms:
+                candidate.on_answer(Failed.UNKNOWN, now_ms)
+            case PutRecord(_, _):
+                version += 1
+                candidate.on_answer(Done(version), now_ms)
+            case ReadRecord(_):
+                candidate.on_answer(WasRead(Found(version, candidate.nonce, 1)), now_ms)
+            case PollRecords():  # the holder renewed for the last time just before the leader did
+                candidate.on_answer(WasPolled({KEY: min(now_ms, 800)}, None), now_ms)
+            case DeleteRecord():
+                sent.append(now_ms)
+                candidate.on_answer(Done(), now_ms)
+        now_ms += 10
+    assert sent == []
+
+
+def test_a_refused_renewal_is_not_repeated_without_a_pause() -> None:
+    holder = held(1_000)
+    now_ms, writes = 1_250, 0
+    while now_ms < 2_250:
+        match holder.next_request(now_ms):
+            case PutRecord(_, _):
+                writes += 1
+                holder.on_answer(Failed.UNKNOWN, now_ms)
+            case ReadRecord(_):
+                holder.on_answer(WasRead(Found(0, "mine")), now_ms)
+        now_ms += 1
+    assert writes <= 2 + 1_000 // RETRY_MS
